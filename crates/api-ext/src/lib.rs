@@ -1,0 +1,1 @@
+//! Types outside the core: the dev infrastructure provider.

@@ -1,0 +1,1 @@
+//! The v1beta2 types of the kubeadm bootstrap and control plane providers.

@@ -1,0 +1,1 @@
+//! A Kubernetes-compatible API server that knows no kind but the built-in ones.

@@ -1,0 +1,1 @@
+//! Conditions: set, mirror, summary, aggregate.

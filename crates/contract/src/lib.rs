@@ -1,0 +1,1 @@
+//! The provider contract: typed access to dynamic objects, template cloning.

@@ -1,0 +1,1 @@
+//! The KubeadmControlPlane controller and etcd member management.

@@ -1,0 +1,1 @@
+//! Cluster, Machine, MachineSet, MachineDeployment controllers.

@@ -1,0 +1,1 @@
+//! The dev infrastructure provider: DevCluster, DevMachine, the in-memory backend.

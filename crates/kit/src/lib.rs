@@ -1,0 +1,1 @@
+//! The controller driver: caches, queue, apply, events, metrics, health.

@@ -1,0 +1,1 @@
+//! Kubeadm configuration formats and cloud-init rendering.

@@ -1,0 +1,1 @@
+//! Runs any set of controllers, or all of them with the embedded API server.

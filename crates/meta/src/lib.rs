@@ -1,0 +1,1 @@
+//! Kubernetes vocabulary: names, object keys, versions, quantities, durations, clocks.

@@ -1,0 +1,1 @@
+//! Structural OpenAPI schemas: defaulting, pruning, validation, CEL rules.

@@ -1,0 +1,1 @@
+//! Structured merge: field sets, managed fields, server-side apply, patches.

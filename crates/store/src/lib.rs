@@ -1,0 +1,1 @@
+//! Versioned storage of encoded objects: memory and durable.

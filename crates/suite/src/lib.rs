@@ -1,0 +1,1 @@
+//! What exists, as data: kinds, CRDs, controllers.

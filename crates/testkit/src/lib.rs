@@ -1,0 +1,1 @@
+//! Test support: an API server in process, builders, a fake clock, faults.

@@ -1,0 +1,1 @@
+//! ClusterClass, Cluster and what exists, in; desired objects, out.
