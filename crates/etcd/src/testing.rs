@@ -1,0 +1,143 @@
+//! A fake etcd cluster for tests of those who manage members.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::{Alarm, EtcdError, EtcdMembers, Member, MemberId, MemberList, Status};
+
+/// The state of a fake etcd cluster.
+#[derive(Clone, Debug, Default)]
+pub struct FakeState {
+    /// Identity of the cluster.
+    pub cluster_id: u64,
+    /// The member list.
+    pub members: Vec<Member>,
+    /// The leader.
+    pub leader: MemberId,
+    /// Active alarms.
+    pub alarms: Vec<Alarm>,
+    /// Members that do not answer.
+    pub down: BTreeSet<MemberId>,
+}
+
+/// A fake etcd cluster shared by the endpoints of its members.
+#[derive(Clone, Debug, Default)]
+pub struct FakeEtcd(Arc<Mutex<FakeState>>);
+
+impl FakeEtcd {
+    /// A cluster of started voters with the given names; ids count from one and the first leads.
+    pub fn of(names: &[&str]) -> Self {
+        let etcd = Self::default();
+        etcd.state().cluster_id = 1;
+        for name in names {
+            etcd.join(name);
+        }
+        etcd
+    }
+
+    /// The state, to look at or to change.
+    pub fn state(&self) -> MutexGuard<'_, FakeState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a started voter; the first one leads.
+    pub fn join(&self, name: &str) -> MemberId {
+        let mut state = self.state();
+        let highest = state.members.iter().map(|m| m.id.0).max().unwrap_or(0);
+        let id = MemberId(highest + 1);
+        state.members.push(Member {
+            id,
+            name: name.to_owned(),
+            ..Member::default()
+        });
+        if state.leader == MemberId::default() {
+            state.leader = id;
+        }
+        id
+    }
+
+    /// The endpoint of the member with that name.
+    pub fn endpoint(&self, name: &str) -> FakeEndpoint {
+        FakeEndpoint {
+            etcd: self.clone(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// One member's endpoint of a [`FakeEtcd`].
+#[derive(Clone, Debug)]
+pub struct FakeEndpoint {
+    etcd: FakeEtcd,
+    name: String,
+}
+
+impl FakeEndpoint {
+    fn own_id(&self, call: &'static str) -> Result<MemberId, EtcdError> {
+        let state = self.etcd.state();
+        let own = state.members.iter().find(|m| m.name == self.name);
+        match own.map(|m| m.id) {
+            Some(id) if !state.down.contains(&id) => Ok(id),
+            _ => Err(EtcdError::Unreachable {
+                call,
+                reason: format!("member {} is down", self.name),
+            }),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl EtcdMembers for FakeEndpoint {
+    async fn members(&self) -> Result<MemberList, EtcdError> {
+        let answered_by = self.own_id("MemberList")?;
+        let state = self.etcd.state();
+        Ok(MemberList {
+            cluster_id: state.cluster_id,
+            answered_by,
+            members: state.members.clone(),
+        })
+    }
+
+    async fn status(&self) -> Result<Status, EtcdError> {
+        let member_id = self.own_id("Status")?;
+        let state = self.etcd.state();
+        Ok(Status {
+            cluster_id: state.cluster_id,
+            member_id,
+            leader: state.leader,
+            ..Status::default()
+        })
+    }
+
+    async fn alarms(&self) -> Result<Vec<Alarm>, EtcdError> {
+        self.own_id("Alarm")?;
+        Ok(self.etcd.state().alarms.clone())
+    }
+
+    async fn move_leader(&self, target: MemberId) -> Result<(), EtcdError> {
+        let own = self.own_id("MoveLeader")?;
+        let mut state = self.etcd.state();
+        if state.leader != own {
+            return Err(EtcdError::NotLeader);
+        }
+        if !state.members.iter().any(|m| m.id == target && !m.learner) {
+            return Err(EtcdError::NoSuchMember(target));
+        }
+        state.leader = target;
+        Ok(())
+    }
+
+    async fn remove_member(&self, id: MemberId) -> Result<(), EtcdError> {
+        self.own_id("MemberRemove")?;
+        let mut state = self.etcd.state();
+        let before = state.members.len();
+        state.members.retain(|m| m.id != id);
+        if state.members.len() == before {
+            return Err(EtcdError::NoSuchMember(id));
+        }
+        if state.leader == id {
+            state.leader = state.members.first().map(|m| m.id).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
