@@ -1,0 +1,259 @@
+//! `cargo xtask tidy`: the rules that keep the workspace in shape, checked from its own files.
+//!
+//! Layers come from the table in ARCHITECTURE.md, so that the page cannot drift from the code. Purity, sizes and headers are
+//! read from the sources. The checks run as a test of this crate, too.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A rule that a file breaks, with the place.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// The file, relative to the workspace root, with a line number where one helps.
+    pub(crate) place: String,
+    /// What is wrong and what to do.
+    pub(crate) what: String,
+}
+
+/// Same-layer dependencies that the design allows (from, to).
+const WITHIN_A_LAYER: &[(&str, &str)] = &[
+    ("api-kubeadm", "api"),
+    ("api-ext", "api"),
+    ("smd", "schema"),
+    ("contract", "smd"),
+    ("conditions", "contract"),
+    ("contract", "conditions"),
+    ("topology", "contract"),
+    ("topology", "schema"),
+    ("topology", "smd"),
+    ("topology", "conditions"),
+    ("remote", "kit"),
+    ("apiserver", "store"),
+    ("testkit", "suite"),
+    ("cli", "manager"),
+];
+
+/// Dependencies that a crate may not have although its layer would allow them: (crate, forbidden, why).
+const FORBIDDEN: &[(&str, &str, &str)] = &[
+    ("apiserver", "api", "the API server knows no Cluster API kind"),
+    ("apiserver", "api-kubeadm", "the API server knows no Cluster API kind"),
+    ("apiserver", "api-ext", "the API server knows no Cluster API kind"),
+    ("store", "api", "the store knows no kind"),
+    ("store", "schema", "the store never decodes an object"),
+    ("kit", "apiserver", "nothing in a controller may know which server it talks to"),
+    ("remote", "apiserver", "nothing in a controller may know which server it talks to"),
+    ("core", "apiserver", "nothing in a controller may know which server it talks to"),
+    ("core-topology", "apiserver", "nothing in a controller may know which server it talks to"),
+    ("bootstrap-kubeadm", "apiserver", "nothing in a controller may know which server it talks to"),
+    ("controlplane-kubeadm", "apiserver", "nothing in a controller may know which server it talks to"),
+];
+
+/// External crates that pure layers (L0 to L2) may not name.
+const IMPURE: &[&str] = &["tokio", "kube", "hyper", "hyper-util", "hyper-rustls", "reqwest", "axum"];
+
+/// What a pure file may not contain, with the reason.
+const IMPURE_WORDS: &[(&str, &str)] = &[
+    ("async fn", "pure files do not wait"),
+    (".await", "pure files do not wait"),
+    ("kube::Client", "pure files hold no client"),
+    ("Timestamp::now", "time is an argument"),
+    ("SystemTime", "time is an argument"),
+    ("Instant::now", "time is an argument"),
+    ("rand::", "randomness is an argument"),
+];
+
+/// Lines a source file may have, its test module left out.
+const MAX_LINES: usize = 600;
+
+/// Runs every check on the workspace at `root`.
+pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
+    let layers = layers(&read(&root.join("ARCHITECTURE.md"))?);
+    let allow = allowances(&fs::read_to_string(root.join("tidy.tsv")).unwrap_or_default());
+    let mut findings = Vec::new();
+    for (name, dir) in crates(root)? {
+        let manifest = read(&dir.join("Cargo.toml"))?;
+        findings.extend(check_layers(&name, &manifest, &layers));
+        for file in sources(&dir)? {
+            let text = read(&file)?;
+            let place = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+            findings.extend(check_source(&place, &text, allow.contains_key(&place)));
+        }
+    }
+    Ok(findings)
+}
+
+/// Layer by crate, from the table of ARCHITECTURE.md (`| L2 | `smd` | …`).
+fn layers(page: &str) -> BTreeMap<String, u8> {
+    page.lines()
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| L")?.split('|');
+            let layer = cells.next()?.trim().parse().ok()?;
+            let name = cells.next()?.trim().trim_matches('`').to_owned();
+            Some((name, layer))
+        })
+        .collect()
+}
+
+/// Files that may be longer than the limit: path and reason, separated by a tab.
+fn allowances(table: &str) -> BTreeMap<String, String> {
+    table
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(path, why)| (path.to_owned(), why.to_owned()))
+        .collect()
+}
+
+/// The dependencies that a manifest names in its `[dependencies]` table.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = line == "[dependencies]";
+        } else if inside && let Some(end) = line.find(['.', ' ', '=']) {
+            found.push(line[..end].to_owned());
+        }
+    }
+    found
+}
+
+fn check_layers(name: &str, manifest: &str, layers: &BTreeMap<String, u8>) -> Vec<Finding> {
+    let place = format!("crates/{name}/Cargo.toml");
+    let finding = |what: String| Finding { place: place.clone(), what };
+    let Some(&own) = layers.get(name) else {
+        return vec![finding(format!("crate {name} is missing in the table of ARCHITECTURE.md: add its layer and purpose"))];
+    };
+    let mut findings = Vec::new();
+    for dependency in dependencies(manifest) {
+        if let Some(other) = dependency.strip_prefix("windlass-") {
+            let theirs = layers.get(other).copied().unwrap_or(u8::MAX);
+            let sideways = own == theirs && !WITHIN_A_LAYER.contains(&(name, other));
+            if theirs > own || sideways {
+                findings.push(finding(format!("{name} (L{own}) may not depend on {other} (L{theirs}): move what both need downward")));
+            }
+            if let Some((.., why)) = FORBIDDEN.iter().find(|(from, to, _)| (*from, *to) == (name, other)) {
+                findings.push(finding(format!("{name} may not depend on {other}: {why}")));
+            }
+        } else if own <= 2 && IMPURE.contains(&dependency.as_str()) {
+            findings.push(finding(format!("{name} (L{own}) is pure and may not depend on {dependency}")));
+        }
+    }
+    findings
+}
+
+fn check_source(place: &str, text: &str, may_be_long: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let body = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
+    if !text.starts_with("//!") {
+        findings.push(Finding {
+            place: place.to_owned(),
+            what: "starts without a `//!` header: say what the file does and what it may not do".to_owned(),
+        });
+    }
+    let lines = body.lines().count();
+    if lines > MAX_LINES && !may_be_long {
+        findings.push(Finding {
+            place: place.to_owned(),
+            what: format!("has {lines} lines without tests, {MAX_LINES} at most: split it by purpose, or give the reason in tidy.tsv"),
+        });
+    }
+    if is_pure(place) {
+        for (number, line) in body.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for (word, why) in IMPURE_WORDS.iter().filter(|(word, _)| code.contains(word)) {
+                findings.push(Finding { place: format!("{place}:{}", number + 1), what: format!("`{word}` in a pure file: {why}") });
+            }
+        }
+    }
+    findings
+}
+
+/// Whether the name says that the file only decides: `plan`, `desired`, `status`, `convert`, and files in folders so named.
+fn is_pure(place: &str) -> bool {
+    let Some((_, inner)) = place.split_once("/src/") else { return false };
+    let in_controller = ["crates/core", "crates/bootstrap-", "crates/controlplane-", "crates/infra-"].iter().any(|p| place.starts_with(p));
+    in_controller
+        && inner.split('/').any(|part| {
+            let stem = part.strip_suffix(".rs").unwrap_or(part);
+            ["plan", "desired", "status", "convert"].iter().any(|w| stem == *w || stem.strip_prefix(w).is_some_and(|rest| rest.starts_with('_')))
+        })
+}
+
+/// Crate folders by name.
+fn crates(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    let mut found = Vec::new();
+    for entry in entries(&root.join("crates"))? {
+        if entry.join("Cargo.toml").is_file()
+            && let Some(name) = entry.file_name().and_then(|n| n.to_str())
+        {
+            found.push((name.to_owned(), entry.clone()));
+        }
+    }
+    Ok(found)
+}
+
+/// Every Rust file below the crate's `src`, test modules in files of their own left out.
+fn sources(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    let mut open = vec![dir.join("src")];
+    while let Some(next) = open.pop() {
+        for entry in entries(&next)? {
+            let name = entry.file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
+            if entry.is_dir() {
+                if name != "tests" && name != "testdata" {
+                    open.push(entry);
+                }
+            } else if name.ends_with(".rs") && name != "tests.rs" {
+                found.push(entry);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut found = fs::read_dir(dir)
+        .and_then(|all| all.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>())
+        .map_err(|e| format!("{}: {e}", dir.display()))?;
+    found.sort();
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_tidy() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let findings = check(root).unwrap();
+        let text: Vec<_> = findings.iter().map(|f| format!("{}: {}", f.place, f.what)).collect();
+        assert!(text.is_empty(), "{}", text.join("\n"));
+    }
+
+    #[test]
+    fn an_upward_dependency_is_found() {
+        let layers = layers("| L0 | `meta` | x |\n| L3 | `kit` | x |\n");
+        let found = check_layers("meta", "[dependencies]\nwindlass-kit.workspace = true\n", &layers);
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn a_clock_in_a_plan_is_found() {
+        let text = "//! Plan.\nfn f() { let now = jiff::Timestamp::now(); }\n";
+        assert_eq!(check_source("crates/core/src/machine/plan.rs", text, false).len(), 1);
+        assert!(check_source("crates/core/src/machine/apply.rs", text, false).is_empty());
+    }
+
+    #[test]
+    fn an_async_runtime_in_a_pure_crate_is_found() {
+        let layers = layers("| L2 | `smd` | x |\n");
+        assert_eq!(check_layers("smd", "[dependencies]\ntokio.workspace = true\n", &layers).len(), 1);
+    }
+}
