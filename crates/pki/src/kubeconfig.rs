@@ -1,0 +1,130 @@
+//! Kubeconfigs in the form that Cluster API leaves in `<cluster>-kubeconfig`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::{Certificate, PkiError};
+
+/// What goes into an administrator's kubeconfig.
+#[derive(Clone)]
+pub struct Kubeconfig {
+    /// Name of the cluster; the context is `<cluster>-admin@<cluster>` and the user `<cluster>-admin`.
+    pub cluster: String,
+    /// URL of the API server.
+    pub server: String,
+    /// Certificates to trust, PEM.
+    pub authority: String,
+    /// Client certificate, PEM.
+    pub client_certificate: String,
+    /// Client key, PEM.
+    pub client_key: String,
+}
+
+impl std::fmt::Debug for Kubeconfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kubeconfig")
+            .field("cluster", &self.cluster)
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Kubeconfig {
+    /// The text, with keys in the order that Kubernetes tools write.
+    pub fn render(&self) -> String {
+        let cluster = scalar(&self.cluster);
+        let user = scalar(&format!("{}-admin", self.cluster));
+        let context = scalar(&format!("{0}-admin@{0}", self.cluster));
+        let authority = STANDARD.encode(&self.authority);
+        let certificate = STANDARD.encode(&self.client_certificate);
+        let key = STANDARD.encode(&self.client_key);
+        let server = scalar(&self.server);
+        format!(
+            "apiVersion: v1\n\
+             clusters:\n\
+             - cluster:\n    certificate-authority-data: {authority}\n    server: {server}\n  name: {cluster}\n\
+             contexts:\n\
+             - context:\n    cluster: {cluster}\n    user: {user}\n  name: {context}\n\
+             current-context: {context}\n\
+             kind: Config\n\
+             users:\n\
+             - name: {user}\n  user:\n    client-certificate-data: {certificate}\n    client-key-data: {key}\n"
+        )
+    }
+
+    /// The client certificate inside a kubeconfig text, for deciding on its rotation.
+    pub fn client_certificate_of(text: &str) -> Result<Certificate, PkiError> {
+        let config: Config = serde_saphyr::from_str(text)
+            .map_err(|_| PkiError::Kubeconfig("not a kubeconfig in YAML".to_owned()))?;
+        let context = config
+            .contexts
+            .iter()
+            .find(|context| context.name == config.current_context)
+            .ok_or_else(|| {
+                PkiError::Kubeconfig(format!("context \"{}\" is missing", config.current_context))
+            })?;
+        let user = config
+            .users
+            .iter()
+            .find(|user| user.name == context.context.user)
+            .ok_or_else(|| {
+                PkiError::Kubeconfig(format!("user \"{}\" is missing", context.context.user))
+            })?;
+        let data = STANDARD
+            .decode(&user.user.client_certificate_data)
+            .map_err(|error| PkiError::Kubeconfig(format!("client-certificate-data: {error}")))?;
+        let pem = String::from_utf8(data)
+            .map_err(|_| PkiError::Kubeconfig("client-certificate-data is not PEM".to_owned()))?;
+        Certificate::from_pem(&pem)
+    }
+}
+
+/// Quotes what YAML would otherwise not read as this very string: a cluster may well be called `1234` or `on`.
+fn scalar(text: &str) -> String {
+    let starts_plain = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    let plain_inside = text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '@' | '/' | '_') || c == ':')
+        && !text.ends_with(':');
+    let word = matches!(
+        text.to_ascii_lowercase().as_str(),
+        "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null"
+    );
+    if starts_plain && plain_inside && !word {
+        text.to_owned()
+    } else {
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    }
+}
+
+#[derive(Deserialize)]
+struct Config {
+    #[serde(rename = "current-context")]
+    current_context: String,
+    contexts: Vec<NamedContext>,
+    users: Vec<NamedUser>,
+}
+
+#[derive(Deserialize)]
+struct NamedContext {
+    name: String,
+    context: Context,
+}
+
+#[derive(Deserialize)]
+struct Context {
+    user: String,
+}
+
+#[derive(Deserialize)]
+struct NamedUser {
+    name: String,
+    user: User,
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(rename = "client-certificate-data", default)]
+    client_certificate_data: String,
+}

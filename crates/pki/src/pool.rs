@@ -1,0 +1,232 @@
+//! Keys made in the background, so that nobody who needs one waits for the search for primes.
+//!
+//! The pool keeps a stock of one algorithm and serves requests first. A request is a future (for async callers) and can
+//! also be waited for on a thread. Dropping the last handle ends the threads.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use crate::{KeyAlgorithm, PkiError, PrivateKey};
+
+/// A background generator of keys; clones share it.
+#[derive(Clone)]
+pub struct KeyPool {
+    handle: Arc<Handle>,
+}
+
+impl fmt::Debug for KeyPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyPool")
+            .field("stocked", &self.stocked())
+            .finish()
+    }
+}
+
+/// Closes the pool when the last [`KeyPool`] goes; the threads hold only the shared part.
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        lock(&self.shared.state).closed = true;
+        self.shared.work.notify_all();
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+struct State {
+    algorithm: KeyAlgorithm,
+    stock: VecDeque<PrivateKey>,
+    target: usize,
+    requests: VecDeque<(KeyAlgorithm, Arc<Slot>)>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Slot {
+    answer: Mutex<Answer>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct Answer {
+    key: Option<Result<PrivateKey, PkiError>>,
+    waker: Option<Waker>,
+}
+
+impl KeyPool {
+    /// A pool of `threads` threads that keeps `stock` keys of `algorithm` ready and begins to fill it at once.
+    pub fn new(threads: usize, algorithm: KeyAlgorithm, stock: usize) -> Self {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                algorithm,
+                stock: VecDeque::new(),
+                target: stock,
+                requests: VecDeque::new(),
+                closed: false,
+            }),
+            work: Condvar::new(),
+        });
+        for number in 0..threads.max(1) {
+            let shared = Arc::clone(&shared);
+            // A thread that cannot be started leaves its work to the others, and with none `take` makes keys itself.
+            let _ = thread::Builder::new()
+                .name(format!("key-generator-{number}"))
+                .spawn(move || run(&shared));
+        }
+        Self {
+            handle: Arc::new(Handle { shared }),
+        }
+    }
+
+    /// Asks for a key. One from the stock is ready at once, and so is one that is quick to make.
+    pub fn take(&self, algorithm: KeyAlgorithm) -> PendingKey {
+        let slot = Arc::new(Slot::default());
+        if !algorithm.is_slow() {
+            slot.put(PrivateKey::generate(algorithm));
+            return PendingKey { slot };
+        }
+        let shared = &self.handle.shared;
+        // Each thread holds the shared part, and so does the handle: one holder means that no thread lives.
+        if Arc::strong_count(shared) == 1 {
+            slot.put(PrivateKey::generate(algorithm));
+            return PendingKey { slot };
+        }
+        let mut state = lock(&shared.state);
+        if algorithm == state.algorithm
+            && let Some(key) = state.stock.pop_front()
+        {
+            slot.put(Ok(key));
+        } else {
+            state.requests.push_back((algorithm, Arc::clone(&slot)));
+        }
+        drop(state);
+        shared.work.notify_one();
+        PendingKey { slot }
+    }
+
+    /// How many keys lie ready.
+    pub fn stocked(&self) -> usize {
+        lock(&self.handle.shared.state).stock.len()
+    }
+}
+
+/// A key that was asked for.
+#[derive(Clone)]
+pub struct PendingKey {
+    slot: Arc<Slot>,
+}
+
+impl fmt::Debug for PendingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingKey")
+            .field("ready", &self.is_ready())
+            .finish()
+    }
+}
+
+impl PendingKey {
+    /// Waits on this thread.
+    pub fn wait(self) -> Result<PrivateKey, PkiError> {
+        let mut answer = lock(&self.slot.answer);
+        loop {
+            if let Some(key) = answer.key.clone() {
+                return key;
+            }
+            answer = self
+                .slot
+                .ready
+                .wait(answer)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether it is there.
+    pub fn is_ready(&self) -> bool {
+        lock(&self.slot.answer).key.is_some()
+    }
+}
+
+impl Future for PendingKey {
+    type Output = Result<PrivateKey, PkiError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut answer = lock(&self.slot.answer);
+        if let Some(key) = answer.key.clone() {
+            return Poll::Ready(key);
+        }
+        answer.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Slot {
+    fn put(&self, key: Result<PrivateKey, PkiError>) {
+        let mut answer = lock(&self.answer);
+        answer.key = Some(key);
+        let waker = answer.waker.take();
+        drop(answer);
+        self.ready.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+fn run(shared: &Shared) {
+    loop {
+        let mut state = lock(&shared.state);
+        let next = loop {
+            if state.closed {
+                return;
+            }
+            if let Some((algorithm, slot)) = state.requests.pop_front() {
+                break (algorithm, Some(slot));
+            }
+            if state.stock.len() < state.target {
+                break (state.algorithm, None);
+            }
+            state = shared
+                .work
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(state);
+        let (algorithm, slot) = next;
+        let made = PrivateKey::generate(algorithm);
+        if let Some(slot) = slot {
+            slot.put(made);
+            continue;
+        }
+        // A key made for the stock goes to whoever began to wait meanwhile.
+        let mut state = lock(&shared.state);
+        let waiting = state
+            .requests
+            .iter()
+            .position(|(asked, _)| *asked == algorithm);
+        match (waiting.and_then(|index| state.requests.remove(index)), made) {
+            (Some((_, slot)), made) => {
+                drop(state);
+                slot.put(made);
+            }
+            (None, Ok(key)) => state.stock.push_back(key),
+            // Without randomness there is no stock; requests report the error.
+            (None, Err(_)) => state.target = 0,
+        }
+    }
+}
+
+/// The data behind these locks stays whole even if a thread panicked while holding one.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
