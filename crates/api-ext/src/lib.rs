@@ -1,1 +1,3 @@
 //! Types outside the core: the dev infrastructure provider.
+
+pub mod infrastructure;

@@ -1,1 +1,30 @@
 //! The v1beta2 types of the core Cluster API groups and the CRDs generated from them.
+//!
+//! - [`core`]: the hub types (`core::Cluster`, `core::Machine`, ...), one kind a file.
+//! - [`labels`], [`annotations`], [`finalizers`]: the exact keys other programs read and write.
+//! - [`kind`]: what a kind knows about itself, and the macro that says it in one place.
+//! - [`crd`](mod@crd): CustomResourceDefinitions built from those facts.
+//!
+//! Reading is tolerant: unknown fields are skipped and enumerated strings stay strings, so one odd object never
+//! keeps a whole list from being read. The API server checks what is written, by the schemas generated here.
+
+pub mod core;
+pub mod crd;
+pub mod kind;
+pub mod patterns;
+pub mod rules;
+pub mod schema;
+
+/// A condition as every v1beta2 `status.conditions` holds it.
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+#[doc(hidden)]
+pub mod macro_support {
+    //! What the expansion of [`api_kind!`](crate::api_kind) refers to.
+    pub use k8s_openapi::NamespaceResourceScope;
+    pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    pub use kube_core::Resource;
+    pub use schemars::SchemaGenerator;
+    pub use serde;
+    pub use serde_json::{Map, Value};
+}

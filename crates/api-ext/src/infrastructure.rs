@@ -1,0 +1,5 @@
+//! The group `infrastructure.cluster.x-k8s.io`: the dev provider.
+
+pub mod v1beta2;
+
+pub use v1beta2::*;

@@ -1,0 +1,5 @@
+//! The core group `cluster.x-k8s.io`.
+
+pub mod v1beta2;
+
+pub use v1beta2::*;

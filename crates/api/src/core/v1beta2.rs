@@ -1,0 +1,17 @@
+//! Version v1beta2 of the core group, the hub that all controllers are written against.
+
+mod cluster;
+mod cluster_class;
+mod common;
+mod machine;
+mod machine_deployment;
+mod machine_health_check;
+mod machine_set;
+
+pub use cluster::*;
+pub use cluster_class::*;
+pub use common::*;
+pub use machine::*;
+pub use machine_deployment::*;
+pub use machine_health_check::*;
+pub use machine_set::*;

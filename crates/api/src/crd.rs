@@ -1,0 +1,96 @@
+//! CustomResourceDefinitions, built from what kinds know about themselves.
+
+use serde_json::{Map, Value, json};
+
+use crate::kind::{ApiKind, Column};
+use crate::schema;
+
+/// The CustomResourceDefinition of a kind.
+pub fn crd<K: ApiKind>() -> Value {
+    let mut names = json!({
+        "categories": ["cluster-api"],
+        "kind": K::KIND,
+        "listKind": format!("{}List", K::KIND),
+        "plural": K::PLURAL,
+        "singular": K::KIND.to_lowercase(),
+    });
+    if !K::SHORT_NAMES.is_empty() {
+        names["shortNames"] = json!(K::SHORT_NAMES);
+    }
+    let mut labels = json!({ "cluster.x-k8s.io/provider": K::PROVIDER });
+    if K::CONTRACT {
+        labels["cluster.x-k8s.io/v1beta2"] = json!(K::VERSION);
+    }
+    let mut version = json!({
+        "name": K::VERSION,
+        "served": true,
+        "storage": true,
+        "schema": {"openAPIV3Schema": open_api_schema::<K>()},
+    });
+    if !K::COLUMNS.is_empty() {
+        version["additionalPrinterColumns"] = K::COLUMNS.iter().map(column).collect();
+    }
+    if let Some(subresources) = subresources::<K>() {
+        version["subresources"] = subresources;
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{}.{}", K::PLURAL, K::GROUP), "labels": labels},
+        "spec": {"group": K::GROUP, "names": names, "scope": "Namespaced", "versions": [version]},
+    })
+}
+
+fn column(column: &Column) -> Value {
+    let mut value = json!({"name": column.name, "type": column.type_, "jsonPath": column.path});
+    if !column.description.is_empty() {
+        value["description"] = json!(column.description);
+    }
+    if column.priority != 0 {
+        value["priority"] = json!(column.priority);
+    }
+    value
+}
+
+fn subresources<K: ApiKind>() -> Option<Value> {
+    let mut subresources = Map::new();
+    if K::STATUS_SUBRESOURCE {
+        subresources.insert("status".to_owned(), json!({}));
+    }
+    if let Some(scale) = K::SCALE {
+        subresources.insert(
+            "scale".to_owned(),
+            json!({
+                "specReplicasPath": scale.spec_replicas_path,
+                "statusReplicasPath": scale.status_replicas_path,
+                "labelSelectorPath": scale.label_selector_path,
+            }),
+        );
+    }
+    (!subresources.is_empty()).then_some(Value::Object(subresources))
+}
+
+/// The structural schema of a kind.
+pub fn open_api_schema<K: ApiKind>() -> Value {
+    let mut properties = Map::new();
+    K::properties(&mut schema::generator(), &mut properties);
+    properties.insert(
+        "apiVersion".to_owned(),
+        json!({"type": "string", "description": "The group and version of the schema that this object follows."}),
+    );
+    properties.insert(
+        "kind".to_owned(),
+        json!({"type": "string", "description": "The kind of this object."}),
+    );
+    properties.insert("metadata".to_owned(), json!({"type": "object"}));
+    let mut root = json!({
+        "description": K::DESCRIPTION.trim(),
+        "type": "object",
+        "properties": properties,
+    });
+    if !K::REQUIRED.is_empty() {
+        root["required"] = json!(K::REQUIRED);
+    }
+    schema::structural(&mut root);
+    root
+}

@@ -1,0 +1,225 @@
+//! What a kind knows about itself.
+
+use k8s_openapi::NamespaceResourceScope;
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value};
+
+use crate::Condition;
+
+/// One column of `kubectl get`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The heading.
+    pub name: &'static str,
+    /// Where the value is, as a JSON path below the object.
+    pub path: &'static str,
+    /// The OpenAPI type of the value.
+    pub type_: &'static str,
+    /// 0 is always shown, more only with `-o wide`.
+    pub priority: i32,
+    /// What the column tells.
+    pub description: &'static str,
+}
+
+impl Column {
+    /// A column that is always shown.
+    pub const fn new(
+        name: &'static str,
+        type_: &'static str,
+        path: &'static str,
+        description: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            path,
+            type_,
+            priority: 0,
+            description,
+        }
+    }
+
+    /// The same column, shown with `-o wide` only.
+    pub const fn wide(mut self) -> Self {
+        self.priority = 10;
+        self
+    }
+}
+
+/// Where `kubectl scale` and autoscalers find the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// The wished number.
+    pub spec_replicas_path: &'static str,
+    /// The observed number.
+    pub status_replicas_path: &'static str,
+    /// The serialised selector of what is counted.
+    pub label_selector_path: &'static str,
+}
+
+impl Scale {
+    /// The paths that all scalable kinds of Cluster API use.
+    pub const STANDARD: Self = Self {
+        spec_replicas_path: ".spec.replicas",
+        status_replicas_path: ".status.replicas",
+        label_selector_path: ".status.selector",
+    };
+}
+
+/// A kind of ours: its names and everything a CustomResourceDefinition says about it.
+///
+/// Implemented by [`api_kind!`](crate::api_kind).
+pub trait ApiKind: kube_core::Resource<DynamicType = (), Scope = NamespaceResourceScope> {
+    /// The API group.
+    const GROUP: &'static str;
+    /// The API version.
+    const VERSION: &'static str;
+    /// `GROUP/VERSION`.
+    const API_VERSION: &'static str;
+    /// The kind.
+    const KIND: &'static str;
+    /// The resource name.
+    const PLURAL: &'static str;
+    /// Short names for `kubectl`.
+    const SHORT_NAMES: &'static [&'static str];
+    /// The value of the label `cluster.x-k8s.io/provider` on the CRD.
+    const PROVIDER: &'static str;
+    /// Whether the CRD names the contract version that it follows (providers do, the core does not).
+    const CONTRACT: bool;
+    /// The columns of `kubectl get`, in order.
+    const COLUMNS: &'static [Column];
+    /// Whether there is a status subresource.
+    const STATUS_SUBRESOURCE: bool;
+    /// The scale subresource.
+    const SCALE: Option<Scale>;
+    /// The top-level fields that must be there.
+    const REQUIRED: &'static [&'static str];
+    /// What the kind is, for `kubectl explain`.
+    const DESCRIPTION: &'static str;
+
+    /// Adds the schemas of the top-level fields other than apiVersion, kind and metadata.
+    fn properties(generator: &mut SchemaGenerator, properties: &mut Map<String, Value>);
+}
+
+/// A kind with `status.conditions`.
+pub trait Conditioned {
+    /// The conditions; empty when there is no status yet.
+    fn conditions(&self) -> &[Condition];
+    /// The conditions, to change them; makes the status when there is none.
+    fn conditions_mut(&mut self) -> &mut Vec<Condition>;
+}
+
+/// Defines a root kind: the struct, its (de)serialisation with apiVersion and kind, `kube_core::Resource`, and [`ApiKind`].
+#[macro_export]
+macro_rules! api_kind {
+    (
+        $(#[doc = $doc:literal])+
+        pub struct $kind:ident {
+            $( $(#[$field_meta:meta])* pub $field:ident: $type:ty, )*
+        }
+        group: $group:literal,
+        version: $version:literal,
+        plural: $plural:literal,
+        short_names: [$($short:literal),*],
+        provider: $provider:literal,
+        contract: $contract:literal,
+        required: [$($required:literal),*],
+        status: $status:literal,
+        scale: $scale:expr,
+        columns: [$($column:expr),* $(,)?],
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, Default, PartialEq, $crate::macro_support::serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $kind {
+            /// Standard object metadata.
+            #[serde(default)]
+            pub metadata: $crate::macro_support::ObjectMeta,
+            $( $(#[$field_meta])* pub $field: $type, )*
+        }
+
+        impl $crate::macro_support::serde::Serialize for $kind {
+            fn serialize<S: $crate::macro_support::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                #[derive($crate::macro_support::serde::Serialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Wire<'a> {
+                    api_version: &'static str,
+                    kind: &'static str,
+                    metadata: &'a $crate::macro_support::ObjectMeta,
+                    $( $(#[$field_meta])* $field: &'a $type, )*
+                }
+                $crate::macro_support::serde::Serialize::serialize(
+                    &Wire {
+                        api_version: <Self as $crate::kind::ApiKind>::API_VERSION,
+                        kind: <Self as $crate::kind::ApiKind>::KIND,
+                        metadata: &self.metadata,
+                        $( $field: &self.$field, )*
+                    },
+                    serializer,
+                )
+            }
+        }
+
+        impl $crate::macro_support::Resource for $kind {
+            type DynamicType = ();
+            type Scope = $crate::macro_support::NamespaceResourceScope;
+            fn kind((): &()) -> ::std::borrow::Cow<'_, str> {
+                stringify!($kind).into()
+            }
+            fn group((): &()) -> ::std::borrow::Cow<'_, str> {
+                $group.into()
+            }
+            fn version((): &()) -> ::std::borrow::Cow<'_, str> {
+                $version.into()
+            }
+            fn plural((): &()) -> ::std::borrow::Cow<'_, str> {
+                $plural.into()
+            }
+            fn meta(&self) -> &$crate::macro_support::ObjectMeta {
+                &self.metadata
+            }
+            fn meta_mut(&mut self) -> &mut $crate::macro_support::ObjectMeta {
+                &mut self.metadata
+            }
+        }
+
+        impl $crate::kind::ApiKind for $kind {
+            const GROUP: &'static str = $group;
+            const VERSION: &'static str = $version;
+            const API_VERSION: &'static str = concat!($group, "/", $version);
+            const KIND: &'static str = stringify!($kind);
+            const PLURAL: &'static str = $plural;
+            const SHORT_NAMES: &'static [&'static str] = &[$($short),*];
+            const PROVIDER: &'static str = $provider;
+            const CONTRACT: bool = $contract;
+            const COLUMNS: &'static [$crate::kind::Column] = &[$($column),*];
+            const STATUS_SUBRESOURCE: bool = $status;
+            const SCALE: Option<$crate::kind::Scale> = $scale;
+            const REQUIRED: &'static [&'static str] = &[$($required),*];
+            const DESCRIPTION: &'static str = concat!($($doc),+);
+
+            fn properties(
+                generator: &mut $crate::macro_support::SchemaGenerator,
+                properties: &mut $crate::macro_support::Map<String, $crate::macro_support::Value>,
+            ) {
+                $( properties.insert(stringify!($field).to_owned(), generator.subschema_for::<$type>().to_value()); )*
+            }
+        }
+    };
+}
+
+/// Implements [`Conditioned`](crate::kind::Conditioned) for kinds whose status is optional and holds conditions.
+#[macro_export]
+macro_rules! conditioned {
+    ($($kind:ident),+ $(,)?) => {
+        $(
+            impl $crate::kind::Conditioned for $kind {
+                fn conditions(&self) -> &[$crate::Condition] {
+                    self.status.as_ref().map_or(&[], |status| &status.conditions)
+                }
+                fn conditions_mut(&mut self) -> &mut Vec<$crate::Condition> {
+                    &mut self.status.get_or_insert_default().conditions
+                }
+            }
+        )+
+    };
+}
