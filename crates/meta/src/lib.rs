@@ -1,1 +1,21 @@
 //! Kubernetes vocabulary: names, object keys, versions, quantities, durations, clocks.
+//!
+//! No Cluster API word and nothing asynchronous lives here. Time and randomness enter the rest of the workspace
+//! through [`Clock`] and [`NameSource`], so that what decides can be tested without either.
+
+mod clock;
+mod duration;
+mod key;
+mod names;
+mod quantity;
+mod version;
+
+pub use clock::{Clock, FakeClock, SystemClock};
+pub use duration::{GoDuration, ParseDurationError};
+pub use key::{GroupKind, GroupResource, GroupVersionKind, ObjectKey};
+pub use names::{
+    MAX_LABEL_LENGTH, MAX_NAME_LENGTH, NameSource, SUFFIX_ALPHABET, SUFFIX_LENGTH, SeededNames, SystemNames,
+    generate_name, label_or_hash, short_hash, truncate_name,
+};
+pub use quantity::parse_quantity;
+pub use version::{KubernetesVersion, ParseVersionError};
