@@ -1,0 +1,422 @@
+//! The parts of ClusterClass and `Cluster.spec.topology` that decide what is generated.
+//!
+//! Read from JSON, so that a preview works on files as well as on stored objects. Parts that are only copied
+//! into generated objects (health checks, taints, gates, strategies) stay JSON.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, describe};
+
+/// Labels and annotations that a class or a topology adds.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Which template a class means.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TemplateRef {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind, ending in `Template`.
+    pub kind: String,
+    /// Name, in the namespace of the class.
+    pub name: String,
+}
+
+impl TemplateRef {
+    /// The API group.
+    pub fn group(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    }
+}
+
+/// A place that holds a template reference.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Templated {
+    /// The reference.
+    pub template_ref: TemplateRef,
+    /// How objects made from it are named.
+    pub naming: Naming,
+}
+
+/// A naming strategy.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Naming {
+    /// A Go template.
+    pub template: Option<String>,
+}
+
+/// `ClusterClass.spec`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClassSpec {
+    /// The infrastructure cluster.
+    pub infrastructure: Templated,
+    /// The control plane.
+    pub control_plane: ControlPlaneClass,
+    /// The worker classes.
+    pub workers: WorkersClass,
+    /// Inline variables.
+    pub variables: Vec<VariableClass>,
+    /// Patches, in order.
+    pub patches: Vec<Patch>,
+    /// Versions that Clusters of the class may have, oldest first.
+    pub kubernetes_versions: Vec<String>,
+    /// Where an upgrade plan comes from, if not from the versions.
+    pub upgrade: Option<Value>,
+}
+
+/// `ClusterClass.spec.controlPlane`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ControlPlaneClass {
+    /// Labels and annotations.
+    pub metadata: Metadata,
+    /// The control plane template.
+    pub template_ref: TemplateRef,
+    /// The machine template, for control planes made of Machines.
+    pub machine_infrastructure: Option<Templated>,
+    /// Health check definition.
+    pub health_check: Option<Map<String, Value>>,
+    /// How the control plane is named.
+    pub naming: Naming,
+    /// Deletion timeouts.
+    pub deletion: Map<String, Value>,
+    /// Taints of the Machines.
+    pub taints: Option<Value>,
+    /// Readiness gates of the Machines.
+    pub readiness_gates: Option<Value>,
+}
+
+/// `ClusterClass.spec.workers`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkersClass {
+    /// Classes of MachineDeployments.
+    pub machine_deployments: Vec<MachineDeploymentClass>,
+    /// Classes of MachinePools.
+    pub machine_pools: Vec<MachinePoolClass>,
+}
+
+/// One class of MachineDeployments.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineDeploymentClass {
+    /// Labels and annotations.
+    pub metadata: Metadata,
+    /// Its name.
+    pub class: String,
+    /// The bootstrap template.
+    pub bootstrap: Templated,
+    /// The machine template.
+    pub infrastructure: Templated,
+    /// Health check definition.
+    pub health_check: Option<Map<String, Value>>,
+    /// How MachineDeployments are named.
+    pub naming: Naming,
+    /// What both a class and a topology may set.
+    #[serde(flatten)]
+    pub common: WorkerFields,
+}
+
+/// One class of MachinePools; only what admission and status need.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachinePoolClass {
+    /// Its name.
+    pub class: String,
+    /// The bootstrap template.
+    pub bootstrap: Templated,
+    /// The machine pool template.
+    pub infrastructure: Templated,
+}
+
+/// Fields that a class sets and a topology may override as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkerFields {
+    /// The failure domain of the Machines.
+    pub failure_domain: Option<String>,
+    /// Deletion order and timeouts.
+    pub deletion: Map<String, Value>,
+    /// Taints of the Machines.
+    pub taints: Option<Value>,
+    /// How long a Machine must be ready to count as available.
+    pub min_ready_seconds: Option<i64>,
+    /// Readiness gates of the Machines.
+    pub readiness_gates: Option<Value>,
+    /// Rollout strategy and time.
+    pub rollout: Map<String, Value>,
+}
+
+/// `ClusterClass.spec.variables[]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VariableClass {
+    /// Its name.
+    pub name: String,
+    /// Whether every Cluster must have a value.
+    pub required: bool,
+    /// Its schema.
+    pub schema: VariableSchema,
+}
+
+/// The schema of a variable.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct VariableSchema {
+    /// The OpenAPI schema.
+    #[serde(rename = "openAPIV3Schema")]
+    pub open_api_v3_schema: Value,
+}
+
+/// `ClusterClass.status.variables[]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VariableStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether its definitions disagree.
+    pub definitions_conflict: bool,
+    /// Where it is defined.
+    pub definitions: Vec<VariableDefinition>,
+}
+
+/// One definition of a variable.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VariableDefinition {
+    /// `inline`, or the name of the patch that brought it.
+    pub from: String,
+    /// Whether every Cluster must have a value.
+    pub required: bool,
+    /// Its schema.
+    pub schema: VariableSchema,
+}
+
+/// `ClusterClass.spec.patches[]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Patch {
+    /// Its name.
+    pub name: String,
+    /// A Go template that must give `true`.
+    pub enabled_if: Option<String>,
+    /// Inline patches.
+    pub definitions: Vec<PatchDefinition>,
+    /// Patches by a runtime extension.
+    pub external: Option<Value>,
+}
+
+/// Which templates are patched, and how.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PatchDefinition {
+    /// Which templates.
+    pub selector: PatchSelector,
+    /// How, in order.
+    pub json_patches: Vec<JsonPatch>,
+}
+
+/// Selects templates by kind and by place.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PatchSelector {
+    /// Group and version of the template.
+    pub api_version: String,
+    /// Kind of the template.
+    pub kind: String,
+    /// Places, any of which may match.
+    pub match_resources: MatchResources,
+}
+
+/// The places that a patch applies to.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MatchResources {
+    /// The control plane template and its machine template.
+    pub control_plane: bool,
+    /// The infrastructure cluster template.
+    pub infrastructure_cluster: bool,
+    /// Templates of MachineDeployments, by class name.
+    pub machine_deployment_class: Option<ClassNames>,
+    /// Templates of MachinePools, by class name.
+    pub machine_pool_class: Option<ClassNames>,
+}
+
+/// Names of worker classes; one `*` at the start or end stands for anything.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ClassNames {
+    /// The names.
+    pub names: Vec<String>,
+}
+
+/// One JSON patch operation.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct JsonPatch {
+    /// `add`, `replace` or `remove`.
+    pub op: String,
+    /// A JSON pointer.
+    pub path: String,
+    /// A literal value.
+    #[serde(deserialize_with = "present")]
+    pub value: Option<Value>,
+    /// A computed value.
+    pub value_from: Option<ValueFrom>,
+}
+
+/// Where a patch's value comes from.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ValueFrom {
+    /// A variable, or a field in one.
+    pub variable: Option<String>,
+    /// A Go template that gives YAML.
+    pub template: Option<String>,
+}
+
+/// `Cluster.spec.topology`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Topology {
+    /// The class.
+    pub class_ref: ClassRef,
+    /// The Kubernetes version.
+    pub version: String,
+    /// The control plane.
+    pub control_plane: ControlPlaneTopology,
+    /// The workers.
+    pub workers: WorkersTopology,
+    /// Values of variables.
+    pub variables: Vec<VariableValue>,
+}
+
+/// Which class a Cluster uses.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ClassRef {
+    /// Name of the class.
+    pub name: String,
+    /// Its namespace, if not the Cluster's.
+    pub namespace: Option<String>,
+}
+
+/// `Cluster.spec.topology.controlPlane`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ControlPlaneTopology {
+    /// Labels and annotations.
+    pub metadata: Metadata,
+    /// Number of control plane Machines, if the control plane supports one.
+    pub replicas: Option<i64>,
+    /// When to roll out.
+    pub rollout: Map<String, Value>,
+    /// Health check override.
+    pub health_check: Option<Map<String, Value>>,
+    /// Deletion timeouts.
+    pub deletion: Map<String, Value>,
+    /// Taints of the Machines.
+    pub taints: Option<Value>,
+    /// Readiness gates of the Machines.
+    pub readiness_gates: Option<Value>,
+    /// Values for the control plane only.
+    pub variables: Overrides,
+}
+
+/// `Cluster.spec.topology.workers`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkersTopology {
+    /// Worker sets, in upgrade order.
+    pub machine_deployments: Vec<MachineDeploymentTopology>,
+    /// MachinePools; not yet generated.
+    pub machine_pools: Vec<Value>,
+}
+
+/// One worker set.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineDeploymentTopology {
+    /// Labels and annotations.
+    pub metadata: Metadata,
+    /// The MachineDeployment class.
+    pub class: String,
+    /// Its identity in the topology.
+    pub name: String,
+    /// Number of Machines; unset leaves it to somebody else.
+    pub replicas: Option<i64>,
+    /// Health check override.
+    pub health_check: Option<Map<String, Value>>,
+    /// Values for this worker set only.
+    pub variables: Overrides,
+    /// What overrides the class.
+    #[serde(flatten)]
+    pub common: WorkerFields,
+}
+
+/// Values of variables for one part of the topology.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Overrides {
+    /// The values.
+    pub overrides: Vec<VariableValue>,
+}
+
+/// One value.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct VariableValue {
+    /// Name of the variable.
+    pub name: String,
+    /// The value.
+    pub value: Value,
+}
+
+/// A `null` that stands in a patch is a value, not an absence.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Reads one part of an object; the error names the object and the part.
+pub fn read<T: DeserializeOwned + Default>(object: &Value, pointer: &str) -> Result<T, Error> {
+    match object.pointer(pointer) {
+        None | Some(Value::Null) => Ok(T::default()),
+        Some(part) => T::deserialize(part).map_err(|e| {
+            let field = pointer.trim_start_matches('/').replace('/', ".");
+            Error::new(name_of(object), field, format!("cannot be read: {e}"))
+        }),
+    }
+}
+
+/// `Kind namespace/name` of an object.
+pub fn name_of(object: &Value) -> String {
+    describe(
+        text(object, "/kind"),
+        text(object, "/metadata/namespace"),
+        text(object, "/metadata/name"),
+    )
+}
+
+/// The text at `pointer`, or an empty one.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}

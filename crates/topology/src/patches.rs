@@ -1,0 +1,312 @@
+//! Inline patches: which templates they apply to, and what they change.
+//!
+//! Patches work on local copies of the templates. Only what a generated object may take over comes back: labels
+//! and annotations of the template and of `spec.template`, and `spec.template.spec`.
+
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::gotemplate;
+use crate::model::{ClassNames, JsonPatch, Patch, PatchDefinition, ValueFrom, text};
+use crate::variables::{Values, lookup, merged};
+
+/// Where in the topology a template is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// The infrastructure cluster.
+    InfrastructureCluster,
+    /// The control plane or its machine template.
+    ControlPlane,
+    /// Bootstrap or machine template of a MachineDeployment of this class.
+    MachineDeployment {
+        /// The class of the MachineDeployment.
+        class: String,
+    },
+}
+
+/// One template, once per use.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// Where it is used.
+    pub place: Place,
+    /// The template; patched in place.
+    pub template: Value,
+    /// Values that only this use sees.
+    pub variables: Values,
+}
+
+/// Applies all patches to all templates, in order. The first failure stops everything.
+pub fn apply(
+    class: &str,
+    patches: &[Patch],
+    global: &Values,
+    items: &mut [Item],
+) -> Result<(), Error> {
+    let originals: Vec<Value> = items.iter().map(|item| item.template.clone()).collect();
+    for (index, patch) in patches.iter().enumerate() {
+        let field = format!("spec.patches[{index}]");
+        if patch.external.is_some() {
+            return Err(Error::new(
+                class,
+                format!("{field}.external"),
+                format!(
+                    "patch {:?} needs a runtime extension, which is not supported yet",
+                    patch.name
+                ),
+            ));
+        }
+        for item in items.iter_mut() {
+            apply_one(class, &field, patch, global, item)?;
+        }
+    }
+    for (item, original) in items.iter_mut().zip(originals) {
+        item.template = taken_over(original, &item.template);
+    }
+    Ok(())
+}
+
+fn apply_one(
+    class: &str,
+    field: &str,
+    patch: &Patch,
+    global: &Values,
+    item: &mut Item,
+) -> Result<(), Error> {
+    let matching: Vec<(usize, &PatchDefinition)> = patch
+        .definitions
+        .iter()
+        .enumerate()
+        .filter(|(_, definition)| matches(definition, item))
+        .collect();
+    if matching.is_empty() {
+        return Ok(());
+    }
+    let values = merged(global, &item.variables);
+    let data = Value::Object(values.iter().map(|(k, v)| (k.clone(), v.clone())).collect());
+    if let Some(condition) = &patch.enabled_if {
+        let shown = gotemplate::render(condition, &data)
+            .map_err(|e| Error::new(class, format!("{field}.enabledIf"), e.to_string()))?;
+        if shown.trim() != "true" {
+            return Ok(());
+        }
+    }
+    for (index, definition) in matching {
+        for (number, operation) in definition.json_patches.iter().enumerate() {
+            let field = format!("{field}.definitions[{index}].jsonPatches[{number}]");
+            let template = named(&item.template);
+            let operation = resolved(class, &field, operation, &values, &data)?;
+            let path = operation.path().to_string();
+            json_patch::patch(&mut item.template, &[operation]).map_err(|e| {
+                let message = format!(
+                    "patch {:?} cannot change {path} of {template}: {e}",
+                    patch.name
+                );
+                Error::new(class, &field, message)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn named(template: &Value) -> String {
+    format!(
+        "{} {}",
+        text(template, "/kind"),
+        text(template, "/metadata/name")
+    )
+}
+
+/// Whether a definition selects this use of a template.
+fn matches(definition: &PatchDefinition, item: &Item) -> bool {
+    let selector = &definition.selector;
+    if text(&item.template, "/apiVersion") != selector.api_version
+        || text(&item.template, "/kind") != selector.kind
+    {
+        return false;
+    }
+    let places = &selector.match_resources;
+    match &item.place {
+        Place::InfrastructureCluster => places.infrastructure_cluster,
+        Place::ControlPlane => places.control_plane,
+        Place::MachineDeployment { class } => {
+            names_match(places.machine_deployment_class.as_ref(), class)
+        }
+    }
+}
+
+fn names_match(names: Option<&ClassNames>, class: &str) -> bool {
+    names.is_some_and(|n| n.names.iter().any(|pattern| name_matches(pattern, class)))
+}
+
+/// A name, or one with a `*` at its start or end.
+pub fn name_matches(pattern: &str, class: &str) -> bool {
+    if pattern == "*" {
+        return true;
+    }
+    if let Some(end) = pattern.strip_prefix('*') {
+        return class.ends_with(end);
+    }
+    if let Some(start) = pattern.strip_suffix('*') {
+        return class.starts_with(start);
+    }
+    pattern == class
+}
+
+fn resolved(
+    class: &str,
+    field: &str,
+    patch: &JsonPatch,
+    values: &Values,
+    data: &Value,
+) -> Result<PatchOperation, Error> {
+    let path = path_of(class, field, patch)?;
+    match patch.op.as_str() {
+        "add" => {
+            let value = value_of(class, field, patch, values, data)?;
+            Ok(PatchOperation::Add(AddOperation { path, value }))
+        }
+        "replace" => {
+            let value = value_of(class, field, patch, values, data)?;
+            Ok(PatchOperation::Replace(ReplaceOperation { path, value }))
+        }
+        "remove" => Ok(PatchOperation::Remove(RemoveOperation { path })),
+        other => {
+            let message = format!("{other:?} is not supported; use add, replace or remove");
+            Err(Error::new(class, format!("{field}.op"), message))
+        }
+    }
+}
+
+fn path_of(
+    class: &str,
+    field: &str,
+    patch: &JsonPatch,
+) -> Result<json_patch::jsonptr::PointerBuf, Error> {
+    let refuse = |message: String| Err(Error::new(class, format!("{field}.path"), message));
+    let path = patch.path.as_str();
+    if !path.starts_with("/spec/") && !path.starts_with("/metadata/") {
+        return refuse(format!("{path:?} must start with \"/spec/\""));
+    }
+    // Elements of a list have no lasting number: only its ends can be meant.
+    let numbered = path.split('/').any(|segment| match segment.parse::<u64>() {
+        Ok(0) => patch.op != "add",
+        Ok(_) => true,
+        Err(_) => segment == "-" && patch.op != "add",
+    });
+    if numbered {
+        return refuse(format!(
+            "{path:?} names a list element; only add may do that, with 0 (prepend) or - (append)"
+        ));
+    }
+    json_patch::jsonptr::PointerBuf::parse(path)
+        .or_else(|e| refuse(format!("{path:?} is no JSON pointer: {e}")))
+}
+
+fn value_of(
+    class: &str,
+    field: &str,
+    patch: &JsonPatch,
+    values: &Values,
+    data: &Value,
+) -> Result<Value, Error> {
+    match (&patch.value, &patch.value_from) {
+        (Some(value), None) => Ok(value.clone()),
+        (
+            None,
+            Some(ValueFrom {
+                variable: Some(path),
+                template: None,
+            }),
+        ) => lookup(values, path)
+            .cloned()
+            .map_err(|e| Error::new(class, format!("{field}.valueFrom.variable"), e.to_string())),
+        (
+            None,
+            Some(ValueFrom {
+                variable: None,
+                template: Some(template),
+            }),
+        ) => {
+            let field = format!("{field}.valueFrom.template");
+            let shown = gotemplate::render(template, data)
+                .map_err(|e| Error::new(class, &field, e.to_string()))?;
+            from_yaml(&shown)
+                .map_err(|e| Error::new(class, &field, format!("gives no valid YAML: {e}")))
+        }
+        (Some(_), Some(_)) => Err(Error::new(
+            class,
+            field,
+            "sets both value and valueFrom; set one of them",
+        )),
+        (None, None) => Err(Error::new(
+            class,
+            field,
+            "sets neither value nor valueFrom; set one of them",
+        )),
+        (None, Some(_)) => {
+            let message = "must set exactly one of variable and template";
+            Err(Error::new(class, format!("{field}.valueFrom"), message))
+        }
+    }
+}
+
+/// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null.
+fn from_yaml(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        strict_booleans: false,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|e| e.to_string())
+}
+
+/// The original template with the parts of the patched one that patches may change.
+fn taken_over(mut original: Value, patched: &Value) -> Value {
+    for parts in [&["metadata"][..], &["spec", "template", "metadata"][..]] {
+        for kind in ["labels", "annotations"] {
+            let pointer = format!("/{}/{kind}", parts.join("/"));
+            let mut path = parts.to_vec();
+            path.push(kind);
+            set_or_remove(&mut original, &path, patched.pointer(&pointer).cloned());
+        }
+    }
+    let spec = patched.pointer("/spec/template/spec").cloned();
+    set_or_remove(&mut original, &["spec", "template", "spec"], spec);
+    original
+}
+
+/// Sets a field, making the objects above it, or removes it.
+pub(crate) fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
+    let Some((last, above)) = path.split_last() else {
+        return;
+    };
+    let mut at = object;
+    for part in above {
+        let Some(map) = at.as_object_mut() else {
+            return;
+        };
+        if value.is_none() && !map.contains_key(*part) {
+            return;
+        }
+        at = map
+            .entry(*part)
+            .or_insert_with(|| Value::Object(Map::new()));
+    }
+    let Some(map) = at.as_object_mut() else {
+        return;
+    };
+    match value {
+        Some(value) => {
+            map.insert((*last).to_owned(), value);
+        }
+        None => {
+            map.remove(*last);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
