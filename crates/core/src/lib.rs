@@ -1,1 +1,6 @@
 //! Cluster, Machine, MachineSet, MachineDeployment controllers.
+
+pub mod machine_deployment;
+pub mod machine_health_check;
+pub mod machine_set;
+mod shared;

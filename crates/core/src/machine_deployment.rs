@@ -1,0 +1,3 @@
+//! The MachineDeployment controller.
+
+pub(crate) mod plan_rollout;

@@ -1,0 +1,254 @@
+//! Cases of single steps, and a small world in which the planner runs until it rests.
+
+use super::*;
+
+fn machine(available: bool) -> MachineView {
+    let class = if available {
+        DeletionClass::Ordinary
+    } else {
+        DeletionClass::Unhealthy
+    };
+    MachineView {
+        deleting: false,
+        available,
+        class,
+    }
+}
+
+fn set(name: &str, age: i64, replicas: i32, available: usize, unavailable: usize) -> SetView {
+    let machines: Vec<_> = std::iter::repeat_n(machine(true), available)
+        .chain(std::iter::repeat_n(machine(false), unavailable))
+        .collect();
+    SetView {
+        name: name.to_owned(),
+        created: Timestamp::from_second(1_000_000 - age).unwrap(),
+        replicas,
+        have: i32::try_from(machines.len()).unwrap(),
+        machines,
+    }
+}
+
+fn world(replicas: i32, max_surge: i32, max_unavailable: i32, new: SetView, old: Vec<SetView>) -> World {
+    World {
+        replicas,
+        max_surge,
+        max_unavailable,
+        new,
+        old,
+    }
+}
+
+fn check(targets: &Targets, want: &[(&str, i32)]) {
+    let want = want
+        .iter()
+        .map(|(name, replicas)| ((*name).to_owned(), *replicas))
+        .collect();
+    assert_eq!(targets.replicas, want);
+}
+
+#[test]
+fn a_first_set_gets_all_replicas_at_once() {
+    let w = world(3, 1, 0, set("new", 0, 0, 0, 0), vec![]);
+    check(&rolling_update(&w), &[("new", 3)]);
+}
+
+#[test]
+fn scaling_without_a_rollout_goes_there_directly() {
+    let w = world(5, 1, 0, set("new", 0, 3, 3, 0), vec![]);
+    check(&rolling_update(&w), &[("new", 5)]);
+    let w = world(2, 1, 0, set("new", 0, 5, 5, 0), vec![]);
+    check(&rolling_update(&w), &[("new", 2)]);
+}
+
+#[test]
+fn a_rollout_surges_first_and_shrinks_when_the_new_machine_is_available() {
+    let w = world(2, 1, 0, set("new", 0, 0, 0, 0), vec![set("old", 9, 2, 2, 0)]);
+    check(&rolling_update(&w), &[("new", 1), ("old", 2)]);
+    let w = world(2, 1, 0, set("new", 0, 1, 0, 1), vec![set("old", 9, 2, 2, 0)]);
+    check(&rolling_update(&w), &[("new", 1), ("old", 2)]);
+    let w = world(2, 1, 0, set("new", 0, 1, 1, 0), vec![set("old", 9, 2, 2, 0)]);
+    check(&rolling_update(&w), &[("new", 1), ("old", 1)]);
+}
+
+#[test]
+fn machines_being_deleted_still_count_against_the_surge() {
+    let mut old = set("old", 9, 1, 2, 0);
+    old.machines[1].deleting = true;
+    let w = world(2, 1, 0, set("new", 0, 1, 1, 0), vec![old]);
+    check(&rolling_update(&w), &[("new", 1), ("old", 1)]);
+    let w = world(2, 1, 0, set("new", 0, 1, 1, 0), vec![set("old", 9, 1, 1, 0)]);
+    check(&rolling_update(&w), &[("new", 2), ("old", 1)]);
+}
+
+#[test]
+fn max_unavailable_shrinks_before_anything_new_is_there() {
+    let w = world(3, 0, 1, set("new", 0, 0, 0, 0), vec![set("old", 9, 3, 3, 0)]);
+    check(&rolling_update(&w), &[("new", 0), ("old", 2)]);
+}
+
+#[test]
+fn the_oldest_set_gives_up_its_machines_first() {
+    let w = world(
+        3,
+        0,
+        1,
+        set("new", 0, 0, 0, 0),
+        vec![set("b", 5, 2, 2, 0), set("a", 9, 1, 1, 0)],
+    );
+    check(&rolling_update(&w), &[("new", 0), ("a", 0), ("b", 2)]);
+}
+
+#[test]
+fn an_outage_does_not_take_the_old_machines_away() {
+    let w = world(10, 1, 0, set("new", 0, 1, 0, 1), vec![set("old", 9, 10, 0, 10)]);
+    check(&rolling_update(&w), &[("new", 1), ("old", 10)]);
+}
+
+#[test]
+fn old_machines_that_are_not_available_make_room() {
+    let w = world(3, 1, 0, set("new", 0, 1, 1, 0), vec![set("old", 9, 3, 2, 1)]);
+    check(&rolling_update(&w), &[("new", 1), ("old", 2)]);
+}
+
+#[test]
+fn a_deadlock_of_old_unavailable_machines_is_broken_one_at_a_time() {
+    let mut old = set("old", 9, 3, 2, 1);
+    old.machines[2].class = DeletionClass::Ordinary;
+    let targets = rolling_update(&world(3, 1, 0, set("new", 0, 1, 1, 0), vec![old]));
+    check(&targets, &[("new", 1), ("old", 2)]);
+    assert_eq!(targets.notes.len(), 1);
+}
+
+#[test]
+fn a_pending_scale_down_is_counted_at_its_worst() {
+    // One Machine of the old set will still go: nothing else may.
+    let w = world(3, 1, 1, set("new", 0, 1, 1, 0), vec![set("old", 9, 1, 3, 0)]);
+    check(&rolling_update(&w), &[("new", 1), ("old", 1)]);
+}
+
+#[test]
+fn on_delete_replaces_what_the_user_deleted() {
+    let mut old = set("old", 9, 3, 3, 0);
+    let w = world(3, 0, 0, set("new", 0, 0, 0, 0), vec![old.clone()]);
+    check(&on_delete(&w), &[("new", 0), ("old", 3)]);
+    old.machines[0].deleting = true;
+    let w = world(3, 0, 0, set("new", 0, 0, 0, 0), vec![old.clone()]);
+    check(&on_delete(&w), &[("new", 0), ("old", 2)]);
+    let w = world(3, 0, 0, set("new", 0, 0, 0, 0), vec![set("old", 9, 2, 2, 0)]);
+    check(&on_delete(&w), &[("new", 1), ("old", 2)]);
+}
+
+#[test]
+fn on_delete_scales_old_sets_down_with_the_deployment() {
+    let w = world(2, 0, 0, set("new", 0, 1, 1, 0), vec![set("old", 9, 2, 2, 0)]);
+    check(&on_delete(&w), &[("new", 1), ("old", 1)]);
+}
+
+#[test]
+fn a_paused_rollout_scales_in_proportion() {
+    let w = world(8, 0, 1, set("new", 0, 1, 1, 0), vec![set("old", 9, 3, 3, 0)]);
+    let targets = paused(&w);
+    assert_eq!(targets.replicas.values().sum::<i32>(), 8);
+    check(&targets, &[("new", 2), ("old", 6)]);
+    let w = world(8, 0, 1, set("new", 0, 4, 4, 0), vec![]);
+    check(&paused(&w), &[("new", 8)]);
+}
+
+/// A linear congruential generator: the seeds of the simulation are all the chance there is.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % below
+    }
+}
+
+/// MachineSets that follow their replicas, and Machines that come up and go away, in an order that the dice choose.
+fn step_machines(set: &mut SetView, dice: &mut Dice) -> bool {
+    let alive = i32::try_from(set.machines.iter().filter(|m| !m.deleting).count()).unwrap();
+    let mut moved = true;
+    if alive < set.replicas && dice.roll(2) == 0 {
+        set.machines.push(machine(false));
+    } else if alive > set.replicas && dice.roll(2) == 0 {
+        let candidates = set.machines.iter_mut().filter(|m| !m.deleting);
+        let victim = candidates.min_by_key(|m| (m.class, dice.roll(100))).unwrap();
+        victim.deleting = true;
+        victim.available = false;
+    } else if let Some(coming) = set.machines.iter_mut().find(|m| !m.deleting && !m.available) {
+        if dice.roll(2) == 0 {
+            *coming = machine(true);
+        }
+    } else if let Some(gone) = set.machines.iter().position(|m| m.deleting) {
+        set.machines.remove(gone);
+    } else {
+        moved = alive != set.replicas;
+    }
+    set.have = set.replicas.min(0).max(i32::try_from(set.machines.len()).unwrap());
+    moved
+}
+
+fn invariants(w: &World, seed: u64) {
+    let all = || w.old.iter().chain([&w.new]);
+    let have: i32 = all().map(|set| set.have).sum();
+    let available: i32 = all().map(SetView::available).sum();
+    assert!(have <= w.replicas + w.max_surge, "seed {seed}: {have} Machines: {w:?}");
+    assert!(
+        available >= w.replicas - w.max_unavailable,
+        "seed {seed}: {available} available: {w:?}"
+    );
+}
+
+fn roll_out(mut w: World, seed: u64) {
+    let mut dice = Dice(seed);
+    for _ in 0..5000 {
+        let targets = rolling_update(&w);
+        let mut moved = false;
+        for set in w.old.iter_mut().chain([&mut w.new]) {
+            let target = targets.replicas[&set.name];
+            // A set may learn late of what is asked of it.
+            if set.replicas != target {
+                moved = true;
+                if dice.roll(3) > 0 {
+                    set.replicas = target;
+                }
+            }
+        }
+        let mut order: Vec<usize> = (0..=w.old.len()).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, dice.roll(i + 1));
+        }
+        for i in order {
+            let set = if i == w.old.len() { &mut w.new } else { &mut w.old[i] };
+            moved |= step_machines(set, &mut dice);
+        }
+        invariants(&w, seed);
+        if !moved && w.old.iter().all(|set| set.have == 0) {
+            assert_eq!(w.new.available(), w.replicas, "seed {seed}");
+            return;
+        }
+    }
+    panic!("seed {seed}: the rollout did not come to rest: {w:?}");
+}
+
+#[test]
+fn every_rollout_ends_and_never_surges_or_starves_beyond_its_limits() {
+    for seed in 0..300 {
+        let mut dice = Dice(seed ^ 0xabcd);
+        let replicas = 1 + dice.roll(9);
+        let (surge, unavailable) = [(1, 0), (0, 1), (1, 1), (3, 0), (2, 2)][dice.roll(5)];
+        let first = dice.roll(replicas + 1);
+        let as_i32 = |n: usize| i32::try_from(n).unwrap();
+        let old = vec![
+            set("a", 9, as_i32(first), first, 0),
+            set("b", 5, as_i32(replicas - first), replicas - first, 0),
+        ];
+        roll_out(
+            world(as_i32(replicas), surge, unavailable, set("new", 0, 0, 0, 0), old),
+            seed,
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! The MachineHealthCheck controller: marks Machines that have to be replaced.

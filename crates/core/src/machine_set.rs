@@ -1,0 +1,1 @@
+//! The MachineSet controller: keeps a number of Machines of one template.

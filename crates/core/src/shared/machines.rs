@@ -1,0 +1,255 @@
+//! Facts about Machines that several controllers ask for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use windlass_api::Condition;
+use windlass_api::core::{Machine, StatusVersion, V1Beta1Condition};
+use windlass_meta::KubernetesVersion;
+
+use crate::shared::deletion_order::DeletionClass;
+use crate::shared::keys::{annotations, conditions};
+use crate::shared::numbers::len_i32;
+use crate::shared::{status, templates};
+
+/// How long a Machine may be without an UpToDate condition before that counts.
+const GRACE: SignedDuration = SignedDuration::from_secs(10);
+/// How long a deletion may take before it is called slow.
+const SLOW_DELETION: SignedDuration = SignedDuration::from_mins(15);
+
+pub(crate) fn name(meta: &ObjectMeta) -> &str {
+    meta.name.as_deref().unwrap_or_default()
+}
+
+pub(crate) fn uid(meta: &ObjectMeta) -> &str {
+    meta.uid.as_deref().unwrap_or_default()
+}
+
+pub(crate) fn namespace(meta: &ObjectMeta) -> &str {
+    meta.namespace.as_deref().unwrap_or_default()
+}
+
+pub(crate) fn deleting(meta: &ObjectMeta) -> bool {
+    meta.deletion_timestamp.is_some()
+}
+
+pub(crate) fn has_annotation(meta: &ObjectMeta, key: &str) -> bool {
+    meta.annotations.as_ref().is_some_and(|all| all.contains_key(key))
+}
+
+pub(crate) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+pub(crate) fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+pub(crate) fn created(meta: &ObjectMeta) -> Timestamp {
+    meta.creation_timestamp.as_ref().map_or(Timestamp::MAX, |time| time.0)
+}
+
+/// The owner that controls the object.
+pub(crate) fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.controller == Some(true))
+}
+
+/// Whether the object with this uid controls the object.
+pub(crate) fn controlled_by(meta: &ObjectMeta, owner: &str) -> bool {
+    controller(meta).is_some_and(|reference| reference.uid == owner)
+}
+
+/// An owner reference to an object of the core group.
+pub(crate) fn owner_reference(kind: &str, meta: &ObjectMeta, controls: bool) -> OwnerReference {
+    OwnerReference {
+        api_version: "cluster.x-k8s.io/v1beta2".to_owned(),
+        kind: kind.to_owned(),
+        name: name(meta).to_owned(),
+        uid: uid(meta).to_owned(),
+        controller: controls.then_some(true),
+        block_owner_deletion: controls.then_some(true),
+    }
+}
+
+pub(crate) fn conditions_of(machine: &Machine) -> &[Condition] {
+    machine.status.as_ref().map_or(&[], |status| &status.conditions)
+}
+
+pub(crate) fn condition<'a>(machine: &'a Machine, type_: &str) -> Option<&'a Condition> {
+    status::find(conditions_of(machine), type_)
+}
+
+pub(crate) fn is(machine: &Machine, type_: &str, status: &str) -> bool {
+    condition(machine, type_).is_some_and(|condition| condition.status == status)
+}
+
+pub(crate) fn is_true(machine: &Machine, type_: &str) -> bool {
+    is(machine, type_, "True")
+}
+
+pub(crate) fn legacy_conditions(machine: &Machine) -> &[V1Beta1Condition] {
+    let deprecated = machine.status.as_ref().and_then(|status| status.deprecated.as_ref());
+    deprecated
+        .and_then(|deprecated| deprecated.v1beta1.as_ref())
+        .map_or(&[], |old| &old.conditions)
+}
+
+/// A health check found the Machine unhealthy.
+pub(crate) fn is_unhealthy(machine: &Machine) -> bool {
+    is(machine, conditions::HEALTH_CHECK_SUCCEEDED, "False")
+}
+
+/// The Machine is unhealthy and its owner was asked to replace it.
+pub(crate) fn is_to_be_remediated(machine: &Machine) -> bool {
+    is_unhealthy(machine) && is(machine, conditions::OWNER_REMEDIATED, "False")
+}
+
+/// The Machine counts as one that can be used.
+pub(crate) fn counts_as_available(machine: &Machine) -> bool {
+    !deleting(&machine.metadata) && is_true(machine, conditions::AVAILABLE)
+}
+
+pub(crate) fn deletion_class(machine: &Machine) -> DeletionClass {
+    let no_node = machine.status.as_ref().is_none_or(|status| status.node_ref.is_none());
+    if deleting(&machine.metadata) {
+        DeletionClass::Deleting
+    } else if has_annotation(&machine.metadata, annotations::DELETE_MACHINE) {
+        DeletionClass::Annotated
+    } else if has_annotation(&machine.metadata, annotations::UPDATE_IN_PROGRESS) {
+        DeletionClass::Updating
+    } else if no_node || is_unhealthy(machine) || is(machine, conditions::NODE_HEALTHY, "False") {
+        DeletionClass::Unhealthy
+    } else {
+        DeletionClass::Ordinary
+    }
+}
+
+/// Counts of a group of Machines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) replicas: i32,
+    pub(crate) ready: i32,
+    pub(crate) available: i32,
+    pub(crate) up_to_date: i32,
+    pub(crate) legacy_ready: i32,
+    pub(crate) legacy_available: i32,
+}
+
+pub(crate) fn counts<'a>(machines: impl Iterator<Item = &'a Arc<Machine>> + Clone) -> Counts {
+    let number = |test: &dyn Fn(&Machine) -> bool| len_i32(machines.clone().filter(|machine| test(machine)).count());
+    let node_ready = |machine: &Machine| is_true(machine, conditions::NODE_READY) && !deleting(&machine.metadata);
+    Counts {
+        replicas: number(&|_| true),
+        ready: number(&|machine| is_true(machine, conditions::READY)),
+        available: number(&|machine| is_true(machine, conditions::AVAILABLE)),
+        up_to_date: number(&|machine| is_true(machine, conditions::UP_TO_DATE)),
+        legacy_ready: number(&node_ready),
+        legacy_available: number(&|machine| {
+            let at_once = machine.spec.min_ready_seconds.unwrap_or(0) == 0;
+            node_ready(machine) && (at_once || is_true(machine, conditions::AVAILABLE))
+        }),
+    }
+}
+
+/// The versions that the Machines run, oldest first, with how many of each.
+pub(crate) fn versions<'a>(machines: impl Iterator<Item = &'a Arc<Machine>>) -> Vec<StatusVersion> {
+    let mut found: BTreeMap<&str, i32> = BTreeMap::new();
+    let mut names: BTreeMap<String, i32> = BTreeMap::new();
+    for machine in machines {
+        if let Some(version) = machine.spec.version.as_deref() {
+            *found.entry(version).or_default() += 1;
+        }
+    }
+    for (version, replicas) in found {
+        *names.entry(templates::with_v(version)).or_default() += replicas;
+    }
+    let mut all: Vec<_> = names.into_iter().collect();
+    all.sort_by_key(|(version, _)| sort_key(version));
+    all.into_iter()
+        .map(|(version, replicas)| StatusVersion {
+            version,
+            replicas: Some(replicas),
+        })
+        .collect()
+}
+
+fn sort_key(version: &str) -> (u64, u64, u64, bool, String) {
+    match KubernetesVersion::parse_tolerant(version) {
+        Ok(v) => (
+            v.major(),
+            v.minor(),
+            v.patch(),
+            v.pre_release().is_empty(),
+            v.pre_release().to_owned(),
+        ),
+        Err(_) => (0, 0, 0, false, version.to_owned()),
+    }
+}
+
+/// Machines whose UpToDate condition is worth looking at: those just created have none yet.
+pub(crate) fn with_known_age(machines: &[Arc<Machine>], now: Timestamp) -> Vec<Arc<Machine>> {
+    let known = |machine: &&Arc<Machine>| {
+        condition(machine, conditions::UP_TO_DATE).is_some()
+            || now.duration_since(created(&machine.metadata).min(now)) > GRACE
+    };
+    machines.iter().filter(known).cloned().collect()
+}
+
+/// A line about Machines whose deletion takes long, with what their Deleting condition says about it.
+pub(crate) fn slow_deletions(machines: &[Arc<Machine>], now: Timestamp) -> Option<String> {
+    let slow: Vec<_> = machines
+        .iter()
+        .filter(|machine| {
+            let since = machine.metadata.deletion_timestamp.as_ref();
+            since.is_some_and(|since| now.duration_since(since.0) > SLOW_DELETION)
+        })
+        .collect();
+    let names: Vec<&str> = slow.iter().map(|machine| name(&machine.metadata)).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let mut causes: Vec<&str> = slow
+        .iter()
+        .filter_map(|machine| condition(machine, conditions::DELETING))
+        .flat_map(|condition| {
+            let message = condition.message.as_str();
+            let known = [
+                (
+                    "cannot evict pod as it would violate the pod's disruption budget.",
+                    "PodDisruptionBudgets",
+                ),
+                (
+                    "deletionTimestamp set, but still not removed from the Node",
+                    "Pods not terminating",
+                ),
+                ("failed to evict Pod", "Pod eviction errors"),
+                ("waiting for completion", "Pods not completed yet"),
+            ];
+            known
+                .into_iter()
+                .filter(move |(part, _)| message.contains(part))
+                .map(|(_, cause)| cause)
+        })
+        .collect();
+    causes.sort_unstable();
+    causes.dedup();
+    let (noun, verb) = if names.len() == 1 {
+        ("Machine", "is")
+    } else {
+        ("Machines", "are")
+    };
+    let mut line = format!(
+        "* {noun} {} {verb} in deletion since more than 15m",
+        status::list(&names, 3)
+    );
+    if !causes.is_empty() {
+        line.push_str(", delay likely due to ");
+        line.push_str(&causes.join(", "));
+    }
+    Some(line)
+}

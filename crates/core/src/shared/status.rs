@@ -1,0 +1,102 @@
+//! Building status conditions: what did not change keeps its transition time.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use windlass_api::Condition;
+
+/// Status, reason and message of a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) status: &'static str,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+impl Verdict {
+    pub(crate) fn yes(reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            status: "True",
+            reason: reason.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn no(reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            status: "False",
+            reason: reason.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn unknown(reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            status: "Unknown",
+            reason: reason.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+/// The conditions one controller owns on one object.
+pub(crate) struct Conditions<'a> {
+    previous: &'a [Condition],
+    generation: Option<i64>,
+    now: Timestamp,
+    built: Vec<Condition>,
+}
+
+impl<'a> Conditions<'a> {
+    pub(crate) fn new(previous: &'a [Condition], generation: Option<i64>, now: Timestamp) -> Self {
+        Self {
+            previous,
+            generation,
+            now,
+            built: Vec::new(),
+        }
+    }
+
+    /// Adds a condition. Its transition time is that of the previous one unless status, reason or message changed.
+    pub(crate) fn set(&mut self, type_: &str, verdict: Verdict) -> &mut Self {
+        let kept = self.previous.iter().find(|old| {
+            old.type_ == type_
+                && old.status == verdict.status
+                && old.reason == verdict.reason
+                && old.message == verdict.message
+        });
+        self.built.push(Condition {
+            type_: type_.to_owned(),
+            status: verdict.status.to_owned(),
+            reason: verdict.reason,
+            message: verdict.message,
+            observed_generation: self.generation,
+            last_transition_time: kept.map_or(Time(self.now), |old| old.last_transition_time.clone()),
+        });
+        self
+    }
+
+    pub(crate) fn done(self) -> Vec<Condition> {
+        self.built
+    }
+}
+
+/// The condition of this type.
+pub(crate) fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+/// `X`, `X and Y`.
+pub(crate) fn and(words: &[String]) -> String {
+    words.join(" and ")
+}
+
+/// `X, Y and 3 more`: at most `limit` names.
+pub(crate) fn list(names: &[&str], limit: usize) -> String {
+    let shown = names.iter().take(limit).copied().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(limit);
+    if more == 0 {
+        shown
+    } else {
+        format!("{shown}, ... ({more} more)")
+    }
+}
