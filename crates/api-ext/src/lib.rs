@@ -1,3 +1,8 @@
 //! Types outside the core: the dev infrastructure provider.
 
+pub mod annotations;
+pub mod conditions;
+pub mod finalizers;
 pub mod infrastructure;
+pub mod reasons;
+pub mod v1beta1;

@@ -23,12 +23,7 @@ pub struct Column {
 
 impl Column {
     /// A column that is always shown.
-    pub const fn new(
-        name: &'static str,
-        type_: &'static str,
-        path: &'static str,
-        description: &'static str,
-    ) -> Self {
+    pub const fn new(name: &'static str, type_: &'static str, path: &'static str, description: &'static str) -> Self {
         Self {
             name,
             path,

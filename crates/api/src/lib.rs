@@ -2,18 +2,27 @@
 //!
 //! - [`core`]: the hub types (`core::Cluster`, `core::Machine`, ...), one kind a file.
 //! - [`labels`], [`annotations`], [`finalizers`]: the exact keys other programs read and write.
+//! - [`conditions`], [`reasons`], [`phases`], [`values`]: the words used in them; [`v1beta1`] has the older generation.
 //! - [`kind`]: what a kind knows about itself, and the macro that says it in one place.
 //! - [`crd`](mod@crd): CustomResourceDefinitions built from those facts.
 //!
 //! Reading is tolerant: unknown fields are skipped and enumerated strings stay strings, so one odd object never
 //! keeps a whole list from being read. The API server checks what is written, by the schemas generated here.
 
+pub mod annotations;
+pub mod conditions;
 pub mod core;
 pub mod crd;
+pub mod finalizers;
 pub mod kind;
+pub mod labels;
 pub mod patterns;
+pub mod phases;
+pub mod reasons;
 pub mod rules;
 pub mod schema;
+pub mod v1beta1;
+pub mod values;
 
 /// A condition as every v1beta2 `status.conditions` holds it.
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -13,10 +13,7 @@ const RESERVED_CONDITION_TYPES: [&str; 5] = [
 
 /// A Machine condition named in a health check must not be one that the health check would feed on.
 pub fn unhealthy_machine_condition_type() -> Value {
-    let quoted: Vec<String> = RESERVED_CONDITION_TYPES
-        .iter()
-        .map(|t| format!("'{t}'"))
-        .collect();
+    let quoted: Vec<String> = RESERVED_CONDITION_TYPES.iter().map(|t| format!("'{t}'")).collect();
     json!([{
         "rule": format!("!(self in [{}])", quoted.join(", ")),
         "message": format!("this condition type cannot be used in a health check (reserved: {})", RESERVED_CONDITION_TYPES.join(", ")),

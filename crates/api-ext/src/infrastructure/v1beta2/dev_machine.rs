@@ -47,11 +47,7 @@ pub struct DevMachineSpec {
     /// Backend.
     pub backend: DevMachineBackendSpec,
     /// Provider id.
-    #[serde(
-        rename = "providerID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub provider_id: Option<String>,
 }

@@ -74,11 +74,7 @@ pub struct InitConfiguration {
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub bootstrap_tokens: Vec<BootstrapToken>,
     /// Local apiendpoint.
-    #[serde(
-        rename = "localAPIEndpoint",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "localAPIEndpoint", default, skip_serializing_if = "Option::is_none")]
     pub local_api_endpoint: Option<LocalAPIEndpoint>,
     /// Node registration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -268,11 +264,7 @@ pub struct Timeouts {
     #[schemars(range(min = 0))]
     pub discovery_seconds: Option<i32>,
     /// Etcd apicall seconds.
-    #[serde(
-        rename = "etcdAPICallSeconds",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "etcdAPICallSeconds", default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub etcd_api_call_seconds: Option<i32>,
     /// Kubelet health check seconds.
@@ -370,19 +362,11 @@ pub struct LocalEtcd {
     #[schemars(length(min = 1, max = 256))]
     pub image_tag: Option<String>,
     /// Peer cert sans.
-    #[serde(
-        rename = "peerCertSANs",
-        default,
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(rename = "peerCertSANs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "atomic"))]
     pub peer_cert_sans: Vec<String>,
     /// Server cert sans.
-    #[serde(
-        rename = "serverCertSANs",
-        default,
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(rename = "serverCertSANs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "atomic"))]
     pub server_cert_sans: Vec<String>,
 }

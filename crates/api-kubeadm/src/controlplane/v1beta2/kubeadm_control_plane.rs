@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::bootstrap::v1beta2::KubeadmConfigSpec;
 use windlass_api::Condition;
 use windlass_api::core::v1beta2::{
-    ContractVersionedObjectReference, MachineDeletionSpec, MachineNamingSpec, MachineReadinessGate,
-    MachineTaint, ObjectMeta, StatusVersion, V1Beta1Condition,
+    ContractVersionedObjectReference, MachineDeletionSpec, MachineNamingSpec, MachineReadinessGate, MachineTaint,
+    ObjectMeta, StatusVersion, V1Beta1Condition,
 };
 use windlass_api::kind::Column;
 use windlass_api::kind::Scale;

@@ -4,12 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::v1beta2::KubeadmConfigSpec;
-use crate::controlplane::v1beta2::{
-    KubeadmControlPlaneRemediationSpec, KubeadmControlPlaneRolloutSpec,
-};
-use windlass_api::core::v1beta2::{
-    MachineDeletionSpec, MachineNamingSpec, MachineTaint, ObjectMeta,
-};
+use crate::controlplane::v1beta2::{KubeadmControlPlaneRemediationSpec, KubeadmControlPlaneRolloutSpec};
+use windlass_api::core::v1beta2::{MachineDeletionSpec, MachineNamingSpec, MachineTaint, ObjectMeta};
 use windlass_api::kind::Column;
 
 windlass_api::api_kind! {

@@ -9,10 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Condition;
 use crate::core::v1beta2::{
-    ClusterAvailabilityGate, MachineDeletionSpec, MachineDeploymentRolloutStrategy,
-    MachineHealthCheckChecks, MachineHealthCheckRemediation, MachineHealthCheckTriggerIf,
-    MachineReadinessGate, MachineTaint, ObjectMeta, OrderedMachineDeletionSpec, TemplateReference,
-    V1Beta1Condition,
+    ClusterAvailabilityGate, MachineDeletionSpec, MachineDeploymentRolloutStrategy, MachineHealthCheckChecks,
+    MachineHealthCheckRemediation, MachineHealthCheckTriggerIf, MachineReadinessGate, MachineTaint, ObjectMeta,
+    OrderedMachineDeletionSpec, TemplateReference, V1Beta1Condition,
 };
 use crate::kind::Column;
 use crate::schema;

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Condition;
 use crate::core::v1beta2::{
-    ContractVersionedObjectReference, MachineAddress, MachineReadinessGate, MachineTaint,
-    ObjectMeta, V1Beta1Condition,
+    ContractVersionedObjectReference, MachineAddress, MachineReadinessGate, MachineTaint, ObjectMeta, V1Beta1Condition,
 };
 use crate::kind::Column;
 use crate::patterns;
@@ -74,11 +73,7 @@ pub struct MachineSpec {
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
     /// Provider id.
-    #[serde(
-        rename = "providerID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub provider_id: Option<String>,
     /// Readiness gates.

@@ -5,9 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Condition;
-use crate::core::v1beta2::{
-    MachineNamingSpec, MachineTemplateSpec, StatusVersion, V1Beta1Condition,
-};
+use crate::core::v1beta2::{MachineNamingSpec, MachineTemplateSpec, StatusVersion, V1Beta1Condition};
 use crate::kind::Column;
 use crate::kind::Scale;
 use crate::schema;

@@ -44,11 +44,7 @@ pub struct JoinConfiguration {
 #[serde(rename_all = "camelCase")]
 pub struct JoinControlPlane {
     /// Local apiendpoint.
-    #[serde(
-        rename = "localAPIEndpoint",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "localAPIEndpoint", default, skip_serializing_if = "Option::is_none")]
     pub local_api_endpoint: Option<LocalAPIEndpoint>,
 }
 
@@ -128,11 +124,7 @@ pub struct KubeConfigCluster {
     #[schemars(schema_with = "schema::bytes", length(min = 1, max = 51200))]
     pub certificate_authority_data: Option<ByteString>,
     /// Insecure skip tlsverify.
-    #[serde(
-        rename = "insecureSkipTLSVerify",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "insecureSkipTLSVerify", default, skip_serializing_if = "Option::is_none")]
     pub insecure_skip_tls_verify: Option<bool>,
     /// Proxy url.
     #[serde(rename = "proxyURL", default, skip_serializing_if = "Option::is_none")]

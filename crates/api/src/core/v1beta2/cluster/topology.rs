@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::core::v1beta2::{
     MachineDeletionSpec, MachineDeploymentHealthCheckRemediation, MachineDeploymentRolloutSpec,
-    MachineHealthCheckChecks, MachineHealthCheckRemediation, MachineReadinessGate, MachineTaint,
-    ObjectMeta, OrderedMachineDeletionSpec,
+    MachineHealthCheckChecks, MachineHealthCheckRemediation, MachineReadinessGate, MachineTaint, ObjectMeta,
+    OrderedMachineDeletionSpec,
 };
 use crate::patterns;
 use crate::schema;

@@ -184,19 +184,11 @@ pub struct JSONSchemaProps {
     )]
     pub x_kubernetes_preserve_unknown_fields: Option<bool>,
     /// X-kubernetes-validations.
-    #[serde(
-        rename = "x-kubernetes-validations",
-        default,
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(rename = "x-kubernetes-validations", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["rule"]))]
     pub x_kubernetes_validations: Vec<ValidationRule>,
     /// X-metadata.
-    #[serde(
-        rename = "x-metadata",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "x-metadata", default, skip_serializing_if = "Option::is_none")]
     pub x_metadata: Option<ObjectMeta>,
 }
 

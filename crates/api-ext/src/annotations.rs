@@ -1,0 +1,14 @@
+//! Annotation keys of the dev provider.
+
+/// On DevCluster: the listener that serves the simulated workload cluster.
+pub const LISTENER: &str = "inmemorycluster.infrastructure.cluster.x-k8s.io/listener";
+/// On DevMachine: its weight in the load balancer (containers only).
+pub const LOAD_BALANCER_WEIGHT: &str = "devmachine.infrastructure.cluster.x-k8s.io/weight";
+/// On a simulated etcd pod: the cluster that the member belongs to.
+pub const ETCD_CLUSTER_ID: &str = "etcd.inmemory.infrastructure.cluster.x-k8s.io/cluster-id";
+/// On a simulated etcd pod: the member.
+pub const ETCD_MEMBER_ID: &str = "etcd.inmemory.infrastructure.cluster.x-k8s.io/member-id";
+/// On a simulated etcd pod: since when the member leads.
+pub const ETCD_LEADER_FROM: &str = "etcd.inmemory.infrastructure.cluster.x-k8s.io/leader-from";
+/// On a simulated machine: its bootstrap data has been run.
+pub const MACHINE_BOOTSTRAPPED: &str = "machine.inmemory.infrastructure.cluster.x-k8s.io/bootstrapped";
