@@ -1,1 +1,46 @@
-//! Kubeadm configuration formats and cloud-init rendering.
+//! Kubeadm's configuration formats, and the cloud-config that carries them to a machine.
+//!
+//! [`render_init`] and [`render_join`] turn a `KubeadmConfigSpec` and facts about the cluster into bootstrap data. They are
+//! pure: Secrets that the spec refers to are handed in, and nothing here knows a clock.
+
+pub mod cloud_config;
+pub mod convert;
+pub mod discovery;
+mod object;
+pub mod resolve;
+pub mod version;
+mod yaml;
+
+pub use cloud_config::{BootstrapData, WriteFile, render_init, render_join};
+pub use convert::ClusterFacts;
+pub use resolve::{Resolved, SecretReference, referenced_secrets, resolve};
+pub use version::KubeadmVersion;
+
+/// Why bootstrap data cannot be made. No text holds what a Secret holds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KubeadmError {
+    /// The Kubernetes version is missing or not semantic.
+    #[error("{field}: \"{version}\" is not a Kubernetes version such as v1.35.0")]
+    Version {
+        /// The field that holds it.
+        field: &'static str,
+        /// What stands there.
+        version: String,
+    },
+    /// The Kubernetes version is older than any kubeadm configuration known here.
+    #[error("Kubernetes {0} is too old: kubeadm configurations are written for v1.22 and later")]
+    TooOld(String),
+    /// The format has no renderer.
+    #[error(
+        "spec.format: bootstrap data in format \"{0}\" is not supported; use cloud-config (the default) and an image with cloud-init"
+    )]
+    Format(String),
+    /// A field holds something that cannot be rendered.
+    #[error("{field}: {why}")]
+    Field {
+        /// Path of the field.
+        field: String,
+        /// What is wrong and what to do.
+        why: String,
+    },
+}

@@ -1,0 +1,268 @@
+//! Cloud-config: what cloud-init does on a machine's first start.
+
+mod disks;
+
+use std::fmt::Write as _;
+
+use windlass_api_kubeadm::bootstrap::{
+    ClusterConfiguration, InitConfiguration, JoinConfiguration, KubeadmConfigSpec, NTP, User,
+};
+
+use crate::convert::{self, ClusterFacts};
+use crate::{KubeadmError, KubeadmVersion, Resolved, yaml};
+
+/// The format that is rendered when a spec names none.
+pub const CLOUD_CONFIG: &str = "cloud-config";
+
+const INIT_FILE: &str = "/run/kubeadm/kubeadm.yaml";
+const JOIN_FILE: &str = "/run/kubeadm/kubeadm-join-config.yaml";
+/// Says that kubeadm has finished; infrastructure providers look for it.
+const SENTINEL_COMMAND: &str = "echo success > /run/cluster-api/bootstrap-success.complete";
+/// Writing a file makes the folder on Linux and on Windows alike.
+const PLACEHOLDER: &str = "-   path: /run/cluster-api/placeholder
+    owner: root:root
+    permissions: '0640'
+    content: \"This placeholder file is used to create the /run/cluster-api sub directory in a way that is compatible with \
+both Linux and Windows (mkdir -p /run/cluster-api does not work with Windows)\"
+";
+
+/// Bootstrap data as the Secret holds it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BootstrapData {
+    /// Key `format`.
+    pub format: &'static str,
+    /// Key `value`.
+    pub value: String,
+}
+
+/// A file that cloud-init writes. It has no `Debug`: contents may be keys.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct WriteFile {
+    /// Absolute path.
+    pub path: String,
+    /// `user:group`, or empty.
+    pub owner: String,
+    /// Octal mode, or empty.
+    pub permissions: String,
+    /// `base64`, `gzip`, `gzip+base64`, or empty.
+    pub encoding: String,
+    /// Whether to append to an existing file.
+    pub append: bool,
+    /// What is written, already in `encoding`.
+    pub content: String,
+}
+
+/// Data for the machine that makes the cluster: `certificates` first, then the files of the spec.
+pub fn render_init(
+    spec: &KubeadmConfigSpec,
+    facts: &ClusterFacts,
+    certificates: Vec<WriteFile>,
+    resolved: Resolved,
+) -> Result<BootstrapData, KubeadmError> {
+    check_format(spec)?;
+    let version = KubeadmVersion::for_kubernetes(&facts.kubernetes_version)?;
+    let default_cluster = ClusterConfiguration::default();
+    let default_init = InitConfiguration::default();
+    let cluster = spec.cluster_configuration.as_ref().unwrap_or(&default_cluster);
+    let init = spec.init_configuration.as_ref().unwrap_or(&default_init);
+    let documents = [
+        "---".to_owned(),
+        convert::cluster_configuration(version, cluster, init, facts),
+        "---".to_owned(),
+        convert::init_configuration(version, init),
+    ]
+    .join("\n");
+    let file = own_file(INIT_FILE, documents);
+    let command = format!(
+        "kubeadm init --config {INIT_FILE} {} && {SENTINEL_COMMAND}",
+        verbosity(spec)
+    );
+    Ok(render(spec, certificates, resolved, &file, &format!("'{command}'")))
+}
+
+/// Data for a machine that joins. `join` is the configuration with discovery filled in; `certificates` are given to control
+/// plane machines only.
+pub fn render_join(
+    spec: &KubeadmConfigSpec,
+    join: &JoinConfiguration,
+    facts: &ClusterFacts,
+    certificates: Vec<WriteFile>,
+    resolved: Resolved,
+) -> Result<BootstrapData, KubeadmError> {
+    check_format(spec)?;
+    let version = KubeadmVersion::for_kubernetes(&facts.kubernetes_version)?;
+    let document = convert::join_configuration(version, join);
+    let document = if join.control_plane.is_some() {
+        document
+    } else {
+        format!("---\n{document}")
+    };
+    let file = own_file(JOIN_FILE, document);
+    let command = format!(
+        "kubeadm join --config {JOIN_FILE} {} && {SENTINEL_COMMAND}",
+        verbosity(spec)
+    );
+    Ok(render(spec, certificates, resolved, &file, &command))
+}
+
+fn check_format(spec: &KubeadmConfigSpec) -> Result<(), KubeadmError> {
+    match spec.format.as_deref() {
+        None | Some("" | CLOUD_CONFIG) => Ok(()),
+        Some(other) => Err(KubeadmError::Format(other.to_owned())),
+    }
+}
+
+fn own_file(path: &str, content: String) -> WriteFile {
+    WriteFile {
+        path: path.to_owned(),
+        owner: "root:root".to_owned(),
+        permissions: "0640".to_owned(),
+        content,
+        ..WriteFile::default()
+    }
+}
+
+fn verbosity(spec: &KubeadmConfigSpec) -> String {
+    spec.verbosity.map(|level| format!("--v {level}")).unwrap_or_default()
+}
+
+fn render(
+    spec: &KubeadmConfigSpec,
+    certificates: Vec<WriteFile>,
+    resolved: Resolved,
+    kubeadm: &WriteFile,
+    command: &str,
+) -> BootstrapData {
+    let mut out = "## template: jinja\n#cloud-config\n\nwrite_files:\n".to_owned();
+    for file in certificates.iter().chain(&resolved.files).chain([kubeadm]) {
+        write_file(&mut out, file);
+    }
+    out.push_str(PLACEHOLDER);
+    commands(&mut out, "bootcmd", &spec.boot_commands);
+    out.push_str("runcmd:\n");
+    command_lines(&mut out, &spec.pre_kubeadm_commands);
+    line(&mut out, format_args!("  - {command}"));
+    command_lines(&mut out, &spec.post_kubeadm_commands);
+    if let Some(ntp) = &spec.ntp {
+        write_ntp(&mut out, ntp);
+    }
+    write_users(&mut out, &resolved.users);
+    if let Some(setup) = &spec.disk_setup {
+        disks::write(&mut out, setup);
+    }
+    if !spec.mounts.is_empty() {
+        out.push_str("mounts:\n");
+        for mount in &spec.mounts {
+            for (index, part) in mount.iter().enumerate() {
+                let lead = if index == 0 { "  - - " } else { "    - " };
+                line(&mut out, format_args!("{lead}{}", yaml::scalar(part, 3)));
+            }
+        }
+    }
+    BootstrapData {
+        format: CLOUD_CONFIG,
+        value: out,
+    }
+}
+
+pub(crate) fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{text}");
+}
+
+fn write_file(out: &mut String, file: &WriteFile) {
+    line(out, format_args!("-   path: {}", yaml::scalar(&file.path, 2)));
+    if !file.encoding.is_empty() {
+        line(out, format_args!("    encoding: \"{}\"", file.encoding));
+    }
+    if !file.owner.is_empty() {
+        line(out, format_args!("    owner: {}", yaml::scalar(&file.owner, 2)));
+    }
+    if !file.permissions.is_empty() {
+        line(out, format_args!("    permissions: '{}'", file.permissions));
+    }
+    if file.append {
+        line(out, format_args!("    append: true"));
+    }
+    if needs_quotes(&file.content) {
+        line(out, format_args!("    content: {}", yaml::double_quoted(&file.content)));
+        return;
+    }
+    line(out, format_args!("    content: |"));
+    for content in file.content.split('\n') {
+        line(out, format_args!("      {content}"));
+    }
+}
+
+/// Whether a literal block would change a content: its first line sets the indentation, and control characters are not
+/// allowed in it.
+fn needs_quotes(content: &str) -> bool {
+    content.starts_with([' ', '\t'])
+        || content.starts_with('\n') && content.trim_start_matches('\n').starts_with(' ')
+        || content.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+fn commands(out: &mut String, key: &str, commands: &[String]) {
+    if !commands.is_empty() {
+        line(out, format_args!("{key}:"));
+        command_lines(out, commands);
+    }
+}
+
+fn command_lines(out: &mut String, commands: &[String]) {
+    for command in commands {
+        line(out, format_args!("  - {}", yaml::double_quoted(command)));
+    }
+}
+
+fn write_ntp(out: &mut String, ntp: &NTP) {
+    out.push_str("ntp:\n");
+    if ntp.enabled == Some(true) {
+        out.push_str("  enabled: true\n");
+    }
+    if !ntp.servers.is_empty() {
+        out.push_str("  servers:\n");
+        for server in &ntp.servers {
+            line(out, format_args!("    - {}", yaml::scalar(server, 3)));
+        }
+    } else if ntp.enabled != Some(true) {
+        out.push_str("  enabled: false\n");
+    }
+}
+
+fn write_users(out: &mut String, users: &[User]) {
+    if users.is_empty() {
+        return;
+    }
+    out.push_str("users:\n");
+    for user in users {
+        line(out, format_args!("  - name: {}", yaml::scalar(&user.name, 3)));
+        let text = |out: &mut String, key: &str, value: &Option<String>| {
+            if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
+                line(out, format_args!("    {key}: {}", yaml::scalar(value, 3)));
+            }
+        };
+        text(out, "passwd", &user.passwd);
+        text(out, "gecos", &user.gecos);
+        text(out, "groups", &user.groups);
+        text(out, "homedir", &user.home_dir);
+        if user.inactive == Some(true) {
+            out.push_str("    inactive: true\n");
+        }
+        if let Some(lock) = user.lock_password {
+            line(out, format_args!("    lock_passwd: {lock}"));
+        }
+        text(out, "shell", &user.shell);
+        text(out, "primary_group", &user.primary_group);
+        text(out, "sudo", &user.sudo);
+        if !user.ssh_authorized_keys.is_empty() {
+            out.push_str("    ssh_authorized_keys:\n");
+            for key in &user.ssh_authorized_keys {
+                line(out, format_args!("      - {}", yaml::scalar(key, 4)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Partitions and file systems.
+
+use windlass_api_kubeadm::bootstrap::{DiskSetup, Filesystem, Partition};
+
+use super::line;
+use crate::yaml::scalar;
+
+pub(super) fn write(out: &mut String, setup: &DiskSetup) {
+    if !setup.partitions.is_empty() {
+        out.push_str("disk_setup:\n");
+        for partition in &setup.partitions {
+            write_partition(out, partition);
+        }
+    }
+    if !setup.filesystems.is_empty() {
+        out.push_str("fs_setup:\n");
+        for filesystem in &setup.filesystems {
+            write_filesystem(out, filesystem);
+        }
+    }
+}
+
+fn write_partition(out: &mut String, partition: &Partition) {
+    line(out, format_args!("  {}:", scalar(&partition.device, 2)));
+    if let Some(table) = &partition.table_type {
+        line(out, format_args!("    table_type: {}", scalar(table, 3)));
+    }
+    if partition.disk_layout.is_empty() {
+        line(out, format_args!("    layout: {}", partition.layout == Some(true)));
+    } else {
+        out.push_str("    layout:\n");
+        for part in &partition.disk_layout {
+            // A share alone, or a share with the type of the partition.
+            match part.partition_type.as_deref() {
+                None | Some("") => line(out, format_args!("      - {}", part.percentage)),
+                Some(kind) => line(
+                    out,
+                    format_args!("      - [{}, {}]", part.percentage, flow_scalar(kind)),
+                ),
+            }
+        }
+    }
+    if let Some(overwrite) = partition.overwrite {
+        line(out, format_args!("    overwrite: {overwrite}"));
+    }
+}
+
+/// Inside brackets, commas and brackets need quotes too; and types such as `82` are names, though they look like numbers.
+fn flow_scalar(text: &str) -> String {
+    if text.chars().all(|c| c.is_ascii_digit()) {
+        text.to_owned()
+    } else if text.contains([',', '[', ']', '{', '}']) {
+        crate::yaml::double_quoted(text)
+    } else {
+        scalar(text, 4)
+    }
+}
+
+fn write_filesystem(out: &mut String, filesystem: &Filesystem) {
+    let label = filesystem.label.as_deref().unwrap_or_default();
+    line(out, format_args!("  - label: {}", scalar(label, 3)));
+    line(
+        out,
+        format_args!("    filesystem: {}", scalar(&filesystem.filesystem, 3)),
+    );
+    line(out, format_args!("    device: {}", scalar(&filesystem.device, 3)));
+    if let Some(partition) = &filesystem.partition {
+        line(out, format_args!("    partition: {}", scalar(partition, 3)));
+    }
+    if let Some(overwrite) = filesystem.overwrite {
+        line(out, format_args!("    overwrite: {overwrite}"));
+    }
+    if let Some(replace) = &filesystem.replace_fs {
+        line(out, format_args!("    replace_fs: {}", scalar(replace, 3)));
+    }
+    if !filesystem.extra_opts.is_empty() {
+        out.push_str("    extra_opts:\n");
+        for option in &filesystem.extra_opts {
+            line(out, format_args!("      - {}", scalar(option, 4)));
+        }
+    }
+}

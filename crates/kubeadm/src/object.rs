@@ -1,0 +1,73 @@
+//! Building JSON objects the way Go leaves out empty fields.
+
+use serde_json::{Map, Value};
+
+/// A JSON object under construction. Methods named after types leave the field out when there is nothing to write.
+#[derive(Default)]
+pub(crate) struct Object(Map<String, Value>);
+
+impl Object {
+    pub(crate) fn value(mut self, key: &str, value: Value) -> Self {
+        self.0.insert(key.to_owned(), value);
+        self
+    }
+
+    pub(crate) fn some(self, key: &str, value: Option<Value>) -> Self {
+        match value {
+            Some(value) => self.value(key, value),
+            None => self,
+        }
+    }
+
+    pub(crate) fn text(self, key: &str, text: Option<&str>) -> Self {
+        match text {
+            Some(text) if !text.is_empty() => self.value(key, text.into()),
+            _ => self,
+        }
+    }
+
+    pub(crate) fn flag(self, key: &str, flag: Option<bool>) -> Self {
+        if flag == Some(true) {
+            self.value(key, true.into())
+        } else {
+            self
+        }
+    }
+
+    pub(crate) fn number(self, key: &str, number: Option<i32>) -> Self {
+        match number {
+            Some(number) if number != 0 => self.value(key, number.into()),
+            _ => self,
+        }
+    }
+
+    pub(crate) fn texts(self, key: &str, texts: &[String]) -> Self {
+        if texts.is_empty() {
+            self
+        } else {
+            self.value(key, texts.into())
+        }
+    }
+
+    pub(crate) fn list(self, key: &str, items: Vec<Value>) -> Self {
+        if items.is_empty() {
+            self
+        } else {
+            self.value(key, items.into())
+        }
+    }
+
+    pub(crate) fn build(self) -> Value {
+        Value::Object(self.0)
+    }
+}
+
+/// A duration as Go prints it: `4m0s`, `8760h0m0s`.
+pub(crate) fn go_duration(seconds: i64) -> String {
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{rest}s"),
+        (0, _) => format!("{minutes}m{rest}s"),
+        _ => format!("{hours}h{minutes}m{rest}s"),
+    }
+}

@@ -1,0 +1,155 @@
+//! File contents and passwords that come from Secrets, and contents that are templates.
+
+use gtmpl_ng::{Context, Template, Value};
+use std::collections::HashMap;
+use windlass_api_kubeadm::bootstrap::{File, KubeadmConfigSpec, User};
+
+use crate::{KubeadmError, WriteFile, version};
+
+/// What a rendered template may grow to.
+const MAX_TEMPLATE_OUTPUT: usize = 1024 * 1024;
+
+/// A key of a Secret in the namespace of the KubeadmConfig.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretReference {
+    /// Name of the Secret.
+    pub name: String,
+    /// Key in its data.
+    pub key: String,
+}
+
+/// Files and users with everything filled in.
+#[derive(Clone, Default)]
+pub struct Resolved {
+    /// Files of the spec, in its order.
+    pub files: Vec<WriteFile>,
+    /// Users of the spec, passwords included.
+    pub users: Vec<User>,
+}
+
+/// All keys of Secrets that a spec refers to.
+pub fn referenced_secrets(spec: &KubeadmConfigSpec) -> Vec<SecretReference> {
+    let files = spec
+        .files
+        .iter()
+        .filter_map(|file| file.content_from.as_ref().map(|from| &from.secret));
+    let users = spec
+        .users
+        .iter()
+        .filter_map(|user| user.passwd_from.as_ref().map(|from| &from.secret));
+    let mut references: Vec<_> = files
+        .chain(users)
+        .map(|source| SecretReference {
+            name: source.name.clone(),
+            key: source.key.clone(),
+        })
+        .collect();
+    references.sort();
+    references.dedup();
+    references
+}
+
+/// Fills in files and users. `secret` answers for a key of a Secret; `control_plane_version` is what templates see.
+pub fn resolve<'a>(
+    spec: &KubeadmConfigSpec,
+    control_plane_version: Option<&str>,
+    secret: &dyn Fn(&SecretReference) -> Option<&'a [u8]>,
+) -> Result<Resolved, KubeadmError> {
+    let files = spec
+        .files
+        .iter()
+        .enumerate()
+        .map(|(index, file)| resolve_file(index, file, control_plane_version, secret))
+        .collect::<Result<_, _>>()?;
+    let users = spec
+        .users
+        .iter()
+        .enumerate()
+        .map(|(index, user)| {
+            let mut user = user.clone();
+            if let Some(from) = user.passwd_from.take() {
+                let field = format!("spec.users[{index}].passwdFrom.secret");
+                user.passwd = Some(fetch(&field, from.secret.name, from.secret.key, secret)?);
+            }
+            Ok(user)
+        })
+        .collect::<Result<_, KubeadmError>>()?;
+    Ok(Resolved { files, users })
+}
+
+fn resolve_file<'a>(
+    index: usize,
+    file: &File,
+    control_plane_version: Option<&str>,
+    secret: &dyn Fn(&SecretReference) -> Option<&'a [u8]>,
+) -> Result<WriteFile, KubeadmError> {
+    let mut content = match &file.content_from {
+        Some(from) => {
+            let field = format!("spec.files[{index}].contentFrom.secret");
+            fetch(&field, from.secret.name.clone(), from.secret.key.clone(), secret)?
+        }
+        None => file.content.clone().unwrap_or_default(),
+    };
+    if file.content_format.as_deref() == Some("Template") {
+        content = render(&content, control_plane_version).map_err(|why| KubeadmError::Field {
+            field: format!("spec.files[{index}] ({})", file.path),
+            why,
+        })?;
+    }
+    Ok(WriteFile {
+        path: file.path.clone(),
+        owner: file.owner.clone().unwrap_or_default(),
+        permissions: file.permissions.clone().unwrap_or_default(),
+        encoding: file.encoding.clone().unwrap_or_default(),
+        append: file.append == Some(true),
+        content,
+    })
+}
+
+fn fetch<'a>(
+    field: &str,
+    name: String,
+    key: String,
+    secret: &dyn Fn(&SecretReference) -> Option<&'a [u8]>,
+) -> Result<String, KubeadmError> {
+    let reference = SecretReference { name, key };
+    let fail = |why: String| KubeadmError::Field {
+        field: field.to_owned(),
+        why,
+    };
+    let Some(bytes) = secret(&reference) else {
+        return Err(fail(format!(
+            "Secret {} with key \"{}\" does not exist in the namespace of the KubeadmConfig",
+            reference.name, reference.key
+        )));
+    };
+    String::from_utf8(bytes.to_vec()).map_err(|_| {
+        fail(format!(
+            "key \"{}\" of Secret {} is not text; store it base64-encoded and set encoding to base64",
+            reference.key, reference.name
+        ))
+    })
+}
+
+/// A template sees `.controlPlane.version` and nothing else, so that it gives the same text whenever it is rendered.
+fn render(text: &str, control_plane_version: Option<&str>) -> Result<String, String> {
+    let mut template = Template::default();
+    template
+        .parse(text)
+        .map_err(|error| format!("not a valid template: {error}"))?;
+    let control_plane: HashMap<String, Value> = control_plane_version
+        .and_then(version::normalised)
+        .map(|version| ("version".to_owned(), Value::from(version)))
+        .into_iter()
+        .collect();
+    let root = HashMap::from([("controlPlane".to_owned(), Value::from(control_plane))]);
+    let rendered = template
+        .render(&Context::from(Value::from(root)))
+        .map_err(|error| format!("the template cannot be rendered: {error}"))?;
+    if rendered.len() > MAX_TEMPLATE_OUTPUT {
+        return Err(format!(
+            "the rendered template is larger than {MAX_TEMPLATE_OUTPUT} bytes"
+        ));
+    }
+    Ok(rendered)
+}

@@ -1,0 +1,322 @@
+//! YAML as Kubernetes tools written in Go print it: sorted keys, lists not indented, quotes only where YAML 1.1 needs them.
+//!
+//! Bootstrap data is compared and looked at by people who know that form, and cloud-init reads YAML 1.1: a general
+//! serializer for YAML 1.2 would leave `yes` and `0644` bare.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// A document, ending in a newline.
+pub(crate) fn document(value: &Value) -> String {
+    let mut out = String::new();
+    match value {
+        Value::Object(map) if !map.is_empty() => mapping(&mut out, map, 0, false),
+        Value::Array(items) if !items.is_empty() => sequence(&mut out, items, 0, false),
+        other => {
+            leaf(&mut out, other, 0);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn indent(out: &mut String, depth: usize) {
+    for _ in 0..depth {
+        out.push_str("  ");
+    }
+}
+
+fn mapping(out: &mut String, map: &serde_json::Map<String, Value>, depth: usize, inline_first: bool) {
+    let mut keys: Vec<_> = map.iter().collect();
+    keys.sort_by_key(|(key, _)| key.as_str());
+    for (index, (key, value)) in keys.into_iter().enumerate() {
+        if index > 0 || !inline_first {
+            indent(out, depth);
+        }
+        out.push_str(&scalar(key, depth));
+        out.push(':');
+        match value {
+            Value::Object(inner) if !inner.is_empty() => {
+                out.push('\n');
+                mapping(out, inner, depth + 1, false);
+            }
+            Value::Array(items) if !items.is_empty() => {
+                out.push('\n');
+                sequence(out, items, depth, false);
+            }
+            other => {
+                out.push(' ');
+                leaf(out, other, depth + 1);
+                out.push('\n');
+            }
+        }
+    }
+}
+
+fn sequence(out: &mut String, items: &[Value], depth: usize, inline_first: bool) {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 || !inline_first {
+            indent(out, depth);
+        }
+        out.push_str("- ");
+        match item {
+            Value::Object(inner) if !inner.is_empty() => mapping(out, inner, depth + 1, true),
+            Value::Array(inner) if !inner.is_empty() => sequence(out, inner, depth + 1, true),
+            other => {
+                leaf(out, other, depth + 1);
+                out.push('\n');
+            }
+        }
+    }
+}
+
+fn leaf(out: &mut String, value: &Value, depth: usize) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => out.push_str(&number.to_string()),
+        Value::String(text) => out.push_str(&scalar(text, depth)),
+        Value::Array(_) => out.push_str("[]"),
+        Value::Object(_) => out.push_str("{}"),
+    }
+}
+
+/// A string as a scalar; `depth` is where its lines go if it needs several.
+pub(crate) fn scalar(text: &str, depth: usize) -> String {
+    if text.chars().any(|c| !printable(c)) || text.contains(" \n") {
+        return double_quoted(text);
+    }
+    if text.contains('\n') {
+        return literal(text, depth);
+    }
+    if reads_as_other_type(text) {
+        return double_quoted(text);
+    }
+    if plain_allowed(text) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn printable(c: char) -> bool {
+    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}')
+        && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
+pub(crate) fn double_quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if printable(c) => out.push(c),
+            c => {
+                let code = u32::from(c);
+                // Writing to a String cannot fail.
+                let _ = if code <= 0xff {
+                    write!(out, "\\x{code:02X}")
+                } else if code <= 0xffff {
+                    write!(out, "\\u{code:04X}")
+                } else {
+                    write!(out, "\\U{code:08X}")
+                };
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn literal(text: &str, depth: usize) -> String {
+    let mut out = "|".to_owned();
+    if text.starts_with([' ', '\n']) {
+        out.push('2');
+    }
+    let body = if let Some(body) = text.strip_suffix('\n') {
+        if body.is_empty() || body.ends_with('\n') {
+            out.push('+');
+        }
+        body
+    } else {
+        out.push('-');
+        text
+    };
+    for line in body.split('\n') {
+        out.push('\n');
+        if !line.is_empty() {
+            // A block at the top level is indented too.
+            indent(&mut out, depth.max(1));
+            out.push_str(line);
+        }
+    }
+    out
+}
+
+/// Whether a bare word would be read as null, a boolean, a number, a time stamp or a merge key by a YAML 1.1 reader.
+fn reads_as_other_type(text: &str) -> bool {
+    const WORDS: [&str; 10] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~"];
+    if text.is_empty() || text == "<<" {
+        return true;
+    }
+    let lower = text.to_ascii_lowercase();
+    let title = text.chars().next().is_some_and(|c| c.is_ascii_uppercase()) && text[1..] == lower[1..];
+    let one_case = text == lower || title || text.chars().all(|c| !c.is_ascii_lowercase());
+    if one_case && WORDS.contains(&lower.as_str()) {
+        return true;
+    }
+    if matches!(lower.trim_start_matches(['+', '-']), ".inf" | ".nan") {
+        return true;
+    }
+    is_number(text) || is_timestamp(text) || is_sexagesimal(text)
+}
+
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text).replace('_', "");
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return false;
+    }
+    let radix = |prefix: &str, radix: u32| {
+        digits
+            .strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(radix)))
+    };
+    radix("0x", 16)
+        || radix("0X", 16)
+        || radix("0b", 2)
+        || radix("0B", 2)
+        || radix("0o", 8)
+        || radix("0O", 8)
+        || digits.parse::<f64>().is_ok()
+}
+
+/// `190:20:30`, which YAML 1.1 reads in base 60; `127.0.0.1:6443` and `10:6443` are not like that.
+fn is_sexagesimal(text: &str) -> bool {
+    let body = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let Some((first, rest)) = body.split_once(':') else {
+        return false;
+    };
+    let (rest, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let digits = |part: &str| part.chars().all(|c| c.is_ascii_digit() || c == '_');
+    first.starts_with(|c: char| c.is_ascii_digit())
+        && digits(first)
+        && digits(fraction)
+        && rest
+            .split(':')
+            .all(|part| part.len() <= 2 && part.parse::<u8>().is_ok_and(|sixtieth| sixtieth < 60))
+}
+
+fn is_timestamp(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 8
+        && bytes[..4].iter().all(u8::is_ascii_digit)
+        && bytes[4] == b'-'
+        && bytes[5].is_ascii_digit()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '-' | ':' | '.' | 'T' | 't' | 'Z' | ' ' | '+'))
+}
+
+fn plain_allowed(text: &str) -> bool {
+    const LEADING: &str = "#,[]{}&*!|>'\"%@`";
+    if text.starts_with(' ') || text.ends_with(' ') || text.starts_with("---") || text.starts_with("...") {
+        return false;
+    }
+    let mut previous = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let blank_follows = chars.peek().is_none_or(|next| *next == ' ');
+        let indicator = match previous {
+            None => LEADING.contains(c) || (matches!(c, '?' | ':' | '-') && blank_follows),
+            Some(before) => (c == ':' && blank_follows) || (c == '#' && before == ' '),
+        };
+        if indicator {
+            return false;
+        }
+        previous = Some(c);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn scalars_are_quoted_only_where_needed() {
+        let check = |text: &str, want: &str| assert_eq!(scalar(text, 1), want, "{text:?}");
+        check("v1.35.0", "v1.35.0");
+        check("unix:///run/c.sock", "unix:///run/c.sock");
+        check(
+            "nodefs.available<0%,imagefs.available<0%",
+            "nodefs.available<0%,imagefs.available<0%",
+        );
+        check("", "\"\"");
+        check("yes", "\"yes\"");
+        check("On", "\"On\"");
+        check("oN", "oN");
+        check("1.35", "\"1.35\"");
+        check("0644", "\"0644\"");
+        check("0x1F", "\"0x1F\"");
+        check("1_000", "\"1_000\"");
+        check("12:30:45", "\"12:30:45\"");
+        check("127.0.0.1:20000", "127.0.0.1:20000");
+        check("10:50", "\"10:50\"");
+        check("2026-11-21", "\"2026-11-21\"");
+        check("{{ ds.meta_data.hostname }}", "'{{ ds.meta_data.hostname }}'");
+        check("a: b", "'a: b'");
+        check("it's #1 # x", "'it''s #1 # x'");
+        check("ALL=(ALL) NOPASSWD:ALL", "ALL=(ALL) NOPASSWD:ALL");
+        check("-v", "-v");
+        check("- v", "'- v'");
+        check("tab\there", "\"tab\\there\"");
+        check("a\nb", "|-\n  a\n  b");
+        check("a\nb\n", "|\n  a\n  b");
+    }
+
+    #[test]
+    fn structures_are_indented_as_go_does() {
+        let value = json!({"b": [], "a": {"y": [{"k": 1, "j": null}, [1, "x"]], "x": {}}});
+        assert_eq!(
+            document(&value),
+            "a:\n  x: {}\n  \"y\":\n  - j: null\n    k: 1\n  - - 1\n    - x\nb: []\n"
+        );
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let text = prop_oneof![
+            "[ -~]{0,12}",
+            "[-a-z0-9:#'\"{}&*! \n]{0,8}",
+            Just("null".to_owned()),
+            Just("0o17".to_owned()),
+        ];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            text.prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-z]{1,4}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(value in any_value()) {
+            let text = document(&value);
+            let read: Value = serde_saphyr::from_str(&text).map_err(|e| TestCaseError::fail(format!("{text}\n{e}")))?;
+            prop_assert_eq!(read, value, "{}", text);
+        }
+    }
+}
