@@ -1,2 +1,80 @@
 //! Development tasks.
-fn main() {}
+
+mod compat;
+mod r#gen;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(about = "Development tasks of Windlass")]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Write what is derived from the sources (CRDs).
+    Gen {
+        /// Only say what is stale, and fail when something is.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Compare the CRDs with the field tables in a folder.
+    Compat {
+        /// The folder with the tables (`GROUP_KIND_VERSION.tsv`).
+        dir: PathBuf,
+    },
+    /// Check the rules that keep the workspace in shape.
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    match run(&root, Args::parse().task) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            anstream::eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one task; false means that it found something wrong and said so.
+fn run(root: &Path, task: Task) -> Result<bool, String> {
+    match task {
+        Task::Gen { check } => {
+            let report = r#gen::run(root, check)?;
+            for path in &report.stale {
+                anstream::println!(
+                    "{path}: {}",
+                    if check {
+                        "stale; run `cargo xtask gen`"
+                    } else {
+                        "written"
+                    }
+                );
+            }
+            anstream::println!("{} files, {} stale", report.files, report.stale.len());
+            Ok(!check || report.stale.is_empty())
+        }
+        Task::Compat { dir } => {
+            let outcome = compat::run(root, &dir)?;
+            anstream::print!("{}", outcome.text);
+            Ok(outcome.good)
+        }
+        Task::Tidy => {
+            let findings = tidy::check(root)?;
+            for finding in &findings {
+                anstream::println!("{}: {}", finding.place, finding.what);
+            }
+            anstream::println!("{} findings", findings.len());
+            Ok(findings.is_empty())
+        }
+    }
+}

@@ -41,16 +41,48 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("apiserver", "api-ext", "the API server knows no Cluster API kind"),
     ("store", "api", "the store knows no kind"),
     ("store", "schema", "the store never decodes an object"),
-    ("kit", "apiserver", "nothing in a controller may know which server it talks to"),
-    ("remote", "apiserver", "nothing in a controller may know which server it talks to"),
-    ("core", "apiserver", "nothing in a controller may know which server it talks to"),
-    ("core-topology", "apiserver", "nothing in a controller may know which server it talks to"),
-    ("bootstrap-kubeadm", "apiserver", "nothing in a controller may know which server it talks to"),
-    ("controlplane-kubeadm", "apiserver", "nothing in a controller may know which server it talks to"),
+    (
+        "kit",
+        "apiserver",
+        "nothing in a controller may know which server it talks to",
+    ),
+    (
+        "remote",
+        "apiserver",
+        "nothing in a controller may know which server it talks to",
+    ),
+    (
+        "core",
+        "apiserver",
+        "nothing in a controller may know which server it talks to",
+    ),
+    (
+        "core-topology",
+        "apiserver",
+        "nothing in a controller may know which server it talks to",
+    ),
+    (
+        "bootstrap-kubeadm",
+        "apiserver",
+        "nothing in a controller may know which server it talks to",
+    ),
+    (
+        "controlplane-kubeadm",
+        "apiserver",
+        "nothing in a controller may know which server it talks to",
+    ),
 ];
 
 /// External crates that pure layers (L0 to L2) may not name.
-const IMPURE: &[&str] = &["tokio", "kube", "hyper", "hyper-util", "hyper-rustls", "reqwest", "axum"];
+const IMPURE: &[&str] = &[
+    "tokio",
+    "kube",
+    "hyper",
+    "hyper-util",
+    "hyper-rustls",
+    "reqwest",
+    "axum",
+];
 
 /// What a pure file may not contain, with the reason.
 const IMPURE_WORDS: &[(&str, &str)] = &[
@@ -120,9 +152,14 @@ fn dependencies(manifest: &str) -> Vec<String> {
 
 fn check_layers(name: &str, manifest: &str, layers: &BTreeMap<String, u8>) -> Vec<Finding> {
     let place = format!("crates/{name}/Cargo.toml");
-    let finding = |what: String| Finding { place: place.clone(), what };
+    let finding = |what: String| Finding {
+        place: place.clone(),
+        what,
+    };
     let Some(&own) = layers.get(name) else {
-        return vec![finding(format!("crate {name} is missing in the table of ARCHITECTURE.md: add its layer and purpose"))];
+        return vec![finding(format!(
+            "crate {name} is missing in the table of ARCHITECTURE.md: add its layer and purpose"
+        ))];
     };
     let mut findings = Vec::new();
     for dependency in dependencies(manifest) {
@@ -130,13 +167,17 @@ fn check_layers(name: &str, manifest: &str, layers: &BTreeMap<String, u8>) -> Ve
             let theirs = layers.get(other).copied().unwrap_or(u8::MAX);
             let sideways = own == theirs && !WITHIN_A_LAYER.contains(&(name, other));
             if theirs > own || sideways {
-                findings.push(finding(format!("{name} (L{own}) may not depend on {other} (L{theirs}): move what both need downward")));
+                findings.push(finding(format!(
+                    "{name} (L{own}) may not depend on {other} (L{theirs}): move what both need downward"
+                )));
             }
             if let Some((.., why)) = FORBIDDEN.iter().find(|(from, to, _)| (*from, *to) == (name, other)) {
                 findings.push(finding(format!("{name} may not depend on {other}: {why}")));
             }
         } else if own <= 2 && IMPURE.contains(&dependency.as_str()) {
-            findings.push(finding(format!("{name} (L{own}) is pure and may not depend on {dependency}")));
+            findings.push(finding(format!(
+                "{name} (L{own}) is pure and may not depend on {dependency}"
+            )));
         }
     }
     findings
@@ -162,7 +203,10 @@ fn check_source(place: &str, text: &str, may_be_long: bool) -> Vec<Finding> {
         for (number, line) in body.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
             for (word, why) in IMPURE_WORDS.iter().filter(|(word, _)| code.contains(word)) {
-                findings.push(Finding { place: format!("{place}:{}", number + 1), what: format!("`{word}` in a pure file: {why}") });
+                findings.push(Finding {
+                    place: format!("{place}:{}", number + 1),
+                    what: format!("`{word}` in a pure file: {why}"),
+                });
             }
         }
     }
@@ -171,12 +215,23 @@ fn check_source(place: &str, text: &str, may_be_long: bool) -> Vec<Finding> {
 
 /// Whether the name says that the file only decides: `plan`, `desired`, `status`, `convert`, and files in folders so named.
 fn is_pure(place: &str) -> bool {
-    let Some((_, inner)) = place.split_once("/src/") else { return false };
-    let in_controller = ["crates/core", "crates/bootstrap-", "crates/controlplane-", "crates/infra-"].iter().any(|p| place.starts_with(p));
+    let Some((_, inner)) = place.split_once("/src/") else {
+        return false;
+    };
+    let in_controller = [
+        "crates/core",
+        "crates/bootstrap-",
+        "crates/controlplane-",
+        "crates/infra-",
+    ]
+    .iter()
+    .any(|p| place.starts_with(p));
     in_controller
         && inner.split('/').any(|part| {
             let stem = part.strip_suffix(".rs").unwrap_or(part);
-            ["plan", "desired", "status", "convert"].iter().any(|w| stem == *w || stem.strip_prefix(w).is_some_and(|rest| rest.starts_with('_')))
+            ["plan", "desired", "status", "convert"]
+                .iter()
+                .any(|w| stem == *w || stem.strip_prefix(w).is_some_and(|rest| rest.starts_with('_')))
         })
 }
 
@@ -199,7 +254,11 @@ fn sources(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let mut open = vec![dir.join("src")];
     while let Some(next) = open.pop() {
         for entry in entries(&next)? {
-            let name = entry.file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
+            let name = entry
+                .file_name()
+                .and_then(|n| n.to_str())
+                .unwrap_or_default()
+                .to_owned();
             if entry.is_dir() {
                 if name != "tests" && name != "testdata" {
                     open.push(entry);
@@ -254,6 +313,9 @@ mod tests {
     #[test]
     fn an_async_runtime_in_a_pure_crate_is_found() {
         let layers = layers("| L2 | `smd` | x |\n");
-        assert_eq!(check_layers("smd", "[dependencies]\ntokio.workspace = true\n", &layers).len(), 1);
+        assert_eq!(
+            check_layers("smd", "[dependencies]\ntokio.workspace = true\n", &layers).len(),
+            1
+        );
     }
 }

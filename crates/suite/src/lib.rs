@@ -1,1 +1,4 @@
 //! What exists, as data: kinds, CRDs, controllers.
+
+pub mod crds;
+pub mod kinds;
