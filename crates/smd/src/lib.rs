@@ -1,1 +1,26 @@
-//! Structured merge: field sets, managed fields, server-side apply, patches.
+//! Structured merge: field sets, managed fields, server-side apply, ownership after updates, patches, and the question
+//! whether applying something would change anything.
+
+mod apply;
+mod differs;
+mod error;
+mod field_set;
+mod json_patch;
+mod managed;
+mod merge_patch;
+mod ownership;
+mod strategic;
+mod strategic_lists;
+mod typed;
+
+pub mod builtin;
+
+pub use apply::{Applied, Apply, apply};
+pub use differs::{ListKeys, differs, differs_with};
+pub use error::{ApplyError, Conflict, Conflicts, PatchError};
+pub use field_set::{Elem, FieldSet};
+pub use json_patch::json_patch;
+pub use managed::{Entry, ManagedFields, Operation};
+pub use merge_patch::merge_patch;
+pub use ownership::{Scope, Update, update};
+pub use strategic::strategic_merge_patch;

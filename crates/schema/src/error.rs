@@ -1,0 +1,196 @@
+//! Errors about fields, with the texts and cause reasons that Kubernetes uses.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What is wrong with a field. [`Kind::reason`] is the cause reason of a `Status`, `Display` the text of the error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A value is missing.
+    Required,
+    /// A value breaks a rule.
+    Invalid,
+    /// A value is not one of the allowed ones.
+    NotSupported,
+    /// A string is too long.
+    TooLong,
+    /// A list or map has too many items.
+    TooMany,
+    /// A value occurs twice where it may only once.
+    Duplicate,
+    /// A value has the wrong type.
+    TypeInvalid,
+    /// A value may not be set here.
+    Forbidden,
+    /// Something that is referred to does not exist.
+    NotFound,
+    /// The check itself failed.
+    Internal,
+}
+
+impl Kind {
+    /// The reason of a `metav1.StatusCause`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Internal => "InternalError",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Duplicate => "Duplicate value",
+            Self::Forbidden => "Forbidden",
+            Self::NotFound => "Not found",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+/// One thing wrong with one field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldError {
+    /// Where: `spec.foo[0].bar`, `metadata.labels[a/b]`.
+    pub path: String,
+    /// What is wrong.
+    pub kind: Kind,
+    /// The offending value, where Kubernetes shows it.
+    pub value: Option<Value>,
+    /// More words; may be empty.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// An error of any kind.
+    pub fn new(
+        path: impl Into<String>,
+        kind: Kind,
+        value: Option<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            kind,
+            value,
+            detail: detail.into(),
+        }
+    }
+
+    /// A missing value.
+    pub fn required(path: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(path, Kind::Required, None, detail)
+    }
+
+    /// A value that breaks a rule.
+    pub fn invalid(path: impl Into<String>, value: Value, detail: impl Into<String>) -> Self {
+        Self::new(path, Kind::Invalid, Some(value), detail)
+    }
+
+    /// A field that may not be set.
+    pub fn forbidden(path: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(path, Kind::Forbidden, None, detail)
+    }
+
+    /// A value that is not one of `allowed` (listed in sorted order, as Kubernetes does).
+    pub fn not_supported(path: impl Into<String>, value: Value, allowed: &[String]) -> Self {
+        let quoted: Vec<String> = allowed.iter().map(|v| go_quote(v)).collect();
+        let detail = if quoted.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", quoted.join(", "))
+        };
+        Self::new(path, Kind::NotSupported, Some(value), detail)
+    }
+
+    /// A value that occurs twice.
+    pub fn duplicate(path: impl Into<String>, value: Value) -> Self {
+        Self::new(path, Kind::Duplicate, Some(value), "")
+    }
+
+    /// The text without the path: what `Status.details.causes[].message` holds.
+    pub fn body(&self) -> String {
+        let mut out = self.kind.text().to_owned();
+        let shows_value = !matches!(
+            self.kind,
+            Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::Internal
+        );
+        if shows_value && let Some(value) = &self.value {
+            out.push_str(": ");
+            match value {
+                Value::String(text) => out.push_str(&go_quote(text)),
+                other => out.push_str(&other.to_string()),
+            }
+        }
+        if !self.detail.is_empty() {
+            out.push_str(": ");
+            out.push_str(&self.detail);
+        }
+        out
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.body())
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+/// A schema that cannot be used, with everything that is wrong with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchemaError(pub Vec<FieldError>);
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
+/// Quotes as Go's `%q` does.
+pub(crate) fn go_quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
+                out.push_str(&format!("\\x{:02x}", c as u32))
+            }
+            c if c.is_control() || c == '\u{feff}' => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,173 @@
+//! What a schema is after parsing.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::check::Checks;
+use crate::rules::Rule;
+
+/// A parsed schema.
+#[derive(Debug)]
+pub struct Schema {
+    pub(crate) root: Node,
+    /// Whether the root is an API object, whose apiVersion, kind and metadata are not the schema's business.
+    pub(crate) resource: bool,
+}
+
+impl Schema {
+    /// The topmost node.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// Whether the root is an API object (apiVersion, kind and metadata survive pruning).
+    pub fn is_resource(&self) -> bool {
+        self.resource
+    }
+}
+
+/// The JSON types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// A map or struct.
+    Object,
+    /// A list.
+    Array,
+    /// Text.
+    String,
+    /// A whole number.
+    Integer,
+    /// Any number.
+    Number,
+    /// True or false.
+    Boolean,
+}
+
+impl Type {
+    /// The name in OpenAPI.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            _ => return None,
+        })
+    }
+}
+
+/// `x-kubernetes-list-type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ListType {
+    /// One value, replaced as a whole.
+    #[default]
+    Atomic,
+    /// Scalars, each at most once.
+    Set,
+    /// Objects told apart by key fields.
+    Map,
+}
+
+/// `x-kubernetes-map-type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MapType {
+    /// Each field has its own owner.
+    #[default]
+    Granular,
+    /// One value, replaced as a whole.
+    Atomic,
+}
+
+/// How a strategic merge patch treats a field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Patch {
+    /// Lists merge by this key instead of being replaced; empty for lists of scalars that merge.
+    pub merge_key: Option<String>,
+    /// The list merges.
+    pub merge: bool,
+    /// Fields of the struct that the patch does not name are dropped (`retainKeys`).
+    pub retain_keys: bool,
+}
+
+/// What keys besides `properties` an object may have.
+#[derive(Debug, Default)]
+pub enum Additional {
+    /// None are described: they are pruned.
+    #[default]
+    Unset,
+    /// All are allowed, with any value.
+    Any,
+    /// All are allowed, with values of this schema.
+    Values(Box<Node>),
+}
+
+/// One level of a schema.
+#[derive(Debug, Default)]
+pub struct Node {
+    /// The JSON type; `None` with int-or-string or preserve-unknown-fields.
+    pub kind: Option<Type>,
+    /// Whether null is a value.
+    pub nullable: bool,
+    /// `x-kubernetes-int-or-string`.
+    pub int_or_string: bool,
+    /// `x-kubernetes-preserve-unknown-fields`.
+    pub preserve_unknown: bool,
+    /// `x-kubernetes-embedded-resource`.
+    pub embedded_resource: bool,
+    /// `x-kubernetes-list-type`.
+    pub list_type: ListType,
+    /// `x-kubernetes-list-map-keys`.
+    pub list_map_keys: Vec<String>,
+    /// `x-kubernetes-map-type`.
+    pub map_type: MapType,
+    /// The default value.
+    pub default: Option<Value>,
+    /// Named fields.
+    pub properties: BTreeMap<String, Self>,
+    /// Other fields.
+    pub additional: Additional,
+    /// Items of a list.
+    pub items: Option<Box<Self>>,
+    /// Strategic merge patch hints (built-in kinds).
+    pub patch: Option<Box<Patch>>,
+    /// Whether a default is here or below: lets defaulting skip whole branches.
+    pub(crate) has_defaults: bool,
+    pub(crate) checks: Option<Box<Checks>>,
+    pub(crate) rules: Vec<Rule>,
+    /// Whether a rule is here or below.
+    pub(crate) has_rules: bool,
+    /// Whether a list with set or map semantics is here or below.
+    pub(crate) has_keyed_lists: bool,
+    /// `additionalProperties: false`.
+    pub(crate) closed: bool,
+}
+
+impl Node {
+    /// The schema of a field of an object, if it is known.
+    pub fn field(&self, name: &str) -> Option<&Self> {
+        self.properties.get(name).or(match &self.additional {
+            Additional::Values(values) => Some(values.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// Whether the fields of this object are keys of a map rather than named fields.
+    pub fn is_map(&self) -> bool {
+        self.properties.is_empty()
+            && matches!(self.additional, Additional::Values(_) | Additional::Any)
+    }
+}

@@ -1,0 +1,34 @@
+//! Field paths built on the stack: nothing is allocated until an error is reported.
+
+use std::fmt;
+
+/// A path as a linked list of borrowed parts.
+#[derive(Debug, Clone, Copy)]
+pub enum Path<'a> {
+    /// The whole value, under a name (empty for an API object).
+    Root(&'a str),
+    /// A property.
+    Field(&'a Self, &'a str),
+    /// A key of a map.
+    Key(&'a Self, &'a str),
+    /// An item of a list.
+    Index(&'a Self, usize),
+}
+
+impl Path<'_> {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Root(""))
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(name) => f.write_str(name),
+            Self::Field(parent, name) if parent.is_empty() => f.write_str(name),
+            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Key(parent, name) => write!(f, "{parent}[{name}]"),
+            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}

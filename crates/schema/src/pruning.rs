@@ -1,0 +1,96 @@
+//! Dropping, or naming, what a schema does not know.
+
+use serde_json::Value;
+
+use crate::node::{Additional, Node, Schema};
+use crate::path::Path;
+
+/// Removes every field that the schema does not describe, in place.
+///
+/// Keeps apiVersion, kind and metadata of API objects (also embedded ones), and everything below
+/// `x-kubernetes-preserve-unknown-fields` except what the schema describes and prunes itself.
+pub fn prune(schema: &Schema, value: &mut Value) {
+    walk(&schema.root, value, schema.resource);
+}
+
+/// The paths of the fields that [`prune`] would remove, in document order of sorted keys.
+///
+/// Strict field validation reports each as `unknown field "spec.foo"`.
+pub fn unknown_fields(schema: &Schema, value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    look(
+        &schema.root,
+        value,
+        schema.resource,
+        &Path::Root(""),
+        &mut found,
+    );
+    found
+}
+
+fn is_resource_field(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}
+
+fn walk(node: &Node, value: &mut Value, resource: bool) {
+    let resource = resource || node.embedded_resource;
+    match value {
+        Value::Object(map) => {
+            if !node.preserve_unknown && matches!(node.additional, Additional::Unset) {
+                map.retain(|name, _| {
+                    node.properties.contains_key(name) || (resource && is_resource_field(name))
+                });
+            }
+            for (name, child) in map.iter_mut() {
+                if resource && is_resource_field(name) {
+                    continue;
+                }
+                if let Some(below) = node.field(name) {
+                    walk(below, child, false);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(below) = &node.items {
+                for item in items {
+                    walk(below, item, false);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn look(
+    node: &Node,
+    value: &Value,
+    resource: bool,
+    path: &Path<'_>,
+    found: &mut Vec<String>,
+) {
+    let resource = resource || node.embedded_resource;
+    match value {
+        Value::Object(map) => {
+            for (name, child) in map {
+                if resource && is_resource_field(name) {
+                    continue;
+                }
+                let here = Path::Field(path, name);
+                match node.field(name) {
+                    Some(below) => look(below, child, false, &here, found),
+                    None if node.preserve_unknown
+                        || !matches!(node.additional, Additional::Unset) => {}
+                    None => found.push(here.to_string()),
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(below) = &node.items {
+                for (index, item) in items.iter().enumerate() {
+                    look(below, item, false, &Path::Index(path, index), found);
+                }
+            }
+        }
+        _ => {}
+    }
+}

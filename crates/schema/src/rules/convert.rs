@@ -1,0 +1,222 @@
+//! From JSON to CEL values, with the types that the schema gives.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine;
+use cel::Value as Cel;
+use cel::objects::{Key, Map, OptionalValue};
+use serde_json::Value;
+
+use crate::format::Format;
+use crate::node::{Additional, Node, Type};
+
+/// Names that cannot stand as identifiers in CEL.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// A value as the rules of `node` see it.
+pub(crate) fn to_cel(node: &Node, value: &Value, resource: bool) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(b) => Cel::Bool(*b),
+        Value::Number(number) => match node.kind {
+            Some(Type::Number) => Cel::Float(number.as_f64().unwrap_or_default()),
+            _ => plain_number(number),
+        },
+        Value::String(text) => string(node, text),
+        Value::Array(items) => Cel::List(Arc::new(match &node.items {
+            Some(below) => items
+                .iter()
+                .map(|item| to_cel(below, item, below.embedded_resource))
+                .collect(),
+            None => items.iter().map(plain).collect(),
+        })),
+        Value::Object(map) => {
+            let mut out = HashMap::with_capacity(map.len());
+            for (name, child) in map {
+                if resource
+                    && node.properties.get(name).is_none_or(|_| name == "metadata")
+                    && is_resource_field(name)
+                {
+                    out.insert(key(name), resource_field(name, child));
+                } else if let Some(below) = node.properties.get(name) {
+                    if child.is_null() && !below.nullable {
+                        continue;
+                    }
+                    out.insert(
+                        Key::String(Arc::new(escape(name))),
+                        to_cel(below, child, below.embedded_resource),
+                    );
+                } else if let Additional::Values(below) = &node.additional {
+                    out.insert(key(name), to_cel(below, child, below.embedded_resource));
+                } else if node.properties.is_empty() {
+                    out.insert(key(name), plain(child));
+                }
+            }
+            Cel::Map(Map { map: Arc::new(out) })
+        }
+    }
+}
+
+/// `oldSelf` of a rule with `optionalOldSelf`.
+pub(crate) fn optional(value: Option<Cel>) -> Cel {
+    Cel::Opaque(Arc::new(
+        value.map_or_else(OptionalValue::none, OptionalValue::of),
+    ))
+}
+
+fn is_resource_field(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}
+
+/// Of metadata, rules see only the names.
+fn resource_field(name: &str, value: &Value) -> Cel {
+    let Value::Object(map) = value else {
+        return plain(value);
+    };
+    if name != "metadata" {
+        return plain(value);
+    }
+    let seen = map
+        .iter()
+        .filter(|(k, _)| matches!(k.as_str(), "name" | "generateName"))
+        .map(|(k, v)| (key(k), plain(v)));
+    Cel::Map(Map {
+        map: Arc::new(seen.collect()),
+    })
+}
+
+fn key(name: &str) -> Key {
+    Key::String(Arc::new(name.to_owned()))
+}
+
+fn plain_number(number: &serde_json::Number) -> Cel {
+    match (number.as_i64(), number.as_u64()) {
+        (Some(n), _) => Cel::Int(n),
+        (None, Some(n)) => Cel::UInt(n),
+        _ => Cel::Float(number.as_f64().unwrap_or_default()),
+    }
+}
+
+fn plain(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(b) => Cel::Bool(*b),
+        Value::Number(number) => plain_number(number),
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(plain).collect())),
+        Value::Object(map) => Cel::Map(Map {
+            map: Arc::new(map.iter().map(|(k, v)| (key(k), plain(v))).collect()),
+        }),
+    }
+}
+
+fn string(node: &Node, text: &str) -> Cel {
+    let plain = || Cel::String(Arc::new(text.to_owned()));
+    if node.int_or_string {
+        return plain();
+    }
+    match node
+        .checks
+        .as_deref()
+        .and_then(crate::check::Checks::string_format)
+    {
+        Some(Format::DateTime) => {
+            chrono::DateTime::parse_from_rfc3339(text).map_or_else(|_| plain(), Cel::Timestamp)
+        }
+        Some(Format::Date) => chrono::DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z"))
+            .map_or_else(|_| plain(), Cel::Timestamp),
+        Some(Format::Duration) => duration(text).map_or_else(plain, Cel::Duration),
+        Some(Format::Byte) => base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .map_or_else(|_| plain(), |b| Cel::Bytes(Arc::new(b))),
+        _ => plain(),
+    }
+}
+
+/// Reads `1h2m3.5s`.
+fn duration(text: &str) -> Option<chrono::Duration> {
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut nanos = 0f64;
+    while !rest.is_empty() {
+        let end = rest
+            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .unwrap_or(rest.len());
+        let number: f64 = rest[..end].parse().ok()?;
+        rest = &rest[end..];
+        let end = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "ns" => 1.0,
+            "us" | "µs" | "μs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "m" => 60e9,
+            "h" => 3600e9,
+            "" if number == 0.0 => 0.0,
+            _ => return None,
+        };
+        nanos += number * unit;
+        rest = &rest[end..];
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "durations beyond 292 years saturate"
+    )]
+    let nanos = nanos as i64;
+    Some(chrono::Duration::nanoseconds(if negative {
+        -nanos
+    } else {
+        nanos
+    }))
+}
+
+/// The name of a field in CEL.
+pub(crate) fn escape(name: &str) -> String {
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    if !name.contains(['_', '.', '-', '/']) {
+        return name.to_owned();
+    }
+    let mut out = String::with_capacity(name.len() + 8);
+    let mut rest = name;
+    while let Some(c) = rest.chars().next() {
+        let (text, used) = match c {
+            '_' if rest.starts_with("__") => ("__underscores__", 2),
+            '.' => ("__dot__", 1),
+            '-' => ("__dash__", 1),
+            '/' => ("__slash__", 1),
+            _ => (&rest[..c.len_utf8()], c.len_utf8()),
+        };
+        out.push_str(text);
+        rest = &rest[used..];
+    }
+    out
+}

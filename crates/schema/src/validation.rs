@@ -1,0 +1,684 @@
+//! Validating values.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use crate::check::{Checks, NumberFormat};
+use crate::error::{FieldError, Kind, go_quote};
+use crate::node::{Additional, ListType, Node, Schema, Type};
+use crate::path::Path;
+use crate::rules;
+
+/// Everything wrong with an API object.
+///
+/// With `old`, parts that did not change are not complained about again (ratcheting), and transition rules are evaluated.
+pub fn validate(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    validate_at(schema, "", value, old)
+}
+
+/// Everything wrong with a value that stands at the path `at`.
+pub fn validate_at(
+    schema: &Schema,
+    at: &str,
+    value: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = Path::Root(at);
+    validate_node(&schema.root, value, old, &path, &mut errors);
+    if schema.root.has_keyed_lists {
+        let mut found = Vec::new();
+        keyed_lists(&schema.root, value, &path, &mut found);
+        let known = !found.is_empty()
+            && old.is_some_and(|old| {
+                let mut before = Vec::new();
+                keyed_lists(&schema.root, old, &path, &mut before);
+                !before.is_empty()
+            });
+        if !known {
+            errors.extend(found);
+        }
+    }
+    if schema.root.has_rules {
+        let blocking = |e: &FieldError| {
+            matches!(
+                e.kind,
+                Kind::NotSupported
+                    | Kind::Required
+                    | Kind::TooLong
+                    | Kind::TooMany
+                    | Kind::TypeInvalid
+            )
+        };
+        if errors.iter().any(blocking) {
+            errors.push(FieldError::invalid(
+                nil(&path),
+                Value::Null,
+                "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+            ));
+        } else {
+            rules::evaluate(schema, value, old, &path, &mut errors);
+        }
+    }
+    errors
+}
+
+/// Kubernetes reports what has no field of its own at `<nil>`.
+fn nil(path: &Path<'_>) -> String {
+    let text = path_root(path).to_owned();
+    if text.is_empty() {
+        "<nil>".to_owned()
+    } else {
+        text
+    }
+}
+
+fn path_root<'a>(path: &Path<'a>) -> &'a str {
+    match path {
+        Path::Root(name) => name,
+        Path::Field(parent, _) | Path::Key(parent, _) | Path::Index(parent, _) => path_root(parent),
+    }
+}
+
+/// Checks one value and everything in it; returns how many values were looked at.
+pub(crate) fn validate_node(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) -> usize {
+    let start = errors.len();
+    let seen = check_value(node, value, old, path, errors);
+    // What was there before is tolerated; comparing is needed only when something is wrong.
+    if errors.len() > start && old == Some(value) {
+        errors.truncate(start);
+    }
+    seen
+}
+
+fn check_value(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) -> usize {
+    let typed = check_type(node, value, path, errors);
+    if value.is_null() {
+        if let Some(checks) = &node.checks {
+            check_enum(checks, value, path, errors);
+        }
+        return usize::from(typed);
+    }
+    let mut seen = usize::from(typed);
+    let checks = node.checks.as_deref();
+    if let Some(checks) = checks {
+        seen += junctors(checks, value, old, path, errors);
+        match value {
+            Value::String(text) => check_string(checks, text, path, errors),
+            Value::Number(number) => check_number(checks, number, path, errors),
+            _ => {}
+        }
+    }
+    if let Value::Array(items) = value {
+        if let Some(below) = &node.items {
+            for (index, item) in items.iter().enumerate() {
+                let before = old.and_then(|old| old_item(node, old, item));
+                seen += validate_node(below, item, before, &Path::Index(path, index), errors);
+            }
+        }
+        if let Some(checks) = checks {
+            check_items(checks, items, path, errors);
+        }
+    }
+    if let Some(checks) = checks {
+        check_enum(checks, value, path, errors);
+    }
+    if let Value::Object(map) = value {
+        if let Some(checks) = checks {
+            check_counts(checks, map.len(), path, errors);
+        }
+        seen += fields(node, map, old, path, errors);
+        for name in checks.map(|c| c.required.as_slice()).unwrap_or_default() {
+            if !map.contains_key(name) {
+                errors.push(FieldError::required(
+                    Path::Field(path, name).to_string(),
+                    "",
+                ));
+            }
+        }
+    }
+    seen
+}
+
+fn fields(
+    node: &Node,
+    map: &Map<String, Value>,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) -> usize {
+    let mut seen = 0;
+    for (name, child) in map {
+        let below = match node.properties.get(name) {
+            Some(below) => below,
+            None if node.closed => {
+                let detail = format!(
+                    "{} in body is a forbidden property",
+                    Path::Field(path, name)
+                );
+                errors.push(FieldError::invalid(
+                    path.to_string(),
+                    name.as_str().into(),
+                    detail,
+                ));
+                continue;
+            }
+            None => match &node.additional {
+                Additional::Values(below) => below.as_ref(),
+                _ => continue,
+            },
+        };
+        seen += validate_node(
+            below,
+            child,
+            old.and_then(|old| old.get(name)),
+            &Path::Field(path, name),
+            errors,
+        );
+    }
+    seen
+}
+
+/// The item of the old list that corresponds to `item`: only lists with map semantics have one.
+pub(crate) fn old_item<'a>(node: &Node, old: &'a Value, item: &Value) -> Option<&'a Value> {
+    if node.list_type != ListType::Map {
+        return None;
+    }
+    let below = node.items.as_deref()?;
+    let key = |item: &'_ Value, name: &str| -> Value {
+        item.get(name)
+            .or_else(|| below.properties.get(name).and_then(|p| p.default.as_ref()))
+            .cloned()
+            .unwrap_or(Value::Null)
+    };
+    old.as_array()?.iter().find(|before| {
+        node.list_map_keys
+            .iter()
+            .all(|name| key(before, name) == key(item, name))
+    })
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(n) if n.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn is_whole(value: &Value) -> bool {
+    match value {
+        Value::Number(n) => !n.is_f64() || n.as_f64().is_some_and(|f| f.fract() == 0.0),
+        _ => false,
+    }
+}
+
+fn check_type(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) -> bool {
+    let want = if node.int_or_string {
+        "integer,string"
+    } else {
+        node.kind.map_or("", Type::name)
+    };
+    let fits = match value {
+        _ if want.is_empty() => true,
+        Value::Null => node.nullable,
+        _ if node.int_or_string => value.is_string() || is_whole(value),
+        _ => match node.kind {
+            None => true,
+            Some(Type::Object) => value.is_object(),
+            Some(Type::Array) => value.is_array(),
+            Some(Type::String) => value.is_string(),
+            Some(Type::Boolean) => value.is_boolean(),
+            Some(Type::Number) => value.is_number(),
+            Some(Type::Integer) => is_whole(value),
+        },
+    };
+    if !fits {
+        let is = type_name(value);
+        let detail = format!("{path} in body must be of type {want}: {}", go_quote(is));
+        errors.push(FieldError::new(
+            path.to_string(),
+            Kind::TypeInvalid,
+            Some(is.into()),
+            detail,
+        ));
+    }
+    fits
+}
+
+fn invalid(path: &Path<'_>, value: &Value, rest: &str, errors: &mut Vec<FieldError>) {
+    errors.push(FieldError::invalid(
+        path.to_string(),
+        value.clone(),
+        format!("{path} in body {rest}"),
+    ));
+}
+
+fn check_enum(checks: &Checks, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if checks.one_of_values.is_empty()
+        || checks
+            .one_of_values
+            .iter()
+            .any(|allowed| same(allowed, value))
+    {
+        return;
+    }
+    let allowed: Vec<String> = checks
+        .one_of_values
+        .iter()
+        .map(|v| match v {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        })
+        .collect();
+    errors.push(FieldError::not_supported(
+        path.to_string(),
+        value.clone(),
+        &allowed,
+    ));
+}
+
+/// Equality in which 1 and 1.0 are the same number.
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
+        _ => a == b,
+    }
+}
+
+fn check_string(checks: &Checks, text: &str, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let length = || text.chars().count() as u64;
+    let value = || Value::String(text.to_owned());
+    if let Some(max) = checks
+        .max_length
+        .filter(|max| text.len() as u64 > *max && length() > *max)
+    {
+        let unit = if max == 1 { "byte" } else { "bytes" };
+        errors.push(FieldError::new(
+            path.to_string(),
+            Kind::TooLong,
+            None,
+            format!("may not be more than {max} {unit}"),
+        ));
+    } else if let Some(min) = checks.min_length.filter(|min| length() < *min) {
+        invalid(
+            path,
+            &value(),
+            &format!("should be at least {min} chars long"),
+            errors,
+        );
+    } else if let Some((pattern, source)) =
+        checks.pattern.as_ref().filter(|(p, _)| !p.is_match(text))
+    {
+        let _ = pattern;
+        invalid(path, &value(), &format!("should match '{source}'"), errors);
+    }
+    if let Some((format, name)) = checks.format.as_ref().filter(|(f, _)| !f.accepts(text)) {
+        let _ = format;
+        let detail = format!("{path} in body must be of type {name}: {}", go_quote(text));
+        errors.push(FieldError::new(
+            path.to_string(),
+            Kind::TypeInvalid,
+            Some(value()),
+            detail,
+        ));
+    }
+}
+
+fn check_number(
+    checks: &Checks,
+    number: &serde_json::Number,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    let Some(float) = number.as_f64() else { return };
+    let whole = !number.is_f64();
+    let value = Value::Number(number.clone());
+    let out_of_range = match checks.number_format {
+        Some(NumberFormat::Int32) => !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&float),
+        Some(NumberFormat::Int64) => {
+            number.as_i64().is_none() && float.abs() >= 9_223_372_036_854_775_808.0
+        }
+        Some(NumberFormat::Float) => float.abs() > f64::from(f32::MAX),
+        _ => false,
+    };
+    if out_of_range {
+        let (kind, format) = match checks.number_format {
+            Some(NumberFormat::Int32) => ("integer", "int32"),
+            Some(NumberFormat::Int64) => ("integer", "int64"),
+            _ => ("number", "float"),
+        };
+        let detail = format!("Checked value must be of type {kind} with format {format} in {path}");
+        errors.push(FieldError::invalid(nil(path), "".into(), detail));
+    }
+    let show = |limit: f64| {
+        if whole {
+            go_int(limit)
+        } else {
+            go_float(limit)
+        }
+    };
+    if let Some(factor) = checks.multiple_of {
+        let fits = match (number.as_i64(), factor > 0.0 && factor.fract() == 0.0) {
+            #[expect(clippy::cast_possible_truncation, reason = "the factor is whole")]
+            (Some(n), true) => n % (factor as i64).max(1) == 0,
+            _ if factor < 1.0 => is_near_whole(float * (1.0 / factor)),
+            _ => is_near_whole(float / factor),
+        };
+        if !fits {
+            invalid(
+                path,
+                &value,
+                &format!("should be a multiple of {}", show(factor)),
+                errors,
+            );
+        }
+    }
+    if let Some(min) = checks.minimum
+        && (float < min || (checks.exclusive_minimum && float <= min))
+    {
+        let words = if checks.exclusive_minimum {
+            "greater than"
+        } else {
+            "greater than or equal to"
+        };
+        invalid(
+            path,
+            &value,
+            &format!("should be {words} {}", show(min)),
+            errors,
+        );
+    }
+    if let Some(max) = checks.maximum
+        && (float > max || (checks.exclusive_maximum && float >= max))
+    {
+        let words = if checks.exclusive_maximum {
+            "less than"
+        } else {
+            "less than or equal to"
+        };
+        invalid(
+            path,
+            &value,
+            &format!("should be {words} {}", show(max)),
+            errors,
+        );
+    }
+}
+
+fn is_near_whole(float: f64) -> bool {
+    let diff = (float - float.round()).abs();
+    diff == 0.0 || diff <= float.abs() * 1e-9
+}
+
+fn go_int(float: f64) -> String {
+    format!("{:.0}", float.trunc())
+}
+
+/// As Go prints a float64 with `%v`.
+fn go_float(float: f64) -> String {
+    let exponent = if float == 0.0 {
+        0.0
+    } else {
+        float.abs().log10().floor()
+    };
+    if (-4.0..21.0).contains(&exponent) {
+        return format!("{float}");
+    }
+    let text = format!("{float:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, digits) = exponent
+        .strip_prefix('-')
+        .map_or(('+', exponent), |digits| ('-', digits));
+    format!("{mantissa}e{sign}{digits:0>2}")
+}
+
+fn check_items(checks: &Checks, items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let size = items.len() as u64;
+    if let Some(min) = checks.min_items.filter(|min| size < *min) {
+        invalid(
+            path,
+            &size.into(),
+            &format!("should have at least {min} items"),
+            errors,
+        );
+    }
+    if let Some(max) = checks.max_items.filter(|max| size > *max) {
+        errors.push(too_many(path, size, max));
+    }
+    if checks.unique_items && has_duplicates(items) {
+        errors.push(FieldError::invalid(
+            path.to_string(),
+            "".into(),
+            format!("{path} in body shouldn't contain duplicates"),
+        ));
+    }
+}
+
+fn too_many(path: &Path<'_>, size: u64, max: u64) -> FieldError {
+    let unit = if max == 1 { "item" } else { "items" };
+    FieldError::new(
+        path.to_string(),
+        Kind::TooMany,
+        Some(size.into()),
+        format!("must have at most {max} {unit}"),
+    )
+}
+
+fn check_counts(checks: &Checks, size: usize, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let size = size as u64;
+    if let Some(min) = checks.min_properties.filter(|min| size < *min) {
+        invalid(
+            path,
+            &size.into(),
+            &format!("should have at least {min} properties"),
+            errors,
+        );
+    }
+    if let Some(max) = checks.max_properties.filter(|max| size > *max) {
+        errors.push(too_many(path, size, max));
+    }
+}
+
+fn has_duplicates(items: &[Value]) -> bool {
+    let mut seen = HashSet::with_capacity(items.len());
+    items.iter().any(|item| !seen.insert(item))
+}
+
+fn junctors(
+    checks: &Checks,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) -> usize {
+    let mut seen = 0;
+    let composite = |detail: String, errors: &mut Vec<FieldError>| {
+        errors.push(FieldError::invalid(nil(path), "".into(), detail));
+    };
+    let quoted = || go_quote(&path.to_string());
+    if !checks.any_of.is_empty() {
+        let outcome = branches(&checks.any_of, value, old, path);
+        if outcome.valid == 0 {
+            composite(
+                format!("{} must validate at least one schema (anyOf)", quoted()),
+                errors,
+            );
+            errors.extend(outcome.best);
+        }
+        seen += outcome.seen;
+    }
+    if !checks.one_of.is_empty() {
+        let outcome = branches(&checks.one_of, value, old, path);
+        if outcome.valid != 1 {
+            let found = if outcome.valid == 0 {
+                "Found none valid".to_owned()
+            } else {
+                format!("Found {} valid alternatives", outcome.valid)
+            };
+            composite(
+                format!(
+                    "{} must validate one and only one schema (oneOf). {found}",
+                    quoted()
+                ),
+                errors,
+            );
+            if outcome.valid == 0 {
+                errors.extend(outcome.best);
+            }
+        }
+        seen += outcome.seen;
+    }
+    if !checks.all_of.is_empty() {
+        let mut valid = 0;
+        for branch in &checks.all_of {
+            let start = errors.len();
+            seen += validate_node(branch, value, old, path, errors);
+            valid += usize::from(errors.len() == start);
+        }
+        if valid != checks.all_of.len() {
+            let none = if valid == 0 { ". None validated" } else { "" };
+            composite(
+                format!("{} must validate all the schemas (allOf){none}", quoted()),
+                errors,
+            );
+        }
+    }
+    if let Some(not) = &checks.not {
+        let mut inner = Vec::new();
+        validate_node(not, value, None, path, &mut inner);
+        if inner.is_empty() {
+            composite(
+                format!("{} must not validate the schema (not)", quoted()),
+                errors,
+            );
+        }
+    }
+    seen
+}
+
+struct Outcome {
+    valid: usize,
+    /// The errors of the branch that got furthest.
+    best: Vec<FieldError>,
+    seen: usize,
+}
+
+fn branches(list: &[Node], value: &Value, old: Option<&Value>, path: &Path<'_>) -> Outcome {
+    let mut outcome = Outcome {
+        valid: 0,
+        best: Vec::new(),
+        seen: 0,
+    };
+    let mut furthest = None;
+    for branch in list {
+        let mut errors = Vec::new();
+        let seen = validate_node(branch, value, old, path, &mut errors);
+        if errors.is_empty() {
+            outcome.valid += 1;
+            outcome.seen = outcome.seen.max(seen);
+        } else if furthest.is_none_or(|best| seen > best) {
+            furthest = Some(seen);
+            outcome.best = errors;
+        }
+    }
+    outcome
+}
+
+/// Items of sets and keys of list maps must be unique.
+fn keyed_lists(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !node.has_keyed_lists {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            match node.list_type {
+                ListType::Atomic => {}
+                ListType::Set => {
+                    for index in second_ones(items.iter()) {
+                        errors.push(FieldError::duplicate(
+                            Path::Index(path, index).to_string(),
+                            items[index].clone(),
+                        ));
+                    }
+                }
+                ListType::Map => keyed_items(node, items, path, errors),
+            }
+            if let Some(below) = &node.items {
+                for (index, item) in items.iter().enumerate() {
+                    keyed_lists(below, item, &Path::Index(path, index), errors);
+                }
+            }
+        }
+        Value::Object(map) => {
+            for (name, child) in map {
+                if let Some(below) = node.properties.get(name) {
+                    keyed_lists(below, child, &Path::Field(path, name), errors);
+                } else if let Additional::Values(below) = &node.additional {
+                    keyed_lists(below, child, &Path::Key(path, name), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn keyed_items(node: &Node, items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for (index, item) in items.iter().enumerate() {
+        if !item.is_null() && !item.is_object() {
+            let here = Path::Index(path, index).to_string();
+            errors.push(FieldError::invalid(
+                here,
+                item.clone(),
+                "must be an object for an array of list-type map",
+            ));
+            return;
+        }
+    }
+    let keys: Vec<Value> = items
+        .iter()
+        .map(|item| {
+            let named = node
+                .list_map_keys
+                .iter()
+                .filter_map(|name| Some((name.clone(), item.get(name)?.clone())));
+            Value::Object(named.collect())
+        })
+        .collect();
+    for index in second_ones(keys.iter()) {
+        errors.push(FieldError::duplicate(
+            Path::Index(path, index).to_string(),
+            keys[index].clone(),
+        ));
+    }
+}
+
+/// The indexes at which a value occurs for the second time (further occurrences are not reported).
+fn second_ones<'a>(items: impl Iterator<Item = &'a Value>) -> Vec<usize> {
+    let mut seen: HashSet<&Value> = HashSet::new();
+    let mut reported: HashSet<&Value> = HashSet::new();
+    let mut found = Vec::new();
+    for (index, item) in items.enumerate() {
+        if !seen.insert(item) && reported.insert(item) {
+            found.push(index);
+        }
+    }
+    found
+}

@@ -1,0 +1,76 @@
+//! What can go wrong with applying and patching.
+
+use std::fmt;
+
+/// Why an apply was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// Other managers own fields with other values.
+    #[error("{0}")]
+    Conflicts(Conflicts),
+    /// The applied configuration cannot be merged: duplicate keys, missing keys.
+    #[error("failed to create typed patch object: {0}")]
+    Invalid(String),
+    /// managedFields cannot be read.
+    #[error("failed to decode managed fields: {0}")]
+    BadFields(String),
+    /// The applied configuration brings managedFields of its own.
+    #[error("metadata.managedFields must be nil")]
+    ManagedFieldsSet,
+}
+
+/// A field that another manager owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The other manager as Kubernetes prints it: `"kubectl" using apps/v1`.
+    pub manager: String,
+    /// The field: `.spec.replicas`.
+    pub path: String,
+}
+
+impl Conflict {
+    /// The message of the cause in a `Status`.
+    pub fn message(&self) -> String {
+        format!("conflict with {}", self.manager)
+    }
+}
+
+/// All conflicts of one apply, by manager.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflicts(pub Vec<Conflict>);
+
+impl fmt::Display for Conflicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = self.0.as_slice() {
+            return write!(
+                f,
+                "Apply failed with 1 conflict: conflict with {}: {}",
+                only.manager, only.path
+            );
+        }
+        write!(f, "Apply failed with {} conflicts: ", self.0.len())?;
+        let mut last: Option<&str> = None;
+        for conflict in &self.0 {
+            if last != Some(&conflict.manager) {
+                if last.is_some() {
+                    f.write_str("\n")?;
+                }
+                write!(f, "conflicts with {}:", conflict.manager)?;
+                last = Some(&conflict.manager);
+            }
+            write!(f, "\n- {}", conflict.path)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a patch was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// The patch is not one.
+    #[error("{0}")]
+    BadPatch(String),
+    /// The patch does not fit the object.
+    #[error("{0}")]
+    Unprocessable(String),
+}

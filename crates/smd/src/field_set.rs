@@ -1,0 +1,359 @@
+//! Sets of field paths, and their `FieldsV1` form.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::error::ApplyError;
+
+/// One step of a field path, kept in its `FieldsV1` form: `f:name`, `k:{"name":"a"}`, `v:"x"`, `i:0`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Elem(Box<str>);
+
+impl Elem {
+    /// A field of a struct or key of a map.
+    pub fn field(name: &str) -> Self {
+        Self(format!("f:{name}").into_boxed_str())
+    }
+
+    /// An item of a list map, by the values of its key fields.
+    pub fn key(keys: &Map<String, Value>) -> Self {
+        let mut text = String::from("k:{");
+        for (i, (name, value)) in keys.iter().enumerate() {
+            if i > 0 {
+                text.push(',');
+            }
+            text.push_str(&Value::String(name.clone()).to_string());
+            text.push(':');
+            text.push_str(&canonical(value));
+        }
+        text.push('}');
+        Self(text.into_boxed_str())
+    }
+
+    /// An item of a set.
+    pub fn value(value: &Value) -> Self {
+        Self(format!("v:{}", canonical(value)).into_boxed_str())
+    }
+
+    /// An item of a list by its place.
+    pub fn index(index: i64) -> Self {
+        Self(format!("i:{index}").into_boxed_str())
+    }
+
+    /// The field name, if this is a field.
+    pub fn name(&self) -> Option<&str> {
+        self.0.strip_prefix("f:")
+    }
+
+    /// Whether this is an item of a list map.
+    pub fn is_key(&self) -> bool {
+        self.0.starts_with("k:")
+    }
+
+    /// The `FieldsV1` form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn parse(text: &str) -> Result<Self, ApplyError> {
+        let bad = || ApplyError::BadFields(format!("unknown path element {text:?}"));
+        match text.split_once(':').ok_or_else(bad)? {
+            ("f", _) => Ok(Self(text.into())),
+            ("k", json) => match serde_json::from_str::<Value>(json) {
+                Ok(Value::Object(keys)) => Ok(Self::key(&keys)),
+                _ => Err(bad()),
+            },
+            ("v", json) => serde_json::from_str::<Value>(json)
+                .map(|value| Self::value(&value))
+                .map_err(|_| bad()),
+            ("i", index) => index.parse().map(Self::index).map_err(|_| bad()),
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// As in conflict messages: `.name`, `[name="a"]`, `[="x"]`, `[0]`.
+impl fmt::Display for Elem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, rest) = self.0.split_at(2);
+        match kind {
+            "f:" => write!(f, ".{rest}"),
+            "v:" => write!(f, "[={rest}]"),
+            "k:" => {
+                let keys: Map<String, Value> = serde_json::from_str(rest).unwrap_or_default();
+                f.write_str("[")?;
+                for (i, (name, value)) in keys.iter().enumerate() {
+                    write!(f, "{}{name}={value}", if i > 0 { "," } else { "" })?;
+                }
+                f.write_str("]")
+            }
+            _ => write!(f, "[{rest}]"),
+        }
+    }
+}
+
+/// JSON with whole floats written as integers, so that equal numbers are one element.
+fn canonical(value: &Value) -> String {
+    if let Value::Number(number) = value
+        && number.is_f64()
+        && let Some(float) = number.as_f64()
+        && float.fract() == 0.0
+        && float.abs() < 9e15
+    {
+        return format!("{float:.0}");
+    }
+    value.to_string()
+}
+
+/// What a set says about one path element.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Node {
+    pub(crate) member: bool,
+    pub(crate) below: FieldSet,
+}
+
+impl Node {
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.member && self.below.is_empty()
+    }
+}
+
+/// A set of field paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    pub(crate) nodes: BTreeMap<Elem, Node>,
+}
+
+impl FieldSet {
+    /// The empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A set of paths of field names.
+    pub fn of(paths: &[&[&str]]) -> Self {
+        let mut set = Self::new();
+        for path in paths {
+            set.insert(path.iter().map(|name| Elem::field(name)));
+        }
+        set
+    }
+
+    /// Whether there is no path.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// How many paths there are.
+    pub fn len(&self) -> usize {
+        self.nodes
+            .values()
+            .map(|node| usize::from(node.member) + node.below.len())
+            .sum()
+    }
+
+    /// Adds a path (an empty one is ignored).
+    pub fn insert(&mut self, path: impl IntoIterator<Item = Elem>) {
+        let mut path = path.into_iter().peekable();
+        let mut set = self;
+        while let Some(elem) = path.next() {
+            let node = set.nodes.entry(elem).or_default();
+            if path.peek().is_none() {
+                node.member = true;
+                return;
+            }
+            set = &mut node.below;
+        }
+    }
+
+    /// Whether a path is in the set.
+    pub fn contains(&self, path: &[Elem]) -> bool {
+        let mut set = self;
+        for (i, elem) in path.iter().enumerate() {
+            let Some(node) = set.nodes.get(elem) else {
+                return false;
+            };
+            if i + 1 == path.len() {
+                return node.member;
+            }
+            set = &node.below;
+        }
+        false
+    }
+
+    /// Whether a path of field names, or anything below it, is in the set.
+    pub fn owns(&self, path: &[&str]) -> bool {
+        let mut set = self;
+        for (i, name) in path.iter().enumerate() {
+            let Some(node) = set.nodes.get(&Elem::field(name)) else {
+                return false;
+            };
+            if i + 1 == path.len() {
+                return true;
+            }
+            set = &node.below;
+        }
+        false
+    }
+
+    /// Adds everything of another set.
+    pub fn extend(&mut self, other: &Self) {
+        for (elem, theirs) in &other.nodes {
+            match self.nodes.get_mut(elem) {
+                Some(ours) => {
+                    ours.member |= theirs.member;
+                    ours.below.extend(&theirs.below);
+                }
+                None => {
+                    self.nodes.insert(elem.clone(), theirs.clone());
+                }
+            }
+        }
+    }
+
+    /// Removes exactly the paths of another set; what is below them stays.
+    pub fn remove(&mut self, other: &Self) {
+        if other.is_empty() {
+            return;
+        }
+        self.nodes.retain(|elem, ours| {
+            if let Some(theirs) = other.nodes.get(elem) {
+                ours.member &= !theirs.member;
+                ours.below.remove(&theirs.below);
+            }
+            !ours.is_empty()
+        });
+    }
+
+    /// Removes the paths of another set and everything below them.
+    pub fn remove_trees(&mut self, other: &Self) {
+        self.nodes.retain(|elem, ours| match other.nodes.get(elem) {
+            Some(theirs) if theirs.member => false,
+            Some(theirs) => {
+                ours.below.remove_trees(&theirs.below);
+                !ours.is_empty()
+            }
+            None => true,
+        });
+    }
+
+    /// The paths that are in both.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let (small, large) = if self.nodes.len() <= other.nodes.len() {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        let mut out = Self::new();
+        for (elem, a) in &small.nodes {
+            if let Some(b) = large.nodes.get(elem) {
+                let node = Node {
+                    member: a.member && b.member,
+                    below: a.below.intersection(&b.below),
+                };
+                if !node.is_empty() {
+                    out.nodes.insert(elem.clone(), node);
+                }
+            }
+        }
+        out
+    }
+
+    /// Whether every path is also in the other set.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.nodes.iter().all(|(elem, ours)| {
+            other.nodes.get(elem).is_some_and(|theirs| {
+                (!ours.member || theirs.member) && ours.below.is_subset(&theirs.below)
+            })
+        })
+    }
+
+    /// All paths as text (`.spec.replicas`), members before what is below them.
+    pub fn paths(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        self.collect(&mut String::new(), &mut out);
+        out
+    }
+
+    fn collect(&self, prefix: &mut String, out: &mut Vec<String>) {
+        // Members of one level come before what is below any of them, as in Kubernetes' messages.
+        let length = prefix.len();
+        for (elem, node) in self.sorted() {
+            if node.member {
+                out.push(format!("{prefix}{elem}"));
+            }
+        }
+        for (elem, node) in self.sorted() {
+            if !node.below.is_empty() {
+                prefix.push_str(&elem.to_string());
+                node.below.collect(prefix, out);
+                prefix.truncate(length);
+            }
+        }
+    }
+
+    /// Fields first, then keys, values and indexes.
+    fn sorted(&self) -> impl Iterator<Item = (&Elem, &Node)> {
+        let rank = |elem: &Elem| match elem.as_str().as_bytes().first() {
+            Some(b'f') => 0,
+            Some(b'k') => 1,
+            Some(b'v') => 2,
+            _ => 3,
+        };
+        let mut list: Vec<_> = self.nodes.iter().collect();
+        list.sort_by_key(|(elem, _)| rank(elem));
+        list.into_iter()
+    }
+
+    /// The `FieldsV1` form.
+    pub fn to_value(&self) -> Value {
+        Value::Object(self.to_map())
+    }
+
+    fn to_map(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        for (elem, node) in &self.nodes {
+            let mut below = node.below.to_map();
+            if node.member && !below.is_empty() {
+                below.insert(".".to_owned(), Value::Object(Map::new()));
+            }
+            out.insert(elem.as_str().to_owned(), Value::Object(below));
+        }
+        out
+    }
+
+    /// Reads the `FieldsV1` form.
+    pub fn from_value(value: &Value) -> Result<Self, ApplyError> {
+        match value {
+            Value::Object(map) => Self::from_map(map),
+            Value::Null => Ok(Self::new()),
+            _ => Err(ApplyError::BadFields(
+                "fieldsV1 must be an object".to_owned(),
+            )),
+        }
+    }
+
+    fn from_map(map: &Map<String, Value>) -> Result<Self, ApplyError> {
+        let mut set = Self::new();
+        for (name, value) in map {
+            if name == "." {
+                continue;
+            }
+            let Value::Object(below) = value else {
+                return Err(ApplyError::BadFields(format!(
+                    "expected an object at {name:?}"
+                )));
+            };
+            let member = below.is_empty() || below.contains_key(".");
+            let node = Node {
+                member,
+                below: Self::from_map(below)?,
+            };
+            set.nodes.insert(Elem::parse(name)?, node);
+        }
+        Ok(set)
+    }
+}

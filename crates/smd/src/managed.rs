@@ -1,0 +1,236 @@
+//! `metadata.managedFields`.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::error::ApplyError;
+use crate::field_set::FieldSet;
+
+/// Most updaters that are remembered one by one.
+const MAX_UPDATERS: usize = 10;
+
+/// How a manager came to own fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// Server-side apply.
+    Apply,
+    /// Any other write.
+    Update,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// What one manager owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The manager's name.
+    pub manager: String,
+    /// How it wrote.
+    pub operation: Operation,
+    /// The version in which the fields are named.
+    pub api_version: String,
+    /// The subresource it wrote through; empty for the main resource.
+    pub subresource: String,
+    /// When it last changed something.
+    pub time: Option<Timestamp>,
+    /// What it owns.
+    pub fields: FieldSet,
+}
+
+impl Entry {
+    /// Whether two entries are of the same manager: appliers keep one entry whatever the version.
+    pub(crate) fn is_same_manager(
+        &self,
+        manager: &str,
+        operation: Operation,
+        api_version: &str,
+        subresource: &str,
+    ) -> bool {
+        self.operation == operation
+            && self.manager == manager
+            && self.subresource == subresource
+            && (operation == Operation::Apply || self.api_version == api_version)
+    }
+
+    /// As in conflict messages: `"kubectl" with subresource "status" using apps/v1`.
+    pub fn display(&self) -> String {
+        let mut out = format!("{:?}", self.manager);
+        if !self.subresource.is_empty() {
+            out.push_str(&format!(" with subresource {:?}", self.subresource));
+        }
+        if self.operation == Operation::Update {
+            out.push_str(&format!(" using {}", self.api_version));
+        }
+        out
+    }
+
+    fn to_value(&self) -> Value {
+        let mut out = Map::new();
+        out.insert("manager".to_owned(), self.manager.clone().into());
+        out.insert("operation".to_owned(), self.operation.name().into());
+        out.insert("apiVersion".to_owned(), self.api_version.clone().into());
+        if let Some(time) = self.time {
+            out.insert(
+                "time".to_owned(),
+                time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into(),
+            );
+        }
+        out.insert("fieldsType".to_owned(), "FieldsV1".into());
+        out.insert("fieldsV1".to_owned(), self.fields.to_value());
+        if !self.subresource.is_empty() {
+            out.insert("subresource".to_owned(), self.subresource.clone().into());
+        }
+        Value::Object(out)
+    }
+
+    fn from_value(value: &Value, index: usize) -> Result<Self, ApplyError> {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+        let bad = |message: String| Err(ApplyError::BadFields(message));
+        let operation = match text("operation") {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return bad("operation must be `Apply` or `Update`".to_owned()),
+        };
+        if text("apiVersion").is_empty() {
+            return bad("apiVersion must not be empty".to_owned());
+        }
+        match text("fieldsType") {
+            "FieldsV1" => {}
+            "" => {
+                return bad(format!(
+                    "missing fieldsType in managed fields entry {index}"
+                ));
+            }
+            other => {
+                return bad(format!(
+                    "invalid fieldsType {other:?} in managed fields entry {index}"
+                ));
+            }
+        }
+        Ok(Self {
+            manager: text("manager").to_owned(),
+            operation,
+            api_version: text("apiVersion").to_owned(),
+            subresource: text("subresource").to_owned(),
+            time: text("time").parse().ok(),
+            fields: FieldSet::from_value(value.get("fieldsV1").unwrap_or(&Value::Null))?,
+        })
+    }
+}
+
+/// Who owns which fields of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ManagedFields {
+    /// The entries, in the order of the API object.
+    pub entries: Vec<Entry>,
+}
+
+impl ManagedFields {
+    /// Reads `metadata.managedFields` of an object.
+    pub fn of(object: &Value) -> Result<Self, ApplyError> {
+        match object.get("metadata").and_then(|m| m.get("managedFields")) {
+            Some(list) => Self::from_value(list),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads the list.
+    pub fn from_value(list: &Value) -> Result<Self, ApplyError> {
+        let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
+        let entries = items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| Entry::from_value(item, index))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { entries })
+    }
+
+    /// The list.
+    pub fn to_value(&self) -> Value {
+        Value::Array(self.entries.iter().map(Entry::to_value).collect())
+    }
+
+    /// Writes the list into an object; an empty one is left out.
+    pub fn write(&self, object: &mut Value) {
+        let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return;
+        };
+        if self.entries.is_empty() {
+            metadata.remove("managedFields");
+        } else {
+            metadata.insert("managedFields".to_owned(), self.to_value());
+        }
+    }
+
+    /// What a manager owns.
+    pub fn get(&self, manager: &str, operation: Operation, subresource: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| {
+            e.manager == manager && e.operation == operation && e.subresource == subresource
+        })
+    }
+
+    pub(crate) fn sort(&mut self) {
+        self.entries.retain(|entry| !entry.fields.is_empty());
+        let seconds = |entry: &Entry| entry.time.map_or(0, Timestamp::as_second);
+        self.entries.sort_by(|a, b| {
+            (
+                a.operation,
+                seconds(a),
+                &a.manager,
+                &a.api_version,
+                &a.subresource,
+            )
+                .cmp(&(
+                    b.operation,
+                    seconds(b),
+                    &b.manager,
+                    &b.api_version,
+                    &b.subresource,
+                ))
+        });
+    }
+
+    /// Puts the oldest updaters together once there are too many.
+    pub(crate) fn cap(&mut self) {
+        let mut updaters = self
+            .entries
+            .iter()
+            .filter(|e| e.operation == Operation::Update)
+            .count();
+        if updaters <= MAX_UPDATERS {
+            return;
+        }
+        self.sort();
+        let mut first: Vec<(String, Entry)> = Vec::new();
+        let mut kept = Vec::with_capacity(self.entries.len());
+        for entry in std::mem::take(&mut self.entries) {
+            if entry.operation == Operation::Apply || updaters <= MAX_UPDATERS {
+                kept.push(entry);
+                continue;
+            }
+            match first
+                .iter_mut()
+                .find(|(version, _)| *version == entry.api_version)
+            {
+                Some((_, bucket)) => {
+                    "ancient-changes".clone_into(&mut bucket.manager);
+                    bucket.subresource.clear();
+                    bucket.fields.extend(&entry.fields);
+                    bucket.time = entry.time;
+                    updaters -= 1;
+                }
+                None => first.push((entry.api_version.clone(), entry)),
+            }
+        }
+        kept.extend(first.into_iter().map(|(_, entry)| entry));
+        self.entries = kept;
+        self.sort();
+    }
+}

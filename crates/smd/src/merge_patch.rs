@@ -1,0 +1,22 @@
+//! JSON merge patch (RFC 7386).
+
+use serde_json::{Map, Value};
+
+/// Applies a merge patch in place: null removes, objects merge, everything else replaces.
+pub fn merge_patch(target: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(map) = target else { return };
+    for (name, value) in fields {
+        if value.is_null() {
+            map.remove(name);
+        } else {
+            merge_patch(map.entry(name.clone()).or_insert(Value::Null), value);
+        }
+    }
+}

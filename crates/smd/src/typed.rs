@@ -1,0 +1,660 @@
+//! Walking values along their schema: field sets, comparison, merge, removal.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+use windlass_schema::{Additional, ListType, MapType, Node as Shape, Schema, Type};
+
+use crate::error::ApplyError;
+use crate::field_set::{Elem, FieldSet, Node};
+
+/// How metadata merges, whatever the schema of the kind says.
+static METADATA: LazyLock<Option<Schema>> = LazyLock::new(|| {
+    let string = serde_json::json!({"type": "string"});
+    let map = serde_json::json!({"type": "object", "additionalProperties": {"type": "string"}});
+    let meta = serde_json::json!({"type": "object", "properties": {
+        "name": string, "generateName": string, "namespace": string, "uid": string, "resourceVersion": string,
+        "selfLink": string, "creationTimestamp": string, "deletionTimestamp": string,
+        "generation": {"type": "integer"}, "deletionGracePeriodSeconds": {"type": "integer"},
+        "labels": map, "annotations": map,
+        "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": string},
+        "ownerReferences": {
+            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
+            "items": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {}}
+        },
+        "managedFields": {"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "object"}},
+    }});
+    Schema::open_api(&meta, &Value::Null).ok()
+});
+
+/// What is known about the values at one place.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    /// `None`: the type is deduced from the value.
+    shape: Option<&'a Shape>,
+    /// Whether this is an API object, whose metadata is known.
+    resource: bool,
+}
+
+/// Which walk a value takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Atom {
+    Map,
+    List,
+    Scalar,
+}
+
+impl<'a> View<'a> {
+    /// The view of a whole API object.
+    pub(crate) fn root(schema: Option<&'a Schema>) -> Self {
+        Self {
+            shape: schema.map(Schema::root),
+            resource: true,
+        }
+    }
+
+    /// The shape, unless values here are of any type.
+    fn known(self) -> Option<&'a Shape> {
+        self.shape.filter(|s| s.kind.is_some() || s.int_or_string)
+    }
+
+    fn atom(self, value: Option<&Value>) -> Atom {
+        match self.known() {
+            Some(shape) => match shape.kind {
+                Some(Type::Object) => Atom::Map,
+                Some(Type::Array) => Atom::List,
+                _ => Atom::Scalar,
+            },
+            None => match value {
+                Some(Value::Array(_)) => Atom::List,
+                None | Some(Value::Object(_) | Value::Null) => Atom::Map,
+                Some(_) => Atom::Scalar,
+            },
+        }
+    }
+
+    fn is_atomic_map(self) -> bool {
+        self.known()
+            .is_some_and(|shape| shape.map_type == MapType::Atomic)
+    }
+
+    fn list_type(self) -> ListType {
+        self.known()
+            .map_or(ListType::Atomic, |shape| shape.list_type)
+    }
+
+    /// The view of a field.
+    pub(crate) fn field(self, name: &str) -> Self {
+        if self.resource
+            && name == "metadata"
+            && let Some(schema) = METADATA.as_ref()
+        {
+            return Self {
+                shape: Some(schema.root()),
+                resource: false,
+            };
+        }
+        let shape = self
+            .shape
+            .and_then(|shape| match shape.properties.get(name) {
+                Some(field) => Some(field),
+                None => match &shape.additional {
+                    Additional::Values(values) => Some(values.as_ref()),
+                    _ => None,
+                },
+            });
+        Self {
+            shape,
+            resource: shape.is_some_and(|s| s.embedded_resource),
+        }
+    }
+
+    /// Whether a field is named by the schema (as opposed to a key of a map).
+    fn is_named(self, name: &str) -> bool {
+        (self.resource && matches!(name, "apiVersion" | "kind" | "metadata"))
+            || self
+                .shape
+                .is_some_and(|shape| shape.properties.contains_key(name))
+    }
+
+    fn item(self) -> Self {
+        let shape = self.shape.and_then(|shape| shape.items.as_deref());
+        Self {
+            shape,
+            resource: shape.is_some_and(|s| s.embedded_resource),
+        }
+    }
+
+    /// The path element of a list item.
+    fn elem(self, item: &Value) -> Result<Elem, ApplyError> {
+        let Some(shape) = self.shape.filter(|s| s.list_type == ListType::Map) else {
+            return match item {
+                Value::Object(_) => Err(ApplyError::Invalid(
+                    "associative list without keys has an element that's a map type".to_owned(),
+                )),
+                Value::Array(_) => Err(ApplyError::Invalid(
+                    "not supported: associative list with lists as elements".to_owned(),
+                )),
+                Value::Null => Err(ApplyError::Invalid(
+                    "associative list without keys has an element that's an explicit null"
+                        .to_owned(),
+                )),
+                scalar => Ok(Elem::value(scalar)),
+            };
+        };
+        let Value::Object(fields) = item else {
+            return Err(ApplyError::Invalid(
+                "associative list with keys may not have non-map elements".to_owned(),
+            ));
+        };
+        let mut keys = Map::new();
+        for name in &shape.list_map_keys {
+            let default = || shape.items.as_ref()?.properties.get(name)?.default.as_ref();
+            if let Some(value) = fields.get(name).or_else(default) {
+                keys.insert(name.clone(), value.clone());
+            }
+        }
+        if keys.is_empty() {
+            return Err(ApplyError::Invalid(format!(
+                "associative list with keys has an element that omits all key fields {:?} (and doesn't have default values for any key fields)",
+                shape.list_map_keys
+            )));
+        }
+        Ok(Elem::key(&keys))
+    }
+}
+
+fn is_empty_map(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_object).is_none_or(Map::is_empty)
+}
+
+fn is_empty_list(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+/// Equality in which 1 and 1.0 are the same.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(x), Value::Object(y)) => {
+            x.len() == y.len()
+                && x.iter()
+                    .all(|(name, a)| y.get(name).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+/// The set of all fields of a value.
+pub(crate) fn field_set(view: View<'_>, value: &Value) -> FieldSet {
+    collect(view, value).below
+}
+
+fn collect(view: View<'_>, value: &Value) -> Node {
+    let mut node = Node::default();
+    match view.atom(Some(value)) {
+        Atom::Scalar => node.member = true,
+        Atom::List if view.list_type() == ListType::Atomic => node.member = true,
+        Atom::Map if view.is_atomic_map() => node.member = true,
+        Atom::List => {
+            for item in value.as_array().into_iter().flatten() {
+                if let Ok(elem) = view.elem(item) {
+                    match node.below.nodes.entry(elem) {
+                        std::collections::btree_map::Entry::Vacant(free) => {
+                            let below = collect(view.item(), item).below;
+                            free.insert(Node {
+                                member: true,
+                                below,
+                            });
+                        }
+                        // Of items that occur more than once, only the item as such is owned.
+                        std::collections::btree_map::Entry::Occupied(mut taken) => {
+                            taken.get_mut().below = FieldSet::new()
+                        }
+                    }
+                }
+            }
+        }
+        Atom::Map => {
+            for (name, child) in value.as_object().into_iter().flatten() {
+                let mut below = collect(view.field(name), child);
+                if child.is_null()
+                    || child.as_object().is_some_and(Map::is_empty)
+                    || !view.is_named(name)
+                {
+                    below.member = true;
+                }
+                if !below.is_empty() {
+                    node.below.nodes.insert(Elem::field(name), below);
+                }
+            }
+        }
+    }
+    node
+}
+
+/// What differs between two values.
+#[derive(Debug, Default)]
+pub(crate) struct Comparison {
+    pub(crate) added: FieldSet,
+    pub(crate) modified: FieldSet,
+    pub(crate) removed: FieldSet,
+}
+
+#[derive(Default)]
+struct Diff {
+    added: Node,
+    modified: Node,
+    removed: Node,
+}
+
+impl Diff {
+    fn attach(&mut self, elem: &Elem, below: Self) {
+        for (ours, theirs) in [
+            (&mut self.added, below.added),
+            (&mut self.modified, below.modified),
+            (&mut self.removed, below.removed),
+        ] {
+            if !theirs.is_empty() {
+                let node = ours.below.nodes.entry(elem.clone()).or_default();
+                node.member |= theirs.member;
+                node.below.extend(&theirs.below);
+            }
+        }
+    }
+}
+
+/// Compares two values of one type.
+pub(crate) fn compare(view: View<'_>, old: &Value, new: &Value) -> Comparison {
+    let mut diff = Diff::default();
+    differ(view, Some(old), Some(new), &mut diff);
+    Comparison {
+        added: diff.added.below,
+        modified: diff.modified.below,
+        removed: diff.removed.below,
+    }
+}
+
+fn differ(view: View<'_>, old: Option<&Value>, new: Option<&Value>, out: &mut Diff) {
+    if let (Some(old), Some(new)) = (old, new)
+        && old == new
+    {
+        return;
+    }
+    let (before, after) = (view.atom(old), view.atom(new));
+    let in_leaf = if new.is_none() {
+        step(view, before, old, new, out)
+    } else if old.is_none() || before == after {
+        step(view, after, old, new, out)
+    } else {
+        step(view, before, old, new, out);
+        step(view, after, old, new, out)
+    };
+    if !in_leaf {
+        out.added.member |= old.is_none();
+        out.removed.member |= new.is_none();
+    }
+}
+
+/// One level; true if it was compared as one value.
+fn step(
+    view: View<'_>,
+    atom: Atom,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    out: &mut Diff,
+) -> bool {
+    let leaf = match atom {
+        Atom::Scalar => true,
+        Atom::Map => view.is_atomic_map() || (is_empty_map(old) && is_empty_map(new)),
+        Atom::List => {
+            view.list_type() == ListType::Atomic || (is_empty_list(old) && is_empty_list(new))
+        }
+    };
+    if leaf {
+        match (old, new) {
+            (None, _) => out.added.member = true,
+            (_, None) => out.removed.member = true,
+            (Some(old), Some(new)) => out.modified.member |= !same(old, new),
+        }
+        return true;
+    }
+    match atom {
+        Atom::Map => {
+            let (old, new) = (
+                old.and_then(Value::as_object),
+                new.and_then(Value::as_object),
+            );
+            for (name, before) in old.into_iter().flatten() {
+                let after = new.and_then(|new| new.get(name));
+                if after != Some(before) {
+                    descend(
+                        view.field(name),
+                        || Elem::field(name),
+                        Some(before),
+                        after,
+                        out,
+                    );
+                }
+            }
+            for (name, after) in new.into_iter().flatten() {
+                if old.is_none_or(|old| !old.contains_key(name)) {
+                    descend(
+                        view.field(name),
+                        || Elem::field(name),
+                        None,
+                        Some(after),
+                        out,
+                    );
+                }
+            }
+        }
+        _ => differ_lists(view, old, new, out),
+    }
+    false
+}
+
+fn descend(
+    view: View<'_>,
+    elem: impl FnOnce() -> Elem,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    out: &mut Diff,
+) {
+    let mut below = Diff::default();
+    differ(view, old, new, &mut below);
+    if !(below.added.is_empty() && below.modified.is_empty() && below.removed.is_empty()) {
+        out.attach(&elem(), below);
+    }
+}
+
+fn differ_lists(view: View<'_>, old: Option<&Value>, new: Option<&Value>, out: &mut Diff) {
+    let group = |list: Option<&'_ Value>| {
+        let mut order = Vec::new();
+        let mut items: HashMap<Elem, Vec<Value>> = HashMap::new();
+        for item in list.and_then(Value::as_array).into_iter().flatten() {
+            if let Ok(elem) = view.elem(item) {
+                let places = items.entry(elem.clone()).or_default();
+                if places.is_empty() {
+                    order.push(elem);
+                }
+                places.push(item.clone());
+            }
+        }
+        (order, items)
+    };
+    let (mut order, before) = group(old);
+    let (new_order, after) = group(new);
+    order.extend(
+        new_order
+            .into_iter()
+            .filter(|elem| !before.contains_key(elem)),
+    );
+    let none = Vec::new();
+    for elem in order {
+        let (l, r) = (
+            before.get(&elem).unwrap_or(&none),
+            after.get(&elem).unwrap_or(&none),
+        );
+        let member =
+            |node: &mut Node| node.below.nodes.entry(elem.clone()).or_default().member = true;
+        match (l.len(), r.len()) {
+            (0 | 1, 0 | 1) => descend(view.item(), || elem.clone(), l.first(), r.first(), out),
+            (2.., 2..) => {
+                if l.len() != r.len() || !l.iter().zip(r).all(|(a, b)| same(a, b)) {
+                    member(&mut out.modified);
+                }
+            }
+            (2.., _) => {
+                if let Some(only) = r.first() {
+                    descend(view.item(), || elem.clone(), None, Some(only), out);
+                }
+                member(&mut out.removed);
+            }
+            (_, _) => {
+                if let Some(only) = l.first() {
+                    descend(view.item(), || elem.clone(), Some(only), None, out);
+                }
+                member(&mut out.added);
+            }
+        }
+    }
+}
+
+/// Merges an applied configuration into a live value, in place.
+pub(crate) fn merge(view: View<'_>, live: &mut Value, applied: &Value) -> Result<(), ApplyError> {
+    match view.atom(Some(applied)) {
+        Atom::Map if !view.is_atomic_map() => {
+            let Value::Object(fields) = applied else {
+                // An explicit null does not clear what others put there.
+                if is_empty_map(Some(live)) {
+                    *live = applied.clone();
+                }
+                return Ok(());
+            };
+            if !live.is_object() {
+                *live = Value::Object(Map::new());
+            }
+            if let Value::Object(target) = live {
+                for (name, child) in fields {
+                    match target.get_mut(name) {
+                        Some(there) => merge(view.field(name), there, child)
+                            .map_err(|e| at(&Elem::field(name), e))?,
+                        None => {
+                            let mut fresh = Value::Null;
+                            merge(view.field(name), &mut fresh, child)
+                                .map_err(|e| at(&Elem::field(name), e))?;
+                            target.insert(name.clone(), fresh);
+                        }
+                    }
+                }
+            }
+            Ok(())
+        }
+        Atom::List if view.list_type() != ListType::Atomic => {
+            let Value::Array(items) = applied else {
+                if is_empty_list(Some(live)) {
+                    *live = applied.clone();
+                }
+                return Ok(());
+            };
+            let before = match live {
+                Value::Array(list) => std::mem::take(list),
+                _ => Vec::new(),
+            };
+            *live = Value::Array(merge_lists(view, before, items)?);
+            Ok(())
+        }
+        _ => {
+            *live = applied.clone();
+            Ok(())
+        }
+    }
+}
+
+fn at(elem: &Elem, error: ApplyError) -> ApplyError {
+    match error {
+        ApplyError::Invalid(text) if text.starts_with(['.', '[']) => {
+            ApplyError::Invalid(format!("{elem}{text}"))
+        }
+        ApplyError::Invalid(text) => ApplyError::Invalid(format!("{elem}: {text}")),
+        other => other,
+    }
+}
+
+/// Items of the applied list keep their order; live items that it does not name stay where they were relative to
+/// those around them.
+fn merge_lists(
+    view: View<'_>,
+    live: Vec<Value>,
+    applied: &[Value],
+) -> Result<Vec<Value>, ApplyError> {
+    let mut applied_elems = Vec::with_capacity(applied.len());
+    let mut places: HashMap<Elem, usize> = HashMap::with_capacity(applied.len());
+    for (index, item) in applied.iter().enumerate() {
+        let elem = view.elem(item)?;
+        if places.insert(elem.clone(), index).is_some() {
+            return Err(ApplyError::Invalid(format!(
+                "duplicate entries for key {elem}"
+            )));
+        }
+        applied_elems.push(elem);
+    }
+    let mut live_elems = Vec::with_capacity(live.len());
+    let mut first: HashMap<Elem, usize> = HashMap::with_capacity(live.len());
+    let mut doubled: HashSet<Elem> = HashSet::new();
+    for (index, item) in live.iter().enumerate() {
+        let elem = view.elem(item)?;
+        if first.contains_key(&elem) {
+            doubled.insert(elem.clone());
+        } else {
+            first.insert(elem.clone(), index);
+        }
+        live_elems.push(elem);
+    }
+    let mut live: Vec<Option<Value>> = live.into_iter().map(Some).collect();
+    let mut shared = applied_elems.iter().filter(|elem| first.contains_key(elem));
+    let mut next_shared = shared.next();
+    let mut done: HashSet<&Elem> = HashSet::new();
+    let mut out = Vec::with_capacity(live.len().max(applied.len()));
+    let (mut l, mut r) = (0, 0);
+    let join =
+        |live: &mut Vec<Option<Value>>, elem: &Elem, item: &Value| -> Result<Value, ApplyError> {
+            let base = if doubled.contains(elem) {
+                None
+            } else {
+                first.get(elem).and_then(|index| live[*index].take())
+            };
+            let mut base = base.unwrap_or(Value::Null);
+            merge(view.item(), &mut base, item).map_err(|e| at(elem, e))?;
+            Ok(base)
+        };
+    while l < live_elems.len() || r < applied.len() {
+        if l < live_elems.len() && r < applied.len() {
+            let elem = &live_elems[l];
+            if *elem == applied_elems[r] {
+                done.insert(&applied_elems[r]);
+                out.push(join(&mut live, elem, &applied[r])?);
+                l += 1;
+                r += 1;
+                next_shared = shared.next();
+                continue;
+            }
+            if places.contains_key(elem) && next_shared.is_some_and(|next| next != elem) {
+                // It comes later in the applied order.
+                l += 1;
+                continue;
+            }
+        }
+        if l < live_elems.len() {
+            let elem = &live_elems[l];
+            if !places.contains_key(elem) {
+                out.extend(live[l].take());
+                l += 1;
+                continue;
+            } else if done.contains(elem) {
+                l += 1;
+            }
+        }
+        if r < applied.len() {
+            let elem = &applied_elems[r];
+            done.insert(elem);
+            out.push(join(&mut live, elem, &applied[r])?);
+            r += 1;
+            if next_shared == Some(elem) {
+                next_shared = shared.next();
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Removes the fields of a set, each with everything below it, in place.
+pub(crate) fn remove(view: View<'_>, value: &mut Value, set: &FieldSet) {
+    match value {
+        Value::Object(map) if !view.is_atomic_map() => {
+            map.retain(|name, child| match set.nodes.get(&Elem::field(name)) {
+                None => true,
+                Some(node) if node.member => false,
+                Some(node) => {
+                    remove(view.field(name), child, &node.below);
+                    true
+                }
+            })
+        }
+        Value::Array(items) if view.list_type() != ListType::Atomic => {
+            items.retain_mut(|item| {
+                match view.elem(item).ok().and_then(|elem| set.nodes.get(&elem)) {
+                    None => true,
+                    Some(node) if node.member => false,
+                    Some(node) => {
+                        remove(view.item(), item, &node.below);
+                        true
+                    }
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
+/// The set together with the named fields on the way to its members.
+pub(crate) fn with_named(view: View<'_>, set: &FieldSet) -> FieldSet {
+    let mut out = FieldSet::new();
+    for (elem, node) in &set.nodes {
+        let (named, below) = match elem.name() {
+            Some(name) => (view.is_named(name), view.field(name)),
+            None if elem.is_key() => (false, view.item()),
+            None => (
+                false,
+                View {
+                    shape: None,
+                    resource: false,
+                },
+            ),
+        };
+        let member = node.member || (named && !node.below.is_empty());
+        out.nodes.insert(
+            elem.clone(),
+            Node {
+                member,
+                below: with_named(below, &node.below),
+            },
+        );
+    }
+    out
+}
+
+/// Checks an applied configuration for what no merge could make sense of.
+pub(crate) fn check(view: View<'_>, value: &Value) -> Result<(), ApplyError> {
+    match value {
+        Value::Object(map) => map.iter().try_for_each(|(name, child)| {
+            check(view.field(name), child).map_err(|e| at(&Elem::field(name), e))
+        }),
+        Value::Array(items)
+            if view.list_type() != ListType::Atomic && view.atom(Some(value)) == Atom::List =>
+        {
+            let mut seen = HashSet::new();
+            for (index, item) in items.iter().enumerate() {
+                let elem = view.elem(item).map_err(|error| match error {
+                    ApplyError::Invalid(text) => {
+                        ApplyError::Invalid(format!("element {index}: {text}"))
+                    }
+                    other => other,
+                })?;
+                if !seen.insert(elem.clone()) {
+                    return Err(ApplyError::Invalid(format!(
+                        "duplicate entries for key {elem}"
+                    )));
+                }
+                check(view.item(), item).map_err(|e| at(&elem, e))?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
