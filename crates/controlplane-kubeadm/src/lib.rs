@@ -1,1 +1,14 @@
-//! The KubeadmControlPlane controller and etcd member management.
+//! The KubeadmControlPlane controller: certificates, Machines one after another, etcd members, upgrades and repairs.
+//!
+//! - [`facts`]: what is known; [`health`]: what that says of each Machine.
+//! - [`plan`](mod@plan): what to do next, decided purely; at most one disruptive action at a time.
+//! - [`status`]: what is said of the control plane.
+
+pub mod desired;
+pub mod facts;
+pub mod finding;
+pub mod health;
+pub mod names;
+pub mod plan;
+pub mod status;
+pub mod up_to_date;

@@ -1,0 +1,281 @@
+//! The objects that the control plane asks for.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use windlass_meta::KubernetesVersion;
+use windlass_topology::gotemplate;
+
+use crate::facts::{ControlPlane, CpMachine, Facts, Lookup};
+use crate::names::{
+    CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CLUSTER_LABEL, CONTROL_PLANE_LABEL, CONTROL_PLANE_NAME_LABEL,
+    MACHINE_FINALIZER, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, readiness_gates,
+};
+
+/// kubeadm's gate that is switched on by default for as long as kubeadm knows it.
+const LOCAL_MODE: &str = "ControlPlaneKubeletLocalMode";
+const DEFAULT_NAMING: &str = "{{ .kubeadmControlPlane.name }}-{{ .random }}";
+
+/// Labels of Machines and of what belongs to them.
+pub fn labels(facts: &Facts) -> BTreeMap<String, String> {
+    let control_plane = &facts.control_plane;
+    let mut labels = control_plane.machine_labels.clone();
+    labels.insert(CLUSTER_LABEL.to_owned(), facts.cluster.name.clone());
+    labels.insert(CONTROL_PLANE_LABEL.to_owned(), String::new());
+    labels.insert(
+        CONTROL_PLANE_NAME_LABEL.to_owned(),
+        windlass_meta::label_or_hash(&control_plane.name),
+    );
+    labels
+}
+
+/// An owner reference that makes the control plane the controller.
+pub fn owner(control_plane: &ControlPlane) -> Value {
+    json!({
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
+        "kind": "KubeadmControlPlane",
+        "name": control_plane.name,
+        "uid": control_plane.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// The name of the next Machine.
+pub fn machine_name(facts: &Facts) -> Result<String, String> {
+    const LONGEST: usize = 63;
+    let control_plane = &facts.control_plane;
+    let template = control_plane.naming_template.as_deref().unwrap_or(DEFAULT_NAMING);
+    let field = "spec.machineNaming.template";
+    if !template.contains("{{ .random }}") {
+        return Err(format!(
+            "KubeadmControlPlane {}: {field} must contain {{{{ .random }}}}",
+            control_plane.name
+        ));
+    }
+    let data = json!({
+        "cluster": { "name": facts.cluster.name },
+        "kubeadmControlPlane": { "name": control_plane.name },
+        "random": facts.suffix,
+    });
+    let mut name = gotemplate::render_strict(template, &data)
+        .map_err(|e| format!("KubeadmControlPlane {}: {field}: {e}", control_plane.name))?;
+    if name.len() > LONGEST {
+        let kept = LONGEST - facts.suffix.len();
+        let cut = (0..=kept).rev().find(|at| name.is_char_boundary(*at));
+        name.truncate(cut.unwrap_or_default());
+        name.push_str(&facts.suffix);
+    }
+    Ok(name)
+}
+
+/// The Machine as this controller applies it: a new one, or an existing one changed in place.
+pub fn machine(facts: &Facts, name: &str, existing: Option<&CpMachine>, domain: Option<&str>) -> Value {
+    let control_plane = &facts.control_plane;
+    let mut annotations = control_plane.machine_annotations.clone();
+    annotations.insert(PRE_TERMINATE_HOOK.to_owned(), String::new());
+    let remediation = match existing {
+        Some(machine) => machine.annotations.get(REMEDIATION_FOR),
+        None => control_plane.annotations.get(REMEDIATION_IN_PROGRESS),
+    };
+    if let Some(data) = remediation {
+        annotations.insert(REMEDIATION_FOR.to_owned(), data.clone());
+    }
+    let mut metadata = json!({
+        "name": name,
+        "namespace": control_plane.namespace,
+        "labels": labels(facts),
+        "annotations": annotations,
+        "ownerReferences": [owner(control_plane)],
+    });
+    // A new Machine starts with its finalizer, which saves its own controller a write. Later it is applied only while
+    // it is there: its owner takes it off.
+    if existing.is_none_or(|m| m.has_finalizer) {
+        metadata["finalizers"] = json!([MACHINE_FINALIZER]);
+    }
+    if let Some(machine) = existing {
+        metadata["uid"] = json!(machine.uid);
+    }
+    let gates = readiness_gates(control_plane.managed_etcd);
+    let mut readiness: Vec<Value> = gates.iter().map(|g| json!({ "conditionType": g })).collect();
+    for gate in &control_plane.readiness_gates {
+        if !readiness
+            .iter()
+            .any(|known| known["conditionType"] == gate["conditionType"])
+        {
+            readiness.push(gate.clone());
+        }
+    }
+    let mut spec = json!({
+        "clusterName": facts.cluster.name,
+        "version": existing.map_or(&control_plane.version, |m| &m.version),
+        "readinessGates": readiness,
+        "bootstrap": { "configRef": config_ref(name) },
+        "infrastructureRef": infra_ref(control_plane, name),
+    });
+    if let Some(machine) = existing {
+        spec["bootstrap"]["configRef"] = machine.config_ref.clone();
+        spec["infrastructureRef"] = machine.infra_ref.clone();
+    }
+    if let Some(domain) = existing.map_or(domain, |m| m.failure_domain.as_deref()) {
+        spec["failureDomain"] = json!(domain);
+    }
+    let deletion = deletion(control_plane);
+    if deletion.as_object().is_some_and(|d| !d.is_empty()) {
+        spec["deletion"] = deletion;
+    }
+    if control_plane.taints.as_array().is_some_and(|t| !t.is_empty()) {
+        spec["taints"] = control_plane.taints.clone();
+    }
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Machine",
+        "metadata": metadata,
+        "spec": spec,
+    })
+}
+
+/// Timeouts of deletion, with the default that admission would set.
+fn deletion(control_plane: &ControlPlane) -> Value {
+    const DEFAULT_NODE_DELETION_SECONDS: i32 = 10;
+    let mut deletion = match &control_plane.deletion {
+        Value::Object(object) => object.clone(),
+        _ => Map::new(),
+    };
+    deletion
+        .entry("nodeDeletionTimeoutSeconds")
+        .or_insert(json!(DEFAULT_NODE_DELETION_SECONDS));
+    Value::Object(deletion)
+}
+
+fn config_ref(name: &str) -> Value {
+    json!({ "apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": name })
+}
+
+fn infra_ref(control_plane: &ControlPlane, name: &str) -> Value {
+    let template = &control_plane.template;
+    let kind = template.kind.strip_suffix("Template");
+    json!({
+        "apiGroup": template.group,
+        "kind": kind.unwrap_or(&template.kind),
+        "name": name,
+    })
+}
+
+/// The timeouts that a deleting Machine still has to learn of; none when it knows them.
+pub fn late_changes(control_plane: &ControlPlane, machine: &CpMachine) -> Option<Value> {
+    let deletion = deletion(control_plane);
+    let taints = &control_plane.taints;
+    let same = deletion == machine.deletion && list(taints) == list(&machine.taints);
+    (!same).then(|| json!({ "spec": { "deletion": deletion, "taints": taints } }))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The specification of the KubeadmConfig of a Machine that joins, or of the first one.
+pub fn kubeadm_spec(control_plane: &ControlPlane, join: bool) -> Value {
+    let mut spec = match &control_plane.kubeadm {
+        Value::Object(spec) => spec.clone(),
+        _ => Map::new(),
+    };
+    if join {
+        spec.remove("initConfiguration");
+        let joining = spec.entry("joinConfiguration").or_insert(json!({}));
+        if !joining["controlPlane"].is_object() {
+            joining["controlPlane"] = json!({});
+        }
+    } else {
+        spec.remove("joinConfiguration");
+    }
+    if has_local_mode(&control_plane.version) {
+        let cluster = spec.entry("clusterConfiguration").or_insert(json!({}));
+        if !cluster["featureGates"].is_object() {
+            cluster["featureGates"] = json!({});
+        }
+        if cluster["featureGates"][LOCAL_MODE].is_null() {
+            cluster["featureGates"][LOCAL_MODE] = json!(true);
+        }
+    }
+    Value::Object(spec)
+}
+
+fn has_local_mode(version: &str) -> bool {
+    KubernetesVersion::parse_tolerant(version).is_ok_and(|v| v.at_least_minor(1, 31) && !v.at_least_minor(1, 36))
+}
+
+/// The owner reference of what belongs to a Machine.
+pub fn machine_owner(name: &str, uid: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Machine",
+        "name": name,
+        "uid": uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// A KubeadmConfig without labels, annotations and owner, which depend on a Machine that may not exist yet.
+pub fn kubeadm_config(facts: &Facts, name: &str, join: bool) -> Value {
+    json!({
+        "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2",
+        "kind": "KubeadmConfig",
+        "metadata": { "name": name, "namespace": facts.control_plane.namespace },
+        "spec": kubeadm_spec(&facts.control_plane, join),
+    })
+}
+
+/// An infrastructure machine made from the template, without labels and owner.
+pub fn infra_machine(facts: &Facts, name: &str) -> Result<Value, String> {
+    let reference = &facts.control_plane.template;
+    let what = format!(
+        "{} {}/{}",
+        reference.kind, facts.control_plane.namespace, reference.name
+    );
+    let template = match &facts.template {
+        Lookup::Found(template) => template,
+        Lookup::Missing => return Err(format!("{what} does not exist")),
+        Lookup::Failed(error) => return Err(format!("{what} cannot be read: {error}")),
+    };
+    let inner = &template["spec"]["template"];
+    if !inner["spec"].is_object() {
+        return Err(format!("{what} has no spec.template.spec"));
+    }
+    let kind = reference.kind.strip_suffix("Template");
+    let mut metadata = template_metadata(facts, template);
+    metadata["name"] = json!(name);
+    metadata["namespace"] = json!(facts.control_plane.namespace);
+    Ok(json!({
+        "apiVersion": template["apiVersion"],
+        "kind": kind.unwrap_or(&reference.kind),
+        "metadata": metadata,
+        "spec": inner["spec"],
+    }))
+}
+
+/// Labels and annotations of KubeadmConfigs and infrastructure machines.
+pub fn metadata(facts: &Facts) -> Value {
+    json!({
+        "labels": labels(facts),
+        "annotations": facts.control_plane.machine_annotations,
+    })
+}
+
+/// What a new infrastructure machine carries of its template.
+fn template_metadata(facts: &Facts, template: &Value) -> Value {
+    let of_template = &template["spec"]["template"]["metadata"];
+    let mut annotations = match &of_template["annotations"] {
+        Value::Object(annotations) => annotations.clone(),
+        _ => Map::new(),
+    };
+    let reference = &facts.control_plane.template;
+    annotations.insert(CLONED_FROM_NAME.to_owned(), json!(reference.name));
+    annotations.insert(CLONED_FROM_GROUP_KIND.to_owned(), json!(reference.group_kind()));
+    let mut metadata = json!({ "annotations": annotations });
+    if of_template["labels"].is_object() {
+        metadata["labels"] = of_template["labels"].clone();
+    }
+    metadata
+}

@@ -1,0 +1,428 @@
+//! What the controller knows when it plans: plain data, without clients, caches or clocks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::Value;
+use windlass_etcd::{Alarm, Member, MemberId};
+
+/// What a read gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lookup<T> {
+    /// The object.
+    Found(T),
+    /// It does not exist.
+    Missing,
+    /// The read failed; nothing may be concluded from it.
+    Failed(String),
+}
+
+impl<T> Lookup<T> {
+    /// The object when there is one.
+    pub fn found(&self) -> Option<&T> {
+        match self {
+            Self::Found(object) => Some(object),
+            Self::Missing | Self::Failed(_) => None,
+        }
+    }
+
+    /// True when the object certainly does not exist.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+}
+
+/// Everything the planner looks at.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The control plane.
+    pub control_plane: ControlPlane,
+    /// Its Cluster.
+    pub cluster: Cluster,
+    /// The control plane Machines it owns, by name.
+    pub machines: Vec<CpMachine>,
+    /// Control plane Machines of the Cluster that it does not own.
+    pub unowned: Vec<String>,
+    /// Machines of the Cluster that are no control plane Machines.
+    pub workers: Vec<String>,
+    /// The template of the infrastructure machines.
+    pub template: Lookup<Value>,
+    /// The authorities, in the order in which they are made.
+    pub certificates: Vec<Certificate>,
+    /// The Secret with the administrator's kubeconfig.
+    pub kubeconfig: Kubeconfig,
+    /// What is known of the workload cluster.
+    pub workload: Workload,
+    /// Random characters for the name of the next Machine.
+    pub suffix: String,
+}
+
+/// What the control plane asks for, and what it said of itself.
+#[derive(Clone, Debug, Default)]
+pub struct ControlPlane {
+    /// Name.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Identity.
+    pub uid: String,
+    /// Generation of the specification.
+    pub generation: i64,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// True once it was deleted.
+    pub deleting: bool,
+    /// Machines wanted.
+    pub replicas: i32,
+    /// Kubernetes version wanted, with its `v`.
+    pub version: String,
+    /// Machines more than wanted while rolling out: 0 or 1.
+    pub max_surge: i32,
+    /// Machines made before this moment are to be replaced once it has passed.
+    pub rollout_after: Option<Timestamp>,
+    /// Machines are replaced so many days before their certificates expire.
+    pub rollout_before_days: Option<i32>,
+    /// Limits of remediation.
+    pub remediation: RemediationLimits,
+    /// False with an etcd that somebody else runs.
+    pub managed_etcd: bool,
+    /// The template of the infrastructure machines.
+    pub template: TemplateRef,
+    /// Labels for Machines and what belongs to them.
+    pub machine_labels: BTreeMap<String, String>,
+    /// Annotations for Machines and what belongs to them.
+    pub machine_annotations: BTreeMap<String, String>,
+    /// `spec.machineTemplate.spec.deletion` as it stands.
+    pub deletion: Value,
+    /// `spec.machineTemplate.spec.taints` as it stands.
+    pub taints: Value,
+    /// `spec.machineTemplate.spec.readinessGates` as it stands.
+    pub readiness_gates: Vec<Value>,
+    /// Go template for names of Machines.
+    pub naming_template: Option<String>,
+    /// `spec.kubeadmConfigSpec` as it stands.
+    pub kubeadm: Value,
+    /// The first Machine came up.
+    pub initialized: bool,
+    /// Conditions as last written.
+    pub conditions: Vec<Condition>,
+    /// Older conditions as last written.
+    pub legacy_conditions: Vec<Value>,
+    /// `status.lastRemediation` as last written.
+    pub last_remediation: Option<Value>,
+    /// `status.version` as last written.
+    pub status_version: Option<String>,
+}
+
+/// Limits of remediation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemediationLimits {
+    /// Attempts for one problem; without limit when absent.
+    pub max_retry: Option<i32>,
+    /// Time between two attempts.
+    pub retry_period: Duration,
+    /// A Machine healthy for so long starts a new count.
+    pub min_healthy_period: Duration,
+}
+
+impl Default for RemediationLimits {
+    fn default() -> Self {
+        Self {
+            max_retry: None,
+            retry_period: Duration::ZERO,
+            min_healthy_period: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// A reference to a template in the control plane's namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TemplateRef {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+impl TemplateRef {
+    /// `Kind.group`, as annotations carry it.
+    pub fn group_kind(&self) -> String {
+        format!("{}.{}", self.kind, self.group)
+    }
+}
+
+/// What matters of the Cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub uid: String,
+    /// Its infrastructure is there.
+    pub infrastructure_provisioned: bool,
+    /// Host and port of the API server, once known.
+    pub endpoint: Option<(String, i32)>,
+    /// `spec.topology.version` of a managed topology.
+    pub topology_version: Option<String>,
+    /// The version that the topology is going to next.
+    pub upgrade_step: Option<String>,
+    /// Failure domains that take control plane Machines.
+    pub failure_domains: Vec<String>,
+}
+
+/// A control plane Machine and what belongs to it.
+#[derive(Clone, Debug)]
+pub struct CpMachine {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub uid: String,
+    /// Generation of the specification.
+    pub generation: i64,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was deleted.
+    pub deleted: Option<Timestamp>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// The finalizer of its own controller is there.
+    pub has_finalizer: bool,
+    /// Kubernetes version.
+    pub version: String,
+    /// Failure domain.
+    pub failure_domain: Option<String>,
+    /// Identity at the infrastructure provider.
+    pub provider_id: Option<String>,
+    /// `spec.infrastructureRef` as it stands.
+    pub infra_ref: Value,
+    /// `spec.bootstrap.configRef` as it stands.
+    pub config_ref: Value,
+    /// `spec.deletion` as it stands.
+    pub deletion: Value,
+    /// `spec.taints` as it stands.
+    pub taints: Value,
+    /// Name of its Node.
+    pub node: Option<String>,
+    /// Version its kubelet reports.
+    pub kubelet_version: Option<String>,
+    /// Conditions as last written, of all writers.
+    pub conditions: Vec<Condition>,
+    /// Its older condition `Ready`, as last written.
+    pub legacy_ready: Option<Value>,
+    /// When its certificates expire.
+    pub certificates_expiry: Option<Timestamp>,
+    /// Its infrastructure was there once.
+    pub infrastructure_provisioned: bool,
+    /// Its bootstrap data was there once.
+    pub bootstrap_created: bool,
+    /// Its KubeadmConfig.
+    pub config: Lookup<Value>,
+    /// Its infrastructure machine.
+    pub infra: Lookup<Value>,
+}
+
+impl CpMachine {
+    /// True once it was deleted.
+    pub fn deleting(&self) -> bool {
+        self.deleted.is_some()
+    }
+
+    /// The kind of its infrastructure machine.
+    pub fn infra_kind(&self) -> &str {
+        self.infra_ref["kind"].as_str().unwrap_or_default()
+    }
+
+    /// A condition as last written.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|c| c.type_ == kind)
+    }
+}
+
+/// One of the authorities a cluster needs.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// `ca`, `sa`, `proxy`, `etcd`: the end of the Secret's name.
+    pub purpose: String,
+    /// False for certificates that only a user can bring.
+    pub can_generate: bool,
+    /// Its Secret.
+    pub secret: Lookup<SecretFacts>,
+}
+
+/// What matters of a Secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecretFacts {
+    /// Identity.
+    pub uid: String,
+    /// This control plane controls it.
+    pub ours: bool,
+    /// Nobody controls it.
+    pub uncontrolled: bool,
+    /// It has the type of Secrets made by controllers; others are a user's own and stay as they are.
+    pub generated: bool,
+    /// A KubeadmConfig controls it, which made it before this control plane did.
+    pub of_config: bool,
+}
+
+/// The Secret with the administrator's kubeconfig.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kubeconfig {
+    /// It does not exist.
+    Missing,
+    /// It exists.
+    Found {
+        /// Made by this control plane.
+        ours: bool,
+        /// When its client certificate begins and ends.
+        validity: Option<(Timestamp, Timestamp)>,
+    },
+    /// The read failed.
+    Failed(String),
+}
+
+/// What is known of the workload cluster.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// There is no connection.
+    Unreachable {
+        /// When a probe succeeded last.
+        last_success: Option<Timestamp>,
+        /// Why there is no connection.
+        reason: String,
+    },
+    /// It answers.
+    Reached(Box<Reached>),
+}
+
+/// What a workload cluster that answers holds.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    /// When a probe succeeded last.
+    pub last_success: Option<Timestamp>,
+    /// kubeadm has stored its configuration: the first node is initialised.
+    pub kubeadm_config: Result<bool, String>,
+    /// Nodes with the control plane role, and the Nodes of our Machines.
+    pub nodes: Result<Vec<NodeFacts>, String>,
+    /// Static pods of the control plane by name.
+    pub pods: Result<BTreeMap<String, PodFacts>, String>,
+    /// The members of etcd.
+    pub etcd: Etcd,
+    /// What an upgrade has to bring along; read when nothing else is going on.
+    pub addons: Option<Addons>,
+}
+
+/// What matters of a Node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// Name.
+    pub name: String,
+    /// Identity at the infrastructure provider.
+    pub provider_id: Option<String>,
+    /// It has the control plane role label.
+    pub role_label: bool,
+    /// It has the control plane role taint.
+    pub role_taint: bool,
+    /// Nobody hears of it.
+    pub unreachable: bool,
+    /// Its Ready condition: `True`, `False`, `Unknown`.
+    pub ready: Option<String>,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+}
+
+/// What matters of a static pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodFacts {
+    /// `Pending`, `Running`, `Succeeded`, `Failed`, `Unknown`.
+    pub phase: String,
+    /// Conditions that are true.
+    pub true_conditions: Vec<String>,
+    /// Reasons of containers that wait.
+    pub waiting: Vec<String>,
+    /// Reasons of containers that ended.
+    pub terminated: Vec<String>,
+    /// A container ended with an error before.
+    pub failed_before: bool,
+}
+
+/// What etcd says.
+#[derive(Clone, Debug, Default)]
+pub enum Etcd {
+    /// There was nobody to ask.
+    #[default]
+    NotAsked,
+    /// No answer; the reason.
+    Failed(String),
+    /// The member list.
+    Members {
+        /// All members.
+        members: Vec<Member>,
+        /// Active alarms.
+        alarms: Vec<Alarm>,
+        /// Who leads.
+        leader: MemberId,
+    },
+}
+
+impl Etcd {
+    /// The member list, when it is known.
+    pub fn members(&self) -> Option<&[Member]> {
+        match self {
+            Self::Members { members, .. } => Some(members),
+            Self::NotAsked | Self::Failed(_) => None,
+        }
+    }
+}
+
+/// What an upgrade has to bring along in the workload cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Addons {
+    /// Image of kube-proxy's container.
+    pub kube_proxy_image: Option<String>,
+}
+
+impl Workload {
+    /// The workload cluster, when it answers.
+    pub fn reached(&self) -> Option<&Reached> {
+        match self {
+            Self::Reached(reached) => Some(reached),
+            Self::Unreachable { .. } => None,
+        }
+    }
+
+    /// The member list, when it is known.
+    pub fn members(&self) -> Option<&[Member]> {
+        self.reached()?.etcd.members()
+    }
+
+    /// When a probe succeeded last.
+    pub fn last_success(&self) -> Option<Timestamp> {
+        match self {
+            Self::Unreachable { last_success, .. } => *last_success,
+            Self::Reached(reached) => reached.last_success,
+        }
+    }
+}
+
+impl Facts {
+    /// The first Machine is up, as said before or seen now.
+    pub fn initialized(&self) -> bool {
+        self.control_plane.initialized || self.sees_initialization()
+    }
+
+    /// kubeadm stored its configuration, and the only Machine is not on its way out.
+    fn sees_initialization(&self) -> bool {
+        let stored = self.workload.reached().is_some_and(|r| r.kubeadm_config == Ok(true));
+        let doomed = match self.machines.as_slice() {
+            [only] => only.deleting() || crate::plan::remediate::is_marked(only),
+            _ => false,
+        };
+        stored && !doomed
+    }
+}

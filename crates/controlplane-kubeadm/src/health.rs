@@ -1,0 +1,258 @@
+//! What the workload cluster says of each Machine: the conditions this controller sets on Machines.
+
+mod etcd;
+mod pods;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::facts::{CpMachine, Facts, NodeFacts, Workload};
+use crate::finding::{Finding, Tri};
+use crate::names::{machine, readiness_gates};
+use crate::up_to_date::{self, UpToDate};
+
+pub use etcd::Matching;
+
+/// Silence after which old findings are not believed any more.
+const GRACE: SignedDuration = SignedDuration::from_secs(300);
+
+/// A Machine with what was found about it now.
+#[derive(Clone, Debug)]
+pub struct View<'a> {
+    /// The Machine.
+    pub facts: &'a CpMachine,
+    /// The conditions this controller sets, fresh.
+    pub findings: Vec<Finding>,
+    /// How it differs from what is asked for.
+    pub up_to_date: UpToDate,
+}
+
+impl View<'_> {
+    /// The status of a condition: a fresh finding, or what another writer left.
+    pub fn status(&self, kind: &str) -> Option<Tri> {
+        let fresh = self.findings.iter().find(|f| f.kind == kind);
+        fresh
+            .map(|f| f.status)
+            .or_else(|| Some(Tri::parse(&self.facts.condition(kind)?.status)))
+    }
+
+    /// True when the condition is there and true.
+    pub fn is_true(&self, kind: &str) -> bool {
+        self.status(kind) == Some(Tri::True)
+    }
+
+    /// The fresh finding of a type.
+    pub fn finding(&self, kind: &str) -> Option<&Finding> {
+        self.findings.iter().find(|f| f.kind == kind)
+    }
+
+    /// True when API server, controller manager and scheduler are healthy.
+    pub fn components_healthy(&self) -> bool {
+        machine::COMPONENTS.iter().all(|kind| self.is_true(kind))
+    }
+}
+
+/// What was found about the control plane as a whole.
+#[derive(Clone, Debug)]
+pub struct Health<'a> {
+    /// The Machines.
+    pub machines: Vec<View<'a>>,
+    /// The finding about etcd as a whole; absent with an etcd that somebody else runs.
+    pub etcd: Option<Finding>,
+    /// The finding about the other components as a whole.
+    pub components: Finding,
+    /// Whether members and Machines belong together.
+    pub matching: Matching,
+}
+
+/// Why nothing can be said of the workload cluster.
+struct Blind<'m> {
+    overwrite: bool,
+    reason: &'static str,
+    message: &'m str,
+}
+
+/// Looks at every Machine.
+pub fn assess(facts: &Facts, now: Timestamp) -> Health<'_> {
+    let message;
+    let blind = if !facts.initialized() {
+        Some(Blind {
+            overwrite: true,
+            reason: "InspectionFailed",
+            message: "Waiting for Cluster control plane to be initialized",
+        })
+    } else if let Workload::Unreachable { last_success, .. } = &facts.workload {
+        message = match last_success {
+            Some(at) => format!("Last successful probe at {at}"),
+            None => "Remote connection not established yet".to_owned(),
+        };
+        Some(Blind {
+            overwrite: silent_for_long(facts, *last_success, now),
+            reason: "ConnectionDown",
+            message: &message,
+        })
+    } else {
+        None
+    };
+    let mut health = match (blind, facts.workload.reached()) {
+        (None, Some(reached)) => {
+            let (mut machines, errors) = pods::findings(facts, reached);
+            let matching = etcd::add_findings(facts, reached, &mut machines, now);
+            let components = pods::aggregate(facts, &machines, &errors);
+            let etcd = etcd::aggregate(facts, &machines, &matching);
+            Health {
+                machines,
+                etcd,
+                components,
+                matching,
+            }
+        }
+        (Some(blind), _) => in_the_dark(facts, &blind),
+        // Not blind means reached.
+        (None, None) => in_the_dark(
+            facts,
+            &Blind {
+                overwrite: false,
+                reason: "ConnectionDown",
+                message: "Remote connection not established yet",
+            },
+        ),
+    };
+    for view in &mut health.machines {
+        view.up_to_date = up_to_date::judge(facts, view.facts, now);
+        let finding = up_to_date::finding(view.facts, &view.up_to_date);
+        view.findings.insert(0, finding);
+    }
+    health
+}
+
+fn silent_for_long(facts: &Facts, last_success: Option<Timestamp>, now: Timestamp) -> bool {
+    let initialized = facts
+        .control_plane
+        .conditions
+        .iter()
+        .find(|c| c.type_ == crate::names::control_plane::INITIALIZED && c.status == "True")
+        .map(|c| c.last_transition_time.0);
+    last_success
+        .max(initialized)
+        .is_some_and(|heard| now.duration_since(heard) > GRACE)
+}
+
+/// Nothing can be seen: old findings stay for a while, then everything is unknown.
+fn in_the_dark<'a>(facts: &'a Facts, blind: &Blind<'_>) -> Health<'a> {
+    let control_plane = &facts.control_plane;
+    let of = |kind: &'static str, existing: &[_]| {
+        let kept = (!blind.overwrite).then(|| Finding::kept(kind, existing)).flatten();
+        kept.unwrap_or_else(|| Finding::unknown(kind, blind.reason, blind.message))
+    };
+    let machines = facts.machines.iter().map(|m| {
+        let gates = readiness_gates(control_plane.managed_etcd);
+        View {
+            facts: m,
+            findings: gates.into_iter().map(|g| of(g, &m.conditions)).collect(),
+            up_to_date: UpToDate::default(),
+        }
+    });
+    use crate::names::control_plane as own;
+    Health {
+        machines: machines.collect(),
+        etcd: control_plane
+            .managed_etcd
+            .then(|| of(own::ETCD, &control_plane.conditions)),
+        components: of(own::COMPONENTS, &control_plane.conditions),
+        matching: Matching::default(),
+    }
+}
+
+fn node_of<'n>(nodes: &'n [NodeFacts], machine: &CpMachine) -> Option<&'n NodeFacts> {
+    let name = machine.node.as_deref()?;
+    nodes.iter().find(|n| n.name == name)
+}
+
+/// What a Machine without a Node waits for.
+fn waits_for(machine: &CpMachine) -> String {
+    match &machine.provider_id {
+        Some(id) => format!("Waiting for a Node with spec.providerID {id} to exist"),
+        None => format!("Waiting for {} to report spec.providerID", machine.infra_kind()),
+    }
+}
+
+/// Reasons of a finding about the control plane as a whole.
+struct Reasons {
+    good: &'static str,
+    bad: &'static str,
+    unknown: &'static str,
+}
+
+/// One finding of those of many Machines: equal messages are told once, the most frequent first.
+fn sum_up(
+    kind: &'static str,
+    kinds: &[&'static str],
+    machines: &[View<'_>],
+    errors: &[String],
+    reasons: &Reasons,
+    what: &str,
+) -> Finding {
+    use std::collections::{BTreeMap, BTreeSet};
+    let mut messages: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let (mut bad, mut unknown, mut good) = (false, false, false);
+    for view in machines {
+        let mut lines = Vec::new();
+        let mut seen = 0;
+        let mut distinct = BTreeSet::new();
+        for finding in kinds.iter().filter_map(|kind| view.finding(kind)) {
+            seen += 1;
+            distinct.insert(finding.message.as_str());
+            match finding.status {
+                Tri::True => {
+                    good = true;
+                    continue;
+                }
+                // A Machine that has only just begun is no bad news.
+                Tri::Unknown if view.facts.provider_id.is_none() => {
+                    good = true;
+                    continue;
+                }
+                Tri::False => bad = true,
+                Tri::Unknown => unknown = true,
+            }
+            let said = if finding.message.is_empty() {
+                format!("condition is {}", finding.status.as_str())
+            } else {
+                finding.message.clone()
+            };
+            lines.push(format!("  * {}: {said}", finding.kind));
+        }
+        if lines.is_empty() {
+            continue;
+        }
+        let message = match distinct.first() {
+            Some(only) if seen > 1 && distinct.len() == 1 => {
+                format!("  * Control plane components: {only}")
+            }
+            _ => lines.join("\n"),
+        };
+        messages.entry(message).or_default().push(&view.facts.name);
+    }
+    let mut messages: Vec<(String, Vec<&str>)> = messages.into_iter().collect();
+    messages.sort_by(|(_, a), (_, b)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    let mut text: Vec<String> = messages
+        .iter()
+        .map(|(message, names)| {
+            let plural = if names.len() > 1 { "s" } else { "" };
+            let names = crate::finding::listed(names);
+            format!("* Machine{plural} {names}:\n{message}")
+        })
+        .collect();
+    text.extend(errors.iter().map(|e| format!("* {e}")));
+    let text = text.join("\n");
+    if bad || !errors.is_empty() {
+        Finding::no(kind, reasons.bad, text)
+    } else if unknown {
+        Finding::unknown(kind, reasons.unknown, text)
+    } else if good {
+        Finding::new(kind, Tri::True, reasons.good, text)
+    } else {
+        let text = format!("No Machines reporting {what} status");
+        Finding::unknown(kind, reasons.unknown, text)
+    }
+}

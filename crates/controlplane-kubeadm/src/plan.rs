@@ -1,0 +1,393 @@
+//! Decides what to do next: pure, complete, and with at most one disruptive action at a time.
+
+mod addons;
+pub mod certificates;
+pub mod delete;
+mod init;
+mod members;
+pub mod preflight;
+pub mod remediate;
+mod rollout;
+mod scale_down;
+mod scale_up;
+mod sync;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::Value;
+use windlass_etcd::MemberId;
+
+use crate::facts::Facts;
+use crate::finding::Finding;
+use crate::health::{self, Health};
+use preflight::Blockers;
+
+/// A Machine to be made, with what belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewMachine {
+    /// Name of all three objects.
+    pub name: String,
+    /// The Machine; absent when it exists and only lacks something.
+    pub machine: Option<Value>,
+    /// Identity of the Machine when it exists.
+    pub uid: Option<String>,
+    /// The KubeadmConfig, still without owner; absent when it exists.
+    pub config: Option<Value>,
+    /// The infrastructure machine, still without owner; absent when it exists.
+    pub infra: Option<Value>,
+    /// Labels and annotations of both.
+    pub metadata: Value,
+}
+
+/// Moves leadership away from a member before it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveLeader {
+    /// Node of the leader.
+    pub from: String,
+    /// Members to lead instead, the best first, each with its Node.
+    pub to: Vec<(MemberId, String)>,
+}
+
+/// One thing to do. Actions are done in order; the first that fails ends the attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// The Cluster is made an owner of the infrastructure template, so that both are moved and deleted together.
+    OwnTemplate,
+    /// A missing authority is made.
+    CreateCertificate {
+        /// End of the Secret's name.
+        purpose: String,
+    },
+    /// A Secret without controller becomes ours.
+    AdoptCertificate {
+        /// End of the Secret's name.
+        purpose: String,
+        /// Identity of the Secret.
+        uid: String,
+    },
+    /// The administrator's kubeconfig is made, or made anew.
+    WriteKubeconfig,
+    /// A Machine is changed in place.
+    ApplyMachine {
+        /// Name of the Machine.
+        name: String,
+        /// What is applied.
+        object: Value,
+    },
+    /// Fields of a deleting Machine are changed, without touching anything else.
+    PatchMachine {
+        /// Name of the Machine.
+        name: String,
+        /// The merge patch.
+        patch: Value,
+    },
+    /// Labels and annotations of a KubeadmConfig or infrastructure machine are changed in place.
+    ApplyMetadata {
+        /// What is applied.
+        object: Value,
+    },
+    /// A Machine is made, or completed after an interruption.
+    CreateMachine(Box<NewMachine>),
+    /// The conditions of a Machine that this controller owns.
+    SetMachineConditions {
+        /// Name of the Machine.
+        name: String,
+        /// Identity of the Machine.
+        uid: String,
+        /// All conditions of ours.
+        conditions: Vec<Condition>,
+    },
+    /// kubeadm's configuration in the cluster gets the new specification before Machines with it join.
+    UpdateKubeadmConfig {
+        /// `clusterConfiguration` of the control plane.
+        configuration: Value,
+        /// The Kubernetes version to come.
+        version: String,
+    },
+    /// The role bindings that newer kubeadm versions rely on.
+    EnsureRbac,
+    /// A Machine is deleted, after leadership has moved away from its member.
+    DeleteMachine {
+        /// Name of the Machine.
+        name: String,
+        /// Identity of the Machine.
+        uid: String,
+        /// Where leadership goes first.
+        leader: Option<MoveLeader>,
+        /// Why, for people.
+        why: &'static str,
+    },
+    /// A deleting Machine may go: leadership moves, its member leaves, our hook comes off.
+    ReleaseMachine {
+        /// Name of the Machine.
+        name: String,
+        /// Where leadership goes first.
+        leader: Option<MoveLeader>,
+        /// The member that leaves, with its name.
+        member: Option<(MemberId, String)>,
+    },
+    /// A member without a Machine leaves.
+    RemoveMember {
+        /// Identity of the member.
+        id: MemberId,
+        /// Its name; empty when it never started.
+        name: String,
+    },
+    /// Part of deleting the whole control plane: the hook comes off and the Machine is deleted.
+    TearDownMachine {
+        /// Name of the Machine.
+        name: String,
+        /// Identity of the Machine.
+        uid: String,
+        /// Our hook is there.
+        hooked: bool,
+        /// It is deleted already.
+        deleting: bool,
+    },
+    /// An annotation of the control plane is set or, without a value, taken off.
+    Annotate {
+        /// Its key.
+        key: &'static str,
+        /// Its value.
+        value: Option<String>,
+    },
+    /// kube-proxy follows the Kubernetes version.
+    SetKubeProxyImage {
+        /// The image.
+        image: String,
+    },
+    /// The expiry of a Node's API server certificate is noted on its KubeadmConfig.
+    RecordExpiry {
+        /// Name of the KubeadmConfig.
+        config: String,
+        /// Node to ask.
+        node: String,
+    },
+    /// The control plane is gone.
+    RemoveFinalizer,
+}
+
+impl Action {
+    /// True for what changes the set of Machines or members; a plan holds at most one of these.
+    pub fn disruptive(&self) -> bool {
+        matches!(
+            self,
+            Self::DeleteMachine { .. } | Self::ReleaseMachine { .. } | Self::RemoveMember { .. }
+        ) || matches!(self, Self::CreateMachine(new) if new.machine.is_some())
+    }
+}
+
+/// How far the control plane is, which decides what can be said of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// The Cluster's infrastructure is not there yet.
+    #[default]
+    WaitingForInfrastructure,
+    /// The API server's address is not known yet.
+    WaitingForEndpoint,
+    /// Machines are managed.
+    Running,
+    /// The control plane is being deleted; the reason and message of the condition.
+    Deleting(&'static str, String),
+}
+
+/// A sentence for people: an event on the control plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// True for problems.
+    pub warning: bool,
+    /// Reason of the event.
+    pub reason: &'static str,
+    /// The sentence.
+    pub message: String,
+}
+
+/// Everything that was decided.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// What to do, in order.
+    pub actions: Vec<Action>,
+    /// What to tell people.
+    pub notes: Vec<Note>,
+    /// How far the control plane is.
+    pub stage: Stage,
+    /// What was found about the Machines; absent before there can be any.
+    pub health: Option<Health<'a>>,
+    /// Why a change that is wanted cannot begin.
+    pub blockers: Blockers,
+    /// Answers to failed health checks, by Machine.
+    pub remediation: Vec<(String, Finding)>,
+    /// Number of Machines that a rollout replaces.
+    pub rolling_out: usize,
+    /// Look again after this time, because something is waited for that sends no event.
+    pub requeue: Option<Duration>,
+    /// Something is wrong that only a change of input can repair.
+    pub error: Option<String>,
+}
+
+impl Plan<'_> {
+    fn new() -> Self {
+        Self {
+            actions: Vec::new(),
+            notes: Vec::new(),
+            stage: Stage::default(),
+            health: None,
+            blockers: Blockers::default(),
+            remediation: Vec::new(),
+            rolling_out: 0,
+            requeue: None,
+            error: None,
+        }
+    }
+
+    fn push(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    fn warn(&mut self, reason: &'static str, message: impl Into<String>) {
+        self.notes.push(Note {
+            warning: true,
+            reason,
+            message: message.into(),
+        });
+    }
+
+    fn again_within(&mut self, wait: Duration) {
+        self.requeue = Some(self.requeue.map_or(wait, |old| old.min(wait)));
+    }
+}
+
+/// What is waited for without events while the cluster changes: etcd and static pods.
+const SETTLING: Duration = Duration::from_secs(2);
+/// What is looked at from time to time while something is wrong.
+const TROUBLED: Duration = Duration::from_secs(15);
+
+/// Decides what to do next.
+pub fn plan(facts: &Facts, now: Timestamp) -> Plan<'_> {
+    let mut plan = Plan::new();
+    if facts.control_plane.deleting {
+        delete::plan(facts, now, &mut plan);
+    } else {
+        steps(facts, now, &mut plan);
+        conditions(facts, now, &mut plan);
+    }
+    debug_assert!(
+        plan.actions.iter().filter(|a| a.disruptive()).count() <= 1,
+        "more than one disruptive action: {:?}",
+        plan.actions
+    );
+    plan
+}
+
+/// The order of decisions; a step that acts on members or Machines ends the plan.
+fn steps<'a>(facts: &'a Facts, now: Timestamp, plan: &mut Plan<'a>) {
+    sync::own_template(facts, plan);
+    certificates::plan(facts, plan);
+    if !facts.cluster.infrastructure_provisioned {
+        return;
+    }
+    plan.stage = Stage::WaitingForEndpoint;
+    if facts.cluster.endpoint.is_none() {
+        return;
+    }
+    plan.stage = Stage::Running;
+    certificates::kubeconfig(facts, now, plan);
+    sync::machines(facts, plan);
+    let health = health::assess(facts, now);
+    let step = if facts.unowned.is_empty() {
+        machines(facts, &health, now, plan)
+    } else {
+        plan.error = Some(format!(
+            "KubeadmControlPlane {}/{}: control plane Machines {} belong to somebody else; delete them or let them go",
+            facts.control_plane.namespace,
+            facts.control_plane.name,
+            facts.unowned.join(", "),
+        ));
+        Step::Ended
+    };
+    if step == Step::Rest {
+        addons::plan(facts, plan);
+    }
+    if !settled(&health) && !facts.machines.is_empty() {
+        plan.again_within(SETTLING);
+    }
+    plan.health = Some(health);
+}
+
+/// Whether the planner goes on after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing to do here; go on.
+    Rest,
+    /// Something is done or waited for; nothing else may begin.
+    Ended,
+}
+
+fn machines(facts: &Facts, health: &Health<'_>, now: Timestamp, plan: &mut Plan<'_>) -> Step {
+    let sequence: [&dyn Fn(&mut Plan<'_>) -> Step; 4] = [
+        &|plan| members::remove_unexpected(facts, health, plan),
+        &|plan| members::release_deleting(facts, health, plan),
+        &|plan| remediate::plan(facts, health, now, plan),
+        &|plan| rollout::plan(facts, health, plan),
+    ];
+    for step in sequence {
+        if step(plan) == Step::Ended {
+            return Step::Ended;
+        }
+    }
+    let current = facts.machines.len();
+    let wanted = usize::try_from(facts.control_plane.replicas).unwrap_or_default();
+    if current == 0 && wanted > 0 {
+        return init::plan(facts, plan);
+    }
+    match current.cmp(&wanted) {
+        std::cmp::Ordering::Less => scale_up::plan(facts, health, plan),
+        std::cmp::Ordering::Greater => scale_down::plan(facts, health, &[], "scale down", plan),
+        std::cmp::Ordering::Equal => Step::Rest,
+    }
+}
+
+/// True when nothing is under way that sends no event.
+fn settled(health: &Health<'_>) -> bool {
+    use crate::finding::Tri;
+    let good = |finding: &Finding| finding.status == Tri::True;
+    good(&health.components) && health.etcd.as_ref().is_none_or(good)
+}
+
+/// The conditions of every Machine, where they differ from what is there.
+fn conditions(facts: &Facts, now: Timestamp, plan: &mut Plan<'_>) {
+    let Some(health) = &plan.health else {
+        return;
+    };
+    let mut actions = Vec::new();
+    for view in &health.machines {
+        let machine = view.facts;
+        let answer = plan
+            .remediation
+            .iter()
+            .filter(|(name, _)| *name == machine.name)
+            .map(|(_, finding)| finding);
+        let stamped: Vec<Condition> = view
+            .findings
+            .iter()
+            .chain(answer)
+            .map(|f| f.stamp(&machine.conditions, machine.generation, now))
+            .collect();
+        actions.push(Action::SetMachineConditions {
+            name: machine.name.clone(),
+            uid: machine.uid.clone(),
+            conditions: stamped,
+        });
+    }
+    // Before anything disruptive: the reasons for it should be readable while it happens. New Machines come first in
+    // time anyway, because they have no conditions yet.
+    let at = plan
+        .actions
+        .iter()
+        .position(Action::disruptive)
+        .unwrap_or(plan.actions.len());
+    plan.actions.splice(at..at, actions);
+    let _ = facts;
+}

@@ -1,0 +1,165 @@
+//! etcd members: those that stand in the way, and those of Machines that go.
+
+use std::cmp::Reverse;
+
+use windlass_meta::KubernetesVersion;
+
+use super::preflight::{components_survive, etcd_survives};
+use super::{Action, MoveLeader, Plan, Step};
+use crate::facts::{CpMachine, Etcd, Facts};
+use crate::finding::Tri;
+use crate::health::{Health, View};
+use crate::names::{PRE_TERMINATE_HOOK, PRE_TERMINATE_PREFIX, machine};
+
+/// Removes a member without a Machine, once no Machine is on its way in that could be behind it.
+pub(super) fn remove_unexpected(facts: &Facts, health: &Health<'_>, plan: &mut Plan<'_>) -> Step {
+    let healthy = health.etcd.as_ref().is_none_or(|f| f.status == Tri::True);
+    let Some(members) = facts.workload.members() else {
+        return Step::Rest;
+    };
+    if healthy || facts.machines.is_empty() || facts.machines.iter().any(|m| m.node.is_none()) {
+        return Step::Rest;
+    }
+    let unexpected = members.iter().filter(|member| {
+        let name = Some(member.name.as_str());
+        !facts.machines.iter().any(|m| m.node.as_deref() == name)
+    });
+    let Some(member) = unexpected.min_by_key(|m| (m.name.clone(), m.id)) else {
+        return Step::Rest;
+    };
+    if member.is_started() && !etcd_survives(facts, health, false, Some(&member.name)) {
+        plan.error = Some(format!(
+            "etcd member {} has no Machine and should leave, but etcd could lose its quorum; bring the other members back first",
+            member.name
+        ));
+        return Step::Ended;
+    }
+    plan.push(Action::RemoveMember {
+        id: member.id,
+        name: member.name.clone(),
+    });
+    Step::Ended
+}
+
+/// Lets the oldest deleting Machine go once everything else about its deletion is done.
+pub(super) fn release_deleting(facts: &Facts, health: &Health<'_>, plan: &mut Plan<'_>) -> Step {
+    let mut deleting: Vec<&View<'_>> = health.machines.iter().filter(|v| v.facts.deleting()).collect();
+    deleting.sort_by_key(|v| (v.facts.deleted, v.facts.name.clone()));
+    let Some(view) = deleting.first() else {
+        return Step::Rest;
+    };
+    let released = |v: &&View<'_>| !v.facts.annotations.contains_key(PRE_TERMINATE_HOOK);
+    // One at a time: a Machine that was let go has to be gone first.
+    if deleting.iter().any(|v| released(&v)) || !waits_for_us(facts, view.facts) {
+        return Step::Ended;
+    }
+    let release = |leader, member| Action::ReleaseMachine {
+        name: view.facts.name.clone(),
+        leader,
+        member,
+    };
+    if facts.machines.len() <= 1 {
+        plan.push(release(None, None));
+        return Step::Ended;
+    }
+    if !components_survive(health, Some(&view.facts.name)) {
+        plan.blockers.components = true;
+        return Step::Ended;
+    }
+    if !facts.control_plane.managed_etcd {
+        plan.push(release(None, None));
+        return Step::Ended;
+    }
+    let Some(members) = facts.workload.members() else {
+        plan.blockers.etcd = true;
+        return Step::Ended;
+    };
+    let Some(node) = node_name(facts, view.facts) else {
+        // It never became a Node, so it has no member.
+        plan.push(release(None, None));
+        return Step::Ended;
+    };
+    let member = members.iter().find(|m| m.name == node);
+    if member.is_some() && !etcd_survives(facts, health, false, Some(&node)) {
+        plan.blockers.etcd = true;
+        return Step::Ended;
+    }
+    match leadership(facts, health, view) {
+        Ok(leader) => plan.push(release(leader, member.map(|m| (m.id, m.name.clone())))),
+        Err(error) => plan.error = Some(error),
+    }
+    Step::Ended
+}
+
+/// True when the Machine's own controller is done with everything but our hook.
+fn waits_for_us(facts: &Facts, machine: &CpMachine) -> bool {
+    let version = KubernetesVersion::parse_tolerant(&facts.control_plane.version);
+    // From v1.31 on kubelet talks to the local API server, which stops working with its member: others go first.
+    let last = version.is_ok_and(|v| v.at_least_minor(1, 31));
+    let others = machine
+        .annotations
+        .keys()
+        .any(|k| k.starts_with(PRE_TERMINATE_PREFIX) && k != PRE_TERMINATE_HOOK);
+    if last && others {
+        return false;
+    }
+    machine
+        .condition(machine::DELETING)
+        .is_some_and(|c| c.status == "True" && c.reason == "WaitingForPreTerminateHook")
+}
+
+/// The Node of a Machine, also of one whose Node was not linked yet.
+fn node_name(facts: &Facts, machine: &CpMachine) -> Option<String> {
+    if let Some(node) = &machine.node {
+        return Some(node.clone());
+    }
+    let id = machine.provider_id.clone().or_else(|| {
+        let id = machine.infra.found()?["spec"]["providerID"].as_str()?;
+        Some(id.to_owned())
+    })?;
+    let nodes = facts.workload.reached()?.nodes.as_ref().ok()?;
+    let node = nodes.iter().find(|n| n.provider_id.as_ref() == Some(&id))?;
+    Some(node.name.clone())
+}
+
+/// Where leadership goes before this Machine's member does; nowhere when it does not lead.
+pub(super) fn leadership(facts: &Facts, health: &Health<'_>, leaving: &View<'_>) -> Result<Option<MoveLeader>, String> {
+    let Some(node) = leaving.facts.node.as_ref().filter(|_| facts.control_plane.managed_etcd) else {
+        return Ok(None);
+    };
+    let Some(Etcd::Members { members, leader, .. }) = facts.workload.reached().map(|r| &r.etcd) else {
+        return Err("etcd's leader is not known, so leadership cannot be moved".to_owned());
+    };
+    let leads = members.iter().any(|m| m.id == *leader && m.name == *node);
+    if !leads {
+        return Ok(None);
+    }
+    let mut candidates: Vec<&View<'_>> = health
+        .machines
+        .iter()
+        .filter(|v| v.facts.node.is_some() && !v.facts.deleting() && v.facts.name != leaving.facts.name)
+        .collect();
+    candidates.sort_by_key(|v| {
+        (
+            !v.is_true(machine::ETCD_MEMBER),
+            !v.is_true(machine::HEALTH_CHECK_SUCCEEDED),
+            !v.is_true(machine::UP_TO_DATE),
+            Reverse(v.facts.created),
+            v.facts.name.clone(),
+        )
+    });
+    let to: Vec<_> = candidates
+        .iter()
+        .filter_map(|v| {
+            let node = v.facts.node.as_ref()?;
+            let member = members.iter().find(|m| m.name == *node && !m.learner)?;
+            Some((member.id, node.clone()))
+        })
+        .collect();
+    if to.is_empty() {
+        return Err(format!(
+            "etcd's leader is on Node {node}, and there is no other member that could lead"
+        ));
+    }
+    Ok(Some(MoveLeader { from: node.clone(), to }))
+}

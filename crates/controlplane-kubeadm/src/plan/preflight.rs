@@ -1,0 +1,218 @@
+//! Whether a change of the set of Machines may begin.
+
+use windlass_etcd::quorum;
+
+use super::{Plan, TROUBLED};
+use crate::facts::{Certificate, CpMachine, Etcd, Facts};
+use crate::finding::Tri;
+use crate::health::{Health, View};
+use crate::names::{REMEDIATION_IN_PROGRESS, machine};
+
+/// What a change wants to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Purpose<'m> {
+    /// Add a Machine.
+    ScaleUp,
+    /// Delete this Machine.
+    ScaleDown(&'m CpMachine),
+}
+
+/// Why a change cannot begin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blockers {
+    /// The topology is about to bring another version; this one.
+    pub version_to_come: Option<String>,
+    /// A Machine is still on its way out.
+    pub deleting_machine: bool,
+    /// An authority is missing.
+    pub certificates: bool,
+    /// A component is not healthy.
+    pub components: bool,
+    /// etcd is not healthy.
+    pub etcd: bool,
+}
+
+impl Blockers {
+    /// One line each, as the scaling conditions show them.
+    pub fn messages(&self) -> Vec<String> {
+        let version = self.version_to_come.as_ref();
+        let version = version.map(|v| format!("* waiting for a version upgrade to {v} to be propagated"));
+        let lines = [
+            (
+                self.deleting_machine,
+                "* waiting for a control plane Machine to complete deletion",
+            ),
+            (self.certificates, "* cluster certificates are missing or unknown"),
+            (
+                self.components,
+                "* waiting for control plane components to become healthy",
+            ),
+            (self.etcd, "* waiting for etcd cluster to become healthy"),
+        ];
+        let lines = lines.iter().filter(|(holds, _)| *holds);
+        version
+            .into_iter()
+            .chain(lines.map(|(_, line)| (*line).to_owned()))
+            .collect()
+    }
+}
+
+/// The version that the topology brings next, when the control plane does not have it yet.
+pub fn version_to_come(facts: &Facts) -> Option<String> {
+    let wanted = facts.cluster.topology_version.as_ref()?;
+    let step = facts.cluster.upgrade_step.as_ref();
+    let current = &facts.control_plane.version;
+    if wanted == current || step == Some(current) {
+        return None;
+    }
+    Some(step.unwrap_or(wanted).clone())
+}
+
+/// True when the change may begin; otherwise the plan says why not.
+pub(super) fn passes(facts: &Facts, health: &Health<'_>, purpose: Purpose<'_>, plan: &mut Plan<'_>) -> bool {
+    plan.blockers = Blockers::default();
+    plan.blockers.version_to_come = version_to_come(facts);
+    if plan.blockers.version_to_come.is_some() {
+        return false;
+    }
+    let scale_up = matches!(purpose, Purpose::ScaleUp);
+    if scale_up && facts.certificates.iter().any(certificate_missing) {
+        plan.blockers.certificates = true;
+        return false;
+    }
+    if facts.machines.iter().any(CpMachine::deleting) {
+        plan.blockers.deleting_machine = true;
+        return false;
+    }
+    let (mut blockers, mut errors) = stable(facts, health, purpose);
+    let replacing = facts.control_plane.annotations.contains_key(REMEDIATION_IN_PROGRESS);
+    if scale_up && replacing && !errors.is_empty() {
+        (blockers, errors) = bearable(facts, health);
+    }
+    plan.blockers = blockers;
+    if errors.is_empty() {
+        return true;
+    }
+    let provisioning = facts.machines.iter().any(|m| m.node.is_none());
+    if !provisioning {
+        plan.warn(
+            "ControlPlaneUnhealthy",
+            format!(
+                "Waiting for control plane to pass preflight checks to continue reconciliation: {}",
+                errors.join(", ")
+            ),
+        );
+        plan.again_within(TROUBLED);
+    }
+    false
+}
+
+fn certificate_missing(certificate: &Certificate) -> bool {
+    certificate.secret.found().is_none()
+}
+
+/// Every Machine has a Node, and everything on it is healthy.
+fn stable(facts: &Facts, health: &Health<'_>, purpose: Purpose<'_>) -> (Blockers, Vec<String>) {
+    let mut blockers = Blockers::default();
+    let mut errors = Vec::new();
+    let mut kinds = machine::COMPONENTS.to_vec();
+    if facts.control_plane.managed_etcd {
+        kinds.extend([machine::ETCD_POD, machine::ETCD_MEMBER]);
+    }
+    for view in &health.machines {
+        let name = &view.facts.name;
+        if matches!(purpose, Purpose::ScaleDown(excluded) if excluded.name == *name) {
+            continue;
+        }
+        if view.facts.node.is_none() {
+            blockers.components = true;
+            blockers.etcd = facts.control_plane.managed_etcd;
+            errors.push(format!(
+                "Machine {name} does not have a corresponding Node yet (Machine.status.nodeRef not set)"
+            ));
+            continue;
+        }
+        for kind in &kinds {
+            let finding = view.finding(kind);
+            let status = finding.map(|f| f.status);
+            let problem = match status {
+                Some(Tri::True) => continue,
+                Some(Tri::False) => "false",
+                Some(Tri::Unknown) => "unknown",
+                None => "missing",
+            };
+            if *kind == machine::ETCD_MEMBER {
+                blockers.etcd = true;
+            } else {
+                blockers.components = true;
+            }
+            let said = finding.map_or("", |f| f.message.as_str());
+            errors.push(format!("Machine {name} reports {kind} condition is {problem} ({said})"));
+        }
+    }
+    (blockers, errors)
+}
+
+/// While a remediated Machine is replaced: what is left must work, and go on working with one more.
+fn bearable(facts: &Facts, health: &Health<'_>) -> (Blockers, Vec<String>) {
+    let mut blockers = Blockers::default();
+    let mut errors = Vec::new();
+    if !components_survive(health, None) {
+        blockers.components = true;
+        errors.push("no control plane Machine has all components healthy".to_owned());
+    }
+    if facts.control_plane.managed_etcd {
+        if facts.workload.members().is_none_or(<[_]>::is_empty) {
+            errors.push("the list of etcd members is not known".to_owned());
+        } else if !etcd_survives(facts, health, true, None) {
+            blockers.etcd = true;
+            errors.push("adding a control plane Machine can cost etcd its quorum".to_owned());
+        }
+    }
+    (blockers, errors)
+}
+
+/// At least one Machine other than the one that goes has all components healthy, together with its etcd.
+pub(super) fn components_survive(health: &Health<'_>, without: Option<&str>) -> bool {
+    let managed = health.etcd.is_some();
+    health.machines.iter().any(|view| {
+        without != Some(view.facts.name.as_str())
+            && view.components_healthy()
+            && (!managed || (view.is_true(machine::ETCD_POD) && view.is_true(machine::ETCD_MEMBER)))
+    })
+}
+
+/// etcd has a quorum after the change, counting everything doubtful as bad.
+pub(super) fn etcd_survives(facts: &Facts, health: &Health<'_>, adds_member: bool, removed: Option<&str>) -> bool {
+    let Some(Etcd::Members { members, alarms, .. }) = facts.workload.reached().map(|r| &r.etcd) else {
+        return false;
+    };
+    let mut voters = 0;
+    let mut unhealthy = 0;
+    if adds_member {
+        voters += 1;
+        // The second member has to come up for a quorum of two in any case.
+        unhealthy += usize::from(members.len() > 1);
+    }
+    for member in members {
+        if removed == Some(member.name.as_str()) && member.is_started() {
+            continue;
+        }
+        if member.learner || !member.is_started() {
+            return false;
+        }
+        voters += 1;
+        let name = Some(member.name.as_str());
+        let machine = health.machines.iter().find(|v| v.facts.node.as_deref() == name);
+        let healthy = match machine {
+            Some(view) => member_healthy(view),
+            None => !alarms.iter().any(|a| a.member == member.id),
+        };
+        unhealthy += usize::from(!healthy);
+    }
+    quorum::holds(voters, voters.saturating_sub(unhealthy))
+}
+
+fn member_healthy(view: &View<'_>) -> bool {
+    view.is_true(machine::ETCD_MEMBER)
+}

@@ -1,0 +1,259 @@
+//! Replaces Machines that failed their health check, as far as that is safe.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::preflight::{components_survive, etcd_survives, version_to_come};
+use super::{Action, Plan, Step, members};
+use crate::facts::{CpMachine, Facts};
+use crate::finding::{Finding, whole_second};
+use crate::health::{Health, View};
+use crate::names::{REMEDIATE_MACHINE, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
+
+const DEFERRED: &str = "RemediationDeferred";
+const IMPOSSIBLE: &str = "CannotBeRemediated";
+const BEGUN: &str = "MachineDeleting";
+
+/// What is remembered of a remediation, as the annotations hold it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Remembered {
+    /// The Machine that was deleted.
+    pub machine: String,
+    /// When.
+    pub timestamp: Timestamp,
+    /// Attempts before this one.
+    #[serde(default)]
+    pub retry_count: i32,
+}
+
+impl Remembered {
+    /// Reads an annotation.
+    pub fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    fn text(&self) -> String {
+        serde_json::json!({
+            "machine": self.machine,
+            "timestamp": self.timestamp.to_string(),
+            "retryCount": self.retry_count,
+        })
+        .to_string()
+    }
+}
+
+/// True when a health check failed.
+pub fn is_unhealthy(machine: &CpMachine) -> bool {
+    has(machine, machine::HEALTH_CHECK_SUCCEEDED, "False")
+}
+
+/// True when a health check failed and its owner is asked to act.
+pub fn is_marked(machine: &CpMachine) -> bool {
+    is_unhealthy(machine) && has(machine, machine::OWNER_REMEDIATED, "False")
+}
+
+fn has(machine: &CpMachine, kind: &str, status: &str) -> bool {
+    machine.condition(kind).is_some_and(|c| c.status == status)
+}
+
+pub(super) fn plan(facts: &Facts, health: &Health<'_>, now: Timestamp, plan: &mut Plan<'_>) -> Step {
+    let in_progress = still_in_progress(facts, plan);
+    let marked: Vec<&View<'_>> = health.machines.iter().filter(|v| is_marked(v.facts)).collect();
+    for view in &marked {
+        let kept = Finding::kept(machine::OWNER_REMEDIATED, &view.facts.conditions);
+        plan.remediation
+            .extend(kept.map(|finding| (view.facts.name.clone(), finding)));
+    }
+    let Some(view) = pick(facts, marked) else {
+        return Step::Rest;
+    };
+    if view.facts.deleting() || in_progress {
+        return Step::Rest;
+    }
+    let (finding, step) = match decide(facts, health, view, now) {
+        Ok((remembered, leader)) => {
+            plan.push(Action::DeleteMachine {
+                name: view.facts.name.clone(),
+                uid: view.facts.uid.clone(),
+                leader,
+                why: "remediation",
+            });
+            plan.push(Action::Annotate {
+                key: REMEDIATION_IN_PROGRESS,
+                value: Some(remembered.text()),
+            });
+            let finding = Finding::no(machine::OWNER_REMEDIATED, BEGUN, "Machine is deleting");
+            (finding, Step::Ended)
+        }
+        Err(refusal) => {
+            if let Some(wait) = refusal.again {
+                plan.again_within(wait);
+            }
+            let finding = Finding::no(machine::OWNER_REMEDIATED, refusal.reason, refusal.message);
+            (finding, Step::Rest)
+        }
+    };
+    plan.remediation.retain(|(name, _)| *name != view.facts.name);
+    plan.remediation.push((view.facts.name.clone(), finding));
+    step
+}
+
+/// A remediation is over once a Machine made after it exists; its annotation is taken off then.
+fn still_in_progress(facts: &Facts, plan: &mut Plan<'_>) -> bool {
+    let Some(text) = facts.control_plane.annotations.get(REMEDIATION_IN_PROGRESS) else {
+        return false;
+    };
+    let since = Remembered::parse(text).map(|r| r.timestamp);
+    // Whole seconds on both sides: a replacement made within the second of the deletion counts.
+    let replaced = since.is_none_or(|since| {
+        facts
+            .machines
+            .iter()
+            .any(|m| m.annotations.get(REMEDIATION_FOR) == Some(text) || m.created > since)
+    });
+    if replaced {
+        plan.push(Action::Annotate {
+            key: REMEDIATION_IN_PROGRESS,
+            value: None,
+        });
+    }
+    !replaced
+}
+
+/// The Machine that is worst off.
+fn pick<'v, 'a>(facts: &Facts, marked: Vec<&'v View<'a>>) -> Option<&'v View<'a>> {
+    let managed = facts.control_plane.managed_etcd;
+    marked.into_iter().min_by_key(|v| {
+        let healthy = |kind: &str| v.is_true(kind);
+        (
+            !v.facts.annotations.contains_key(REMEDIATE_MACHINE),
+            v.facts.node.is_some(),
+            managed && healthy(machine::ETCD_MEMBER),
+            managed && healthy(machine::ETCD_POD),
+            healthy(machine::API_SERVER),
+            healthy(machine::CONTROLLER_MANAGER),
+            healthy(machine::SCHEDULER),
+            healthy(machine::NODE_LABELS),
+            v.facts.created,
+            v.facts.name.clone(),
+        )
+    })
+}
+
+/// Why a Machine is not replaced now.
+struct Refusal {
+    reason: &'static str,
+    message: String,
+    again: Option<Duration>,
+}
+
+fn refuse<T>(reason: &'static str, message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal {
+        reason,
+        message: message.into(),
+        again: None,
+    })
+}
+
+fn decide(
+    facts: &Facts,
+    health: &Health<'_>,
+    view: &View<'_>,
+    now: Timestamp,
+) -> Result<(Remembered, Option<super::MoveLeader>), Refusal> {
+    if let Some(version) = version_to_come(facts) {
+        return refuse(
+            DEFERRED,
+            format!(
+                "KubeadmControlPlane can't remediate while waiting for a version upgrade to {version} to be propagated from Cluster.spec.topology"
+            ),
+        );
+    }
+    let remembered = within_limits(facts, view.facts, now)?;
+    if !facts.initialized() {
+        return Ok((remembered, None));
+    }
+    if facts.machines.len() <= 1 {
+        return refuse(
+            IMPOSSIBLE,
+            "KubeadmControlPlane can't remediate if current replicas are less or equal to 1",
+        );
+    }
+    if facts.machines.iter().any(|m| !is_unhealthy(m) && m.node.is_none()) {
+        return refuse(
+            DEFERRED,
+            "KubeadmControlPlane waiting for control plane Machine provisioning to complete before triggering remediation",
+        );
+    }
+    if facts.machines.iter().any(CpMachine::deleting) {
+        return refuse(
+            DEFERRED,
+            "KubeadmControlPlane waiting for control plane Machine deletion to complete before triggering remediation",
+        );
+    }
+    let managed = facts.control_plane.managed_etcd;
+    if managed && facts.workload.members().is_none_or(<[_]>::is_empty) {
+        return refuse(DEFERRED, "Failed to check etcd cluster health before remediation");
+    }
+    let member = view.facts.node.as_deref().filter(|_| managed);
+    let safe = components_survive(health, Some(&view.facts.name))
+        && member.is_none_or(|node| etcd_survives(facts, health, false, Some(node)));
+    if !safe {
+        return refuse(
+            IMPOSSIBLE,
+            "KubeadmControlPlane can't remediate this Machine because this could result in loosing Kubernetes control plane components or in etcd quorum loss",
+        );
+    }
+    match members::leadership(facts, health, view) {
+        Ok(leader) => Ok((remembered, leader)),
+        Err(error) => refuse(IMPOSSIBLE, error),
+    }
+}
+
+/// Counts attempts for the same problem: a replacement that fails soon again is the same problem.
+fn within_limits(facts: &Facts, machine: &CpMachine, now: Timestamp) -> Result<Remembered, Refusal> {
+    let mut next = Remembered {
+        machine: machine.name.clone(),
+        timestamp: whole_second(now),
+        retry_count: 0,
+    };
+    let last = machine.annotations.get(REMEDIATION_FOR);
+    let Some(last) = last.and_then(|text| Remembered::parse(text)) else {
+        return Ok(next);
+    };
+    let limits = &facts.control_plane.remediation;
+    let since = now.duration_since(last.timestamp);
+    if since >= signed(limits.min_healthy_period) {
+        return Ok(next);
+    }
+    let period = signed(limits.retry_period);
+    if since < period {
+        return Err(Refusal {
+            reason: DEFERRED,
+            message: format!(
+                "KubeadmControlPlane can't remediate this machine because the operation already failed in the latest {} (RetryPeriodSeconds)",
+                windlass_meta::GoDuration::from_secs(period.as_secs())
+            ),
+            again: Some((period - since).unsigned_abs()),
+        });
+    }
+    if let Some(most) = limits.max_retry
+        && last.retry_count >= most
+    {
+        return refuse(
+            IMPOSSIBLE,
+            format!(
+                "KubeadmControlPlane can't remediate this machine because the operation already failed {most} times (MaxRetry)"
+            ),
+        );
+    }
+    next.retry_count = last.retry_count + 1;
+    Ok(next)
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}

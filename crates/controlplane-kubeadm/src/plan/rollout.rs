@@ -1,0 +1,39 @@
+//! Replaces Machines that are not what is asked for, one at a time.
+
+use super::{Action, Plan, Step, scale_down, scale_up};
+use crate::facts::Facts;
+use crate::health::Health;
+
+pub(super) fn plan(facts: &Facts, health: &Health<'_>, plan: &mut Plan<'_>) -> Step {
+    let outdated: Vec<&str> = health
+        .machines
+        .iter()
+        .filter(|v| !v.up_to_date.holds() && !v.facts.deleting())
+        .map(|v| v.facts.name.as_str())
+        .collect();
+    plan.rolling_out = outdated.len();
+    if outdated.is_empty() {
+        return Step::Rest;
+    }
+    let control_plane = &facts.control_plane;
+    let most = control_plane.replicas.saturating_add(control_plane.max_surge);
+    let most = usize::try_from(most).unwrap_or_default();
+    if facts.machines.len() >= most {
+        return scale_down::plan(facts, health, &outdated, "rollout", plan);
+    }
+    let before = plan.actions.len();
+    scale_up::plan(facts, health, plan);
+    if plan.actions.len() > before {
+        // A Machine that joins reads kubeadm's configuration from the cluster: that has to be the new one first.
+        let configuration = control_plane.kubeadm["clusterConfiguration"].clone();
+        let preparations = [
+            Action::UpdateKubeadmConfig {
+                configuration,
+                version: control_plane.version.clone(),
+            },
+            Action::EnsureRbac,
+        ];
+        plan.actions.splice(before..before, preparations);
+    }
+    Step::Ended
+}

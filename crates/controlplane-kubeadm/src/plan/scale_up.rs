@@ -1,0 +1,58 @@
+//! One more Machine, which runs `kubeadm join`.
+
+use std::collections::BTreeMap;
+
+use super::preflight::{self, Purpose};
+use super::{Action, NewMachine, Plan, Step};
+use crate::desired;
+use crate::facts::Facts;
+use crate::health::{Health, View};
+
+pub(super) fn plan(facts: &Facts, health: &Health<'_>, plan: &mut Plan<'_>) -> Step {
+    if preflight::passes(facts, health, Purpose::ScaleUp, plan) {
+        create(facts, &health.machines, true, plan);
+    }
+    Step::Ended
+}
+
+/// Plans a new Machine with all that belongs to it.
+pub(super) fn create(facts: &Facts, machines: &[View<'_>], join: bool, plan: &mut Plan<'_>) {
+    let domain = next_domain(facts, machines);
+    let new = desired::machine_name(facts).and_then(|name| {
+        Ok(NewMachine {
+            machine: Some(desired::machine(facts, &name, None, domain)),
+            uid: None,
+            config: Some(desired::kubeadm_config(facts, &name, join)),
+            infra: Some(desired::infra_machine(facts, &name)?),
+            metadata: desired::metadata(facts),
+            name,
+        })
+    });
+    match new {
+        Ok(new) => plan.push(Action::CreateMachine(Box::new(new))),
+        Err(error) => {
+            let reason = if join { "FailedScaleUp" } else { "FailedInitialization" };
+            plan.warn(reason, error.clone());
+            plan.error = Some(error);
+        }
+    }
+}
+
+/// The failure domain with the fewest Machines, up-to-date ones counting first.
+fn next_domain<'f>(facts: &'f Facts, machines: &[View<'_>]) -> Option<&'f str> {
+    let mut counts: BTreeMap<&str, (usize, usize)> = facts
+        .cluster
+        .failure_domains
+        .iter()
+        .map(|d| (d.as_str(), (0, 0)))
+        .collect();
+    for view in machines {
+        let domain = view.facts.failure_domain.as_deref();
+        if let Some(count) = domain.and_then(|d| counts.get_mut(d)) {
+            count.0 += usize::from(view.up_to_date.holds() && !view.facts.deleting());
+            count.1 += 1;
+        }
+    }
+    let fewest = counts.into_iter().min_by_key(|(_, count)| *count);
+    fewest.map(|(domain, _)| domain)
+}

@@ -1,0 +1,89 @@
+//! Changes that need no new Machine, and Machines whose creation was interrupted.
+
+use serde_json::{Value, json};
+
+use super::{Action, NewMachine, Plan};
+use crate::desired;
+use crate::facts::{CpMachine, Facts};
+
+/// Makes the Cluster an owner of the template, so that moving and deleting the Cluster takes it along.
+pub(super) fn own_template(facts: &Facts, plan: &mut Plan<'_>) {
+    let Some(template) = facts.template.found() else {
+        return;
+    };
+    let owners = template["metadata"]["ownerReferences"].as_array();
+    let owned = owners
+        .into_iter()
+        .flatten()
+        .any(|o| o["kind"] == "Cluster" && o["name"] == facts.cluster.name.as_str());
+    if !owned {
+        plan.push(Action::OwnTemplate);
+    }
+}
+
+/// Brings labels, annotations, timeouts and taints to what exists, and completes what was interrupted.
+pub(super) fn machines(facts: &Facts, plan: &mut Plan<'_>) {
+    for machine in &facts.machines {
+        if machine.deleting() {
+            if let Some(patch) = desired::late_changes(&facts.control_plane, machine) {
+                plan.push(Action::PatchMachine {
+                    name: machine.name.clone(),
+                    patch,
+                });
+            }
+            continue;
+        }
+        plan.push(Action::ApplyMachine {
+            name: machine.name.clone(),
+            object: desired::machine(facts, &machine.name, Some(machine), None),
+        });
+        complete(facts, machine, plan);
+        for object in [&machine.config, &machine.infra] {
+            if let Some(object) = object.found() {
+                plan.push(Action::ApplyMetadata {
+                    object: with_metadata(facts, object),
+                });
+            }
+        }
+    }
+}
+
+/// What is applied of an object that exists: labels and annotations, and nothing else.
+fn with_metadata(facts: &Facts, object: &Value) -> Value {
+    let mut metadata = desired::metadata(facts);
+    for key in ["name", "namespace", "uid"] {
+        metadata[key] = object["metadata"][key].clone();
+    }
+    json!({
+        "apiVersion": object["apiVersion"],
+        "kind": object["kind"],
+        "metadata": metadata,
+    })
+}
+
+/// Makes what a Machine lacks because the program ended between two writes. What was there once is not made again:
+/// somebody deleted it, and the health checks have to notice.
+fn complete(facts: &Facts, machine: &CpMachine, plan: &mut Plan<'_>) {
+    let config = machine.config.is_missing() && !machine.bootstrap_created;
+    let infra = machine.infra.is_missing() && !machine.infrastructure_provisioned && machine.provider_id.is_none();
+    if !config && !infra {
+        return;
+    }
+    let first = facts.machines.len() == 1 && !facts.initialized();
+    let infra = infra.then(|| desired::infra_machine(facts, &machine.name));
+    let infra = match infra.transpose() {
+        Ok(infra) => infra,
+        Err(error) => {
+            plan.error = Some(error);
+            return;
+        }
+    };
+    plan.push(Action::CreateMachine(Box::new(NewMachine {
+        name: machine.name.clone(),
+        machine: None,
+        uid: Some(machine.uid.clone()),
+        config: config.then(|| desired::kubeadm_config(facts, &machine.name, !first)),
+        infra,
+        metadata: desired::metadata(facts),
+    })));
+}

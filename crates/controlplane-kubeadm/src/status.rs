@@ -1,0 +1,326 @@
+//! What is said of the control plane, after every attempt.
+
+mod available;
+mod legacy;
+mod machines;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use windlass_meta::KubernetesVersion;
+
+use crate::facts::{ControlPlane, Facts};
+use crate::finding::{Finding, Tri, listed};
+use crate::names::{
+    CLUSTER_LABEL, CONTROL_PLANE_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, control_plane, machine,
+};
+use crate::plan::remediate::{Remembered, is_marked, is_unhealthy};
+use crate::plan::{Plan, Stage, certificates, delete};
+
+/// What became of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Why the first action that failed did.
+    pub failure: Option<String>,
+    /// That action made or kept an authority.
+    pub certificates_failed: bool,
+}
+
+/// The whole status.
+pub fn status(facts: &Facts, plan: &Plan<'_>, done: &Done, now: Timestamp) -> Value {
+    let control_plane = &facts.control_plane;
+    let findings = findings(facts, plan, done, now);
+    let conditions: Vec<_> = findings
+        .iter()
+        .map(|f| f.stamp(&control_plane.conditions, control_plane.generation, now))
+        .collect();
+    let counts = Counts::of(facts, plan);
+    let mut status = Map::new();
+    let mut set = |key: &str, value: Value| {
+        status.insert(key.to_owned(), value);
+    };
+    set("conditions", json!(conditions));
+    set("observedGeneration", json!(control_plane.generation));
+    set("replicas", json!(facts.machines.len()));
+    set("readyReplicas", json!(counts.ready));
+    set("availableReplicas", json!(counts.available));
+    set("upToDateReplicas", json!(counts.up_to_date));
+    let cluster = &facts.cluster.name;
+    set(
+        "selector",
+        json!(format!("{CLUSTER_LABEL}={cluster},{CONTROL_PLANE_LABEL}")),
+    );
+    if facts.initialized() {
+        set("initialization", json!({ "controlPlaneInitialized": true }));
+    }
+    let versions = versions(facts);
+    let lowest = versions.first().map(|(version, _)| version.clone());
+    if let Some(version) = lowest.or_else(|| control_plane.status_version.clone()) {
+        set("version", json!(version));
+    }
+    if !versions.is_empty() {
+        let versions: Vec<Value> = versions
+            .iter()
+            .map(|(version, replicas)| json!({ "version": version, "replicas": replicas }))
+            .collect();
+        set("versions", json!(versions));
+    }
+    if let Some(last) = last_remediation(facts) {
+        set("lastRemediation", last);
+    }
+    set(
+        "deprecated",
+        json!({ "v1beta1": legacy::status(facts, plan, &findings, &counts, now) }),
+    );
+    Value::Object(status)
+}
+
+/// Numbers of Machines.
+struct Counts {
+    ready: usize,
+    available: usize,
+    up_to_date: usize,
+}
+
+impl Counts {
+    fn of(facts: &Facts, plan: &Plan<'_>) -> Self {
+        let with = |kind: &str| {
+            let machines = facts.machines.iter();
+            machines
+                .filter(|m| m.condition(kind).is_some_and(|c| c.status == "True"))
+                .count()
+        };
+        let up_to_date = match &plan.health {
+            Some(health) => health
+                .machines
+                .iter()
+                .filter(|v| v.is_true(machine::UP_TO_DATE))
+                .count(),
+            None => with(machine::UP_TO_DATE),
+        };
+        Self {
+            ready: with(machine::READY),
+            available: with(machine::AVAILABLE),
+            up_to_date,
+        }
+    }
+}
+
+/// Versions of Machines with their number, the oldest first.
+fn versions(facts: &Facts) -> Vec<(String, usize)> {
+    let mut versions: Vec<(String, usize)> = Vec::new();
+    for machine in &facts.machines {
+        match versions.iter_mut().find(|(v, _)| *v == machine.version) {
+            Some((_, count)) => *count += 1,
+            None => versions.push((machine.version.clone(), 1)),
+        }
+    }
+    versions.sort_by_cached_key(|(v, _)| (KubernetesVersion::parse_tolerant(v).ok(), v.clone()));
+    versions
+}
+
+fn last_remediation(facts: &Facts) -> Option<Value> {
+    let own = &facts.control_plane.annotations;
+    let last = match own.get(REMEDIATION_IN_PROGRESS) {
+        Some(text) => Remembered::parse(text),
+        None => facts
+            .machines
+            .iter()
+            .filter_map(|m| Remembered::parse(m.annotations.get(REMEDIATION_FOR)?))
+            .max_by_key(|r| r.timestamp),
+    };
+    match last {
+        Some(last) => Some(json!({
+            "machine": last.machine,
+            "retryCount": last.retry_count,
+            "time": last.timestamp.to_string(),
+        })),
+        None => facts.control_plane.last_remediation.clone(),
+    }
+}
+
+/// All conditions of the control plane but Paused, which the driver keeps.
+fn findings(facts: &Facts, plan: &Plan<'_>, done: &Done, now: Timestamp) -> Vec<Finding> {
+    let certificates = certificates_available(facts, done);
+    let mut findings = vec![
+        available::finding(facts, plan, certificates.status == Tri::True, now),
+        certificates,
+        initialized(facts),
+    ];
+    findings.extend(health(facts, plan));
+    findings.push(rolling_out(facts, plan));
+    findings.push(remediating(facts, plan));
+    findings.push(scaling_down(facts, plan, now));
+    findings.push(scaling_up(facts, plan));
+    findings.push(machines::ready(facts));
+    findings.push(machines::up_to_date(facts, plan, now));
+    findings.push(deleting(plan));
+    findings
+}
+
+fn certificates_available(facts: &Facts, done: &Done) -> Finding {
+    const KIND: &str = control_plane::CERTIFICATES;
+    if done.certificates_failed {
+        let message = "Please check controller logs for errors";
+        return Finding::unknown(KIND, "InternalError", message);
+    }
+    let missing = certificates::missing(facts);
+    match missing.as_slice() {
+        [] => Finding::yes(KIND, "Available"),
+        [only] => Finding::no(
+            KIND,
+            "NotAvailable",
+            format!("Cluster certificate for {only} is not available, please check cluster certificate secrets"),
+        ),
+        many => Finding::no(
+            KIND,
+            "NotAvailable",
+            format!(
+                "Cluster certificates for {} are not available, please check cluster certificate secrets",
+                many.join(", ")
+            ),
+        ),
+    }
+}
+
+fn initialized(facts: &Facts) -> Finding {
+    if facts.initialized() {
+        Finding::yes(control_plane::INITIALIZED, "Initialized")
+    } else {
+        Finding::no(control_plane::INITIALIZED, "NotInitialized", "")
+    }
+}
+
+fn health(facts: &Facts, plan: &Plan<'_>) -> Vec<Finding> {
+    let waits = match plan.stage {
+        Stage::WaitingForInfrastructure => "Waiting for Cluster status.infrastructureReady to be true",
+        Stage::WaitingForEndpoint => "Waiting for Cluster spec.controlPlaneEndpoint to be set",
+        Stage::Running | Stage::Deleting(..) => "",
+    };
+    if let Some(health) = &plan.health {
+        return health.etcd.iter().chain([&health.components]).cloned().collect();
+    }
+    let kinds = [control_plane::ETCD, control_plane::COMPONENTS];
+    let kinds = kinds
+        .into_iter()
+        .filter(|k| facts.control_plane.managed_etcd || *k != control_plane::ETCD);
+    kinds
+        .filter_map(|kind| match plan.stage {
+            Stage::Deleting(..) => Finding::kept(kind, &facts.control_plane.conditions),
+            _ => Some(Finding::unknown(kind, "InspectionFailed", waits)),
+        })
+        .collect()
+}
+
+fn rolling_out(facts: &Facts, plan: &Plan<'_>) -> Finding {
+    const KIND: &str = control_plane::ROLLING_OUT;
+    let Some(health) = &plan.health else {
+        return Finding::kept(KIND, &facts.control_plane.conditions)
+            .unwrap_or_else(|| Finding::no(KIND, "NotRollingOut", ""));
+    };
+    let outdated: Vec<&Finding> = health
+        .machines
+        .iter()
+        .filter_map(|v| v.finding(machine::UP_TO_DATE))
+        .filter(|f| f.status == Tri::False)
+        .collect();
+    if outdated.is_empty() {
+        return Finding::no(KIND, "NotRollingOut", "");
+    }
+    let mut reasons: Vec<&str> = outdated.iter().flat_map(|f| f.message.lines()).collect();
+    // A change of version is told first.
+    reasons.sort_by_key(|r| (!r.starts_with("* Version"), *r));
+    reasons.dedup();
+    let mut message = format!("Rolling out {} not up-to-date replicas", outdated.len());
+    for reason in reasons {
+        message.push('\n');
+        message.push_str(reason);
+    }
+    Finding::new(KIND, Tri::True, "RollingOut", message)
+}
+
+fn remediating(facts: &Facts, plan: &Plan<'_>) -> Finding {
+    const KIND: &str = control_plane::REMEDIATING;
+    let marked: Vec<_> = facts.machines.iter().filter(|m| is_marked(m)).collect();
+    if marked.is_empty() {
+        let unhealthy: Vec<&str> = facts
+            .machines
+            .iter()
+            .filter(|m| is_unhealthy(m))
+            .map(|m| m.name.as_str())
+            .collect();
+        let message = match unhealthy.len() {
+            0 => String::new(),
+            1 => format!(
+                "Machine {} is not healthy (not to be remediated by KubeadmControlPlane)",
+                unhealthy[0]
+            ),
+            _ => format!(
+                "Machines {} are not healthy (not to be remediated by KubeadmControlPlane)",
+                listed(&unhealthy)
+            ),
+        };
+        return Finding::no(KIND, "NotRemediating", message);
+    }
+    let message = machines::messages(marked.iter().map(|m| {
+        let fresh = plan.remediation.iter().find(|(name, _)| *name == m.name);
+        let message = match fresh {
+            Some((_, finding)) => finding.message.clone(),
+            None => m
+                .condition(machine::OWNER_REMEDIATED)
+                .map(|c| c.message.clone())
+                .unwrap_or_default(),
+        };
+        (m.name.as_str(), message)
+    }));
+    Finding::new(KIND, Tri::True, "Remediating", message)
+}
+
+/// Machines wanted: none while everything is being deleted.
+fn wanted(control_plane: &ControlPlane) -> usize {
+    if control_plane.deleting {
+        return 0;
+    }
+    usize::try_from(control_plane.replicas).unwrap_or_default()
+}
+
+fn blocked(mut message: String, reasons: &[String]) -> String {
+    if !reasons.is_empty() {
+        message.push_str(" is blocked because:\n");
+        message.push_str(&reasons.join("\n"));
+    }
+    message
+}
+
+fn scaling_up(facts: &Facts, plan: &Plan<'_>) -> Finding {
+    const KIND: &str = control_plane::SCALING_UP;
+    let (current, wanted) = (facts.machines.len(), wanted(&facts.control_plane));
+    let kind = &facts.control_plane.template.kind;
+    let missing = facts.template.is_missing().then(|| format!("{kind} does not exist"));
+    if current >= wanted {
+        let message = missing.map(|m| format!("Scaling up would be blocked because {m}"));
+        return Finding::no(KIND, "NotScalingUp", message.unwrap_or_default());
+    }
+    let mut reasons = plan.blockers.messages();
+    reasons.extend(missing.map(|m| format!("* {m}")));
+    let message = format!("Scaling up from {current} to {wanted} replicas");
+    Finding::new(KIND, Tri::True, "ScalingUp", blocked(message, &reasons))
+}
+
+fn scaling_down(facts: &Facts, plan: &Plan<'_>, now: Timestamp) -> Finding {
+    const KIND: &str = control_plane::SCALING_DOWN;
+    let (current, wanted) = (facts.machines.len(), wanted(&facts.control_plane));
+    if current <= wanted {
+        return Finding::no(KIND, "NotScalingDown", "");
+    }
+    let mut reasons = plan.blockers.messages();
+    reasons.extend(delete::slow(&facts.machines, now).map(|m| format!("* {m}")));
+    let message = format!("Scaling down from {current} to {wanted} replicas");
+    Finding::new(KIND, Tri::True, "ScalingDown", blocked(message, &reasons))
+}
+
+fn deleting(plan: &Plan<'_>) -> Finding {
+    match &plan.stage {
+        Stage::Deleting(reason, message) => Finding::new(control_plane::DELETING, Tri::True, *reason, message.clone()),
+        _ => Finding::no(control_plane::DELETING, "NotDeleting", ""),
+    }
+}
