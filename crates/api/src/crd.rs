@@ -94,3 +94,32 @@ pub fn open_api_schema<K: ApiKind>() -> Value {
     schema::structural(&mut root);
     root
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{Cluster, MachineSet};
+
+    #[test]
+    fn core_kinds_follow_no_contract_label() {
+        let labels = crd::<Cluster>()["metadata"]["labels"].clone();
+        assert_eq!(labels, json!({"cluster.x-k8s.io/provider": "cluster-api"}));
+    }
+
+    #[test]
+    fn scalable_kinds_have_both_subresources() {
+        let subresources = crd::<MachineSet>()["spec"]["versions"][0]["subresources"].clone();
+        assert_eq!(subresources["status"], json!({}));
+        assert_eq!(subresources["scale"]["labelSelectorPath"], ".status.selector");
+    }
+
+    #[test]
+    fn limits_and_list_types_reach_the_schema() {
+        let schema = open_api_schema::<Cluster>();
+        let gates = &schema["properties"]["spec"]["properties"]["availabilityGates"];
+        assert_eq!(gates["maxItems"], 32);
+        assert_eq!(gates["x-kubernetes-list-map-keys"], json!(["conditionType"]));
+        assert_eq!(schema["required"], json!(["spec"]));
+        assert_eq!(schema["properties"]["spec"]["minProperties"], 1);
+    }
+}

@@ -3,6 +3,7 @@
 use k8s_openapi::NamespaceResourceScope;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
+use windlass_meta::ObjectKey;
 
 use crate::Condition;
 
@@ -34,6 +35,7 @@ impl Column {
     }
 
     /// The same column, shown with `-o wide` only.
+    #[must_use]
     pub const fn wide(mut self) -> Self {
         self.priority = 10;
         self
@@ -93,6 +95,20 @@ pub trait ApiKind: kube_core::Resource<DynamicType = (), Scope = NamespaceResour
 
     /// Adds the schemas of the top-level fields other than apiVersion, kind and metadata.
     fn properties(generator: &mut SchemaGenerator, properties: &mut Map<String, Value>);
+
+    /// The namespace and name of the object; empty where they are not set.
+    fn key(&self) -> ObjectKey {
+        let meta = self.meta();
+        ObjectKey::new(
+            meta.namespace.clone().unwrap_or_default(),
+            meta.name.clone().unwrap_or_default(),
+        )
+    }
+
+    /// Whether the deletion of the object has begun.
+    fn is_deleting(&self) -> bool {
+        self.meta().deletion_timestamp.is_some()
+    }
 }
 
 /// A kind with `status.conditions`.
@@ -217,4 +233,49 @@ macro_rules! conditioned {
             }
         )+
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::core::{Cluster, ClusterSpec, MachineSet};
+
+    #[test]
+    fn objects_say_their_version_and_kind() {
+        let cluster = Cluster {
+            spec: ClusterSpec {
+                paused: Some(true),
+                ..ClusterSpec::default()
+            },
+            ..Cluster::default()
+        };
+        let json = serde_json::to_value(&cluster).unwrap();
+        let expect = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {}, "spec": {"paused": true},
+        });
+        assert_eq!(json, expect);
+        assert_eq!(serde_json::from_value::<Cluster>(json).unwrap(), cluster);
+    }
+
+    #[test]
+    fn unknown_fields_and_words_do_not_keep_an_object_from_being_read() {
+        let cluster: Cluster = serde_json::from_value(json!({
+            "metadata": {"name": "a", "namespace": "b"},
+            "spec": {"fromTheFuture": 1},
+            "status": {"phase": "Flying"},
+        }))
+        .unwrap();
+        assert_eq!(cluster.key(), ObjectKey::new("b", "a"));
+        assert_eq!(cluster.status.unwrap().phase.as_deref(), Some("Flying"));
+    }
+
+    #[test]
+    fn conditions_make_the_status_when_it_is_missing() {
+        let mut set = MachineSet::default();
+        assert!(set.conditions().is_empty());
+        set.conditions_mut().clear();
+        assert!(set.status.is_some());
+    }
 }

@@ -178,3 +178,44 @@ fn drop_null(node: &mut Map<String, Value>) {
         node.remove("default");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(mut schema: Value, expect: &Value) {
+        structural(&mut schema);
+        assert_eq!(&schema, expect);
+    }
+
+    #[test]
+    fn nulls_and_titles_go() {
+        check(
+            json!({"title": "T", "type": ["string", "null"], "enum": ["a", null], "default": null}),
+            &json!({"type": "string", "enum": ["a"]}),
+        );
+    }
+
+    #[test]
+    fn the_step_reaches_into_items_maps_and_properties() {
+        let inner = json!({"type": ["integer", "null"], "title": "T"});
+        check(
+            json!({
+                "type": "object",
+                "required": ["b", "a"],
+                "properties": {
+                    "list": {"type": "array", "items": inner},
+                    "map": {"type": "object", "additionalProperties": inner},
+                },
+            }),
+            &json!({
+                "type": "object",
+                "required": ["a", "b"],
+                "properties": {
+                    "list": {"type": "array", "items": {"type": "integer"}},
+                    "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+                },
+            }),
+        );
+    }
+}

@@ -28,127 +28,127 @@ windlass_api::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("Cluster", "string", r#".metadata.labels['cluster\.x-k8s\.io/cluster-name']"#, "The Cluster that this belongs to"),
+        Column::new("Cluster", "string", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']", "The Cluster that this belongs to"),
         Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
     ],
 }
 
 windlass_api::conditioned!(DevCluster);
 
-/// Dev cluster spec.
+/// What a DevCluster should be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterSpec {
-    /// Backend.
+    /// What the cluster runs on.
     pub backend: DevClusterBackendSpec,
-    /// Control plane endpoint.
+    /// Where the API server of the cluster is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_endpoint: Option<APIEndpoint>,
 }
 
-/// Dev cluster status.
+/// What is known of a DevCluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Deprecated.
+    /// Fields of older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<DevClusterDeprecatedStatus>,
-    /// Failure domains.
+    /// The failure domains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub failure_domains: Vec<FailureDomain>,
-    /// Initialization.
+    /// The first steps; each becomes true once and stays so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<DevClusterInitializationStatus>,
 }
 
-/// Dev cluster backend spec.
+/// What the cluster runs on; exactly one backend is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterBackendSpec {
-    /// Docker.
+    /// A container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docker: Option<DockerClusterBackendSpec>,
-    /// In memory.
+    /// Simulated in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_memory: Option<InMemoryClusterBackendSpec>,
 }
 
-/// Dev cluster deprecated status.
+/// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterDeprecatedStatus {
-    /// V1beta1.
+    /// Fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<DevClusterV1Beta1DeprecatedStatus>,
 }
 
-/// Dev cluster initialization status.
+/// The first steps of the infrastructure. Each becomes true once and stays so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct DevClusterInitializationStatus {
-    /// Provisioned.
+    /// Whether everything is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned: Option<bool>,
 }
 
-/// Docker cluster backend spec.
+/// A cluster of containers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DockerClusterBackendSpec {
-    /// Failure domains.
+    /// Failure domains that are offered; they mean nothing to containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub failure_domains: Vec<FailureDomain>,
-    /// Load balancer.
+    /// The container in front of the API servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<DockerLoadBalancer>,
 }
 
-/// In memory cluster backend spec.
+/// A cluster that is simulated in the memory of the manager.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InMemoryClusterBackendSpec {}
 
-/// Dev cluster v1 beta1 deprecated status.
+/// Status fields of v1beta1, kept up for those who still read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterV1Beta1DeprecatedStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
 }
 
-/// Docker load balancer.
+/// The container in front of the API servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DockerLoadBalancer {
-    /// Custom haproxy config template ref.
+    /// A ConfigMap with another template for the configuration of the load balancer.
     #[serde(
         rename = "customHAProxyConfigTemplateRef",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub custom_ha_proxy_config_template_ref: Option<LocalObjectReference>,
-    /// Image repository.
+    /// The registry and path that images are pulled from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_repository: Option<String>,
-    /// Image tag.
+    /// The tag of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_tag: Option<String>,
 }
 
-/// Local object reference.
+/// A ConfigMap in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct LocalObjectReference {
-    /// Name.
+    /// The name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = ""))]
     pub name: Option<String>,

@@ -28,21 +28,21 @@ windlass_api::api_kind! {
     ],
 }
 
-/// Dev cluster template spec.
+/// What a DevClusterTemplate holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterTemplateSpec {
-    /// Template.
+    /// The DevCluster.
     pub template: DevClusterTemplateResource,
 }
 
-/// Dev cluster template resource.
+/// The DevCluster that is made from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterTemplateResource {
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Spec.
+    /// What is wished for.
     pub spec: DevClusterSpec,
 }

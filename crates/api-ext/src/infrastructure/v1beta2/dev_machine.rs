@@ -28,7 +28,7 @@ windlass_api::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("Cluster", "string", r#".metadata.labels['cluster\.x-k8s\.io/cluster-name']"#, "The Cluster that this belongs to"),
+        Column::new("Cluster", "string", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']", "The Cluster that this belongs to"),
         Column::new("Provider ID", "string", ".spec.providerID", "The identifier that the infrastructure provider gave").wide(),
         Column::new("Failure domain", "string", ".status.failureDomain", "Where this Machine is placed"),
         Column::new("IP", "string", r#".status.addresses[?(@.type=="InternalIP")].address"#, "The address of the machine").wide(),
@@ -40,148 +40,148 @@ windlass_api::api_kind! {
 
 windlass_api::conditioned!(DevMachine);
 
-/// Dev machine spec.
+/// What a DevMachine should be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineSpec {
-    /// Backend.
+    /// What the machine runs on.
     pub backend: DevMachineBackendSpec,
-    /// Provider id.
+    /// The identifier that the infrastructure gave the machine; the Node has the same.
     #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub provider_id: Option<String>,
 }
 
-/// Dev machine status.
+/// What is known of a DevMachine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineStatus {
-    /// Addresses.
+    /// The addresses of the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<MachineAddress>,
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Deprecated.
+    /// Fields of older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<DevMachineDeprecatedStatus>,
-    /// Failure domain.
+    /// Where the machine has been placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// Initialization.
+    /// The first steps; each becomes true once and stays so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<DevMachineInitializationStatus>,
 }
 
-/// Dev machine backend spec.
+/// What the machine runs on; exactly one backend is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineBackendSpec {
-    /// Docker.
+    /// A container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docker: Option<DockerMachineBackendSpec>,
-    /// In memory.
+    /// Simulated in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_memory: Option<InMemoryMachineBackendSpec>,
 }
 
-/// Dev machine deprecated status.
+/// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineDeprecatedStatus {
-    /// V1beta1.
+    /// Fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<DevMachineV1Beta1DeprecatedStatus>,
 }
 
-/// Dev machine initialization status.
+/// The first steps of the infrastructure. Each becomes true once and stays so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct DevMachineInitializationStatus {
-    /// Provisioned.
+    /// Whether everything is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned: Option<bool>,
 }
 
-/// Docker machine backend spec.
+/// A machine that is a container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DockerMachineBackendSpec {
-    /// Bootstrap timeout.
+    /// How long running the bootstrap data may take, such as 3m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_timeout: Option<String>,
-    /// Custom image.
+    /// Another image for the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_image: Option<String>,
-    /// Extra mounts.
+    /// Folders of the host that are mounted into the container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_mounts: Vec<Mount>,
-    /// Pre load images.
+    /// Images that are loaded into the container beforehand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pre_load_images: Vec<String>,
 }
 
-/// In memory machine backend spec.
+/// A machine that is simulated in the memory of the manager.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InMemoryMachineBackendSpec {
-    /// Api server.
+    /// The API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_server: Option<InMemoryComponentSpec>,
     /// Etcd.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd: Option<InMemoryComponentSpec>,
-    /// Node.
+    /// The Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<InMemoryComponentSpec>,
-    /// Vm.
+    /// The virtual machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<InMemoryComponentSpec>,
 }
 
-/// Dev machine v1 beta1 deprecated status.
+/// Status fields of v1beta1, kept up for those who still read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineV1Beta1DeprecatedStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
 }
 
-/// Mount.
+/// A folder of the host that is mounted into the container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Mount {
-    /// Container path.
+    /// The path in the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_path: Option<String>,
-    /// Host path.
+    /// The path on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_path: Option<String>,
-    /// Read only.
+    /// Whether writing is forbidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
 }
 
-/// In memory component spec.
+/// A simulated part of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InMemoryComponentSpec {
-    /// Provisioning.
+    /// How long the start takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioning: Option<ProvisioningSettings>,
 }
 
-/// Provisioning settings.
+/// How long the start of a simulated part takes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProvisioningSettings {
-    /// Startup duration.
+    /// How long the start takes, such as 10s or 1m30s.
     pub startup_duration: String,
-    /// Startup jitter.
+    /// By how much of itself the start may take longer, at random, such as 0.2; none when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_jitter: Option<String>,
 }

@@ -35,31 +35,31 @@ windlass_api::api_kind! {
     ],
 }
 
-/// Dev machine template spec.
+/// What a DevMachineTemplate holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineTemplateSpec {
-    /// Template.
+    /// The DevMachine.
     pub template: DevMachineTemplateResource,
 }
 
-/// Dev machine template status.
+/// What machines made from the template offer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineTemplateStatus {
-    /// Capacity.
+    /// What a machine offers, by resource; lets an autoscaler start from zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::quantities")]
     pub capacity: BTreeMap<String, Quantity>,
 }
 
-/// Dev machine template resource.
+/// The DevMachine that is made from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineTemplateResource {
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Spec.
+    /// What is wished for.
     pub spec: DevMachineSpec,
 }

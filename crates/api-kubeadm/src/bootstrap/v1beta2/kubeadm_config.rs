@@ -30,7 +30,7 @@ windlass_api::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("Cluster", "string", r#".metadata.labels['cluster\.x-k8s\.io/cluster-name']"#, "The Cluster that this belongs to"),
+        Column::new("Cluster", "string", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']", "The Cluster that this belongs to"),
         Column::new("Paused", "string", r#".status.conditions[?(@.type=="Paused")].status"#, "Whether reconciling is paused").wide(),
         Column::new("Data secret created", "string", ".status.initialization.dataSecretCreated", "Whether the bootstrap data is there"),
         Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
@@ -39,353 +39,354 @@ windlass_api::api_kind! {
 
 windlass_api::conditioned!(KubeadmConfig);
 
-/// Kubeadm config spec.
+/// How a machine is set up by cloud-init or Ignition and by kubeadm. Fields left out are filled in from the
+/// Cluster and the Machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigSpec {
-    /// Boot commands.
+    /// Commands that run very early in every boot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), inner(length(min = 1, max = 10240)), extend("x-kubernetes-list-type" = "atomic"))]
     pub boot_commands: Vec<String>,
-    /// Cluster configuration.
+    /// Settings for the whole cluster, used by the first control plane machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_configuration: Option<ClusterConfiguration>,
-    /// Disk setup.
+    /// Disks that are partitioned and formatted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_setup: Option<DiskSetup>,
-    /// Files.
+    /// Files that are written before kubeadm runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 200), extend("x-kubernetes-list-type" = "atomic"))]
     pub files: Vec<File>,
-    /// Format.
+    /// cloud-config (when left out) or ignition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["cloud-config", "ignition"]))]
     pub format: Option<String>,
-    /// Ignition.
+    /// Settings that hold only for the format ignition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignition: Option<IgnitionSpec>,
-    /// Init configuration.
+    /// Settings for the first control plane machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init_configuration: Option<InitConfiguration>,
-    /// Join configuration.
+    /// Settings for machines that join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join_configuration: Option<JoinConfiguration>,
-    /// Mounts.
+    /// Entries for fstab, each a list of up to six words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 100), inner(length(min = 1, max = 512))), extend("x-kubernetes-list-type" = "atomic"))]
     pub mounts: Vec<Vec<String>>,
-    /// Ntp.
+    /// Time synchronisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ntp: Option<NTP>,
-    /// Post kubeadm commands.
+    /// Commands that run after kubeadm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), inner(length(min = 1, max = 10240)), extend("x-kubernetes-list-type" = "atomic"))]
     pub post_kubeadm_commands: Vec<String>,
-    /// Pre kubeadm commands.
+    /// Commands that run before kubeadm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), inner(length(min = 1, max = 10240)), extend("x-kubernetes-list-type" = "atomic"))]
     pub pre_kubeadm_commands: Vec<String>,
-    /// Users.
+    /// Users that are made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub users: Vec<User>,
-    /// Verbosity.
+    /// How much kubeadm logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbosity: Option<i32>,
 }
 
-/// Kubeadm config status.
+/// What is known of a KubeadmConfig.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Data secret name.
+    /// The Secret that holds the bootstrap data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub data_secret_name: Option<String>,
-    /// Deprecated.
+    /// Fields of older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<KubeadmConfigDeprecatedStatus>,
-    /// Initialization.
+    /// The first steps; each becomes true once and stays so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<KubeadmConfigInitializationStatus>,
-    /// Observed generation.
+    /// The metadata.generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
 }
 
-/// Disk setup.
+/// Disks that cloud-init partitions and formats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct DiskSetup {
-    /// Filesystems.
+    /// The file systems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub filesystems: Vec<Filesystem>,
-    /// Partitions.
+    /// The partition tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub partitions: Vec<Partition>,
 }
 
-/// File.
+/// A file that is written to the machine before kubeadm runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct File {
-    /// Append.
+    /// Whether the content is appended to a file that is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append: Option<bool>,
-    /// Content.
+    /// The content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub content: Option<String>,
-    /// Content format.
+    /// Raw (when left out), or Template for a Go template that knows the Kubernetes version and the like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Raw", "Template"]))]
     pub content_format: Option<String>,
-    /// Content from.
+    /// Where the content is read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_from: Option<FileSource>,
-    /// Encoding.
+    /// How the content is encoded here: base64, gzip or gzip+base64; not at all when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["base64", "gzip", "gzip+base64"]))]
     pub encoding: Option<String>,
-    /// Owner.
+    /// The owner, such as root:root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub owner: Option<String>,
-    /// Path.
+    /// Where the file is written.
     #[schemars(length(min = 1, max = 512))]
     pub path: String,
-    /// Permissions.
+    /// The permissions in octal, such as 0640.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub permissions: Option<String>,
 }
 
-/// Ignition spec.
+/// Settings that hold only when the format is ignition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct IgnitionSpec {
-    /// Container linux config.
+    /// A Container Linux Config that is merged in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_linux_config: Option<ContainerLinuxConfig>,
 }
 
-/// Ntp.
+/// Time synchronisation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct NTP {
-    /// Enabled.
+    /// Whether it is switched on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Servers.
+    /// The time servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
     pub servers: Vec<String>,
 }
 
-/// User.
+/// A user of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
-    /// Gecos.
+    /// The full name or a comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub gecos: Option<String>,
-    /// Groups.
+    /// Further groups, joined by commas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub groups: Option<String>,
-    /// Home dir.
+    /// The home folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub home_dir: Option<String>,
-    /// Inactive.
+    /// Whether the user cannot log in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inactive: Option<bool>,
-    /// Lock password.
+    /// Whether the password cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_password: Option<bool>,
-    /// Name.
+    /// The name of the user.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
-    /// Passwd.
+    /// The hash of the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub passwd: Option<String>,
-    /// Passwd from.
+    /// Where the hash of the password is read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passwd_from: Option<PasswdSource>,
-    /// Primary group.
+    /// The primary group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub primary_group: Option<String>,
-    /// Shell.
+    /// The shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub shell: Option<String>,
-    /// Ssh authorized keys.
+    /// SSH keys that let the user in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 2048)), extend("x-kubernetes-list-type" = "atomic"))]
     pub ssh_authorized_keys: Vec<String>,
-    /// Sudo.
+    /// The sudo rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub sudo: Option<String>,
 }
 
-/// Kubeadm config deprecated status.
+/// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmConfigDeprecatedStatus {
-    /// V1beta1.
+    /// Fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<KubeadmConfigV1Beta1DeprecatedStatus>,
 }
 
-/// Kubeadm config initialization status.
+/// The first steps of a KubeadmConfig. Each becomes true once and stays so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigInitializationStatus {
-    /// Data secret created.
+    /// Whether the bootstrap data is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_secret_created: Option<bool>,
 }
 
-/// Filesystem.
+/// A file system that is made on a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Filesystem {
-    /// Device.
+    /// The device or partition.
     #[schemars(length(min = 1, max = 256))]
     pub device: String,
-    /// Extra opts.
+    /// Further options for mkfs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub extra_opts: Vec<String>,
-    /// Filesystem.
+    /// The type of the file system, such as ext4.
     #[schemars(length(min = 1, max = 128))]
     pub filesystem: String,
-    /// Label.
+    /// The label of the file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub label: Option<String>,
-    /// Overwrite.
+    /// Whether what is there already may be overwritten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overwrite: Option<bool>,
-    /// Partition.
+    /// Which partition: a number, auto, any or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub partition: Option<String>,
-    /// Replace fs.
+    /// The type of file system that may be replaced (for instances that come with one).
     #[serde(rename = "replaceFS", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub replace_fs: Option<String>,
 }
 
-/// Partition.
+/// A partition table that is written to a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::partition_layout()))]
 pub struct Partition {
-    /// Device.
+    /// The disk.
     #[schemars(length(min = 1, max = 256))]
     pub device: String,
-    /// Disk layout.
+    /// The partitions; excludes layout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub disk_layout: Vec<PartitionSpec>,
-    /// Layout.
+    /// Whether one partition takes the whole disk; excludes diskLayout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<bool>,
-    /// Overwrite.
+    /// Whether what is there already may be overwritten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overwrite: Option<bool>,
-    /// Table type.
+    /// mbr or gpt; mbr when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["mbr", "gpt"]))]
     pub table_type: Option<String>,
 }
 
-/// File source.
+/// Where the content of a file is read from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileSource {
-    /// Secret.
+    /// A key of a Secret.
     pub secret: SecretKeySource,
 }
 
-/// Container linux config.
+/// A Container Linux Config that is merged into the generated one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ContainerLinuxConfig {
-    /// Additional config.
+    /// The configuration, in YAML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32768))]
     pub additional_config: Option<String>,
-    /// Strict.
+    /// Whether warnings are errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
 }
 
-/// Passwd source.
+/// Where the password hash of a user is read from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PasswdSource {
-    /// Secret.
+    /// A key of a Secret.
     pub secret: SecretKeySource,
 }
 
-/// Kubeadm config v1 beta1 deprecated status.
+/// Status fields of v1beta1, kept up for those who still read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmConfigV1Beta1DeprecatedStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
-    /// Failure message.
+    /// A failure that needs a person, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// Failure reason.
+    /// A failure that needs a person, as one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_reason: Option<String>,
 }
 
-/// Partition spec.
+/// One partition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PartitionSpec {
-    /// Partition type.
+    /// The type of the partition, by name or GUID; Linux when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 36), extend("x-kubernetes-validations" = rules::partition_type()))]
     pub partition_type: Option<String>,
-    /// Percentage.
+    /// How much of the disk it takes, in percent.
     #[schemars(range(min = 1, max = 100))]
     pub percentage: i32,
 }
 
-/// Secret key source.
+/// A key of a Secret in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretKeySource {
-    /// Key.
+    /// The key in the Secret.
     #[schemars(length(min = 1, max = 256))]
     pub key: String,
-    /// Name.
+    /// The name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }

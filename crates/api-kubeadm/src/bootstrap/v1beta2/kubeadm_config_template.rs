@@ -30,23 +30,23 @@ windlass_api::api_kind! {
     ],
 }
 
-/// Kubeadm config template spec.
+/// What a KubeadmConfigTemplate holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmConfigTemplateSpec {
-    /// Template.
+    /// The KubeadmConfig.
     pub template: KubeadmConfigTemplateResource,
 }
 
-/// Kubeadm config template resource.
+/// The KubeadmConfig that is made from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigTemplateResource {
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Spec.
+    /// What is wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<KubeadmConfigSpec>,
 }

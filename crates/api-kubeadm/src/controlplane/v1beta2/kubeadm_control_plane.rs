@@ -34,7 +34,7 @@ windlass_api::api_kind! {
     status: true,
     scale: Some(Scale::STANDARD),
     columns: [
-        Column::new("Cluster", "string", r#".metadata.labels['cluster\.x-k8s\.io/cluster-name']"#, "The Cluster that this belongs to"),
+        Column::new("Cluster", "string", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']", "The Cluster that this belongs to"),
         Column::new("Available", "string", r#".status.conditions[?(@.type=="Available")].status"#, "Whether it works as it should"),
         Column::new("Desired", "integer", ".spec.replicas", "Machines wished for"),
         Column::new("Current", "integer", ".status.replicas", "Machines there are"),
@@ -50,234 +50,234 @@ windlass_api::api_kind! {
 
 windlass_api::conditioned!(KubeadmControlPlane);
 
-/// Kubeadm control plane spec.
+/// What a control plane should be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmControlPlaneSpec {
-    /// Kubeadm config spec.
+    /// How the machines are set up. Changes lead to new Machines, except for those that can be made in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeadm_config_spec: Option<KubeadmConfigSpec>,
-    /// Machine naming.
+    /// How Machines are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_naming: Option<MachineNamingSpec>,
-    /// Machine template.
+    /// How Machines are made.
     pub machine_template: KubeadmControlPlaneMachineTemplate,
-    /// Remediation.
+    /// What is done about unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<KubeadmControlPlaneRemediationSpec>,
-    /// Replicas.
+    /// How many control plane Machines there should be; 1 when left out, odd unless etcd is external.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Rollout.
+    /// When and how Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<KubeadmControlPlaneRolloutSpec>,
-    /// Version.
+    /// The Kubernetes version of the control plane.
     #[schemars(length(min = 1, max = 256))]
     pub version: String,
 }
 
-/// Kubeadm control plane status.
+/// What is known of a control plane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneStatus {
-    /// Available replicas.
+    /// How many Machines are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Deprecated.
+    /// Fields of older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<KubeadmControlPlaneDeprecatedStatus>,
-    /// Initialization.
+    /// The first steps; each becomes true once and stays so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<KubeadmControlPlaneInitializationStatus>,
-    /// Last remediation.
+    /// The last remediation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_remediation: Option<LastRemediationStatus>,
-    /// Observed generation.
+    /// The metadata.generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Ready replicas.
+    /// How many Machines are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
-    /// Replicas.
+    /// How many Machines there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Selector.
+    /// The selector as text, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub selector: Option<String>,
-    /// Up to date replicas.
+    /// How many Machines match what is wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i32>,
-    /// Version.
+    /// The lowest Kubernetes version among the Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub version: Option<String>,
-    /// Versions.
+    /// The Kubernetes versions that Machines run, with their number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"]))]
     pub versions: Vec<StatusVersion>,
 }
 
-/// Kubeadm control plane machine template.
+/// How the Machines of the control plane are made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmControlPlaneMachineTemplate {
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Spec.
+    /// What is wished for.
     pub spec: KubeadmControlPlaneMachineTemplateSpec,
 }
 
-/// Kubeadm control plane remediation spec.
+/// How unhealthy control plane Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRemediationSpec {
-    /// Max retry.
+    /// How often in a row a replacement that becomes unhealthy is replaced again; without end when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retry: Option<i32>,
-    /// Min healthy period seconds.
+    /// After how many healthy seconds a later problem counts as a new one; 3600 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_healthy_period_seconds: Option<i32>,
-    /// Retry period seconds.
+    /// How many seconds to wait before a replacement is replaced again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub retry_period_seconds: Option<i32>,
 }
 
-/// Kubeadm control plane rollout spec.
+/// When and how control plane Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRolloutSpec {
-    /// After.
+    /// Machines created before this time are replaced once it has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub after: Option<Time>,
-    /// Before.
+    /// Machines are replaced before something happens to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<KubeadmControlPlaneRolloutBeforeSpec>,
-    /// Strategy.
+    /// How Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<KubeadmControlPlaneRolloutStrategy>,
 }
 
-/// Kubeadm control plane deprecated status.
+/// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmControlPlaneDeprecatedStatus {
-    /// V1beta1.
+    /// Fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<KubeadmControlPlaneV1Beta1DeprecatedStatus>,
 }
 
-/// Kubeadm control plane initialization status.
+/// The first steps of a control plane. Each becomes true once and stays so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneInitializationStatus {
-    /// Control plane initialized.
+    /// Whether the control plane has answered requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_initialized: Option<bool>,
 }
 
-/// Last remediation status.
+/// The last remediation, by which the next one is delayed or refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRemediationStatus {
-    /// Machine.
+    /// The name of the Machine that was replaced.
     #[schemars(length(min = 1, max = 253))]
     pub machine: String,
-    /// Retry count.
+    /// How often in a row.
     #[schemars(range(min = 0))]
     pub retry_count: i32,
-    /// Time.
+    /// When.
     #[schemars(schema_with = "schema::date_time")]
     pub time: Time,
 }
 
-/// Kubeadm control plane machine template spec.
+/// What is passed on to the spec of the Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmControlPlaneMachineTemplateSpec {
-    /// Deletion.
+    /// How Machines are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Infrastructure ref.
+    /// The template of the infrastructure of the Machines.
     pub infrastructure_ref: ContractVersionedObjectReference,
-    /// Readiness gates.
+    /// Further conditions that must hold for a Machine to count as ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Vec<MachineReadinessGate>,
-    /// Taints.
+    /// Taints for the Nodes; only those listed here are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
 }
 
-/// Kubeadm control plane rollout before spec.
+/// What must not come closer than this without the Machines being replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRolloutBeforeSpec {
-    /// Certificates expiry days.
+    /// Machines whose certificates expire within this many days are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 7))]
     pub certificates_expiry_days: Option<i32>,
 }
 
-/// Kubeadm control plane rollout strategy.
+/// How control plane Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRolloutStrategy {
-    /// Rolling update.
+    /// Limits while Machines are replaced step by step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_update: Option<KubeadmControlPlaneRollingUpdate>,
-    /// Type.
+    /// RollingUpdate.
     #[schemars(extend("enum" = ["RollingUpdate"]))]
     pub type_: String,
 }
 
-/// Kubeadm control plane v1 beta1 deprecated status.
+/// Status fields of v1beta1, kept up for those who still read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmControlPlaneV1Beta1DeprecatedStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
-    /// Failure message.
+    /// A failure that needs a person, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// Failure reason.
+    /// A failure that needs a person, as one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
-    /// Ready replicas.
+    /// How many Machines are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
-    /// Unavailable replicas.
+    /// How many more Machines have to become available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable_replicas: Option<i32>,
-    /// Updated replicas.
+    /// How many Machines match what is wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_replicas: Option<i32>,
 }
 
-/// Kubeadm control plane rolling update.
+/// How many control plane Machines may be there too many while Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneRollingUpdate {
-    /// Max surge.
+    /// How many Machines may be there beyond the number wished for: 1 (when left out) or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int_or_string")]
     pub max_surge: Option<IntOrString>,

@@ -30,71 +30,72 @@ windlass_api::api_kind! {
     ],
 }
 
-/// Kubeadm control plane template spec.
+/// What a KubeadmControlPlaneTemplate holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmControlPlaneTemplateSpec {
-    /// Template.
+    /// The KubeadmControlPlane.
     pub template: KubeadmControlPlaneTemplateResource,
 }
 
-/// Kubeadm control plane template resource.
+/// The KubeadmControlPlane that is made from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateResource {
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Spec.
+    /// What is wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<KubeadmControlPlaneTemplateResourceSpec>,
 }
 
-/// Kubeadm control plane template resource spec.
+/// The spec of the KubeadmControlPlane that is made; what the topology decides (replicas, version,
+/// infrastructure) is not part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateResourceSpec {
-    /// Kubeadm config spec.
+    /// How the machines are set up. Changes lead to new Machines, except for those that can be made in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeadm_config_spec: Option<KubeadmConfigSpec>,
-    /// Machine naming.
+    /// How Machines are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_naming: Option<MachineNamingSpec>,
-    /// Machine template.
+    /// How Machines are made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_template: Option<KubeadmControlPlaneTemplateMachineTemplate>,
-    /// Remediation.
+    /// What is done about unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<KubeadmControlPlaneRemediationSpec>,
-    /// Rollout.
+    /// When and how Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<KubeadmControlPlaneRolloutSpec>,
 }
 
-/// Kubeadm control plane template machine template.
+/// How the Machines of the control plane are made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateMachineTemplate {
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Spec.
+    /// What is wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<KubeadmControlPlaneTemplateMachineTemplateSpec>,
 }
 
-/// Kubeadm control plane template machine template spec.
+/// What is passed on to the spec of the Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateMachineTemplateSpec {
-    /// Deletion.
+    /// How Machines are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Taints.
+    /// Taints for the Nodes; only those listed here are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,

@@ -56,185 +56,186 @@ crate::api_kind! {
 
 crate::conditioned!(Cluster);
 
-/// Cluster spec.
+/// What a Cluster should be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterSpec {
-    /// Availability gates.
+    /// Further conditions that must hold for the Cluster to count as available; those of the class when left
+    /// out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub availability_gates: Vec<ClusterAvailabilityGate>,
-    /// Cluster network.
+    /// The network of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_network: Option<ClusterNetwork>,
-    /// Control plane endpoint.
+    /// Where the API server of the cluster is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_endpoint: Option<APIEndpoint>,
-    /// Control plane ref.
+    /// The object of the control plane provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_ref: Option<ContractVersionedObjectReference>,
-    /// Infrastructure ref.
+    /// The object of the infrastructure provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure_ref: Option<ContractVersionedObjectReference>,
-    /// Paused.
+    /// Stops the reconciling of this and of what belongs to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// Topology.
+    /// Describes the cluster by a ClusterClass; everything else is then made from that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
 }
 
-/// Cluster status.
+/// What is known of a Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Control plane.
+    /// Machine counts of the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ClusterReplicasStatus>,
-    /// Deprecated.
+    /// Fields of older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<ClusterDeprecatedStatus>,
-    /// Failure domains.
+    /// The failure domains that the infrastructure offers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub failure_domains: Vec<FailureDomain>,
-    /// Initialization.
+    /// The first steps; each becomes true once and stays so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<ClusterInitializationStatus>,
-    /// Observed generation.
+    /// The metadata.generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Phase.
+    /// Where in its life this is, as one word for people. Programs should read conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Pending", "Provisioning", "Provisioned", "Deleting", "Failed", "Unknown"]))]
     pub phase: Option<String>,
-    /// Workers.
+    /// Machine counts of all workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<ClusterReplicasStatus>,
 }
 
-/// Cluster availability gate.
+/// A further condition that must hold for the Cluster to count as available.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAvailabilityGate {
-    /// Condition type.
+    /// The type of the condition.
     #[schemars(length(min = 1, max = 316), regex(pattern = patterns::QUALIFIED_NAME))]
     pub condition_type: String,
-    /// Polarity.
+    /// Whether True (Positive, as when left out) or False (Negative) is the good status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Positive", "Negative"]))]
     pub polarity: Option<String>,
 }
 
-/// Cluster network.
+/// The network of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterNetwork {
-    /// Api server port.
+    /// The port of the API server; 6443 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub api_server_port: Option<i32>,
-    /// Pods.
+    /// Where the addresses of Pods come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<NetworkRanges>,
-    /// Service domain.
+    /// The DNS domain of Services; cluster.local when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_domain: Option<String>,
-    /// Services.
+    /// Where the addresses of Services come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub services: Option<NetworkRanges>,
 }
 
-/// Cluster replicas status.
+/// Machine counts of the control plane, or of all workers together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterReplicasStatus {
-    /// Available replicas.
+    /// How many Machines are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
-    /// Desired replicas.
+    /// How many Machines are wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired_replicas: Option<i32>,
-    /// Ready replicas.
+    /// How many Machines are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
-    /// Replicas.
+    /// How many Machines there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Up to date replicas.
+    /// How many Machines match what is wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i32>,
-    /// Upgrade plan.
+    /// The versions that the upgrade in progress still has to go through.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub upgrade_plan: Vec<UpgradePlanVersion>,
-    /// Versions.
+    /// The Kubernetes versions that Machines run, with their number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub versions: Vec<StatusVersion>,
 }
 
-/// Cluster deprecated status.
+/// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterDeprecatedStatus {
-    /// V1beta1.
+    /// Fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<ClusterV1Beta1DeprecatedStatus>,
 }
 
-/// Cluster initialization status.
+/// The first steps of a Cluster. Each becomes true once and stays so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterInitializationStatus {
-    /// Control plane initialized.
+    /// Whether the control plane has answered requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_initialized: Option<bool>,
-    /// Infrastructure provisioned.
+    /// Whether the infrastructure is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
 }
 
-/// Network ranges.
+/// Ranges of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkRanges {
-    /// Cidr blocks.
+    /// The ranges, such as 192.168.0.0/16.
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 43)), extend("x-kubernetes-list-type" = "atomic"))]
     pub cidr_blocks: Vec<String>,
 }
 
-/// Upgrade plan version.
+/// One step of an upgrade.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradePlanVersion {
-    /// Version.
+    /// The Kubernetes version of the step.
     #[schemars(length(min = 1, max = 256))]
     pub version: String,
 }
 
-/// Cluster v1 beta1 deprecated status.
+/// Status fields of v1beta1, kept up for those who still read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterV1Beta1DeprecatedStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
-    /// Failure message.
+    /// A failure that needs a person, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// Failure reason.
+    /// A failure that needs a person, as one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
 }

@@ -47,302 +47,305 @@ crate::api_kind! {
 
 crate::conditioned!(ClusterClass);
 
-/// Cluster class spec.
+/// What a ClusterClass offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassSpec {
-    /// Availability gates.
+    /// Further conditions that must hold for a Cluster to count as available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub availability_gates: Vec<ClusterAvailabilityGate>,
-    /// Control plane.
+    /// What control planes are made from.
     pub control_plane: ControlPlaneClass,
-    /// Infrastructure.
+    /// What the infrastructure of clusters is made from.
     pub infrastructure: InfrastructureClass,
-    /// Kubernetes versions.
+    /// The versions that clusters of this class may have, in the order in which upgrades go through them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub kubernetes_versions: Vec<String>,
-    /// Patches.
+    /// Changes to the templates, made in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub patches: Vec<ClusterClassPatch>,
-    /// Upgrade.
+    /// How clusters are upgraded over several versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<ClusterClassUpgrade>,
-    /// Variables.
+    /// Variables that clusters of this class set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub variables: Vec<ClusterClassVariable>,
-    /// Workers.
+    /// What workers are made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<WorkersClass>,
 }
 
-/// Cluster class status.
+/// What is known of a ClusterClass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterClassStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Deprecated.
+    /// Fields of older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<ClusterClassDeprecatedStatus>,
-    /// Observed generation.
+    /// The metadata.generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Variables.
+    /// All variables, also those that extensions define.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub variables: Vec<ClusterClassStatusVariable>,
 }
 
-/// Control plane class.
+/// What the control planes of this class are made from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlaneClass {
-    /// Deletion.
+    /// How Machines are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Health check.
+    /// When Machines are unhealthy and what is done about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<ControlPlaneClassHealthCheck>,
-    /// Machine infrastructure.
+    /// The template of the infrastructure of control plane Machines, if the control plane is made of
+    /// Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_infrastructure: Option<ClassTemplate>,
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Naming.
+    /// How control plane objects are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<ClassNamingSpec>,
-    /// Readiness gates.
+    /// Further conditions that must hold for a Machine to count as ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Vec<MachineReadinessGate>,
-    /// Taints.
+    /// Taints for the Nodes; only those listed here are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
-    /// Template ref.
+    /// The template of the control plane.
     pub template_ref: TemplateReference,
 }
 
-/// Infrastructure class.
+/// What the infrastructure of clusters of this class is made from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InfrastructureClass {
-    /// Naming.
+    /// How infrastructure objects are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<ClassNamingSpec>,
-    /// Template ref.
+    /// The template of the infrastructure of a cluster.
     pub template_ref: TemplateReference,
 }
 
-/// Cluster class upgrade.
+/// How clusters of this class are upgraded over several versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterClassUpgrade {
-    /// External.
+    /// Extensions that take part in upgrades.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<ClusterClassUpgradeExternal>,
 }
 
-/// Workers class.
+/// What the workers of this class are made from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct WorkersClass {
-    /// Machine deployments.
+    /// Groups of worker Machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["class"]))]
     pub machine_deployments: Vec<MachineDeploymentClass>,
-    /// Machine pools.
+    /// Pools of worker machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["class"]))]
     pub machine_pools: Vec<MachinePoolClass>,
 }
 
-/// Cluster class deprecated status.
+/// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassDeprecatedStatus {
-    /// V1beta1.
+    /// Fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<ClusterClassV1Beta1DeprecatedStatus>,
 }
 
-/// Control plane class health check.
+/// The health check of control planes of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneClassHealthCheck {
-    /// Checks.
+    /// What makes a Machine unhealthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<MachineHealthCheckChecks>,
-    /// Remediation.
+    /// What is done about unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<MachineHealthCheckRemediation>,
 }
 
-/// Class template.
+/// A template that objects are made from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClassTemplate {
-    /// Template ref.
+    /// The template.
     pub template_ref: TemplateReference,
 }
 
-/// Class naming spec.
+/// How objects are named.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClassNamingSpec {
-    /// Template.
+    /// A Go template for the name; it knows the cluster and a random word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub template: Option<String>,
 }
 
-/// Cluster class upgrade external.
+/// Extensions that take part in upgrades.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterClassUpgradeExternal {
-    /// Generate upgrade plan extension.
+    /// The extension that says which versions an upgrade goes through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub generate_upgrade_plan_extension: Option<String>,
 }
 
-/// Machine deployment class.
+/// A kind of worker group that clusters of this class may have any number of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentClass {
-    /// Bootstrap.
+    /// The template of the bootstrap data.
     pub bootstrap: ClassTemplate,
-    /// Class.
+    /// The name of this worker class.
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
-    /// Deletion.
+    /// How Machines are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<OrderedMachineDeletionSpec>,
-    /// Failure domain.
+    /// Where Machines are placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// Health check.
+    /// When Machines are unhealthy and what is done about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<MachineDeploymentClassHealthCheck>,
-    /// Infrastructure.
+    /// The template of the infrastructure of Machines.
     pub infrastructure: ClassTemplate,
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Min ready seconds.
+    /// How many seconds a Machine must be ready before it counts as available; 0 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// Naming.
+    /// How MachineDeployments are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<ClassNamingSpec>,
-    /// Readiness gates.
+    /// Further conditions that must hold for a Machine to count as ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Vec<MachineReadinessGate>,
-    /// Rollout.
+    /// When and how Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<MachineDeploymentClassRolloutSpec>,
-    /// Taints.
+    /// Taints for the Nodes; only those listed here are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
 }
 
-/// Machine pool class.
+/// A kind of worker pool that clusters of this class may have any number of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachinePoolClass {
-    /// Bootstrap.
+    /// The template of the bootstrap data.
     pub bootstrap: ClassTemplate,
-    /// Class.
+    /// The name of this worker class.
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
-    /// Deletion.
+    /// How Machines are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Failure domains.
+    /// Where machines are placed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub failure_domains: Vec<String>,
-    /// Infrastructure.
+    /// The template of the infrastructure of the pool.
     pub infrastructure: ClassTemplate,
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Min ready seconds.
+    /// How many seconds a Machine must be ready before it counts as available; 0 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// Naming.
+    /// How MachinePools are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<ClassNamingSpec>,
-    /// Taints.
+    /// Taints for the Nodes; only those listed here are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
 }
 
-/// Cluster class v1 beta1 deprecated status.
+/// Status fields of v1beta1, kept up for those who still read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassV1Beta1DeprecatedStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
 }
 
-/// Machine deployment class health check.
+/// The health check of worker groups of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentClassHealthCheck {
-    /// Checks.
+    /// What makes a Machine unhealthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<MachineHealthCheckChecks>,
-    /// Remediation.
+    /// What is done about unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<MachineDeploymentHealthCheckRemediation>,
 }
 
-/// Machine deployment class rollout spec.
+/// How Machines of worker groups of this class are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentClassRolloutSpec {
-    /// Strategy.
+    /// How Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<MachineDeploymentRolloutStrategy>,
 }
 
-/// Machine deployment health check remediation.
+/// What is done about unhealthy Machines of a MachineDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentHealthCheckRemediation {
-    /// Max in flight.
+    /// How many unhealthy Machines may be replaced at the same time, as a number or a percentage; no limit
+    /// when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int_or_string")]
     pub max_in_flight: Option<IntOrString>,
-    /// Template ref.
+    /// A template for requests to something else that repairs Machines; the MachineSet replaces them when
+    /// left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_ref: Option<TemplateReference>,
-    /// Trigger if.
+    /// When remediation is allowed at all; always when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger_if: Option<MachineHealthCheckTriggerIf>,
 }

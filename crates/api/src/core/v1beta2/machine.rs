@@ -50,267 +50,269 @@ crate::api_kind! {
 
 crate::conditioned!(Machine);
 
-/// Machine spec.
+/// What a Machine should be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSpec {
-    /// Bootstrap.
+    /// Where the bootstrap data comes from.
     pub bootstrap: Bootstrap,
-    /// Cluster name.
+    /// The Cluster that this belongs to. It cannot be changed later.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
-    /// Deletion.
+    /// How long the steps of the deletion may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Failure domain.
+    /// Where the machine is placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// Infrastructure ref.
+    /// The object of the infrastructure provider.
     pub infrastructure_ref: ContractVersionedObjectReference,
-    /// Min ready seconds.
+    /// How many seconds a Machine must be ready before it counts as available; 0 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// Provider id.
+    /// The identifier that the infrastructure gave the machine; the Node has the same.
     #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub provider_id: Option<String>,
-    /// Readiness gates.
+    /// Further conditions that must hold for a Machine to count as ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Vec<MachineReadinessGate>,
-    /// Taints.
+    /// Taints for the Node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
-    /// Version.
+    /// The Kubernetes version that the machine should run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub version: Option<String>,
 }
 
-/// Machine status.
+/// What is known of a Machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineStatus {
-    /// Addresses.
+    /// The addresses of the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     pub addresses: Vec<MachineAddress>,
-    /// Certificates expiry date.
+    /// When the certificates of a control plane machine expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub certificates_expiry_date: Option<Time>,
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Deletion.
+    /// How far the deletion has come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionStatus>,
-    /// Deprecated.
+    /// Fields of older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<MachineDeprecatedStatus>,
-    /// Failure domain.
+    /// Where the machine has been placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// Initialization.
+    /// The first steps; each becomes true once and stays so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<MachineInitializationStatus>,
-    /// Last updated.
+    /// When the phase last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub last_updated: Option<Time>,
-    /// Node info.
+    /// What the Node says about the system it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_info: Option<NodeSystemInfo>,
-    /// Node ref.
+    /// The Node that the Machine has become.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<MachineNodeReference>,
-    /// Observed generation.
+    /// The metadata.generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Phase.
+    /// Where in its life this is, as one word for people. Programs should read conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Pending", "Provisioning", "Provisioned", "Running", "Updating", "Deleting", "Deleted", "Failed", "Unknown"]))]
     pub phase: Option<String>,
 }
 
-/// Bootstrap.
+/// Where the data comes from that a machine boots with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bootstrap {
-    /// Config ref.
+    /// The object of the bootstrap provider, which makes the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_ref: Option<ContractVersionedObjectReference>,
-    /// Data secret name.
+    /// The Secret that holds the data; set by a person when there is no configRef.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 0, max = 253))]
     pub data_secret_name: Option<String>,
 }
 
-/// Machine deletion spec.
+/// How long the steps of a deletion may take.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeletionSpec {
-    /// Node deletion timeout seconds.
+    /// How many seconds the deletion of the Node is tried after the infrastructure is gone; 10 when left out,
+    /// forever when 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_deletion_timeout_seconds: Option<i32>,
-    /// Node drain timeout seconds.
+    /// How many seconds draining the Node may take; forever when left out or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_drain_timeout_seconds: Option<i32>,
-    /// Node volume detach timeout seconds.
+    /// How many seconds may be spent waiting for volumes to be detached; forever when left out or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_volume_detach_timeout_seconds: Option<i32>,
 }
 
-/// Machine deletion status.
+/// How far a deletion has come.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeletionStatus {
-    /// Node drain start time.
+    /// When draining the Node began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub node_drain_start_time: Option<Time>,
-    /// Wait for node volume detach start time.
+    /// When waiting for volumes began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub wait_for_node_volume_detach_start_time: Option<Time>,
-    /// Wait for pre drain hook start time.
+    /// When waiting for the pre-drain hooks began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub wait_for_pre_drain_hook_start_time: Option<Time>,
-    /// Wait for pre terminate hook start time.
+    /// When waiting for the pre-terminate hooks began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub wait_for_pre_terminate_hook_start_time: Option<Time>,
 }
 
-/// Machine deprecated status.
+/// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeprecatedStatus {
-    /// V1beta1.
+    /// Fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<MachineV1Beta1DeprecatedStatus>,
 }
 
-/// Machine initialization status.
+/// The first steps of a Machine. Each becomes true once and stays so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineInitializationStatus {
-    /// Bootstrap data secret created.
+    /// Whether the bootstrap data is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_data_secret_created: Option<bool>,
-    /// Infrastructure provisioned.
+    /// Whether the infrastructure is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
 }
 
-/// Node system info.
+/// What the Node says about the system it runs on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSystemInfo {
-    /// Architecture.
+    /// The architecture of the processor.
     pub architecture: String,
-    /// Boot id.
+    /// Changes with each boot.
     #[serde(rename = "bootID")]
     pub boot_id: String,
-    /// Container runtime version.
+    /// The container runtime with its version.
     pub container_runtime_version: String,
-    /// Kernel version.
+    /// The version of the kernel.
     pub kernel_version: String,
-    /// Kube proxy version.
+    /// The version of kube-proxy; no longer reported by Kubernetes.
     pub kube_proxy_version: String,
-    /// Kubelet version.
+    /// The version of the kubelet.
     pub kubelet_version: String,
-    /// Machine id.
+    /// The identifier of the installation.
     #[serde(rename = "machineID")]
     pub machine_id: String,
-    /// Operating system.
+    /// The operating system, such as linux.
     pub operating_system: String,
-    /// Os image.
+    /// The distribution with its version.
     pub os_image: String,
-    /// Swap.
+    /// Swap memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<NodeSwapStatus>,
-    /// System uuid.
+    /// The identifier of the machine.
     #[serde(rename = "systemUUID")]
     pub system_uuid: String,
 }
 
-/// Machine node reference.
+/// The Node that a Machine has become.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineNodeReference {
-    /// Name.
+    /// The name of the Node.
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
 }
 
-/// Machine template spec.
+/// How Machines are made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineTemplateSpec {
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Spec.
+    /// The spec of the Machines.
     pub spec: MachineSpec,
 }
 
-/// Machine v1 beta1 deprecated status.
+/// Status fields of v1beta1, kept up for those who still read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineV1Beta1DeprecatedStatus {
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
-    /// Failure message.
+    /// A failure that needs a person, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// Failure reason.
+    /// A failure that needs a person, as one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
 }
 
-/// Node swap status.
+/// Swap memory of the Node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSwapStatus {
-    /// Capacity.
+    /// The size of the swap memory in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<i64>,
 }
 
-/// Ordered machine deletion spec.
+/// How long the steps of a deletion may take, and which Machines go first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct OrderedMachineDeletionSpec {
-    /// Node deletion timeout seconds.
+    /// How many seconds the deletion of the Node is tried after the infrastructure is gone; 10 when left out,
+    /// forever when 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_deletion_timeout_seconds: Option<i32>,
-    /// Node drain timeout seconds.
+    /// How many seconds draining the Node may take; forever when left out or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_drain_timeout_seconds: Option<i32>,
-    /// Node volume detach timeout seconds.
+    /// How many seconds may be spent waiting for volumes to be detached; forever when left out or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_volume_detach_timeout_seconds: Option<i32>,
-    /// Order.
+    /// Which Machines are deleted first: Random, Newest or Oldest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Random", "Newest", "Oldest"]))]
     pub order: Option<String>,

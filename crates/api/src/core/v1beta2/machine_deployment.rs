@@ -46,169 +46,170 @@ crate::api_kind! {
 
 crate::conditioned!(MachineDeployment);
 
-/// Machine deployment spec.
+/// What a MachineDeployment should be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentSpec {
-    /// Cluster name.
+    /// The Cluster that this belongs to. It cannot be changed later.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
-    /// Deletion.
+    /// Which Machines are deleted when there are too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeploymentDeletionSpec>,
-    /// Machine naming.
+    /// How Machines are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_naming: Option<MachineNamingSpec>,
-    /// Paused.
+    /// Stops rollouts; scaling goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// Remediation.
+    /// What is done about unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<MachineDeploymentRemediationSpec>,
-    /// Replicas.
+    /// How many Machines there should be; 1 when left out, unless an autoscaler decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Rollout.
+    /// When and how Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<MachineDeploymentRolloutSpec>,
-    /// Selector.
+    /// Labels by which Machines are chosen. It cannot be changed later.
     #[schemars(schema_with = "schema::label_selector")]
     pub selector: LabelSelector,
-    /// Template.
+    /// How Machines are made. Changes lead to new Machines, except for those that can be made in place.
     pub template: MachineTemplateSpec,
 }
 
-/// Machine deployment status.
+/// What is known of a MachineDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentStatus {
-    /// Available replicas.
+    /// How many Machines are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Deprecated.
+    /// Fields of older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<MachineDeploymentDeprecatedStatus>,
-    /// Observed generation.
+    /// The metadata.generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Phase.
+    /// Where in its life this is, as one word for people. Programs should read conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["ScalingUp", "ScalingDown", "Running", "Failed", "Unknown"]))]
     pub phase: Option<String>,
-    /// Ready replicas.
+    /// How many Machines are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
-    /// Replicas.
+    /// How many Machines there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Selector.
+    /// The selector as text, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub selector: Option<String>,
-    /// Up to date replicas.
+    /// How many Machines match what is wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i32>,
-    /// Versions.
+    /// The Kubernetes versions that Machines run, with their number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"]))]
     pub versions: Vec<StatusVersion>,
 }
 
-/// Machine deployment deletion spec.
+/// Which Machines are deleted when there are too many.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentDeletionSpec {
-    /// Order.
+    /// Which Machines are deleted first: Random, Newest or Oldest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Random", "Newest", "Oldest"]))]
     pub order: Option<String>,
 }
 
-/// Machine deployment remediation spec.
+/// How unhealthy Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRemediationSpec {
-    /// Max in flight.
+    /// How many unhealthy Machines may be replaced at the same time, as a number or a percentage; no limit
+    /// when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int_or_string")]
     pub max_in_flight: Option<IntOrString>,
 }
 
-/// Machine deployment rollout spec.
+/// When and how Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRolloutSpec {
-    /// After.
+    /// Machines created before this time are replaced once it has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub after: Option<Time>,
-    /// Strategy.
+    /// How Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<MachineDeploymentRolloutStrategy>,
 }
 
-/// Machine deployment deprecated status.
+/// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentDeprecatedStatus {
-    /// V1beta1.
+    /// Fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<MachineDeploymentV1Beta1DeprecatedStatus>,
 }
 
-/// Machine deployment rollout strategy.
+/// How Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRolloutStrategy {
-    /// Rolling update.
+    /// Limits while Machines are replaced step by step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_update: Option<MachineDeploymentRollingUpdate>,
-    /// Type.
+    /// RollingUpdate replaces Machines step by step; OnDelete replaces those that somebody else deletes.
     #[schemars(extend("enum" = ["RollingUpdate", "OnDelete"]))]
     pub type_: String,
 }
 
-/// Machine deployment v1 beta1 deprecated status.
+/// Status fields of v1beta1, kept up for those who still read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentV1Beta1DeprecatedStatus {
-    /// Available replicas.
+    /// How many Machines are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
-    /// Ready replicas.
+    /// How many Machines are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
-    /// Unavailable replicas.
+    /// How many more Machines have to become available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable_replicas: Option<i32>,
-    /// Updated replicas.
+    /// How many Machines match what is wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_replicas: Option<i32>,
 }
 
-/// Machine deployment rolling update.
+/// How many Machines may be there too many or too few while Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentRollingUpdate {
-    /// Max surge.
+    /// How many Machines may be there beyond the number wished for, as a number or a percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int_or_string")]
     pub max_surge: Option<IntOrString>,
-    /// Max unavailable.
+    /// How many Machines may be unavailable, as a number or a percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int_or_string")]
     pub max_unavailable: Option<IntOrString>,

@@ -43,108 +43,108 @@ crate::api_kind! {
 
 crate::conditioned!(MachineSet);
 
-/// Machine set spec.
+/// What a MachineSet should be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSetSpec {
-    /// Cluster name.
+    /// The Cluster that this belongs to. It cannot be changed later.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
-    /// Deletion.
+    /// Which Machines are deleted when there are too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineSetDeletionSpec>,
-    /// Machine naming.
+    /// How Machines are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_naming: Option<MachineNamingSpec>,
-    /// Replicas.
+    /// How many Machines there should be; 1 when left out, unless an autoscaler decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Selector.
+    /// Labels by which Machines are chosen. It cannot be changed later.
     #[schemars(schema_with = "schema::label_selector")]
     pub selector: LabelSelector,
-    /// Template.
+    /// How Machines are made.
     pub template: MachineTemplateSpec,
 }
 
-/// Machine set status.
+/// What is known of a MachineSet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineSetStatus {
-    /// Available replicas.
+    /// How many Machines are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Deprecated.
+    /// Fields of older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<MachineSetDeprecatedStatus>,
-    /// Observed generation.
+    /// The metadata.generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Ready replicas.
+    /// How many Machines are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
-    /// Replicas.
+    /// How many Machines there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Selector.
+    /// The selector as text, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub selector: Option<String>,
-    /// Up to date replicas.
+    /// How many Machines match what is wished for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i32>,
-    /// Versions.
+    /// The Kubernetes versions that Machines run, with their number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["version"]))]
     pub versions: Vec<StatusVersion>,
 }
 
-/// Machine set deletion spec.
+/// Which Machines are deleted when there are too many.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineSetDeletionSpec {
-    /// Order.
+    /// Which Machines are deleted first: Random, Newest or Oldest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Random", "Newest", "Oldest"]))]
     pub order: Option<String>,
 }
 
-/// Machine set deprecated status.
+/// Status fields of older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSetDeprecatedStatus {
-    /// V1beta1.
+    /// Fields of v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<MachineSetV1Beta1DeprecatedStatus>,
 }
 
-/// Machine set v1 beta1 deprecated status.
+/// Status fields of v1beta1, kept up for those who still read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSetV1Beta1DeprecatedStatus {
-    /// Available replicas.
+    /// How many Machines are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
-    /// Conditions.
+    /// Observed aspects, one entry a type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
-    /// Failure message.
+    /// A failure that needs a person, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// Failure reason.
+    /// A failure that needs a person, as one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
-    /// Fully labeled replicas.
+    /// How many Machines have the labels of the template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fully_labeled_replicas: Option<i32>,
-    /// Ready replicas.
+    /// How many Machines are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
 }

@@ -6,98 +6,98 @@ use serde::{Deserialize, Serialize};
 
 use windlass_api::schema;
 
-/// Env var.
+/// An environment variable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvVar {
-    /// Name.
+    /// The name of the variable.
     pub name: String,
-    /// Value.
+    /// The value of the variable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Value from.
+    /// Where the value comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<EnvVarSource>,
 }
 
-/// Env var source.
+/// Where the value of an environment variable comes from; exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvVarSource {
-    /// Config map key ref.
+    /// A key of a ConfigMap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_key_ref: Option<KeySelector>,
-    /// Field ref.
+    /// A field of the Pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_ref: Option<ObjectFieldSelector>,
-    /// File key ref.
+    /// A key of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_key_ref: Option<FileKeySelector>,
-    /// Resource field ref.
+    /// A resource request or limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_field_ref: Option<ResourceFieldSelector>,
-    /// Secret key ref.
+    /// A key of a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_key_ref: Option<KeySelector>,
 }
 
-/// Key selector.
+/// A key of a ConfigMap or Secret.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct KeySelector {
-    /// Key.
+    /// The key.
     pub key: String,
-    /// Name.
+    /// The name of the ConfigMap or Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = ""))]
     pub name: Option<String>,
-    /// Optional.
+    /// Whether it may be missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
 }
 
-/// Object field selector.
+/// A field of the Pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ObjectFieldSelector {
-    /// Api version.
+    /// The version that the path is read in; v1 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// Field path.
+    /// The path of the field.
     pub field_path: String,
 }
 
-/// File key selector.
+/// A key of a file with environment variables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct FileKeySelector {
-    /// Key.
+    /// The key.
     pub key: String,
-    /// Optional.
+    /// Whether it may be missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub optional: Option<bool>,
-    /// Path.
+    /// The path of the file within the volume.
     pub path: String,
-    /// Volume name.
+    /// The volume that holds the file.
     pub volume_name: String,
 }
 
-/// Resource field selector.
+/// A resource request or limit of a container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ResourceFieldSelector {
-    /// Container name.
+    /// The container; the own one when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_name: Option<String>,
-    /// Divisor.
+    /// The unit that the value is given in; 1 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::quantity")]
     pub divisor: Option<Quantity>,
-    /// Resource.
+    /// The resource, such as limits.memory.
     pub resource: String,
 }

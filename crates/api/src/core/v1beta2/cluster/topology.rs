@@ -13,232 +13,232 @@ use crate::core::v1beta2::{
 use crate::patterns;
 use crate::schema;
 
-/// Topology.
+/// A cluster described by a ClusterClass and what differs from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Topology {
-    /// Class ref.
+    /// The ClusterClass.
     pub class_ref: ClusterClassRef,
-    /// Control plane.
+    /// The control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ControlPlaneTopology>,
-    /// Variables.
+    /// Values of the variables of the class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub variables: Vec<ClusterVariable>,
-    /// Version.
+    /// The Kubernetes version of the control plane and all workers.
     #[schemars(length(min = 1, max = 256))]
     pub version: String,
-    /// Workers.
+    /// The worker groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<WorkersTopology>,
 }
 
-/// Cluster class ref.
+/// The ClusterClass that a cluster follows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassRef {
-    /// Name.
+    /// The name of the ClusterClass.
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
-    /// Namespace.
+    /// The namespace; the own one when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::DNS_LABEL))]
     pub namespace: Option<String>,
 }
 
-/// Control plane topology.
+/// The control plane of a cluster, as far as it differs from its class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneTopology {
-    /// Deletion.
+    /// How Machines are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Health check.
+    /// When Machines are unhealthy and what is done about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<ControlPlaneTopologyHealthCheck>,
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Readiness gates.
+    /// Further conditions that must hold for a Machine to count as ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Vec<MachineReadinessGate>,
-    /// Replicas.
+    /// How many control plane Machines there should be; left to the control plane when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Rollout.
+    /// When and how Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<ControlPlaneTopologyRolloutSpec>,
-    /// Taints.
+    /// Taints for the Nodes; only those listed here are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
-    /// Variables.
+    /// Values of variables that hold only for the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<VariableOverrides>,
 }
 
-/// Cluster variable.
+/// The value of a variable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterVariable {
-    /// Name.
+    /// The name of the variable.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
-    /// Value.
+    /// The value, which must fit the schema of the variable.
     #[schemars(schema_with = "schema::any")]
     pub value: Value,
 }
 
-/// Workers topology.
+/// The workers of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct WorkersTopology {
-    /// Machine deployments.
+    /// Groups of worker Machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 2000), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub machine_deployments: Vec<MachineDeploymentTopology>,
-    /// Machine pools.
+    /// Pools of worker machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 2000), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub machine_pools: Vec<MachinePoolTopology>,
 }
 
-/// Control plane topology health check.
+/// The health check of the control plane. What is set here replaces what the class says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneTopologyHealthCheck {
-    /// Checks.
+    /// What makes a Machine unhealthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<MachineHealthCheckChecks>,
-    /// Enabled.
+    /// Switches the health check on or off; when left out it is on if it is defined here or in the class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Remediation.
+    /// What is done about unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<MachineHealthCheckRemediation>,
 }
 
-/// Control plane topology rollout spec.
+/// When control plane Machines are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneTopologyRolloutSpec {
-    /// After.
+    /// Machines created before this time are replaced once it has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub after: Option<Time>,
 }
 
-/// Variable overrides.
+/// Values of variables that hold only here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct VariableOverrides {
-    /// Overrides.
+    /// Values that replace those of the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub overrides: Vec<ClusterVariable>,
 }
 
-/// Machine deployment topology.
+/// A group of worker Machines, as far as it differs from its class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentTopology {
-    /// Class.
+    /// The worker class that the group follows.
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
-    /// Deletion.
+    /// How Machines are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<OrderedMachineDeletionSpec>,
-    /// Failure domain.
+    /// Where the Machines are placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// Health check.
+    /// When Machines are unhealthy and what is done about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<MachineDeploymentTopologyHealthCheck>,
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Min ready seconds.
+    /// How many seconds a Machine must be ready before it counts as available; 0 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// Name.
+    /// The name within the cluster, by which the group is found again.
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
-    /// Readiness gates.
+    /// Further conditions that must hold for a Machine to count as ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Vec<MachineReadinessGate>,
-    /// Replicas.
+    /// How many Machines there should be; left to an autoscaler when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Rollout.
+    /// When and how Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<MachineDeploymentRolloutSpec>,
-    /// Taints.
+    /// Taints for the Nodes; only those listed here are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
-    /// Variables.
+    /// Values of variables that hold only for this group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<VariableOverrides>,
 }
 
-/// Machine pool topology.
+/// A pool of worker machines, as far as it differs from its class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachinePoolTopology {
-    /// Class.
+    /// The worker class that the pool follows.
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
-    /// Deletion.
+    /// How Machines are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Failure domains.
+    /// Where the machines are placed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub failure_domains: Vec<String>,
-    /// Metadata.
+    /// Labels and annotations for what is made from this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// Min ready seconds.
+    /// How many seconds a Machine must be ready before it counts as available; 0 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// Name.
+    /// The name within the cluster, by which the pool is found again.
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
-    /// Replicas.
+    /// How many machines there should be; left to an autoscaler when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Taints.
+    /// Taints for the Nodes; only those listed here are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
-    /// Variables.
+    /// Values of variables that hold only for this pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<VariableOverrides>,
 }
 
-/// Machine deployment topology health check.
+/// The health check of a group of workers. What is set here replaces what the class says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentTopologyHealthCheck {
-    /// Checks.
+    /// What makes a Machine unhealthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<MachineHealthCheckChecks>,
-    /// Enabled.
+    /// Switches the health check on or off; when left out it is on if it is defined here or in the class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Remediation.
+    /// What is done about unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<MachineDeploymentHealthCheckRemediation>,
 }

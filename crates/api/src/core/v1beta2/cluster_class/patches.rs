@@ -9,133 +9,133 @@ use serde_json::Value;
 use crate::patterns;
 use crate::schema;
 
-/// Cluster class patch.
+/// A change to templates of the class, made for each cluster from its variables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassPatch {
-    /// Definitions.
+    /// The changes, in the class itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub definitions: Vec<PatchDefinition>,
-    /// Description.
+    /// What the patch is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub description: Option<String>,
-    /// Enabled if.
+    /// A Go template; the patch is made when it yields true. Always when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub enabled_if: Option<String>,
-    /// External.
+    /// Extensions that make the changes; excludes definitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<ExternalPatchDefinition>,
-    /// Name.
+    /// The name of the patch.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
 }
 
-/// Patch definition.
+/// Which templates are changed, and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchDefinition {
-    /// Json patches.
+    /// The changes.
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub json_patches: Vec<JSONPatch>,
-    /// Selector.
+    /// Which templates are changed.
     pub selector: PatchSelector,
 }
 
-/// External patch definition.
+/// Extensions that make the change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalPatchDefinition {
-    /// Discover variables extension.
+    /// The extension that defines variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub discover_variables_extension: Option<String>,
-    /// Generate patches extension.
+    /// The extension that makes changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub generate_patches_extension: Option<String>,
-    /// Settings.
+    /// Settings that are sent to the extensions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Validate topology extension.
+    /// The extension that checks the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub validate_topology_extension: Option<String>,
 }
 
-/// Jsonpatch.
+/// One change to a template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JSONPatch {
-    /// Op.
+    /// add, replace or remove.
     #[schemars(extend("enum" = ["add", "replace", "remove"]))]
     pub op: String,
-    /// Path.
+    /// A JSON pointer, which must start with /spec/.
     #[schemars(length(min = 1, max = 512))]
     pub path: String,
-    /// Value.
+    /// The value, as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub value: Option<Value>,
-    /// Value from.
+    /// The value, made from variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<JSONPatchValue>,
 }
 
-/// Patch selector.
+/// Which templates are changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchSelector {
-    /// Api version.
+    /// The group and version of the templates.
     #[schemars(length(min = 1, max = 317), regex(pattern = patterns::API_VERSION))]
     pub api_version: String,
-    /// Kind.
+    /// The kind of the templates.
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::KIND))]
     pub kind: String,
-    /// Match resources.
+    /// Where in the class the templates are used.
     pub match_resources: PatchSelectorMatch,
 }
 
-/// Jsonpatch value.
+/// Where the value of a change comes from; exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JSONPatchValue {
-    /// Template.
+    /// A Go template whose result is read as YAML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub template: Option<String>,
-    /// Variable.
+    /// The name of a variable, or a path into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub variable: Option<String>,
 }
 
-/// Patch selector match.
+/// Where in the class the templates are used; every place that is named matches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct PatchSelectorMatch {
-    /// Control plane.
+    /// The template of the control plane and that of its Machines' infrastructure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<bool>,
-    /// Infrastructure cluster.
+    /// The template of the cluster's infrastructure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure_cluster: Option<bool>,
-    /// Machine deployment class.
+    /// The templates of these worker classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_deployment_class: Option<PatchSelectorMatchClass>,
-    /// Machine pool class.
+    /// The templates of these worker pool classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_pool_class: Option<PatchSelectorMatchClass>,
 }
 
-/// Patch selector match class.
+/// Names of worker classes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchSelectorMatchClass {
-    /// Names.
+    /// The names; * at the start or end of a name stands for any text, * alone for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub names: Vec<String>,

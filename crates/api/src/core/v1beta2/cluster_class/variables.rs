@@ -7,212 +7,212 @@ use serde_json::Value;
 use crate::core::v1beta2::ObjectMeta;
 use crate::schema;
 
-/// Cluster class variable.
+/// A variable that clusters of this class set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassVariable {
-    /// Deprecated v1 beta1 metadata.
+    /// Labels and annotations that v1beta1 held here.
     #[serde(
         rename = "deprecatedV1Beta1Metadata",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub deprecated_v1beta1_metadata: Option<ObjectMeta>,
-    /// Name.
+    /// The name of the variable.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
-    /// Required.
+    /// Whether a value must be given.
     pub required: bool,
-    /// Schema.
+    /// What values are allowed.
     pub schema: VariableSchema,
 }
 
-/// Cluster class status variable.
+/// A variable, with all its definitions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassStatusVariable {
-    /// Definitions.
+    /// Who defines the variable, and how.
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub definitions: Vec<ClusterClassStatusVariableDefinition>,
-    /// Definitions conflict.
+    /// Whether the definitions contradict each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definitions_conflict: Option<bool>,
-    /// Name.
+    /// The name of the variable.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
 }
 
-/// Variable schema.
+/// What values a variable may have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VariableSchema {
-    /// Open apiv3 schema.
+    /// The schema.
     #[serde(rename = "openAPIV3Schema")]
     pub open_api_v3_schema: JSONSchemaProps,
 }
 
-/// Cluster class status variable definition.
+/// One definition of a variable: by the class itself, or by an extension.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassStatusVariableDefinition {
-    /// Deprecated v1 beta1 metadata.
+    /// Labels and annotations that v1beta1 held here.
     #[serde(
         rename = "deprecatedV1Beta1Metadata",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub deprecated_v1beta1_metadata: Option<ObjectMeta>,
-    /// From.
+    /// inline for the class itself, otherwise the name of the patch whose extension defines it.
     #[schemars(length(min = 1, max = 256))]
     pub from: String,
-    /// Required.
+    /// Whether a value must be given.
     pub required: bool,
-    /// Schema.
+    /// What values are allowed.
     pub schema: VariableSchema,
 }
 
-/// Jsonschema props.
+/// A schema as in a CustomResourceDefinition. Schemas within it are kept as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct JSONSchemaProps {
-    /// Additional properties.
+    /// Schema of the values of a map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub additional_properties: Option<Value>,
-    /// All of.
+    /// Schemas that must all hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub all_of: Option<Value>,
-    /// Any of.
+    /// Schemas of which at least one must hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub any_of: Option<Value>,
-    /// Default.
+    /// The value that is used when none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub default: Option<Value>,
-    /// Description.
+    /// What the value is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub description: Option<String>,
-    /// Enum.
+    /// The values that are allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::any_items", length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub enum_: Vec<Value>,
-    /// Example.
+    /// An example of a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub example: Option<Value>,
-    /// Exclusive maximum.
+    /// Whether the maximum itself is too large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusive_maximum: Option<bool>,
-    /// Exclusive minimum.
+    /// Whether the minimum itself is too small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusive_minimum: Option<bool>,
-    /// Format.
+    /// The format of a string or number, as Kubernetes knows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32))]
     pub format: Option<String>,
-    /// Items.
+    /// Schema of the items of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub items: Option<Value>,
-    /// Max items.
+    /// The most items a list may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_items: Option<i64>,
-    /// Max length.
+    /// The longest text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_length: Option<i64>,
-    /// Max properties.
+    /// The most entries of a map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_properties: Option<i64>,
-    /// Maximum.
+    /// The largest number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<i64>,
-    /// Min items.
+    /// The fewest items a list may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_items: Option<i64>,
-    /// Min length.
+    /// The shortest text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_length: Option<i64>,
-    /// Min properties.
+    /// The fewest entries of a map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_properties: Option<i64>,
-    /// Minimum.
+    /// The smallest number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<i64>,
-    /// Not.
+    /// A schema that must not hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub not: Option<Value>,
-    /// One of.
+    /// Schemas of which exactly one must hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub one_of: Option<Value>,
-    /// Pattern.
+    /// A regular expression that a text must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub pattern: Option<String>,
-    /// Properties.
+    /// Schemas of the fields of an object, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub properties: Option<Value>,
-    /// Required.
+    /// Fields of an object that must be there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub required: Vec<String>,
-    /// Type.
+    /// The type of the value: object, array, string, integer, number or boolean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["object", "array", "string", "integer", "number", "boolean"]))]
     pub type_: Option<String>,
-    /// Unique items.
+    /// Whether no two items of a list may be equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unique_items: Option<bool>,
-    /// X-kubernetes-int-or-string.
+    /// Whether the value is an integer or a string.
     #[serde(
         rename = "x-kubernetes-int-or-string",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub x_kubernetes_int_or_string: Option<bool>,
-    /// X-kubernetes-preserve-unknown-fields.
+    /// Whether fields that no schema names are kept.
     #[serde(
         rename = "x-kubernetes-preserve-unknown-fields",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub x_kubernetes_preserve_unknown_fields: Option<bool>,
-    /// X-kubernetes-validations.
+    /// Rules in the Common Expression Language.
     #[serde(rename = "x-kubernetes-validations", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["rule"]))]
     pub x_kubernetes_validations: Vec<ValidationRule>,
-    /// X-metadata.
+    /// Labels and annotations of the field, for other programs.
     #[serde(rename = "x-metadata", default, skip_serializing_if = "Option::is_none")]
     pub x_metadata: Option<ObjectMeta>,
 }
 
-/// Validation rule.
+/// A rule in the Common Expression Language.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValidationRule {
-    /// Field path.
+    /// The field that the error names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub field_path: Option<String>,
-    /// Message.
+    /// What is said when the rule does not hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub message: Option<String>,
-    /// Message expression.
+    /// A rule that makes the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub message_expression: Option<String>,
-    /// Reason.
+    /// The reason that is given for the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"], "default" = "FieldValueInvalid"))]
     pub reason: Option<String>,
-    /// Rule.
+    /// The rule; self is the value.
     #[schemars(length(min = 1, max = 4096))]
     pub rule: String,
 }
