@@ -22,11 +22,7 @@ fn at(field: &str) -> String {
 
 impl Error {
     /// An error about one field of one object.
-    pub fn new(
-        object: impl Into<String>,
-        field: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
+    pub fn new(object: impl Into<String>, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             object: object.into(),
             field: field.into(),

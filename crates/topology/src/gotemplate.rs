@@ -53,9 +53,7 @@ fn parsed(text: &str, with_functions: bool) -> Result<Template, TemplateError> {
     if with_functions {
         template.add_funcs(&sprig::functions());
     }
-    template
-        .parse(text)
-        .map_err(|e| TemplateError::Parse(e.to_string()))?;
+    template.parse(text).map_err(|e| TemplateError::Parse(e.to_string()))?;
     Ok(template)
 }
 
@@ -73,9 +71,7 @@ fn to_go(value: &Value) -> GoValue {
         Value::String(s) => GoValue::String(s.clone()),
         Value::Number(n) => GoValue::Number(go_number(n)),
         Value::Array(items) => GoValue::Array(items.iter().map(to_go).collect()),
-        Value::Object(map) => {
-            GoValue::Map(map.iter().map(|(k, v)| (k.clone(), to_go(v))).collect())
-        }
+        Value::Object(map) => GoValue::Map(map.iter().map(|(k, v)| (k.clone(), to_go(v))).collect()),
     }
 }
 
@@ -98,9 +94,7 @@ fn from_go(value: &GoValue) -> Value {
         GoValue::Number(n) => match n.kind() {
             gtmpl_ng::NumberKind::Signed(i) => i.into(),
             gtmpl_ng::NumberKind::Unsigned(u) => u.into(),
-            gtmpl_ng::NumberKind::Float(f) => {
-                serde_json::Number::from_f64(f).map_or(Value::Null, Value::Number)
-            }
+            gtmpl_ng::NumberKind::Float(f) => serde_json::Number::from_f64(f).map_or(Value::Null, Value::Number),
         },
         GoValue::Array(items) => Value::Array(items.iter().map(from_go).collect()),
         GoValue::Object(map) | GoValue::Map(map) => {
@@ -137,14 +131,8 @@ mod tests {
         gives("{{ .empty | default \"x\" }}", "x");
         gives("{{ coalesce .empty .nil .name }}", "Foo");
         gives("{{ ternary \"a\" \"b\" .on }}", "a");
-        gives(
-            "{{ if semverCompare \">= 1.30.0\" .version }}new{{ end }}",
-            "new",
-        );
-        gives(
-            "{{ if semverCompare \"< 1.30.0\" .version }}old{{ end }}",
-            "",
-        );
+        gives("{{ if semverCompare \">= 1.30.0\" .version }}new{{ end }}", "new");
+        gives("{{ if semverCompare \"< 1.30.0\" .version }}old{{ end }}", "");
         gives("{{ (semver .version).Minor }}", "31");
         gives("{{ trimPrefix \"v\" .version }}", "1.31.2");
         gives("{{ .map | toJson }}", "{\"a\":1,\"b\":{\"c\":\"deep\"}}");
@@ -158,10 +146,7 @@ mod tests {
         gives("{{ printf \"%s-%d\" .name 3 }}", "Foo-3");
         gives("{{ \"a\\nb\" | indent 2 }}", "  a\n  b");
         gives("{{ add 1 2 .n }}", "8");
-        gives(
-            "{{ div 7 2 }} {{ mod 7 2 }} {{ mul 2 3 }} {{ sub 5 3 }}",
-            "3 1 6 2",
-        );
+        gives("{{ div 7 2 }} {{ mod 7 2 }} {{ mul 2 3 }} {{ sub 5 3 }}", "3 1 6 2");
         gives("{{ until 3 | join \"\" }}", "012");
         gives("{{ contains \"oo\" .name }}", "true");
         gives("{{ has \"a\" .list }}", "true");

@@ -36,9 +36,7 @@ pub struct TemplateRef {
 impl TemplateRef {
     /// The API group.
     pub fn group(&self) -> &str {
-        self.api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group)
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 }
 
@@ -415,8 +413,5 @@ pub fn name_of(object: &Value) -> String {
 
 /// The text at `pointer`, or an empty one.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

@@ -23,10 +23,7 @@ pub fn suffix(parts: &[&str]) -> String {
         hash.update(part.as_bytes());
     }
     let digest = hash.finalize();
-    let mut number = digest
-        .iter()
-        .take(8)
-        .fold(0u64, |n, byte| (n << 8) | u64::from(*byte));
+    let mut number = digest.iter().take(8).fold(0u64, |n, byte| (n << 8) | u64::from(*byte));
     let base = ALPHABET.len() as u64;
     (0..SUFFIX_LENGTH)
         .map(|_| {
@@ -78,8 +75,8 @@ impl Naming<'_> {
             data["machineDeployment"] = json!({"topologyName": topology});
         }
         let template = self.template.unwrap_or(default);
-        let name = gotemplate::render_strict(template, &data)
-            .map_err(|e| Error::new(self.at.0, self.at.1, e.to_string()))?;
+        let name =
+            gotemplate::render_strict(template, &data).map_err(|e| Error::new(self.at.0, self.at.1, e.to_string()))?;
         if name.len() > MAX_LENGTH {
             return Ok(simple(&name, parts));
         }
@@ -126,10 +123,7 @@ mod tests {
     fn default_names_end_in_five_safe_characters() {
         let name = naming(None, None).name(&["uid", "cp"]).unwrap();
         assert!(name.starts_with("foo-") && name.len() == 9, "{name}");
-        assert!(
-            name.bytes().skip(4).all(|b| ALPHABET.contains(&b)),
-            "{name}"
-        );
+        assert!(name.bytes().skip(4).all(|b| ALPHABET.contains(&b)), "{name}");
         let name = naming(None, Some("md-0")).name(&["uid", "md"]).unwrap();
         assert!(name.starts_with("foo-md-0-") && name.len() == 14, "{name}");
     }
@@ -150,13 +144,8 @@ mod tests {
     #[test]
     fn bad_naming_templates_are_refused() {
         assert!(naming(Some("{{ .nope }}"), None).name(&["u"]).is_err());
-        let error = naming(Some("A_{{ .random }}"), None)
-            .name(&["u"])
-            .unwrap_err();
-        assert!(
-            error.to_string().contains("no valid object name"),
-            "{error}"
-        );
+        let error = naming(Some("A_{{ .random }}"), None).name(&["u"]).unwrap_err();
+        assert!(error.to_string().contains("no valid object name"), "{error}");
     }
 
     #[test]

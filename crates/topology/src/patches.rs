@@ -30,6 +30,8 @@ pub enum Place {
 pub struct Item {
     /// Where it is used.
     pub place: Place,
+    /// Group and version in the class's reference, which selectors are compared with.
+    pub api_version: String,
     /// The template; patched in place.
     pub template: Value,
     /// Values that only this use sees.
@@ -37,12 +39,7 @@ pub struct Item {
 }
 
 /// Applies all patches to all templates, in order. The first failure stops everything.
-pub fn apply(
-    class: &str,
-    patches: &[Patch],
-    global: &Values,
-    items: &mut [Item],
-) -> Result<(), Error> {
+pub fn apply(class: &str, patches: &[Patch], global: &Values, items: &mut [Item]) -> Result<(), Error> {
     let originals: Vec<Value> = items.iter().map(|item| item.template.clone()).collect();
     for (index, patch) in patches.iter().enumerate() {
         let field = format!("spec.patches[{index}]");
@@ -66,13 +63,7 @@ pub fn apply(
     Ok(())
 }
 
-fn apply_one(
-    class: &str,
-    field: &str,
-    patch: &Patch,
-    global: &Values,
-    item: &mut Item,
-) -> Result<(), Error> {
+fn apply_one(class: &str, field: &str, patch: &Patch, global: &Values, item: &mut Item) -> Result<(), Error> {
     let matching: Vec<(usize, &PatchDefinition)> = patch
         .definitions
         .iter()
@@ -98,10 +89,7 @@ fn apply_one(
             let operation = resolved(class, &field, operation, &values, &data)?;
             let path = operation.path().to_string();
             json_patch::patch(&mut item.template, &[operation]).map_err(|e| {
-                let message = format!(
-                    "patch {:?} cannot change {path} of {template}: {e}",
-                    patch.name
-                );
+                let message = format!("patch {:?} cannot change {path} of {template}: {e}", patch.name);
                 Error::new(class, &field, message)
             })?;
         }
@@ -110,28 +98,20 @@ fn apply_one(
 }
 
 fn named(template: &Value) -> String {
-    format!(
-        "{} {}",
-        text(template, "/kind"),
-        text(template, "/metadata/name")
-    )
+    format!("{} {}", text(template, "/kind"), text(template, "/metadata/name"))
 }
 
 /// Whether a definition selects this use of a template.
 fn matches(definition: &PatchDefinition, item: &Item) -> bool {
     let selector = &definition.selector;
-    if text(&item.template, "/apiVersion") != selector.api_version
-        || text(&item.template, "/kind") != selector.kind
-    {
+    if item.api_version != selector.api_version || text(&item.template, "/kind") != selector.kind {
         return false;
     }
     let places = &selector.match_resources;
     match &item.place {
         Place::InfrastructureCluster => places.infrastructure_cluster,
         Place::ControlPlane => places.control_plane,
-        Place::MachineDeployment { class } => {
-            names_match(places.machine_deployment_class.as_ref(), class)
-        }
+        Place::MachineDeployment { class } => names_match(places.machine_deployment_class.as_ref(), class),
     }
 }
 
@@ -178,11 +158,7 @@ fn resolved(
     }
 }
 
-fn path_of(
-    class: &str,
-    field: &str,
-    patch: &JsonPatch,
-) -> Result<json_patch::jsonptr::PointerBuf, Error> {
+fn path_of(class: &str, field: &str, patch: &JsonPatch) -> Result<json_patch::jsonptr::PointerBuf, Error> {
     let refuse = |message: String| Err(Error::new(class, format!("{field}.path"), message));
     let path = patch.path.as_str();
     if !path.starts_with("/spec/") && !path.starts_with("/metadata/") {
@@ -199,17 +175,10 @@ fn path_of(
             "{path:?} names a list element; only add may do that, with 0 (prepend) or - (append)"
         ));
     }
-    json_patch::jsonptr::PointerBuf::parse(path)
-        .or_else(|e| refuse(format!("{path:?} is no JSON pointer: {e}")))
+    json_patch::jsonptr::PointerBuf::parse(path).or_else(|e| refuse(format!("{path:?} is no JSON pointer: {e}")))
 }
 
-fn value_of(
-    class: &str,
-    field: &str,
-    patch: &JsonPatch,
-    values: &Values,
-    data: &Value,
-) -> Result<Value, Error> {
+fn value_of(class: &str, field: &str, patch: &JsonPatch, values: &Values, data: &Value) -> Result<Value, Error> {
     match (&patch.value, &patch.value_from) {
         (Some(value), None) => Ok(value.clone()),
         (
@@ -229,10 +198,8 @@ fn value_of(
             }),
         ) => {
             let field = format!("{field}.valueFrom.template");
-            let shown = gotemplate::render(template, data)
-                .map_err(|e| Error::new(class, &field, e.to_string()))?;
-            from_yaml(&shown)
-                .map_err(|e| Error::new(class, &field, format!("gives no valid YAML: {e}")))
+            let shown = gotemplate::render(template, data).map_err(|e| Error::new(class, &field, e.to_string()))?;
+            from_yaml(&shown).map_err(|e| Error::new(class, &field, format!("gives no valid YAML: {e}")))
         }
         (Some(_), Some(_)) => Err(Error::new(
             class,
@@ -291,9 +258,7 @@ pub(crate) fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Val
         if value.is_none() && !map.contains_key(*part) {
             return;
         }
-        at = map
-            .entry(*part)
-            .or_insert_with(|| Value::Object(Map::new()));
+        at = map.entry(*part).or_insert_with(|| Value::Object(Map::new()));
     }
     let Some(map) = at.as_object_mut() else {
         return;

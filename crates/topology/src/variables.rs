@@ -1,6 +1,7 @@
 //! Values of variables as patches see them.
 
 pub mod builtin;
+pub mod check;
 
 use std::collections::BTreeMap;
 
@@ -63,9 +64,7 @@ pub fn lookup<'a>(values: &'a Values, path: &str) -> Result<&'a Value, LookupErr
     let malformed = || LookupError::Malformed(path.to_owned());
     let end = path.find(['.', '[']).unwrap_or(path.len());
     let (name, mut rest) = path.split_at(end);
-    let mut at = values
-        .get(name)
-        .ok_or_else(|| LookupError::NoValue(name.to_owned()))?;
+    let mut at = values.get(name).ok_or_else(|| LookupError::NoValue(name.to_owned()))?;
     while !rest.is_empty() {
         let (part, next, tail);
         if let Some(after) = rest.strip_prefix('[') {
@@ -95,10 +94,7 @@ mod tests {
 
     fn sample() -> Values {
         Values::from([
-            (
-                "proxy".to_owned(),
-                json!({"url": "http://x", "list": [{"a": 1}]}),
-            ),
+            ("proxy".to_owned(), json!({"url": "http://x", "list": [{"a": 1}]})),
             ("dns".to_owned(), json!(["1.1.1.1", "8.8.8.8"])),
             (BUILTIN.to_owned(), json!({"cluster": {"name": "foo"}})),
         ])
@@ -119,22 +115,10 @@ mod tests {
     #[test]
     fn missing_values_and_parts_are_errors() {
         let values = sample();
-        assert_eq!(
-            lookup(&values, "nope"),
-            Err(LookupError::NoValue("nope".to_owned()))
-        );
-        assert!(matches!(
-            lookup(&values, "proxy.nope"),
-            Err(LookupError::NoPart { .. })
-        ));
-        assert!(matches!(
-            lookup(&values, "dns[9]"),
-            Err(LookupError::NoPart { .. })
-        ));
-        assert!(matches!(
-            lookup(&values, "dns[x]"),
-            Err(LookupError::Malformed(_))
-        ));
+        assert_eq!(lookup(&values, "nope"), Err(LookupError::NoValue("nope".to_owned())));
+        assert!(matches!(lookup(&values, "proxy.nope"), Err(LookupError::NoPart { .. })));
+        assert!(matches!(lookup(&values, "dns[9]"), Err(LookupError::NoPart { .. })));
+        assert!(matches!(lookup(&values, "dns[x]"), Err(LookupError::Malformed(_))));
     }
 
     // TO-104, TO-161
@@ -142,10 +126,7 @@ mod tests {
     fn overrides_replace_and_builtins_merge() {
         let specific = Values::from([
             ("proxy".to_owned(), json!({"other": 1})),
-            (
-                BUILTIN.to_owned(),
-                json!({"machineDeployment": {"class": "c"}}),
-            ),
+            (BUILTIN.to_owned(), json!({"machineDeployment": {"class": "c"}})),
         ]);
         let merged = merged(&sample(), &specific);
         assert_eq!(merged["proxy"], json!({"other": 1}));

@@ -50,10 +50,7 @@ fn text_arg(args: &[Value], index: usize, function: &str) -> Result<String, Func
 }
 
 /// Numbers, texts of numbers and booleans, as Sprig's casts read them; anything else is zero.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "Sprig truncates floats the same way"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "Sprig truncates floats the same way")]
 fn int(value: &Value) -> i64 {
     match value {
         Value::Number(n) => match n.kind() {
@@ -95,10 +92,7 @@ fn list_arg(args: &[Value], index: usize, function: &str) -> Result<Vec<Value>, 
     match arg(args, index, function)? {
         Value::Array(items) => Ok(items.clone()),
         Value::Nil | Value::NoValue => Ok(Vec::new()),
-        other => Err(fail(format!(
-            "{function}: expected a list, got {}",
-            kind(other)
-        ))),
+        other => Err(fail(format!("{function}: expected a list, got {}", kind(other)))),
     }
 }
 

@@ -1,4 +1,9 @@
 //! What patches select and change.
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::too_many_lines,
+    reason = "cases read best as literals, one after another"
+)]
 
 use serde_json::json;
 
@@ -7,6 +12,7 @@ use super::*;
 fn item(place: Place) -> Item {
     Item {
         place,
+        api_version: "infra/v1".to_owned(),
         template: json!({
             "apiVersion": "infra/v1", "kind": "MT", "metadata": {"name": "t", "uid": "u"},
             "spec": {"template": {"spec": {"size": "s", "files": ["a"]}}, "other": 1},
@@ -36,17 +42,8 @@ fn one(operations: Value) -> Vec<Patch> {
 
 fn check(operations: Value, expect: Value) {
     let mut items = [item(Place::ControlPlane)];
-    apply(
-        "ClusterClass c",
-        &one(operations.clone()),
-        &values(),
-        &mut items,
-    )
-    .unwrap();
-    assert_eq!(
-        items[0].template["spec"]["template"]["spec"], expect,
-        "{operations}"
-    );
+    apply("ClusterClass c", &one(operations.clone()), &values(), &mut items).unwrap();
+    assert_eq!(items[0].template["spec"]["template"]["spec"], expect, "{operations}");
 }
 
 fn fails(operations: Value, part: &str) {
@@ -92,10 +89,7 @@ fn operations_take_literals_variables_and_templates() {
 #[test]
 fn failures_name_the_field() {
     let at = "/spec/template/spec";
-    fails(
-        json!([{"op": "move", "path": format!("{at}/x")}]),
-        "not supported",
-    );
+    fails(json!([{"op": "move", "path": format!("{at}/x")}]), "not supported");
     fails(
         json!([{"op": "add", "path": "/status/x", "value": 1}]),
         "must start with",
@@ -147,20 +141,13 @@ fn selectors_pick_kind_and_place() {
         }
         let mut items = [item(place)];
         apply("ClusterClass c", &patches(list), &values(), &mut items).unwrap();
-        items[0]
-            .template
-            .pointer("/spec/template/spec/hit")
-            .is_some()
+        items[0].template.pointer("/spec/template/spec/hit").is_some()
     };
     let worker = || Place::MachineDeployment {
         class: "linux-worker".to_owned(),
     };
     let names = |n: &str| json!({"machineDeploymentClass": {"names": [n]}});
-    assert!(count(
-        json!({"controlPlane": true}),
-        Place::ControlPlane,
-        None
-    ));
+    assert!(count(json!({"controlPlane": true}), Place::ControlPlane, None));
     assert!(!count(json!({"controlPlane": true}), worker(), None));
     assert!(count(
         json!({"infrastructureCluster": true}),
@@ -172,16 +159,8 @@ fn selectors_pick_kind_and_place() {
     assert!(count(names("*-worker"), worker(), None));
     assert!(count(names("*"), worker(), None));
     assert!(!count(names("windows-*"), worker(), None));
-    assert!(count(
-        names("*"),
-        worker(),
-        Some("{{ if .proxy }}true{{ end }}")
-    ));
-    assert!(!count(
-        names("*"),
-        worker(),
-        Some("{{ if .nope }}true{{ end }}")
-    ));
+    assert!(count(names("*"), worker(), Some("{{ if .proxy }}true{{ end }}")));
+    assert!(!count(names("*"), worker(), Some("{{ if .nope }}true{{ end }}")));
 }
 
 // TO-118

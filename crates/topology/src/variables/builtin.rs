@@ -40,10 +40,7 @@ pub fn cluster(cluster: &Value, topology: &Topology) -> Value {
 fn metadata_of(object: &Value) -> Option<Value> {
     let mut out = Map::new();
     for part in ["labels", "annotations"] {
-        let Some(map) = object
-            .pointer(&format!("/metadata/{part}"))
-            .and_then(Value::as_object)
-        else {
+        let Some(map) = object.pointer(&format!("/metadata/{part}")).and_then(Value::as_object) else {
             continue;
         };
         let kept: Map<String, Value> = map
@@ -140,10 +137,7 @@ impl Part<'_> {
 pub fn control_plane(part: &Part<'_>, machine_template: Option<&str>) -> Value {
     let mut out = part.common();
     if let Some(name) = machine_template {
-        out.insert(
-            "machineTemplate".into(),
-            json!({"infrastructureRef": {"name": name}}),
-        );
+        out.insert("machineTemplate".into(), json!({"infrastructureRef": {"name": name}}));
     }
     json!({"controlPlane": out})
 }
@@ -159,10 +153,7 @@ pub fn machine_deployment(
     let mut out = part.common();
     out.insert("class".into(), class.into());
     out.insert("topologyName".into(), topology_name.into());
-    out.insert(
-        "bootstrap".into(),
-        json!({"configRef": {"name": bootstrap}}),
-    );
+    out.insert("bootstrap".into(), json!({"configRef": {"name": bootstrap}}));
     out.insert("infrastructureRef".into(), json!({"name": infrastructure}));
     json!({"machineDeployment": out})
 }
@@ -176,11 +167,7 @@ mod tests {
     fn ip_families() {
         let check = |pods: &[&str], services: &[&str], expect: &str| {
             let list = |l: &[&str]| l.iter().map(|s| Value::from(*s)).collect::<Vec<_>>();
-            assert_eq!(
-                ip_family(&list(pods), &list(services)),
-                expect,
-                "{pods:?} {services:?}"
-            );
+            assert_eq!(ip_family(&list(pods), &list(services)), expect, "{pods:?} {services:?}");
         };
         check(&[], &[], "IPv4");
         check(&["10.0.0.0/8"], &["10.1.0.0/16"], "IPv4");
@@ -198,8 +185,7 @@ mod tests {
             "spec": {"clusterNetwork": {"serviceDomain": "d", "pods": {"cidrBlocks": ["10.0.0.0/8"]}}},
         });
         let topology: Topology =
-            serde_json::from_value(json!({"classRef": {"name": "c"}, "version": "1.31.0"}))
-                .unwrap();
+            serde_json::from_value(json!({"classRef": {"name": "c"}, "version": "1.31.0"})).unwrap();
         assert_eq!(
             cluster(&cluster_object, &topology),
             json!({"cluster": {

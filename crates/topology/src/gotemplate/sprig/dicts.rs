@@ -15,10 +15,7 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
     }),
     ("get", |a| {
         let map = map_arg(a, 0, "get")?;
-        Ok(map
-            .get(&text_arg(a, 1, "get")?)
-            .cloned()
-            .unwrap_or_else(empty))
+        Ok(map.get(&text_arg(a, 1, "get")?).cloned().unwrap_or_else(empty))
     }),
     ("set", |a| {
         let mut map = map_arg(a, 0, "set")?.clone();
@@ -46,9 +43,7 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
         let map = map_arg(a, 0, "values")?;
         let mut keys: Vec<&String> = map.keys().collect();
         keys.sort();
-        Ok(Value::Array(
-            keys.into_iter().map(|k| map[k].clone()).collect(),
-        ))
+        Ok(Value::Array(keys.into_iter().map(|k| map[k].clone()).collect()))
     }),
     ("pick", |a| chosen(a, "pick", true)),
     ("omit", |a| chosen(a, "omit", false)),
@@ -71,17 +66,10 @@ fn empty() -> Value {
     Value::String(String::new())
 }
 
-fn map_arg<'a>(
-    args: &'a [Value],
-    index: usize,
-    function: &str,
-) -> Result<&'a HashMap<String, Value>, FuncError> {
+fn map_arg<'a>(args: &'a [Value], index: usize, function: &str) -> Result<&'a HashMap<String, Value>, FuncError> {
     match arg(args, index, function)? {
         Value::Map(map) | Value::Object(map) => Ok(map),
-        other => Err(fail(format!(
-            "{function}: expected a map, got {}",
-            kind(other)
-        ))),
+        other => Err(fail(format!("{function}: expected a map, got {}", kind(other)))),
     }
 }
 
@@ -89,9 +77,7 @@ fn chosen(args: &[Value], function: &str, keep: bool) -> Out {
     let names: Vec<String> = args.iter().skip(1).map(text).collect();
     let map = map_arg(args, 0, function)?;
     let kept = map.iter().filter(|(k, _)| names.contains(k) == keep);
-    Ok(Value::Map(
-        kept.map(|(k, v)| (k.clone(), v.clone())).collect(),
-    ))
+    Ok(Value::Map(kept.map(|(k, v)| (k.clone(), v.clone())).collect()))
 }
 
 fn dig(args: &[Value]) -> Out {

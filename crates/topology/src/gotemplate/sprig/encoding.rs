@@ -9,9 +9,7 @@ use super::super::{from_go, to_go};
 use super::{Out, arg, fail, text_arg};
 
 pub(super) const FUNCTIONS: &[(&str, Func)] = &[
-    ("b64enc", |a| {
-        Ok(STANDARD.encode(text_arg(a, 0, "b64enc")?).into())
-    }),
+    ("b64enc", |a| Ok(STANDARD.encode(text_arg(a, 0, "b64enc")?).into())),
     ("b64dec", |a| {
         let bytes = STANDARD
             .decode(text_arg(a, 0, "b64dec")?)
@@ -43,7 +41,7 @@ fn to_json(args: &[Value]) -> Out {
 }
 
 fn from_json(args: &[Value]) -> Out {
-    let parsed: serde_json::Value = serde_json::from_str(&text_arg(args, 0, "fromJson")?)
-        .map_err(|e| fail(format!("fromJson: {e}")))?;
+    let parsed: serde_json::Value =
+        serde_json::from_str(&text_arg(args, 0, "fromJson")?).map_err(|e| fail(format!("fromJson: {e}")))?;
     Ok(to_go(&parsed))
 }

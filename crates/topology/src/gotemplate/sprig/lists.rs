@@ -8,21 +8,13 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
     ("list", |a| Ok(Value::Array(a.to_vec()))),
     ("tuple", |a| Ok(Value::Array(a.to_vec()))),
     ("first", |a| {
-        Ok(list_arg(a, 0, "first")?
-            .first()
-            .cloned()
-            .unwrap_or(Value::Nil))
+        Ok(list_arg(a, 0, "first")?.first().cloned().unwrap_or(Value::Nil))
     }),
     ("last", |a| {
-        Ok(list_arg(a, 0, "last")?
-            .last()
-            .cloned()
-            .unwrap_or(Value::Nil))
+        Ok(list_arg(a, 0, "last")?.last().cloned().unwrap_or(Value::Nil))
     }),
     ("rest", |a| {
-        Ok(Value::Array(
-            list_arg(a, 0, "rest")?.into_iter().skip(1).collect(),
-        ))
+        Ok(Value::Array(list_arg(a, 0, "rest")?.into_iter().skip(1).collect()))
     }),
     ("initial", |a| {
         let mut list = list_arg(a, 0, "initial")?;
@@ -68,19 +60,13 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
     ("without", |a| {
         let drop = a.get(1..).unwrap_or_default();
         let list = list_arg(a, 0, "without")?;
-        Ok(Value::Array(
-            list.into_iter().filter(|v| !drop.contains(v)).collect(),
-        ))
+        Ok(Value::Array(list.into_iter().filter(|v| !drop.contains(v)).collect()))
     }),
     ("compact", |a| {
         let list = list_arg(a, 0, "compact")?;
-        Ok(Value::Array(
-            list.into_iter().filter(|v| !is_empty(v)).collect(),
-        ))
+        Ok(Value::Array(list.into_iter().filter(|v| !is_empty(v)).collect()))
     }),
-    ("has", |a| {
-        Ok(list_arg(a, 1, "has")?.contains(arg(a, 0, "has")?).into())
-    }),
+    ("has", |a| Ok(list_arg(a, 1, "has")?.contains(arg(a, 0, "has")?).into())),
     ("sortAlpha", |a| {
         let mut texts: Vec<String> = match arg(a, 0, "sortAlpha")? {
             Value::Array(items) => items.iter().map(text).collect(),
@@ -93,24 +79,16 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
         let size = count_arg(a, 0, "chunk")?.max(1);
         let list = list_arg(a, 1, "chunk")?;
         Ok(Value::Array(
-            list.chunks(size)
-                .map(|c| Value::Array(c.to_vec()))
-                .collect(),
+            list.chunks(size).map(|c| Value::Array(c.to_vec())).collect(),
         ))
     }),
     ("default", |a| {
         let fallback = arg(a, 0, "default")?;
-        Ok(a.get(1)
-            .filter(|v| !is_empty(v))
-            .unwrap_or(fallback)
-            .clone())
+        Ok(a.get(1).filter(|v| !is_empty(v)).unwrap_or(fallback).clone())
     }),
     ("empty", |a| Ok(is_empty(arg(a, 0, "empty")?).into())),
     ("coalesce", |a| {
-        Ok(a.iter()
-            .find(|v| !is_empty(v))
-            .cloned()
-            .unwrap_or(Value::Nil))
+        Ok(a.iter().find(|v| !is_empty(v)).cloned().unwrap_or(Value::Nil))
     }),
     ("all", |a| Ok(a.iter().all(|v| !is_empty(v)).into())),
     ("any", |a| Ok(a.iter().any(|v| !is_empty(v)).into())),
@@ -131,9 +109,6 @@ fn ternary(args: &[Value]) -> Out {
     match arg(args, 2, "ternary")? {
         Value::Bool(true) => Ok(arg(args, 0, "ternary")?.clone()),
         Value::Bool(false) => Ok(arg(args, 1, "ternary")?.clone()),
-        other => Err(fail(format!(
-            "ternary: expected a boolean, got {}",
-            kind(other)
-        ))),
+        other => Err(fail(format!("ternary: expected a boolean, got {}", kind(other)))),
     }
 }

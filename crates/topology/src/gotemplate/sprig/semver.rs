@@ -12,18 +12,9 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
         let (version, original) = loose(&text_arg(a, 0, "semver")?)?;
         Ok(Value::Map(
             [
-                (
-                    "Major",
-                    number(i64::try_from(version.major).unwrap_or(i64::MAX)),
-                ),
-                (
-                    "Minor",
-                    number(i64::try_from(version.minor).unwrap_or(i64::MAX)),
-                ),
-                (
-                    "Patch",
-                    number(i64::try_from(version.patch).unwrap_or(i64::MAX)),
-                ),
+                ("Major", number(i64::try_from(version.major).unwrap_or(i64::MAX))),
+                ("Minor", number(i64::try_from(version.minor).unwrap_or(i64::MAX))),
+                ("Patch", number(i64::try_from(version.patch).unwrap_or(i64::MAX))),
                 ("Prerelease", version.pre.as_str().into()),
                 ("Metadata", version.build.as_str().into()),
                 ("Original", original.into()),
@@ -79,8 +70,7 @@ fn partial(text: &str) -> Result<(Version, usize), FuncError> {
 
 fn meets_all(constraints: &str, version: &Version) -> Result<bool, FuncError> {
     if let Some((low, high)) = constraints.split_once(" - ") {
-        return Ok(meets(&format!(">={}", low.trim()), version)?
-            && meets(&format!("<={}", high.trim()), version)?);
+        return Ok(meets(&format!(">={}", low.trim()), version)? && meets(&format!("<={}", high.trim()), version)?);
     }
     // An operator may stand apart from its version.
     let mut pending = String::new();
@@ -118,8 +108,7 @@ fn meets(constraint: &str, version: &Version) -> Result<bool, FuncError> {
         }
         Some(high)
     };
-    let below =
-        |limit: Option<Version>| limit.is_none_or(|l| version.cmp_precedence(&l) == Ordering::Less);
+    let below = |limit: Option<Version>| limit.is_none_or(|l| version.cmp_precedence(&l) == Ordering::Less);
     let within = order != Ordering::Less && below(next(given));
     Ok(match operator {
         "" | "=" | "==" => within,

@@ -6,18 +6,13 @@ use regex::Regex;
 use super::{Out, arg, count_arg, fail, int_arg, kind, list_arg, text, text_arg};
 
 pub(super) const FUNCTIONS: &[(&str, Func)] = &[
-    ("upper", |a| {
-        Ok(text_arg(a, 0, "upper")?.to_uppercase().into())
-    }),
-    ("lower", |a| {
-        Ok(text_arg(a, 0, "lower")?.to_lowercase().into())
-    }),
-    ("title", |a| {
-        Ok(capitalised(&text_arg(a, 0, "title")?, true).into())
-    }),
-    ("untitle", |a| {
-        Ok(capitalised(&text_arg(a, 0, "untitle")?, false).into())
-    }),
+    ("upper", |a| Ok(text_arg(a, 0, "upper")?.to_uppercase().into())),
+    ("lower", |a| Ok(text_arg(a, 0, "lower")?.to_lowercase().into())),
+    ("title", |a| Ok(capitalised(&text_arg(a, 0, "title")?, true).into())),
+    (
+        "untitle",
+        |a| Ok(capitalised(&text_arg(a, 0, "untitle")?, false).into()),
+    ),
     ("trim", |a| Ok(text_arg(a, 0, "trim")?.trim().into())),
     ("trimAll", |a| {
         with_set(a, "trimAll", |s, set| s.trim_matches(set).to_owned())
@@ -29,24 +24,14 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
         with_set(a, "trimRight", |s, set| s.trim_end_matches(set).to_owned())
     }),
     ("trimPrefix", |a| {
-        two(a, "trimPrefix", |p, s| {
-            s.strip_prefix(p).unwrap_or(s).into()
-        })
+        two(a, "trimPrefix", |p, s| s.strip_prefix(p).unwrap_or(s).into())
     }),
     ("trimSuffix", |a| {
-        two(a, "trimSuffix", |p, s| {
-            s.strip_suffix(p).unwrap_or(s).into()
-        })
+        two(a, "trimSuffix", |p, s| s.strip_suffix(p).unwrap_or(s).into())
     }),
-    ("hasPrefix", |a| {
-        two(a, "hasPrefix", |p, s| s.starts_with(p).into())
-    }),
-    ("hasSuffix", |a| {
-        two(a, "hasSuffix", |p, s| s.ends_with(p).into())
-    }),
-    ("contains", |a| {
-        two(a, "contains", |p, s| s.contains(p).into())
-    }),
+    ("hasPrefix", |a| two(a, "hasPrefix", |p, s| s.starts_with(p).into())),
+    ("hasSuffix", |a| two(a, "hasSuffix", |p, s| s.ends_with(p).into())),
+    ("contains", |a| two(a, "contains", |p, s| s.contains(p).into())),
     ("replace", replace),
     ("repeat", repeat),
     ("trunc", trunc),
@@ -58,10 +43,7 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
     }),
     ("initials", |a| {
         let text = text_arg(a, 0, "initials")?;
-        let firsts: String = text
-            .split_whitespace()
-            .filter_map(|w| w.chars().next())
-            .collect();
+        let firsts: String = text.split_whitespace().filter_map(|w| w.chars().next()).collect();
         Ok(firsts.into())
     }),
     ("quote", |a| Ok(quoted(a, |s| format!("{s:?}")).into())),
@@ -75,16 +57,10 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
         Ok(format!("\n{body}").into())
     }),
     ("snakecase", |a| {
-        Ok(words(&text_arg(a, 0, "snakecase")?)
-            .join("_")
-            .to_lowercase()
-            .into())
+        Ok(words(&text_arg(a, 0, "snakecase")?).join("_").to_lowercase().into())
     }),
     ("kebabcase", |a| {
-        Ok(words(&text_arg(a, 0, "kebabcase")?)
-            .join("-")
-            .to_lowercase()
-            .into())
+        Ok(words(&text_arg(a, 0, "kebabcase")?).join("-").to_lowercase().into())
     }),
     ("camelcase", |a| {
         let text = text_arg(a, 0, "camelcase")?;
@@ -95,15 +71,13 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
             .into())
     }),
     ("plural", |a| {
-        let chosen = if int_arg(a, 2, "plural")? == 1 { 0 } else { 1 };
+        let chosen = usize::from(int_arg(a, 2, "plural")? != 1);
         Ok(arg(a, chosen, "plural")?.clone())
     }),
     ("toString", |a| Ok(text_arg(a, 0, "toString")?.into())),
     ("toStrings", |a| {
         let list = list_arg(a, 0, "toStrings")?;
-        Ok(Value::Array(
-            list.iter().map(|v| Value::String(text(v))).collect(),
-        ))
+        Ok(Value::Array(list.iter().map(|v| Value::String(text(v))).collect()))
     }),
     ("join", |a| {
         let separator = text_arg(a, 0, "join")?;
@@ -118,9 +92,7 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
             Value::Array(s.split(sep).map(Value::from).collect())
         })
     }),
-    ("split", |a| {
-        two(a, "split", |sep, s| numbered(s.split(sep)))
-    }),
+    ("split", |a| two(a, "split", |sep, s| numbered(s.split(sep)))),
     ("splitn", |a| {
         let (sep, n, s) = (
             text_arg(a, 0, "splitn")?,
@@ -145,19 +117,13 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
             let s = text_arg(a, 1, "regexFindAll")?;
             let limit = usize::try_from(int_arg(a, 2, "regexFindAll")?).unwrap_or(usize::MAX);
             Ok(Value::Array(
-                re.find_iter(&s)
-                    .take(limit)
-                    .map(|m| m.as_str().into())
-                    .collect(),
+                re.find_iter(&s).take(limit).map(|m| m.as_str().into()).collect(),
             ))
         })
     }),
     ("regexReplaceAll", |a| {
         with_regex(a, "regexReplaceAll", |re, a| {
-            let (s, with) = (
-                text_arg(a, 1, "regexReplaceAll")?,
-                text_arg(a, 2, "regexReplaceAll")?,
-            );
+            let (s, with) = (text_arg(a, 1, "regexReplaceAll")?, text_arg(a, 2, "regexReplaceAll")?);
             Ok(re.replace_all(&s, with.as_str()).into_owned().into())
         })
     }),
@@ -165,19 +131,14 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
         with_regex(a, "regexReplaceAllLiteral", |re, a| {
             let f = "regexReplaceAllLiteral";
             let (s, with) = (text_arg(a, 1, f)?, text_arg(a, 2, f)?);
-            Ok(re
-                .replace_all(&s, regex::NoExpand(&with))
-                .into_owned()
-                .into())
+            Ok(re.replace_all(&s, regex::NoExpand(&with)).into_owned().into())
         })
     }),
     ("regexSplit", |a| {
         with_regex(a, "regexSplit", |re, a| {
             let s = text_arg(a, 1, "regexSplit")?;
             let limit = usize::try_from(int_arg(a, 2, "regexSplit")?).unwrap_or(usize::MAX);
-            Ok(Value::Array(
-                re.splitn(&s, limit).map(Value::from).collect(),
-            ))
+            Ok(Value::Array(re.splitn(&s, limit).map(Value::from).collect()))
         })
     }),
     ("regexQuoteMeta", |a| {
@@ -191,10 +152,7 @@ pub(super) const FUNCTIONS: &[(&str, Func)] = &[
 ];
 
 fn two(args: &[Value], function: &str, f: impl Fn(&str, &str) -> Value) -> Out {
-    Ok(f(
-        &text_arg(args, 0, function)?,
-        &text_arg(args, 1, function)?,
-    ))
+    Ok(f(&text_arg(args, 0, function)?, &text_arg(args, 1, function)?))
 }
 
 fn with_set(args: &[Value], function: &str, f: impl Fn(&str, &[char]) -> String) -> Out {

@@ -1,0 +1,411 @@
+//! The objects that a topology should have.
+//!
+//! An intent holds only what this controller sets: labels, annotations, owner references and the spec. Names are
+//! those of what exists, and derived ones for what does not exist yet.
+
+mod control_plane;
+mod health_check;
+mod template;
+mod worker;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::blueprint::Blueprint;
+use crate::current::{self, Current, WorkerSet};
+use crate::error::Error;
+use crate::model::{MachineDeploymentTopology, Metadata, Topology, name_of, read, text};
+use crate::patches::{self, Item, Place};
+use crate::upgrade::{self, ControlPlaneStep, UpgradePlan, WorkerStep};
+use crate::variables::{self, Values, builtin, check};
+use crate::{keys, names, version};
+
+pub(crate) use control_plane::machine_reference_path;
+
+/// What is given to compute a topology.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// The Cluster.
+    pub cluster: &'a Value,
+    /// Its class with templates.
+    pub blueprint: &'a Blueprint,
+    /// What exists.
+    pub current: &'a Current,
+}
+
+/// What a topology should have.
+#[derive(Debug, Clone)]
+pub struct Desired {
+    /// The topology as read from the Cluster.
+    pub topology: Topology,
+    /// The infrastructure cluster.
+    pub infrastructure_cluster: Value,
+    /// The control plane and what belongs to it.
+    pub control_plane: ControlPlane,
+    /// The worker sets, in the order of the topology.
+    pub workers: Vec<Worker>,
+    /// Versions still to be gone through, as seen before this pass.
+    pub upgrade_plan: UpgradePlan,
+}
+
+/// The control plane and what belongs to it.
+#[derive(Debug, Clone)]
+pub struct ControlPlane {
+    /// The control plane.
+    pub object: Value,
+    /// The machine template.
+    pub machines: Option<Value>,
+    /// The MachineHealthCheck.
+    pub health_check: Option<Value>,
+    /// Where it stands in an upgrade.
+    pub step: ControlPlaneStep,
+}
+
+/// One worker set and what belongs to it.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    /// Its name in the topology.
+    pub name: String,
+    /// The MachineDeployment.
+    pub object: Value,
+    /// The bootstrap template.
+    pub bootstrap: Value,
+    /// The machine template.
+    pub infrastructure: Value,
+    /// The MachineHealthCheck.
+    pub health_check: Option<Value>,
+    /// Where it stands in an upgrade.
+    pub step: WorkerStep,
+}
+
+/// What all generated objects of one Cluster share.
+struct Scope<'a> {
+    input: Input<'a>,
+    topology: &'a Topology,
+    cluster: &'a str,
+    namespace: &'a str,
+    /// `Cluster namespace/name`, for errors.
+    object: String,
+    /// Stands for the Cluster in derived names.
+    seed: String,
+}
+
+/// Computes everything; writes nothing and asks nobody.
+pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
+    let topology = topology(input.cluster)?;
+    let scope = Scope::new(input, &topology);
+    let concurrency = upgrade::concurrency(
+        &scope.object,
+        input
+            .cluster
+            .pointer("/metadata/annotations")
+            .and_then(|a| a.get(keys::UPGRADE_CONCURRENCY))
+            .and_then(Value::as_str),
+    )?;
+    for object in [&input.current.infrastructure_cluster, &input.current.control_plane] {
+        object.as_deref().map_or(Ok(()), current::require_owned)?;
+    }
+    let values = check::effective(&scope.object, &topology, &input.blueprint.variables)?;
+    let (upgrade_plan, step) = scope.control_plane_step()?;
+    let steps = scope.worker_steps(&upgrade_plan, &step, concurrency);
+
+    let infrastructure_name = scope.infrastructure_name()?;
+    let control_plane = control_plane::Names::of(&scope, &values)?;
+    let mut plans = Vec::with_capacity(topology.workers.machine_deployments.len());
+    for (entry, step) in topology.workers.machine_deployments.iter().zip(steps) {
+        plans.push(worker::Names::of(&scope, entry, step, &values)?);
+    }
+
+    let mut items = vec![Item {
+        place: Place::InfrastructureCluster,
+        api_version: input.blueprint.class.infrastructure.template_ref.api_version.clone(),
+        template: (*input.blueprint.infrastructure_cluster).clone(),
+        variables: Values::new(),
+    }];
+    control_plane.push_items(&scope, &values, &step, &mut items);
+    for plan in &plans {
+        plan.push_items(&scope, &values, &mut items);
+    }
+    let mut global = values.global.clone();
+    global.insert(
+        variables::BUILTIN.to_owned(),
+        builtin::cluster(input.cluster, &topology),
+    );
+    let class = &input.blueprint.class;
+    patches::apply(&input.blueprint.class_name, &class.patches, &global, &mut items)?;
+
+    let mut patched = items.into_iter().map(|item| item.template);
+    let mut next = || patched.next().unwrap_or_default();
+    let infrastructure_cluster = scope.infrastructure_cluster(&infrastructure_name, &next());
+    let control_plane = control_plane.build(&scope, step, &mut next)?;
+    let workers = plans
+        .into_iter()
+        .map(|plan| plan.build(&scope, &mut next))
+        .collect::<Result<_, _>>()?;
+    Ok(Desired {
+        topology,
+        infrastructure_cluster,
+        control_plane,
+        workers,
+        upgrade_plan,
+    })
+}
+
+/// Reads and checks the topology, with what admission would default.
+fn topology(cluster: &Value) -> Result<Topology, Error> {
+    let object = name_of(cluster);
+    let mut topology: Topology = read(cluster, "/spec/topology")?;
+    let refuse = |field: &str, message: String| Err(Error::new(&object, field, message));
+    if topology.class_ref.name.is_empty() {
+        return refuse("spec.topology.classRef.name", "must not be empty".into());
+    }
+    topology.version = version::canonical(&topology.version);
+    if version::parse(&topology.version).is_none() {
+        let message = format!("{:?} is no semantic version such as v1.35.0", topology.version);
+        return refuse("spec.topology.version", message);
+    }
+    if !topology.workers.machine_pools.is_empty() {
+        let message = "MachinePools are not supported yet; use machineDeployments".to_owned();
+        return refuse("spec.topology.workers.machinePools", message);
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for (index, entry) in topology.workers.machine_deployments.iter().enumerate() {
+        let field = format!("spec.topology.workers.machineDeployments[{index}].name");
+        if entry.name.is_empty() {
+            return refuse(&field, "must not be empty".into());
+        }
+        if !seen.insert(&entry.name) {
+            return refuse(&field, format!("{:?} is used more than once", entry.name));
+        }
+    }
+    Ok(topology)
+}
+
+impl<'a> Scope<'a> {
+    fn new(input: Input<'a>, topology: &'a Topology) -> Self {
+        let cluster = text(input.cluster, "/metadata/name");
+        let namespace = text(input.cluster, "/metadata/namespace");
+        let uid = text(input.cluster, "/metadata/uid");
+        Self {
+            input,
+            topology,
+            cluster,
+            namespace,
+            object: name_of(input.cluster),
+            seed: format!("{uid}/{namespace}/{cluster}"),
+        }
+    }
+
+    fn control_plane_step(&self) -> Result<(UpgradePlan, ControlPlaneStep), Error> {
+        let blueprint = self.input.blueprint;
+        let Some(have) = self.input.current.control_plane.as_deref() else {
+            let step = ControlPlaneStep {
+                version: self.topology.version.clone(),
+                ..ControlPlaneStep::default()
+            };
+            return Ok((UpgradePlan::default(), step));
+        };
+        if blueprint.class.upgrade.is_some() {
+            return Err(Error::new(
+                &blueprint.class_name,
+                "spec.upgrade.external",
+                "upgrade plans by a runtime extension are not supported yet; list spec.kubernetesVersions",
+            ));
+        }
+        let sets = self.existing_workers();
+        let oldest = sets
+            .iter()
+            .map(|(_, set)| set.version())
+            .filter(|v| !v.is_empty())
+            .reduce(|a, b| if version::older(b, a) { b } else { a });
+        let route = upgrade::Route {
+            control_plane: text(have, "/spec/version"),
+            workers: oldest,
+            target: &self.topology.version,
+            allowed: &blueprint.class.kubernetes_versions,
+        };
+        let plan = upgrade::plan(&self.object, &route)?;
+        let upgrading: Vec<String> = sets
+            .iter()
+            .filter(|(_, set)| set.upgrading())
+            .map(|(_, set)| text(&set.object, "/metadata/name").to_owned())
+            .collect();
+        let annotations = self.input.cluster.pointer("/metadata/annotations");
+        let held_back = annotations
+            .and_then(Value::as_object)
+            .is_some_and(|a| a.keys().any(|k| k.starts_with(keys::BEFORE_UPGRADE_HOOK)));
+        let facts = upgrade::ControlPlaneFacts {
+            version: route.control_plane,
+            running: current::running_version(have),
+            scaling: self.topology.control_plane.replicas.is_some() && current::is_scaling(have, blueprint.contract),
+            held_back,
+            workers_upgrading: &upgrading,
+        };
+        let step = upgrade::control_plane(&facts, &plan);
+        Ok((plan, step))
+    }
+
+    /// The entries that have a worker set, with it.
+    fn existing_workers(&self) -> Vec<(&'a MachineDeploymentTopology, &'a WorkerSet)> {
+        let sets = &self.input.current.machine_deployments;
+        let entries = &self.topology.workers.machine_deployments;
+        entries
+            .iter()
+            .filter_map(|entry| sets.get(&entry.name).map(|set| (entry, set)))
+            .collect()
+    }
+
+    /// One step per entry of the topology, also for those that have no worker set yet.
+    fn worker_steps(
+        &self,
+        plan: &UpgradePlan,
+        control_plane: &ControlPlaneStep,
+        concurrency: usize,
+    ) -> Vec<WorkerStep> {
+        let existing = self.existing_workers();
+        let facts: Vec<upgrade::WorkerFacts<'_>> = existing
+            .iter()
+            .map(|(topology, set)| upgrade::WorkerFacts {
+                topology,
+                version: set.version(),
+                upgrading: set.upgrading(),
+            })
+            .collect();
+        let steps = upgrade::workers(&facts, control_plane, plan, concurrency);
+        let mut by_name: BTreeMap<&str, WorkerStep> = existing
+            .iter()
+            .zip(steps)
+            .map(|((entry, _), step)| (entry.name.as_str(), step))
+            .collect();
+        let entries = &self.topology.workers.machine_deployments;
+        entries
+            .iter()
+            .map(|entry| {
+                by_name.remove(entry.name.as_str()).unwrap_or_else(|| WorkerStep {
+                    version: control_plane.version.clone(),
+                    // A worker set made in the middle of an upgrade would be upgraded right away.
+                    pending: control_plane.changing_version(),
+                    ..WorkerStep::default()
+                })
+            })
+            .collect()
+    }
+
+    fn infrastructure_name(&self) -> Result<String, Error> {
+        let referenced = text(self.input.cluster, "/spec/infrastructureRef/name");
+        if !referenced.is_empty() {
+            return Ok(referenced.to_owned());
+        }
+        names::Naming {
+            cluster: self.cluster,
+            topology: None,
+            template: self.input.blueprint.class.infrastructure.naming.template.as_deref(),
+            at: (&self.input.blueprint.class_name, "spec.infrastructure.naming.template"),
+        }
+        .name(&[&self.seed, "infrastructure"])
+    }
+
+    fn infrastructure_cluster(&self, name: &str, template: &Value) -> Value {
+        let mut object = template::object_from(self, template, name, &Metadata::default());
+        object["metadata"]["ownerReferences"] = json!([self.owner(true)]);
+        // An endpoint that is not set belongs to the provider.
+        let at = "/spec/controlPlaneEndpoint";
+        let host = text(&object, &format!("{at}/host")).is_empty();
+        let port = object
+            .pointer(&format!("{at}/port"))
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+            == 0;
+        for (field, unset) in [("host", host), ("port", port)] {
+            if unset {
+                patches::set_or_remove(&mut object, &["spec", "controlPlaneEndpoint", field], None);
+            }
+        }
+        if host && port {
+            patches::set_or_remove(&mut object, &["spec", "controlPlaneEndpoint"], None);
+        }
+        object
+    }
+
+    /// The reference by which an object belongs to the Cluster.
+    fn owner(&self, controller: bool) -> Value {
+        let mut owner = json!({
+            "apiVersion": keys::CORE_API_VERSION,
+            "kind": "Cluster",
+            "name": self.cluster,
+            "uid": text(self.input.cluster, "/metadata/uid"),
+        });
+        if controller {
+            owner["controller"] = true.into();
+            owner["blockOwnerDeletion"] = true.into();
+        }
+        owner
+    }
+
+    /// The labels of everything generated; they win over all others.
+    fn labels(&self, worker: Option<&str>) -> BTreeMap<String, String> {
+        let mut labels = BTreeMap::from([
+            (keys::CLUSTER_NAME.to_owned(), self.cluster.to_owned()),
+            (keys::OWNED.to_owned(), String::new()),
+        ]);
+        if let Some(worker) = worker {
+            labels.insert(keys::DEPLOYMENT_NAME.to_owned(), worker.to_owned());
+        }
+        labels
+    }
+}
+
+/// Metadata of class and topology: all keys, the topology's value where both have one.
+fn merged_metadata(class: &Metadata, topology: &Metadata) -> Metadata {
+    let mut out = class.clone();
+    out.labels.extend(topology.labels.clone());
+    out.annotations.extend(topology.annotations.clone());
+    // These steer this controller and mean nothing on what it generates.
+    for switch in [keys::DEFER_UPGRADE, keys::HOLD_UPGRADE_SEQUENCE] {
+        out.annotations.remove(switch);
+    }
+    out
+}
+
+/// Sets a field of an object unless the value is empty.
+fn put(object: &mut Value, path: &[&str], value: Option<Value>) {
+    let empty = match &value {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(_) => false,
+    };
+    if !empty {
+        patches::set_or_remove(object, path, value);
+    }
+}
+
+/// The fields of `class`, replaced one by one by those of `topology`.
+fn overlaid(class: &Map<String, Value>, topology: &Map<String, Value>) -> Map<String, Value> {
+    let mut out = class.clone();
+    out.extend(topology.clone());
+    out
+}
+
+/// `labels` and `annotations` as JSON, without empty parts.
+fn metadata_json(labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> Value {
+    let mut out = Map::new();
+    for (name, map) in [("labels", labels), ("annotations", annotations)] {
+        if !map.is_empty() {
+            out.insert(name.to_owned(), json!(map));
+        }
+    }
+    out.into()
+}
+
+/// A map of strings in an object.
+fn string_map(object: &Value, pointer: &str) -> BTreeMap<String, String> {
+    let map = object.pointer(pointer).and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter_map(|(k, v)| v.as_str().map(|v| (k.clone(), v.to_owned())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

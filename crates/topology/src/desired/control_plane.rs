@@ -1,0 +1,209 @@
+//! The control plane, its machine template and its health check.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{ControlPlane, Scope, health_check, merged_metadata, metadata_json, overlaid, put, string_map, template};
+use crate::blueprint::Contract;
+use crate::error::Error;
+use crate::model::{Metadata, text};
+use crate::patches::{Item, Place, set_or_remove};
+use crate::upgrade::ControlPlaneStep;
+use crate::variables::check::Effective;
+use crate::variables::{BUILTIN, builtin};
+use crate::{keys, names};
+
+/// Where a control plane names its machine template.
+pub(crate) fn machine_reference_path(contract: Contract) -> &'static [&'static str] {
+    match contract {
+        Contract::V1Beta1 => &["spec", "machineTemplate", "infrastructureRef"],
+        Contract::V1Beta2 => &["spec", "machineTemplate", "spec", "infrastructureRef"],
+    }
+}
+
+/// Names, decided before patches run because patches may use them.
+pub(super) struct Names {
+    object: String,
+    machines: Option<String>,
+    metadata: Metadata,
+}
+
+impl Names {
+    pub(super) fn of(scope: &Scope<'_>, values: &Effective) -> Result<Self, Error> {
+        let blueprint = scope.input.blueprint;
+        let class = &blueprint.class.control_plane;
+        let referenced = text(scope.input.cluster, "/spec/controlPlaneRef/name");
+        let object = if referenced.is_empty() {
+            names::Naming {
+                cluster: scope.cluster,
+                topology: None,
+                template: class.naming.template.as_deref(),
+                at: (&blueprint.class_name, "spec.controlPlane.naming.template"),
+            }
+            .name(&[&scope.seed, "control-plane"])?
+        } else {
+            referenced.to_owned()
+        };
+        let pointer = format!("/{}/name", machine_reference_path(blueprint.contract).join("/"));
+        let machines = blueprint.control_plane_machines.as_deref().map(|template| {
+            let current = scope.input.current.control_plane.as_deref();
+            let named = current.map_or("", |c| text(c, &pointer));
+            if named.is_empty() {
+                let what = scope.inputs(template, values, &values.control_plane);
+                names::simple(
+                    &format!("{}-", scope.cluster),
+                    &[&scope.seed, "control-plane-machines", &what],
+                )
+            } else {
+                named.to_owned()
+            }
+        });
+        let metadata = merged_metadata(&class.metadata, &scope.topology.control_plane.metadata);
+        Ok(Self {
+            object,
+            machines,
+            metadata,
+        })
+    }
+
+    pub(super) fn push_items(
+        &self,
+        scope: &Scope<'_>,
+        values: &Effective,
+        step: &ControlPlaneStep,
+        items: &mut Vec<Item>,
+    ) {
+        let blueprint = scope.input.blueprint;
+        let class = &blueprint.class.control_plane;
+        let mut variables = values.control_plane.clone();
+        let part = builtin::Part {
+            version: &step.version,
+            name: &self.object,
+            replicas: scope.topology.control_plane.replicas,
+            labels: Some(&self.metadata.labels),
+            annotations: Some(&self.metadata.annotations),
+        };
+        variables.insert(
+            BUILTIN.to_owned(),
+            builtin::control_plane(&part, self.machines.as_deref()),
+        );
+        items.push(Item {
+            place: Place::ControlPlane,
+            api_version: class.template_ref.api_version.clone(),
+            template: (*blueprint.control_plane).clone(),
+            variables: variables.clone(),
+        });
+        if let (Some(machines), Some(template)) = (&class.machine_infrastructure, &blueprint.control_plane_machines) {
+            items.push(Item {
+                place: Place::ControlPlane,
+                api_version: machines.template_ref.api_version.clone(),
+                template: (**template).clone(),
+                variables,
+            });
+        }
+    }
+
+    pub(super) fn build(
+        self,
+        scope: &Scope<'_>,
+        step: ControlPlaneStep,
+        next: &mut impl FnMut() -> Value,
+    ) -> Result<ControlPlane, Error> {
+        let patched = next();
+        let machines = self
+            .machines
+            .as_deref()
+            .map(|name| template::copy_of(scope, &next(), name, None));
+        let object = self.object(scope, &patched, machines.as_ref(), &step);
+        let class = &scope.input.blueprint.class.control_plane;
+        let field = "spec.topology.controlPlane.healthCheck";
+        let health_check = health_check::definition(
+            class.health_check.as_ref(),
+            scope.topology.control_plane.health_check.as_ref(),
+            field,
+            scope,
+        )?;
+        if health_check.is_some() && machines.is_none() {
+            let message = "needs a control plane made of Machines: the ClusterClass sets no \
+                           spec.controlPlane.machineInfrastructure";
+            return Err(Error::new(&scope.object, field, message));
+        }
+        let selector = BTreeMap::from([(keys::OWNED, ""), (keys::CONTROL_PLANE, "")]);
+        let health_check = health_check.map(|d| health_check::build(scope, &object["metadata"]["name"], d, &selector));
+        Ok(ControlPlane {
+            object,
+            machines,
+            health_check,
+            step,
+        })
+    }
+
+    fn object(&self, scope: &Scope<'_>, patched: &Value, machines: Option<&Value>, step: &ControlPlaneStep) -> Value {
+        let class = &scope.input.blueprint.class.control_plane;
+        let topology = &scope.topology.control_plane;
+        let contract = scope.input.blueprint.contract;
+        let mut object = template::object_from(scope, patched, &self.object, &self.metadata);
+        object["metadata"]["ownerReferences"] = json!([scope.owner(true)]);
+        // These are this controller's; what a template or a patch says about them does not count.
+        for field in ["replicas", "version"] {
+            set_or_remove(&mut object, &["spec", field], None);
+        }
+        put(&mut object, &["spec", "version"], Some(step.version.clone().into()));
+        put(&mut object, &["spec", "replicas"], topology.replicas.map(Value::from));
+        put(
+            &mut object,
+            &["spec", "rollout", "after"],
+            topology.rollout.get("after").cloned(),
+        );
+        let Some(machines) = machines else { return object };
+
+        let at = "/spec/template/spec/machineTemplate/metadata";
+        let mut labels = string_map(patched, &format!("{at}/labels"));
+        labels.extend(self.metadata.labels.clone());
+        labels.extend(scope.labels(None));
+        let mut annotations = string_map(patched, &format!("{at}/annotations"));
+        annotations.extend(self.metadata.annotations.clone());
+        let metadata = metadata_json(&labels, &annotations);
+        set_or_remove(&mut object, &["spec", "machineTemplate", "metadata"], Some(metadata));
+
+        let mut reference = template::reference(machines);
+        let gates = topology
+            .readiness_gates
+            .clone()
+            .or_else(|| class.readiness_gates.clone());
+        let taints = topology.taints.clone().or_else(|| class.taints.clone());
+        let deletion = overlaid(&class.deletion, &topology.deletion);
+        let above: &[&str] = match contract {
+            Contract::V1Beta1 => &["spec", "machineTemplate"],
+            Contract::V1Beta2 => &["spec", "machineTemplate", "spec"],
+        };
+        let mut set = |field: &str, value: Option<Value>| {
+            let mut path = above.to_vec();
+            path.push(field);
+            set_or_remove(&mut object, &path, None);
+            put(&mut object, &path, value);
+        };
+        match contract {
+            Contract::V1Beta1 => {
+                reference = json!({
+                    "apiVersion": machines["apiVersion"],
+                    "kind": machines["kind"],
+                    "name": machines["metadata"]["name"],
+                    "namespace": scope.namespace,
+                });
+                for timeout in ["nodeDrainTimeout", "nodeVolumeDetachTimeout", "nodeDeletionTimeout"] {
+                    let seconds = deletion.get(&format!("{timeout}Seconds")).and_then(Value::as_i64);
+                    set(timeout, seconds.map(|s| format!("{s}s").into()));
+                }
+            }
+            Contract::V1Beta2 => {
+                set("deletion", Some(deletion.into()));
+                set("taints", taints);
+            }
+        }
+        set("readinessGates", gates);
+        set("infrastructureRef", Some(reference));
+        object
+    }
+}

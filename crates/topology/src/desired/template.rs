@@ -1,0 +1,70 @@
+//! Objects made from templates, and copies of templates.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Scope, metadata_json, string_map};
+use crate::keys;
+use crate::model::{Metadata, text};
+
+/// An object from `spec.template` of a template.
+pub(super) fn object_from(scope: &Scope<'_>, template: &Value, name: &str, added: &Metadata) -> Value {
+    let kind = text(template, "/kind");
+    let mut labels = string_map(template, "/spec/template/metadata/labels");
+    labels.extend(added.labels.clone());
+    labels.extend(scope.labels(None));
+    let mut annotations = string_map(template, "/spec/template/metadata/annotations");
+    annotations.extend(added.annotations.clone());
+    annotations.extend(cloned_from(template));
+    let mut metadata = metadata_json(&labels, &annotations);
+    metadata["name"] = name.into();
+    metadata["namespace"] = scope.namespace.into();
+    json!({
+        "apiVersion": template["apiVersion"],
+        "kind": kind.strip_suffix("Template").unwrap_or(kind),
+        "metadata": metadata,
+        "spec": template.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({})),
+    })
+}
+
+/// A copy of a template for one use in one Cluster.
+pub(super) fn copy_of(scope: &Scope<'_>, template: &Value, name: &str, worker: Option<&str>) -> Value {
+    let mut labels = string_map(template, "/metadata/labels");
+    labels.extend(scope.labels(worker));
+    let mut annotations = string_map(template, "/metadata/annotations");
+    annotations.remove(keys::LAST_APPLIED);
+    annotations.extend(cloned_from(template));
+    let mut metadata = metadata_json(&labels, &annotations);
+    metadata["name"] = name.into();
+    metadata["namespace"] = scope.namespace.into();
+    metadata["ownerReferences"] = json!([scope.owner(false)]);
+    json!({
+        "apiVersion": template["apiVersion"],
+        "kind": template["kind"],
+        "metadata": metadata,
+        "spec": template["spec"],
+    })
+}
+
+fn cloned_from(template: &Value) -> BTreeMap<String, String> {
+    let group = text(template, "/apiVersion")
+        .split_once('/')
+        .map_or("", |(group, _)| group);
+    let kind = text(template, "/kind");
+    BTreeMap::from([
+        (
+            keys::CLONED_FROM_NAME.to_owned(),
+            text(template, "/metadata/name").to_owned(),
+        ),
+        (keys::CLONED_FROM_GROUP_KIND.to_owned(), format!("{kind}.{group}")),
+    ])
+}
+
+/// A reference as `Cluster` and `Machine` hold them: no version and no namespace.
+pub(super) fn reference(object: &Value) -> Value {
+    let group = text(object, "/apiVersion")
+        .split_once('/')
+        .map_or("", |(group, _)| group);
+    json!({"apiGroup": group, "kind": object["kind"], "name": object["metadata"]["name"]})
+}

@@ -1,0 +1,412 @@
+//! The steps from what exists to what a topology should have, with the reason for each.
+//!
+//! The order matters: the Cluster learns the names of its infrastructure and control plane before these exist, so
+//! that a pass that dies half-way leaves nothing without an owner; a template exists before what refers to it, and
+//! goes after it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::current::{WorkerSet, is_deleting};
+use crate::desired::{Desired, Input, Worker, desired, machine_reference_path};
+use crate::diff::{Change, compare};
+use crate::error::Error;
+use crate::model::{name_of, text};
+use crate::patches::set_or_remove;
+use crate::status::Progress;
+use crate::{keys, names};
+
+/// One write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Changes the Cluster itself: a JSON merge patch.
+    PatchCluster(Value),
+    /// Makes an object, or brings it to this intent; an intent for an existing object carries its uid.
+    Apply(Value),
+    /// Deletes an object.
+    Delete(Target),
+}
+
+/// Which object is meant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Uid, so that nothing else of the name is hit.
+    pub uid: String,
+}
+
+impl Target {
+    /// The target that an object is.
+    pub fn of(object: &Value) -> Self {
+        Self {
+            api_version: text(object, "/apiVersion").to_owned(),
+            kind: text(object, "/kind").to_owned(),
+            namespace: text(object, "/metadata/namespace").to_owned(),
+            name: text(object, "/metadata/name").to_owned(),
+            uid: text(object, "/metadata/uid").to_owned(),
+        }
+    }
+}
+
+/// What kind of event tells of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Something new.
+    Create,
+    /// Something changed.
+    Update,
+    /// Something removed.
+    Delete,
+}
+
+/// One write and what is to be said about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The write.
+    pub action: Action,
+    /// What it is.
+    pub verb: Verb,
+    /// What it does and why, for a preview and for logs.
+    pub note: String,
+    /// What an event says about it once it is done.
+    pub event: String,
+    /// False when it is expected to change nothing and only makes sure.
+    pub changes: bool,
+}
+
+/// All steps of one pass.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// What to do, in order.
+    pub steps: Vec<Step>,
+    /// Why some things are not done now.
+    pub notes: Vec<String>,
+    /// Objects of which the fields set before must be known to be sure.
+    pub unsure: BTreeSet<Target>,
+    /// Where the topology stands, for its condition.
+    pub progress: Progress,
+}
+
+impl Plan {
+    /// The steps that are expected to change something.
+    pub fn changes(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| step.changes)
+    }
+}
+
+/// Plans one pass.
+pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
+    let mut desired = desired(input)?;
+    let mut plan = Plan {
+        progress: Progress::of(input.current, &desired),
+        ..Plan::default()
+    };
+    let contract = input.blueprint.contract;
+
+    plan.cluster(input, &desired);
+    plan.ensure(
+        input.current.infrastructure_cluster.as_deref(),
+        desired.infrastructure_cluster.clone(),
+        "",
+    );
+
+    let have = input.current.control_plane.as_deref();
+    let control_plane = &mut desired.control_plane;
+    plan.health_check(
+        input.current.control_plane_health_check.as_deref(),
+        control_plane.health_check.clone(),
+    );
+    if let Some(why) = control_plane.step.pending.clone() {
+        let name = have.map(name_of).unwrap_or_default();
+        plan.notes
+            .push(format!("{name} is left as it is until it may be upgraded: {why}"));
+    } else {
+        let template = input.current.control_plane_machines.as_deref();
+        let mut old = None;
+        if let Some(mut machines) = control_plane.machines.take() {
+            old = plan.template(template, &mut machines, &["control-plane-machines"]);
+            let name = machines["metadata"]["name"].clone();
+            let mut path = machine_reference_path(contract).to_vec();
+            path.push("name");
+            set_or_remove(&mut control_plane.object, &path, Some(name));
+        }
+        let versions = version_change(have, &control_plane.object, "/spec/version");
+        plan.ensure(have, control_plane.object.clone(), &versions);
+        plan.delete_replaced(old);
+    }
+    plan.workers(input, desired.workers);
+    Ok(plan)
+}
+
+/// ` with version change from a to b`, as events say it.
+fn version_change(have: Option<&Value>, want: &Value, pointer: &str) -> String {
+    let Some(have) = have else { return String::new() };
+    let (from, to) = (text(have, pointer), text(want, pointer));
+    if from == to {
+        String::new()
+    } else {
+        format!(" with version change from {from} to {to}")
+    }
+}
+
+impl Plan {
+    /// Labels and references of the Cluster, and the step of a running upgrade.
+    fn cluster(&mut self, input: Input<'_>, desired: &Desired) {
+        let cluster = input.cluster;
+        let mut metadata = Map::new();
+        let mut spec = Map::new();
+        let labels = cluster.pointer("/metadata/labels");
+        let mut wanted = Map::new();
+        for (key, value) in [(keys::CLUSTER_NAME, text(cluster, "/metadata/name")), (keys::OWNED, "")] {
+            if labels.and_then(|l| l.get(key)).and_then(Value::as_str) != Some(value) {
+                wanted.insert(key.to_owned(), value.into());
+            }
+        }
+        if !wanted.is_empty() {
+            metadata.insert("labels".into(), wanted.into());
+        }
+        let have = cluster
+            .pointer("/metadata/annotations")
+            .and_then(|a| a.get(keys::UPGRADE_STEP))
+            .and_then(Value::as_str);
+        let want = (!desired.upgrade_plan.is_empty()).then_some(desired.control_plane.step.version.as_str());
+        if have != want {
+            metadata.insert("annotations".into(), json!({keys::UPGRADE_STEP: want}));
+        }
+        for (field, object) in [
+            ("infrastructureRef", &desired.infrastructure_cluster),
+            ("controlPlaneRef", &desired.control_plane.object),
+        ] {
+            if text(cluster, &format!("/spec/{field}/name")).is_empty() {
+                let group = text(object, "/apiVersion")
+                    .split_once('/')
+                    .map_or("", |(group, _)| group);
+                let name = &object["metadata"]["name"];
+                spec.insert(
+                    field.into(),
+                    json!({"apiGroup": group, "kind": object["kind"], "name": name}),
+                );
+            }
+        }
+        if metadata.is_empty() && spec.is_empty() {
+            return;
+        }
+        let mut patch = Map::new();
+        let mut what: Vec<String> = spec.keys().map(|k| format!("spec.{k}")).collect();
+        what.extend(metadata.keys().map(|k| format!("metadata.{k}")));
+        if !metadata.is_empty() {
+            patch.insert("metadata".into(), metadata.into());
+        }
+        if !spec.is_empty() {
+            patch.insert("spec".into(), spec.into());
+        }
+        self.steps.push(Step {
+            action: Action::PatchCluster(patch.into()),
+            verb: Verb::Update,
+            note: format!("update {}: set {}", name_of(cluster), what.join(", ")),
+            event: format!("Updated Cluster {:?}", place(cluster)),
+            changes: true,
+        });
+    }
+
+    /// An object that keeps its name.
+    fn ensure(&mut self, have: Option<&Value>, mut want: Value, versions: &str) {
+        let (kind, name) = (text(&want, "/kind").to_owned(), name_of(&want));
+        let Some(have) = have else {
+            self.create(
+                want,
+                format!("create {name}: the topology needs it and it does not exist"),
+                "",
+            );
+            return;
+        };
+        if is_deleting(have) {
+            self.notes
+                .push(format!("{name} is being deleted; it is made again when it is gone"));
+            return;
+        }
+        let change = compare(have, &want);
+        want["metadata"]["uid"] = have["metadata"]["uid"].clone();
+        let event = format!("Updated {kind} {:?}{versions}", place(&want));
+        self.steps.push(Step {
+            action: Action::Apply(want),
+            verb: Verb::Update,
+            note: match change {
+                Change::None | Change::Unsure => format!("keep {name}: nothing to change"),
+                Change::Metadata => format!("update {name}: its metadata differs from the topology's"),
+                Change::Spec => format!("update {name}: its spec differs from the topology's{versions}"),
+            },
+            event,
+            changes: change > Change::Unsure,
+        });
+    }
+
+    fn create(&mut self, object: Value, note: String, event: &str) {
+        let event = format!("Created {} {:?}{event}", text(&object, "/kind"), place(&object));
+        self.steps.push(Step {
+            action: Action::Apply(object),
+            verb: Verb::Create,
+            note,
+            event,
+            changes: true,
+        });
+    }
+
+    /// A template of which Machines are made: a change in its spec needs a new name. Gives what was replaced.
+    fn template(&mut self, have: Option<&Value>, want: &mut Value, place_parts: &[&str]) -> Option<Target> {
+        let Some(have) = have else {
+            self.create(want.clone(), format!("create {}: it does not exist", name_of(want)), "");
+            return None;
+        };
+        match compare(have, want) {
+            Change::Unsure => {
+                self.unsure.insert(Target::of(have));
+                None
+            }
+            Change::None => None,
+            Change::Metadata => {
+                self.ensure(Some(have), want.clone(), "");
+                None
+            }
+            Change::Spec => {
+                let old = text(have, "/metadata/name").to_owned();
+                let labels = &want["metadata"]["labels"];
+                let cluster = text(labels, &format!("/{}", keys::CLUSTER_NAME.replace('/', "~1")));
+                let worker = text(labels, &format!("/{}", keys::DEPLOYMENT_NAME.replace('/', "~1")));
+                let base = if worker.is_empty() {
+                    format!("{cluster}-")
+                } else {
+                    format!("{cluster}-{worker}-")
+                };
+                let what = names::fingerprint(&want["spec"]);
+                let mut parts = vec![text(&want["metadata"]["ownerReferences"], "/0/uid"), &old, &what];
+                parts.extend_from_slice(place_parts);
+                let fresh = names::simple(&base, &parts);
+                want["metadata"]["name"] = fresh.into();
+                let note = format!(
+                    "create {}: its content differs from {old}, and templates of Machines are not changed in place",
+                    name_of(want)
+                );
+                self.create(
+                    want.clone(),
+                    note,
+                    &format!(" as a replacement for {old:?} (template rotation)"),
+                );
+                Some(Target::of(have))
+            }
+        }
+    }
+
+    fn delete_replaced(&mut self, old: Option<Target>) {
+        if let Some(old) = old {
+            let note = format!("delete {} {}/{}: it was replaced", old.kind, old.namespace, old.name);
+            self.delete(old, note);
+        }
+    }
+
+    fn delete(&mut self, target: Target, note: String) {
+        let event = format!("Deleted {} \"{}/{}\"", target.kind, target.namespace, target.name);
+        self.steps.push(Step {
+            action: Action::Delete(target),
+            verb: Verb::Delete,
+            note,
+            event,
+            changes: true,
+        });
+    }
+
+    fn health_check(&mut self, have: Option<&Value>, want: Option<Value>) {
+        match (have, want) {
+            (_, Some(want)) => self.ensure(have, want, ""),
+            (Some(have), None) if !is_deleting(have) => {
+                let note = format!("delete {}: no health check is defined any more", name_of(have));
+                self.delete(Target::of(have), note);
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn workers(&mut self, input: Input<'_>, workers: Vec<Worker>) {
+        let sets = &input.current.machine_deployments;
+        let wanted: BTreeSet<&str> = workers.iter().map(|w| w.name.as_str()).collect();
+        for (name, set) in sets {
+            if !wanted.contains(name.as_str()) && !is_deleting(&set.object) {
+                if let Some(check) = set.health_check.as_deref().filter(|c| !is_deleting(c)) {
+                    let note = format!("delete {}: its worker set goes", name_of(check));
+                    self.delete(Target::of(check), note);
+                }
+                let note = format!(
+                    "delete {}: the topology has no entry {name:?} any more",
+                    name_of(&set.object)
+                );
+                self.delete(Target::of(&set.object), note);
+            }
+        }
+        for worker in workers {
+            self.worker(sets.get(&worker.name), worker);
+        }
+    }
+
+    fn worker(&mut self, have: Option<&WorkerSet>, mut worker: Worker) {
+        let deleting = have.is_some_and(|set| is_deleting(&set.object));
+        if deleting {
+            let name = name_of(&worker.object);
+            self.notes
+                .push(format!("{name} is being deleted; it is made again when it is gone"));
+            return;
+        }
+        if have.is_none() && worker.step.on_hold() {
+            let note = format!(
+                "MachineDeployment for {:?} is made when the control plane has its new version",
+                worker.name
+            );
+            self.notes.push(note);
+            return;
+        }
+        if worker.step.on_hold() {
+            let name = name_of(&worker.object);
+            self.notes
+                .push(format!("{name} is left as it is until its turn to be upgraded"));
+        } else {
+            let (bootstrap, machines) = (&mut worker.bootstrap, &mut worker.infrastructure);
+            let at = ["spec", "template", "spec"];
+            let current = have.and_then(|set| set.infrastructure.as_deref());
+            self.template(current, machines, &["machines", &worker.name]);
+            let name = machines["metadata"]["name"].clone();
+            set_or_remove(
+                &mut worker.object,
+                &[&at[..], &["infrastructureRef", "name"]].concat(),
+                Some(name),
+            );
+            let current = have.and_then(|set| set.bootstrap.as_deref());
+            self.template(current, bootstrap, &["bootstrap", &worker.name]);
+            let name = bootstrap["metadata"]["name"].clone();
+            let path = [&at[..], &["bootstrap", "configRef", "name"]].concat();
+            set_or_remove(&mut worker.object, &path, Some(name));
+            let object = have.map(|set| &*set.object);
+            let versions = version_change(object, &worker.object, "/spec/template/spec/version");
+            self.ensure(object, worker.object, &versions);
+        }
+        self.health_check(have.and_then(|set| set.health_check.as_deref()), worker.health_check);
+    }
+}
+
+/// `namespace/name`.
+fn place(object: &Value) -> String {
+    format!(
+        "{}/{}",
+        text(object, "/metadata/namespace"),
+        text(object, "/metadata/name")
+    )
+}
+
+#[cfg(test)]
+mod tests;

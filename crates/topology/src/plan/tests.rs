@@ -1,0 +1,330 @@
+//! Steps, their order and their reasons.
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::too_many_lines,
+    reason = "cases read best as literals, one after another"
+)]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::plan::{Action, Verb};
+use crate::status::report;
+use crate::testing::World;
+
+fn worker(world: &mut World) -> &mut Value {
+    &mut world.cluster["spec"]["topology"]["workers"]["machineDeployments"][0]
+}
+
+fn kinds(done: &[String]) -> Vec<String> {
+    done.iter()
+        .map(|event| event.split(' ').take(2).collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+// TO-244, TO-250, TO-254, TO-255, TO-277
+#[test]
+fn creation_goes_in_order_and_is_repeatable() {
+    let mut world = World::in_memory();
+    let plan = world.plan().unwrap();
+    let events: Vec<String> = plan.changes().map(|s| s.event.clone()).collect();
+    assert_eq!(
+        kinds(&events),
+        [
+            "Updated Cluster",
+            "Created DevCluster",
+            "Created MachineHealthCheck",
+            "Created DevMachineTemplate",
+            "Created KubeadmControlPlane",
+            "Created DevMachineTemplate",
+            "Created KubeadmConfigTemplate",
+            "Created MachineDeployment",
+            "Created MachineHealthCheck",
+        ]
+    );
+    // A pass that died after any number of steps is continued, with the same names.
+    for taken in 0..plan.steps.len() {
+        let mut half = World::in_memory();
+        let mut first = plan.clone();
+        first.steps.truncate(taken);
+        half.take(&first);
+        half.settle();
+        world.settle();
+        assert_eq!(
+            half.objects.keys().collect::<Vec<_>>(),
+            world.objects.keys().collect::<Vec<_>>()
+        );
+    }
+}
+
+// TO-266: nothing is planned when nothing differs.
+#[test]
+fn a_settled_topology_needs_nothing() {
+    let mut world = World::in_memory();
+    world.settle();
+    let plan = world.plan().unwrap();
+    assert_eq!(plan.changes().count(), 0);
+    assert!(
+        plan.steps
+            .iter()
+            .all(|s| matches!(&s.action, Action::Apply(o) if o["metadata"].get("uid").is_some()))
+    );
+    assert!(report(&plan.progress).reconciled);
+}
+
+// TO-298, TO-368, TO-369: metadata goes in place, as recorded.
+#[test]
+fn a_label_changes_the_machine_deployment_only() {
+    let mut world = World::in_memory();
+    world.settle();
+    worker(&mut world)["metadata"] = json!({"labels": {"team": "a"}, "annotations": {"note": "x"}});
+    let done = world.settle();
+    assert_eq!(kinds(&done), ["Updated MachineDeployment"]);
+    let deployment = world.only("MachineDeployment");
+    assert_eq!(
+        deployment["spec"]["template"]["metadata"]["annotations"],
+        json!({"note": "x"})
+    );
+}
+
+// TO-372, TO-374
+#[test]
+fn scaling_changes_the_machine_deployment_only() {
+    let mut world = World::in_memory();
+    world.settle();
+    worker(&mut world)["replicas"] = 5.into();
+    assert_eq!(kinds(&world.settle()), ["Updated MachineDeployment"]);
+}
+
+// TO-234, TO-263, TO-297, TO-301, TO-320: the class points at another template, as recorded.
+#[test]
+fn changed_content_rotates_the_template() {
+    let mut world = World::in_memory();
+    world.settle();
+    let before = world.only("MachineDeployment")["spec"]["template"]["spec"]["infrastructureRef"]["name"].clone();
+    world.class["spec"]["workers"]["machineDeployments"][0]["infrastructure"]["templateRef"]["name"] =
+        "in-memory-worker-v2".into();
+    let done = world.settle();
+    assert_eq!(
+        kinds(&done),
+        ["Created DevMachineTemplate", "Updated MachineDeployment"]
+    );
+    let old = before.as_str().unwrap();
+    assert!(
+        done[0].ends_with(&format!(" as a replacement for {old:?} (template rotation)")),
+        "{}",
+        done[0]
+    );
+    let after = world.only("MachineDeployment")["spec"]["template"]["spec"]["infrastructureRef"]["name"].clone();
+    assert_ne!(before, after);
+    assert!(world.object("DevMachineTemplate", old).is_some());
+    let new = world.object("DevMachineTemplate", after.as_str().unwrap()).unwrap();
+    assert_eq!(
+        new["metadata"]["annotations"]["cluster.x-k8s.io/cloned-from-name"],
+        "in-memory-worker-v2"
+    );
+}
+
+// TO-261, TO-299
+#[test]
+fn the_control_planes_old_template_goes_at_once() {
+    let mut world = World::in_memory();
+    world.settle();
+    world.templates[2]["spec"]["template"]["spec"]["backend"] = json!({"inMemory": {"vm": {"size": 2}}});
+    let done = world.settle();
+    assert_eq!(
+        kinds(&done),
+        [
+            "Created DevMachineTemplate",
+            "Updated KubeadmControlPlane",
+            "Deleted DevMachineTemplate",
+        ]
+    );
+    assert_eq!(world.of_kind("DevMachineTemplate").len(), 2);
+}
+
+// TO-234: a copy of the class under another name changes nothing but where copies say they are from.
+#[test]
+fn a_renamed_template_with_equal_content_changes_in_place() {
+    let mut world = World::in_memory();
+    world.settle();
+    world.templates[3]["metadata"]["name"] = "renamed".into();
+    world.class["spec"]["workers"]["machineDeployments"][0]["infrastructure"]["templateRef"]["name"] = "renamed".into();
+    assert_eq!(kinds(&world.settle()), ["Updated DevMachineTemplate"]);
+}
+
+// TO-227, TO-262, TO-315, TO-353, TO-373
+#[test]
+fn entries_come_and_go() {
+    let mut world = World::in_memory();
+    world.settle();
+    let entries = world.cluster["spec"]["topology"]["workers"]["machineDeployments"]
+        .as_array_mut()
+        .unwrap();
+    entries.push(json!({"class": "default-worker", "name": "md-1", "replicas": 1}));
+    assert_eq!(
+        kinds(&world.settle()),
+        [
+            "Created DevMachineTemplate",
+            "Created KubeadmConfigTemplate",
+            "Created MachineDeployment",
+            "Created MachineHealthCheck",
+        ]
+    );
+    world.cluster["spec"]["topology"]["workers"] = json!({});
+    let done = world.settle();
+    assert_eq!(
+        kinds(&done),
+        [
+            "Deleted MachineHealthCheck",
+            "Deleted MachineDeployment",
+            "Deleted MachineHealthCheck",
+            "Deleted MachineDeployment",
+        ]
+    );
+}
+
+// TO-347, TO-348
+#[test]
+fn health_checks_can_be_replaced_and_switched_off() {
+    let mut world = World::in_memory();
+    world.settle();
+    worker(&mut world)["healthCheck"] = json!({"checks": {"nodeStartupTimeoutSeconds": 30}});
+    assert_eq!(kinds(&world.settle()), ["Updated MachineHealthCheck"]);
+    let name = world.only("MachineDeployment")["metadata"]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let check = world.object("MachineHealthCheck", &name).unwrap();
+    assert_eq!(check["spec"]["checks"], json!({"nodeStartupTimeoutSeconds": 30}));
+    worker(&mut world)["healthCheck"] = json!({"enabled": false});
+    assert_eq!(kinds(&world.settle()), ["Deleted MachineHealthCheck"]);
+}
+
+// TO-303, TO-304, TO-306, TO-307, TO-309, TO-317, TO-320, TO-357
+#[test]
+fn an_upgrade_runs_control_plane_first_and_holds_other_changes_back() {
+    let mut world = World::in_memory();
+    world.settle();
+    world.control_plane_ready();
+    world.cluster["spec"]["topology"]["version"] = "v1.36.0".into();
+    worker(&mut world)["replicas"] = 7.into();
+    let plan = world.plan().unwrap();
+    let text = report(&plan.progress).message;
+    assert!(text.starts_with("Cluster is upgrading to v1.36.0\n  * KubeadmControlPlane upgrading to version v1.36.0"));
+    assert!(text.contains("pending upgrade to version v1.36.0"), "{text}");
+    assert_eq!(plan.progress.control_plane_plan, ["v1.36.0"]);
+    let done = world.settle();
+    assert_eq!(kinds(&done), ["Updated Cluster", "Updated KubeadmControlPlane"]);
+    assert!(
+        done[1].ends_with(" with version change from v1.35.0 to v1.36.0"),
+        "{}",
+        done[1]
+    );
+    let step = "topology.internal.cluster.x-k8s.io/upgrade-step";
+    assert_eq!(world.cluster["metadata"]["annotations"][step], "v1.36.0");
+    assert_eq!(world.only("MachineDeployment")["spec"]["replicas"], 3);
+
+    world.control_plane_ready();
+    let name = world.only("MachineDeployment")["metadata"]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    world.machine_versions.insert(name.clone(), vec!["v1.35.0".into()]);
+    // Machines are at their version: the worker set is not upgrading before it is told to.
+    let done = world.settle();
+    assert_eq!(kinds(&done), ["Updated MachineDeployment", "Updated Cluster"]);
+    assert_eq!(world.only("MachineDeployment")["spec"]["replicas"], 7);
+    assert_eq!(world.cluster["metadata"]["annotations"].get(step), None);
+    let progress = world.plan().unwrap().progress;
+    assert_eq!(
+        report(&progress).message,
+        format!("Cluster is upgrading to v1.36.0\n  * MachineDeployment {name} upgrading to version v1.36.0")
+    );
+    world.machine_versions.insert(name, vec!["v1.36.0".into()]);
+    assert!(report(&world.plan().unwrap().progress).reconciled);
+}
+
+// TO-258
+#[test]
+fn new_worker_sets_wait_for_a_control_plane_upgrade() {
+    let mut world = World::in_memory();
+    world.settle();
+    world.control_plane_ready();
+    world.cluster["spec"]["topology"]["version"] = "v1.36.0".into();
+    let entries = world.cluster["spec"]["topology"]["workers"]["machineDeployments"]
+        .as_array_mut()
+        .unwrap();
+    entries.push(json!({"class": "default-worker", "name": "md-1"}));
+    let plan = world.plan().unwrap();
+    assert_eq!(plan.progress.not_created, ["md-1"]);
+    assert!(plan.changes().all(|s| s.verb != Verb::Create));
+}
+
+// TO-294, TO-295: what a provider defaults into a template is not taken for a change once the fields are known.
+#[test]
+fn defaults_of_a_provider_do_not_rotate() {
+    let mut world = World::in_memory();
+    world.settle();
+    let name = world.only("MachineDeployment")["spec"]["template"]["spec"]["infrastructureRef"]["name"].clone();
+    let key = ("DevMachineTemplate".to_owned(), name.as_str().unwrap().to_owned());
+    world.objects.get_mut(&key).unwrap()["spec"]["template"]["spec"]["defaulted"] = true.into();
+    assert_eq!(world.plan().unwrap().changes().count(), 0);
+    let managed = world.objects.get_mut(&key).unwrap()["metadata"]
+        .as_object_mut()
+        .unwrap();
+    managed.remove("managedFields");
+    let plan = world.plan().unwrap();
+    assert_eq!(plan.changes().count(), 0);
+    assert_eq!(plan.unsure.len(), 1);
+}
+
+// TO-374: a field that was changed by hand is set back.
+#[test]
+fn changes_by_hand_are_undone() {
+    let mut world = World::in_memory();
+    world.settle();
+    let key = world
+        .objects
+        .keys()
+        .find(|(k, _)| k == "MachineDeployment")
+        .unwrap()
+        .clone();
+    world.objects.get_mut(&key).unwrap()["spec"]["replicas"] = 9.into();
+    assert_eq!(kinds(&world.settle()), ["Updated MachineDeployment"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    // TO-266: whatever the topology, a second pass over what the first one made has nothing to do.
+    #[test]
+    fn a_second_pass_finds_nothing_to_do(
+        replicas in proptest::option::of(0i64..9),
+        names in proptest::collection::btree_set("[a-z][a-z0-9]{0,12}", 0..5),
+        labels in proptest::collection::btree_map("[a-z]{1,8}", "[a-z]{0,8}", 0..4),
+        drain in proptest::option::of(0i64..900),
+        check in any::<bool>(),
+    ) {
+        let mut world = World::in_memory();
+        let entries: Vec<Value> = names.iter().map(|name| {
+            let mut entry = json!({
+                "class": "default-worker", "name": name, "metadata": {"labels": labels},
+                "healthCheck": {"enabled": check},
+            });
+            if let Some(replicas) = replicas {
+                entry["replicas"] = replicas.into();
+            }
+            if let Some(drain) = drain {
+                entry["deletion"] = json!({"nodeDrainTimeoutSeconds": drain});
+            }
+            entry
+        }).collect();
+        world.cluster["spec"]["topology"]["workers"] = json!({"machineDeployments": entries});
+        let plan = world.plan().unwrap();
+        world.take(&plan);
+        let again = world.plan().unwrap();
+        prop_assert_eq!(again.changes().map(|s| s.note.clone()).collect::<Vec<_>>(), Vec::<String>::new());
+        prop_assert_eq!(world.of_kind("MachineDeployment").len(), names.len());
+    }
+}

@@ -1,0 +1,253 @@
+//! What the Cluster's condition says about its topology.
+
+use crate::current::Current;
+use crate::desired::Desired;
+use crate::error::Error;
+use crate::model::text;
+
+/// Where a topology stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The version that all parts are brought to.
+    pub version: String,
+    /// Kind of the control plane.
+    pub control_plane_kind: String,
+    /// The version the control plane is on its way to.
+    pub control_plane_upgrading: Option<String>,
+    /// Why the control plane has to wait for the version.
+    pub control_plane_pending: Option<String>,
+    /// Name of the control plane.
+    pub control_plane_name: String,
+    /// Worker sets on their way to a version: name and version.
+    pub upgrading: Vec<(String, String)>,
+    /// Worker sets that wait for their turn.
+    pub pending: Vec<String>,
+    /// Worker sets that an annotation holds back.
+    pub deferred: Vec<String>,
+    /// Entries of the topology whose worker set is not made yet.
+    pub not_created: Vec<String>,
+    /// Versions the control plane still has to go through, as seen before this pass.
+    pub control_plane_plan: Vec<String>,
+    /// Versions the workers still have to go through, as seen before this pass.
+    pub workers_plan: Vec<String>,
+}
+
+impl Progress {
+    pub(crate) fn of(current: &Current, desired: &Desired) -> Self {
+        let step = &desired.control_plane.step;
+        let mut out = Self {
+            version: desired.topology.version.clone(),
+            control_plane_kind: text(&desired.control_plane.object, "/kind").to_owned(),
+            control_plane_name: text(&desired.control_plane.object, "/metadata/name").to_owned(),
+            control_plane_upgrading: (step.upgrading || step.starting).then(|| step.version.clone()),
+            control_plane_pending: step.pending.clone(),
+            control_plane_plan: desired.upgrade_plan.control_plane.clone(),
+            workers_plan: desired.upgrade_plan.workers.clone(),
+            ..Self::default()
+        };
+        for worker in &desired.workers {
+            let name = text(&worker.object, "/metadata/name").to_owned();
+            let exists = current.machine_deployments.contains_key(&worker.name);
+            match &worker.step {
+                step if !exists && step.on_hold() => out.not_created.push(worker.name.clone()),
+                step if step.deferred => out.deferred.push(name),
+                step if step.pending => out.pending.push(name),
+                step if step.upgrading || step.starting => out.upgrading.push((name, step.version.clone())),
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// Whether everything has its version.
+    pub fn settled(&self) -> bool {
+        self.control_plane_upgrading.is_none() && self.control_plane_pending.is_none() && self.workers_settled()
+    }
+
+    fn workers_settled(&self) -> bool {
+        self.upgrading.is_empty() && self.pending.is_empty() && self.deferred.is_empty() && self.not_created.is_empty()
+    }
+
+    fn only_deferred(&self) -> bool {
+        let rest = Self {
+            deferred: Vec::new(),
+            ..self.clone()
+        };
+        rest.settled() && !self.deferred.is_empty()
+    }
+}
+
+/// A condition's answer, reason and message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Whether the topology is as it should be.
+    pub reconciled: bool,
+    /// A reason from the closed list of the API.
+    pub reason: &'static str,
+    /// What a person should know.
+    pub message: String,
+}
+
+/// All generated objects match the topology.
+pub const SUCCEEDED: &str = "ReconcileSucceeded";
+/// The pass failed.
+pub const FAILED: &str = "ReconcileFailed";
+/// A version is on its way.
+pub const UPGRADING: &str = "ClusterUpgrading";
+/// Only worker sets that an annotation holds back are left.
+pub const DEFERRED: &str = "MachineDeploymentsUpgradeDeferred";
+/// The Cluster is being deleted.
+pub const DELETING: &str = "Deleting";
+
+/// The report of a pass that went through.
+pub fn report(progress: &Progress) -> Report {
+    if progress.settled() {
+        return Report {
+            reconciled: true,
+            reason: SUCCEEDED,
+            message: String::new(),
+        };
+    }
+    let version = &progress.version;
+    let kind = &progress.control_plane_kind;
+    let mut lines = vec![format!("Cluster is upgrading to {version}")];
+    if let Some(version) = &progress.control_plane_upgrading {
+        lines.push(format!("{kind} upgrading to version {version}"));
+    }
+    if let Some(why) = &progress.control_plane_pending {
+        // An upgrade under way says all there is to say.
+        if progress.control_plane_upgrading.is_none() {
+            lines.push(format!("{kind} pending upgrade to version {version}: {why}"));
+        }
+    }
+    let mut by_version: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, version) in &progress.upgrading {
+        match by_version.iter_mut().find(|(v, _)| v == version) {
+            Some((_, names)) => names.push(name),
+            None => by_version.push((version, vec![name])),
+        }
+    }
+    for (version, names) in by_version {
+        lines.push(format!(
+            "{} upgrading to version {version}",
+            listed("MachineDeployment", &names)
+        ));
+    }
+    if !progress.pending.is_empty() {
+        lines.push(format!(
+            "{} pending upgrade to version {version}",
+            listed("MachineDeployment", &progress.pending)
+        ));
+    }
+    if !progress.deferred.is_empty() {
+        lines.push(format!(
+            "{} upgrade to version {version} deferred by annotation",
+            listed("MachineDeployment", &progress.deferred)
+        ));
+    }
+    if !progress.not_created.is_empty() {
+        lines.push(format!(
+            "creation of MachineDeployments for {} waits for the control plane upgrade",
+            progress.not_created.join(", ")
+        ));
+    }
+    let reason = if progress.only_deferred() { DEFERRED } else { UPGRADING };
+    Report {
+        reconciled: false,
+        reason,
+        message: lines.join("\n  * "),
+    }
+}
+
+/// The report of a pass that failed.
+pub fn failed(error: &Error) -> Report {
+    Report {
+        reconciled: false,
+        reason: FAILED,
+        message: error.to_string(),
+    }
+}
+
+/// The report of a Cluster that is being deleted.
+pub fn deleting() -> Report {
+    Report {
+        reconciled: false,
+        reason: DELETING,
+        message: "Cluster is deleting".into(),
+    }
+}
+
+/// The report while the class's own controller has not caught up with the class.
+pub fn class_not_reconciled(generation: i64, observed: i64) -> Report {
+    Report {
+        reconciled: false,
+        reason: FAILED,
+        message: format!(
+            "ClusterClass is not successfully reconciled: ClusterClass.status.observedGeneration must be \
+             {generation}, but is {observed}"
+        ),
+    }
+}
+
+/// `Kind a` or `Kinds a, b, c, ... (n more)`.
+fn listed<S: AsRef<str>>(kind: &str, names: &[S]) -> String {
+    const SHOWN: usize = 3;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    let shown = shown.join(", ");
+    match names.len() {
+        0 | 1 => format!("{kind} {shown}"),
+        n if n > SHOWN => format!("{kind}s {shown}, ... ({} more)", n - SHOWN),
+        _ => format!("{kind}s {shown}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // TO-317: the texts that v1.14 leaves while the control plane, and then a worker set, is upgraded.
+    #[test]
+    fn reports_an_upgrade_as_it_goes() {
+        let base = Progress {
+            version: "v1.36.0".into(),
+            control_plane_kind: "KubeadmControlPlane".into(),
+            ..Progress::default()
+        };
+        assert_eq!(report(&base).reason, "ReconcileSucceeded");
+        let first = Progress {
+            control_plane_upgrading: Some("v1.36.0".into()),
+            pending: vec!["demo000-md-0-f5krk".into()],
+            ..base.clone()
+        };
+        let first = report(&first);
+        assert_eq!(first.reason, "ClusterUpgrading");
+        assert_eq!(
+            first.message,
+            "Cluster is upgrading to v1.36.0\n  * KubeadmControlPlane upgrading to version v1.36.0\n  \
+             * MachineDeployment demo000-md-0-f5krk pending upgrade to version v1.36.0"
+        );
+        let second = Progress {
+            upgrading: vec![("demo000-md-0-f5krk".into(), "v1.36.0".into())],
+            ..base.clone()
+        };
+        assert_eq!(
+            report(&second).message,
+            "Cluster is upgrading to v1.36.0\n  * MachineDeployment demo000-md-0-f5krk upgrading to version v1.36.0"
+        );
+        let deferred = Progress {
+            deferred: vec!["a".into()],
+            ..base
+        };
+        assert_eq!(report(&deferred).reason, "MachineDeploymentsUpgradeDeferred");
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        assert_eq!(listed("Machine", &["a"]), "Machine a");
+        assert_eq!(listed("Machine", &["a", "b"]), "Machines a, b");
+        assert_eq!(
+            listed("Machine", &["a", "b", "c", "d", "e"]),
+            "Machines a, b, c, ... (2 more)"
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! A small world for tests: a class of the in-memory shape, a Cluster, and what applying a plan makes of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::blueprint::{Blueprint, Contract};
+use crate::current::{self, Current, WorkerSet};
+use crate::desired::Input;
+use crate::error::Error;
+use crate::model::text;
+use crate::plan::{Action, Plan, plan};
+use crate::{keys, patches};
+
+/// Reads YAML documents.
+pub(crate) fn yaml(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).unwrap()
+}
+
+/// Class and templates as the in-memory example has them.
+pub(crate) const IN_MEMORY: &str = include_str!("../testdata/in-memory.yaml");
+
+/// Objects by kind and name, and the Cluster.
+pub(crate) struct World {
+    pub(crate) cluster: Value,
+    pub(crate) class: Value,
+    pub(crate) templates: Vec<Value>,
+    pub(crate) objects: BTreeMap<(String, String), Value>,
+    pub(crate) machine_versions: BTreeMap<String, Vec<String>>,
+    pub(crate) contract: Contract,
+}
+
+impl World {
+    pub(crate) fn new(documents: &str, cluster: Value) -> Self {
+        let (classes, templates): (Vec<Value>, Vec<Value>) =
+            yaml(documents).into_iter().partition(|o| o["kind"] == "ClusterClass");
+        let mut class = classes.into_iter().next().unwrap();
+        let variables: Vec<Value> = class
+            .pointer("/spec/variables")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(|v| {
+                json!({"name": v["name"], "definitions": [
+                    {"from": "inline", "required": v["required"], "schema": v["schema"]},
+                ]})
+            })
+            .collect();
+        class["status"] = json!({"variables": variables});
+        Self {
+            cluster,
+            class,
+            templates,
+            objects: BTreeMap::new(),
+            machine_versions: BTreeMap::new(),
+            contract: Contract::V1Beta2,
+        }
+    }
+
+    pub(crate) fn in_memory() -> Self {
+        Self::new(
+            IN_MEMORY,
+            json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+                "metadata": {"name": "demo000", "namespace": "default", "uid": "c-uid"},
+                "spec": {"topology": {
+                    "classRef": {"name": "in-memory"}, "version": "v1.35.0",
+                    "controlPlane": {"replicas": 3},
+                    "workers": {"machineDeployments": [
+                        {"class": "default-worker", "name": "md-0", "replicas": 3},
+                    ]},
+                }},
+            }),
+        )
+    }
+
+    pub(crate) fn object(&self, kind: &str, name: &str) -> Option<Arc<Value>> {
+        self.objects
+            .get(&(kind.to_owned(), name.to_owned()))
+            .cloned()
+            .map(Arc::new)
+    }
+
+    pub(crate) fn of_kind(&self, kind: &str) -> Vec<&Value> {
+        self.objects
+            .iter()
+            .filter(|((k, _), _)| k == kind)
+            .map(|(_, v)| v)
+            .collect()
+    }
+
+    pub(crate) fn only(&self, kind: &str) -> &Value {
+        let all = self.of_kind(kind);
+        assert_eq!(all.len(), 1, "{kind}");
+        all[0]
+    }
+
+    pub(crate) fn blueprint(&self) -> Result<Blueprint, Error> {
+        Blueprint::new(&self.class, self.contract, |reference| {
+            let found = self
+                .templates
+                .iter()
+                .find(|t| t["kind"] == reference.kind.as_str() && t["metadata"]["name"] == reference.name.as_str());
+            found
+                .cloned()
+                .map(Arc::new)
+                .ok_or_else(|| format!("{} does not exist", reference.name))
+        })
+    }
+
+    pub(crate) fn current(&self) -> Current {
+        let by_ref = |pointer: &str| {
+            let reference = self.cluster.pointer(pointer)?;
+            self.object(text(reference, "/kind"), text(reference, "/name"))
+        };
+        let follow = |object: &Value, pointer: &str| {
+            let reference = object.pointer(pointer)?;
+            self.object(text(reference, "/kind"), text(reference, "/name"))
+        };
+        let control_plane = by_ref("/spec/controlPlaneRef");
+        let machines = match self.contract {
+            Contract::V1Beta1 => "/spec/machineTemplate/infrastructureRef",
+            Contract::V1Beta2 => "/spec/machineTemplate/spec/infrastructureRef",
+        };
+        let sets = self.of_kind("MachineDeployment").into_iter().map(|md| WorkerSet {
+            bootstrap: follow(md, "/spec/template/spec/bootstrap/configRef"),
+            infrastructure: follow(md, "/spec/template/spec/infrastructureRef"),
+            health_check: self.object("MachineHealthCheck", text(md, "/metadata/name")),
+            machine_versions: self
+                .machine_versions
+                .get(text(md, "/metadata/name"))
+                .cloned()
+                .unwrap_or_default(),
+            object: Arc::new(md.clone()),
+        });
+        Current {
+            infrastructure_cluster: by_ref("/spec/infrastructureRef"),
+            control_plane_machines: control_plane.as_deref().and_then(|cp| follow(cp, machines)),
+            control_plane_health_check: control_plane
+                .as_deref()
+                .and_then(|cp| self.object("MachineHealthCheck", text(cp, "/metadata/name"))),
+            machine_deployments: current::by_topology_name(sets).unwrap(),
+            control_plane,
+        }
+    }
+
+    pub(crate) fn plan(&self) -> Result<Plan, Error> {
+        let blueprint = self.blueprint()?;
+        let current = self.current();
+        plan(Input {
+            cluster: &self.cluster,
+            blueprint: &blueprint,
+            current: &current,
+        })
+    }
+
+    /// Takes every step, as an API server would keep it.
+    pub(crate) fn take(&mut self, plan: &Plan) {
+        for step in &plan.steps {
+            match &step.action {
+                Action::PatchCluster(patch) => json_patch::merge(&mut self.cluster, patch),
+                Action::Delete(target) => {
+                    self.objects.remove(&(target.kind.clone(), target.name.clone()));
+                }
+                Action::Apply(intent) => {
+                    let key = (
+                        text(intent, "/kind").to_owned(),
+                        text(intent, "/metadata/name").to_owned(),
+                    );
+                    let uid = format!("uid-{}-{}", key.0, key.1);
+                    let mut object = intent.clone();
+                    if let Some(have) = self.objects.get(&key) {
+                        for kept in ["status"] {
+                            patches::set_or_remove(&mut object, &[kept], have.get(kept).cloned());
+                        }
+                    }
+                    object["metadata"]["uid"] = uid.into();
+                    let owned = json!([{
+                        "manager": keys::FIELD_MANAGER, "operation": "Apply", "fieldsV1": fields(intent),
+                    }]);
+                    object["metadata"]["managedFields"] = owned;
+                    self.objects.insert(key, object);
+                }
+            }
+        }
+    }
+
+    /// Plans and takes steps until nothing changes; gives what was done, pass by pass.
+    pub(crate) fn settle(&mut self) -> Vec<String> {
+        let mut done = Vec::new();
+        for _ in 0..10 {
+            let plan = self.plan().unwrap();
+            let changes: Vec<String> = plan.changes().map(|s| s.event.clone()).collect();
+            if changes.is_empty() {
+                return done;
+            }
+            done.extend(changes);
+            self.take(&plan);
+        }
+        panic!("does not come to rest: {done:#?}");
+    }
+
+    /// The control plane runs its version with all replicas.
+    pub(crate) fn control_plane_ready(&mut self) {
+        for object in self
+            .objects
+            .values_mut()
+            .filter(|o| text(o, "/kind").ends_with("ControlPlane"))
+        {
+            let replicas = object["spec"]["replicas"].clone();
+            object["status"] = json!({
+                "versions": [{"version": object["spec"]["version"], "replicas": replicas}],
+                "replicas": replicas, "upToDateReplicas": replicas,
+                "readyReplicas": replicas, "availableReplicas": replicas,
+            });
+        }
+    }
+}
+
+/// The set of fields an apply owns, lists as a whole.
+fn fields(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .filter(|(k, _)| !matches!(k.as_str(), "apiVersion" | "kind" | "name" | "namespace" | "uid"))
+            .map(|(k, v)| (format!("f:{k}"), fields(v)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        _ => json!({}),
+    }
+}

@@ -1,0 +1,321 @@
+//! Which version each part of a topology should have now.
+//!
+//! An upgrade runs in steps: the control plane goes first, one version at a time; worker sets follow one after
+//! another when the control plane is at rest. While a part waits, nothing else about it is changed either, so that
+//! its Machines are not replaced twice.
+
+use std::collections::BTreeMap;
+
+use semver::Version;
+
+use crate::error::Error;
+use crate::model::MachineDeploymentTopology;
+use crate::{keys, version};
+
+/// How many minor releases a kubelet may be behind the API server.
+const MAX_SKEW: u64 = 3;
+
+/// The versions still to be gone through; empty when nothing is to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UpgradePlan {
+    /// For the control plane, in order.
+    pub control_plane: Vec<String>,
+    /// For the workers, in order.
+    pub workers: Vec<String>,
+}
+
+impl UpgradePlan {
+    /// Whether nothing is left to do.
+    pub fn is_empty(&self) -> bool {
+        self.control_plane.is_empty() && self.workers.is_empty()
+    }
+}
+
+/// Where a plan starts and ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Route<'a> {
+    /// Version in the spec of the control plane.
+    pub control_plane: &'a str,
+    /// Oldest version in the spec of a worker set, if there are any.
+    pub workers: Option<&'a str>,
+    /// Version of the topology.
+    pub target: &'a str,
+    /// Versions that the class allows, oldest first; may be empty.
+    pub allowed: &'a [String],
+}
+
+/// Finds the versions to go through.
+pub fn plan(cluster: &str, route: &Route<'_>) -> Result<UpgradePlan, Error> {
+    let field = "spec.topology.version";
+    let read = |text: &str| {
+        version::parse(text).ok_or_else(|| {
+            Error::new(
+                cluster,
+                field,
+                format!("{text:?} is no semantic version such as v1.35.0"),
+            )
+        })
+    };
+    let target = read(route.target)?;
+    let from = read(route.control_plane)?;
+    let workers = route.workers.map(read).transpose()?;
+    let mut out = UpgradePlan::default();
+    if target < from {
+        let message = format!(
+            "cannot go back from {} to {}; set a version that is not older",
+            route.control_plane, route.target
+        );
+        return Err(Error::new(cluster, field, message));
+    }
+    let steps = steps(cluster, &from, &target, route)?;
+    out.control_plane.extend(steps.iter().map(|(_, text)| text.clone()));
+    if let Some(workers) = workers {
+        out.workers = worker_steps(&from, workers, &steps, route);
+    }
+    Ok(out)
+}
+
+/// The control plane's way: every minor release once.
+fn steps(cluster: &str, from: &Version, target: &Version, route: &Route<'_>) -> Result<Vec<(Version, String)>, Error> {
+    let goal = (target.clone(), version::canonical(route.target));
+    if target == from {
+        return Ok(Vec::new());
+    }
+    if version::minors_between(from, target) <= 1 {
+        return Ok(vec![goal]);
+    }
+    // The newest patch release of each minor release in between.
+    let mut between: BTreeMap<(u64, u64), (Version, String)> = BTreeMap::new();
+    for text in route.allowed {
+        let Some(version) = version::parse(text) else { continue };
+        let minor = (version.major, version.minor);
+        if minor <= (from.major, from.minor) || minor >= (target.major, target.minor) {
+            continue;
+        }
+        let newer = between.get(&minor).is_none_or(|(have, _)| *have < version);
+        if newer {
+            between.insert(minor, (version, version::canonical(text)));
+        }
+    }
+    let mut steps: Vec<(Version, String)> = between.into_values().collect();
+    steps.push(goal);
+    let mut before = from;
+    for (step, text) in &steps {
+        if version::minors_between(before, step) > 1 {
+            let message = format!(
+                "cannot go from v{before} to {text} in one step, and the ClusterClass lists no version in \
+                 between; add one to its spec.kubernetesVersions or upgrade one minor release at a time"
+            );
+            return Err(Error::new(cluster, "spec.topology.version", message));
+        }
+        before = step;
+    }
+    Ok(steps)
+}
+
+/// The workers' way: only where they would fall too far behind, and at the end.
+fn worker_steps(from: &Version, workers: Version, steps: &[(Version, String)], route: &Route<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut at = workers;
+    let mut reached = (from.clone(), version::canonical(route.control_plane));
+    for step in steps {
+        if version::minors_between(&at, &step.0) > MAX_SKEW && at < reached.0 {
+            out.push(reached.1.clone());
+            at = reached.0.clone();
+        }
+        reached = step.clone();
+    }
+    if at < reached.0 {
+        out.push(reached.1);
+    }
+    out
+}
+
+/// What is known of the control plane.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ControlPlaneFacts<'a> {
+    /// `spec.version`.
+    pub version: &'a str,
+    /// The oldest version that runs, empty while none is reported.
+    pub running: &'a str,
+    /// Whether replicas are being added or removed.
+    pub scaling: bool,
+    /// Whether an annotation on the Cluster holds upgrades back.
+    pub held_back: bool,
+    /// Names of worker sets whose Machines do not all have the version of their spec.
+    pub workers_upgrading: &'a [String],
+}
+
+/// What the control plane is to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ControlPlaneStep {
+    /// The version to have in its spec now.
+    pub version: String,
+    /// Not running any version yet.
+    pub provisioning: bool,
+    /// On its way to the version in its spec.
+    pub upgrading: bool,
+    /// Gets a new version in this pass.
+    pub starting: bool,
+    /// Must wait before it may get the next version: why.
+    pub pending: Option<String>,
+    /// Whether replicas are being added or removed.
+    pub scaling: bool,
+}
+
+impl ControlPlaneStep {
+    /// Whether worker sets may be upgraded.
+    pub fn stable(&self) -> bool {
+        !self.provisioning && !self.changing_version() && !self.scaling
+    }
+
+    /// Whether it has, gets or waits for a new version.
+    pub fn changing_version(&self) -> bool {
+        self.upgrading || self.starting || self.pending.is_some()
+    }
+}
+
+/// Decides the control plane's version.
+pub fn control_plane(facts: &ControlPlaneFacts<'_>, plan: &UpgradePlan) -> ControlPlaneStep {
+    let mut out = ControlPlaneStep {
+        version: version::canonical(facts.version),
+        provisioning: facts.running.is_empty(),
+        upgrading: version::older(facts.running, facts.version),
+        scaling: facts.scaling,
+        ..ControlPlaneStep::default()
+    };
+    let Some(next) = plan.control_plane.first() else {
+        return out;
+    };
+    let workers_first = plan
+        .workers
+        .first()
+        .is_some_and(|w| !version::older(&out.version, w) && !plan.control_plane.contains(w));
+    let wait = if out.provisioning {
+        Some("the control plane is still being provisioned".to_owned())
+    } else if out.upgrading {
+        Some(format!(
+            "the control plane is still upgrading to version {}",
+            out.version
+        ))
+    } else if out.scaling {
+        Some("the control plane is scaling".to_owned())
+    } else if !facts.workers_upgrading.is_empty() {
+        Some(format!(
+            "MachineDeployments are upgrading: {}",
+            facts.workers_upgrading.join(", ")
+        ))
+    } else if workers_first {
+        Some(format!(
+            "MachineDeployments must upgrade to version {} first",
+            out.version
+        ))
+    } else if facts.held_back {
+        Some(format!(
+            "annotation {} on the Cluster holds it back",
+            keys::BEFORE_UPGRADE_HOOK
+        ))
+    } else {
+        None
+    };
+    if let Some(why) = wait {
+        out.pending = Some(why);
+    } else {
+        out.version.clone_from(next);
+        out.starting = true;
+    }
+    out
+}
+
+/// What is known of one existing worker set.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkerFacts<'a> {
+    /// Its entry in the topology.
+    pub topology: &'a MachineDeploymentTopology,
+    /// `spec.template.spec.version`.
+    pub version: &'a str,
+    /// Whether some of its Machines do not have that version.
+    pub upgrading: bool,
+}
+
+/// What a worker set is to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkerStep {
+    /// The version to have in its spec now.
+    pub version: String,
+    /// Some of its Machines do not have the version in its spec.
+    pub upgrading: bool,
+    /// Gets a new version in this pass.
+    pub starting: bool,
+    /// Waits for its turn.
+    pub pending: bool,
+    /// Waits because an annotation says so.
+    pub deferred: bool,
+}
+
+impl WorkerStep {
+    /// Whether nothing about it may be changed now.
+    pub fn on_hold(&self) -> bool {
+        self.pending || self.deferred
+    }
+}
+
+/// Decides the versions of the worker sets, given in upgrade order.
+pub fn workers(
+    facts: &[WorkerFacts<'_>],
+    control_plane: &ControlPlaneStep,
+    plan: &UpgradePlan,
+    concurrency: usize,
+) -> Vec<WorkerStep> {
+    let mut busy = facts.iter().filter(|f| f.upgrading).count();
+    let mut sequence_held = false;
+    let mut out = Vec::with_capacity(facts.len());
+    for fact in facts {
+        let annotations = &fact.topology.metadata.annotations;
+        sequence_held |= annotations.contains_key(keys::HOLD_UPGRADE_SEQUENCE);
+        let deferred = sequence_held || annotations.contains_key(keys::DEFER_UPGRADE);
+        let mut step = WorkerStep {
+            version: version::canonical(fact.version),
+            upgrading: fact.upgrading,
+            ..WorkerStep::default()
+        };
+        let behind = plan.workers.iter().find(|v| version::older(fact.version, v));
+        if let Some(next) = behind {
+            // A worker never overtakes the control plane.
+            let reachable = !version::older(&control_plane.version, next);
+            let ready = control_plane_ready(control_plane) && reachable;
+            if deferred {
+                step.deferred = true;
+            } else if ready && busy < concurrency && !fact.upgrading {
+                step.version.clone_from(next);
+                step.starting = true;
+                busy += 1;
+            } else {
+                step.pending = true;
+            }
+        }
+        out.push(step);
+    }
+    out
+}
+
+/// At rest, or only waiting for these very workers.
+fn control_plane_ready(step: &ControlPlaneStep) -> bool {
+    !step.provisioning && !step.upgrading && !step.starting && !step.scaling
+}
+
+/// How many worker sets may be upgraded at once.
+pub fn concurrency(cluster: &str, annotation: Option<&str>) -> Result<usize, Error> {
+    let Some(text) = annotation else { return Ok(1) };
+    match text.parse::<usize>() {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err(Error::new(
+            cluster,
+            format!("metadata.annotations[{}]", keys::UPGRADE_CONCURRENCY),
+            format!("{text:?} is no number of at least 1"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;
