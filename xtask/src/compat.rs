@@ -267,7 +267,7 @@ fn compare(theirs: &Table, ours: &Table) -> Vec<Difference> {
         differences.push(Difference {
             path: path.to_owned(),
             what,
-        })
+        });
     };
     for (fact, value) in &theirs.facts {
         let our = ours.facts.get(fact);

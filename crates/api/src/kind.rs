@@ -1,7 +1,11 @@
 //! What a kind knows about itself.
 
+use std::fmt::Debug;
+
 use k8s_openapi::NamespaceResourceScope;
 use schemars::SchemaGenerator;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use windlass_meta::ObjectKey;
 
@@ -65,7 +69,18 @@ impl Scale {
 /// A kind of ours: its names and everything a CustomResourceDefinition says about it.
 ///
 /// Implemented by [`api_kind!`](crate::api_kind).
-pub trait ApiKind: kube_core::Resource<DynamicType = (), Scope = NamespaceResourceScope> {
+pub trait ApiKind:
+    kube_core::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Serialize
+    + DeserializeOwned
+    + Clone
+    + Debug
+    + Default
+    + PartialEq
+    + Send
+    + Sync
+    + 'static
+{
     /// The API group.
     const GROUP: &'static str;
     /// The API version.

@@ -148,6 +148,7 @@ pub fn structural(schema: &mut Value) {
         node.remove(key);
     }
     drop_null(node);
+    unwrap_lines(node);
     if let Some(properties) = node.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(structural);
     }
@@ -158,6 +159,17 @@ pub fn structural(schema: &mut Value) {
     }
     if let Some(required) = node.get_mut("required").and_then(Value::as_array_mut) {
         required.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+    }
+}
+
+/// Doc comments are wrapped for the source; descriptions are wrapped by whoever shows them.
+fn unwrap_lines(node: &mut Map<String, Value>) {
+    if let Some(Value::String(description)) = node.get_mut("description") {
+        let paragraphs: Vec<String> = description
+            .split("\n\n")
+            .map(|paragraph| paragraph.replace('\n', " "))
+            .collect();
+        *description = paragraphs.join("\n\n");
     }
 }
 
@@ -193,6 +205,14 @@ mod tests {
         check(
             json!({"title": "T", "type": ["string", "null"], "enum": ["a", null], "default": null}),
             &json!({"type": "string", "enum": ["a"]}),
+        );
+    }
+
+    #[test]
+    fn descriptions_are_not_wrapped() {
+        check(
+            json!({"description": "one\ntwo\n\nthree", "type": "string"}),
+            &json!({"description": "one two\n\nthree", "type": "string"}),
         );
     }
 

@@ -23,6 +23,8 @@ pub struct KindEntry {
     pub provider: &'static str,
     /// Makes the CustomResourceDefinition.
     pub crd: fn() -> Value,
+    /// Reads an object into its type and writes it again.
+    pub round_trip: fn(Value) -> Result<Value, serde_json::Error>,
 }
 
 impl KindEntry {
@@ -34,6 +36,7 @@ impl KindEntry {
             plural: K::PLURAL,
             provider: K::PROVIDER,
             crd: crd::<K>,
+            round_trip: |object| serde_json::to_value(serde_json::from_value::<K>(object)?),
         }
     }
 
@@ -64,4 +67,51 @@ pub const KINDS: &[KindEntry] = &[
 /// The CustomResourceDefinitions of all kinds.
 pub fn all_crds() -> Vec<Value> {
     KINDS.iter().map(|entry| (entry.crd)()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    /// A value with every field that a schema names.
+    fn sample(schema: &Value) -> Value {
+        if schema["x-kubernetes-int-or-string"] == true {
+            return json!("50%");
+        }
+        if let Some(word) = schema["enum"].as_array().and_then(|words| words.first()) {
+            return word.clone();
+        }
+        match schema["type"].as_str() {
+            Some("object") => {
+                let mut object = Map::new();
+                for (name, child) in schema["properties"].as_object().into_iter().flatten() {
+                    object.insert(name.clone(), sample(child));
+                }
+                if let Some(values) = schema.get("additionalProperties") {
+                    object.insert("key".to_owned(), sample(values));
+                }
+                Value::Object(object)
+            }
+            Some("array") => json!([sample(&schema["items"])]),
+            Some("integer") => json!(7),
+            Some("boolean") => json!(true),
+            Some("string") if schema["format"] == "date-time" => json!("2026-01-02T03:04:05Z"),
+            Some("string") if schema["format"] == "byte" => json!("aGVsbG8="),
+            Some("string") => json!("text"),
+            _ => json!({"any": [1, null, "x"]}),
+        }
+    }
+
+    #[test]
+    fn no_type_loses_a_field_of_its_schema() {
+        for entry in KINDS {
+            let crd = (entry.crd)();
+            let mut object = sample(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
+            object["apiVersion"] = json!(format!("{}/{}", entry.group, entry.version));
+            object["kind"] = json!(entry.kind);
+            assert_eq!((entry.round_trip)(object.clone()).unwrap(), object, "{}", entry.kind);
+        }
+    }
 }
