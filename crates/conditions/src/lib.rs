@@ -1,1 +1,29 @@
-//! Conditions: set, mirror, summary, aggregate.
+//! Conditions: set, get, mirror, summary, aggregate, their order; and the deprecated v1beta1 conditions.
+//!
+//! Pure: the time of a change is an argument.
+
+mod aggregate;
+pub mod legacy;
+mod merge;
+mod message;
+mod mirror;
+mod order;
+mod set;
+mod summary;
+pub mod value;
+
+pub use aggregate::{Aggregate, Source, aggregate};
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+pub use merge::{ComputeReason, GetPriority, Merged, Owned, Priority, Reasons, default_priority};
+pub use mirror::{Fallback, Mirror, mirror};
+pub use order::{compare_types, sort};
+pub use set::{
+    Status, condition, get, has_same_state, is_false, is_true, is_unknown, message, reason, remove, set, status,
+    whole_seconds,
+};
+pub use summary::{Summary, TransformMessages, summary};
+
+/// Reason of a condition that stands for one that is missing.
+pub const NOT_YET_REPORTED: &str = "NotYetReported";
+/// Reason of a condition of a provider's object that has none.
+pub const NO_REASON_REPORTED: &str = "NoReasonReported";

@@ -1,1 +1,5 @@
-//! The provider contract: typed access to dynamic objects, template cloning.
+//! The provider contract: which version of a provider's kind to use, typed access to its objects, template cloning.
+
+mod version;
+
+pub use version::{ContractVersion, choose_version, compare_versions};
