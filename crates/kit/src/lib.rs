@@ -1,1 +1,47 @@
-//! The controller driver: caches, queue, apply, events, metrics, health.
+//! The controller driver: caches, queue, own-writes guard, apply, status, events, metrics, health.
+//!
+//! A controller implements [`Controller`]: `observe` (the only reader), `plan` (pure), `apply` (the only writer) and `status`
+//! (pure). Everything else is here: shared watches, the work queue with back-off per object, finalizer and pause handling, the
+//! rule that an object is not reconciled again before the caches have seen what its last reconcile wrote, and the decision
+//! not to send a write that would change nothing.
+
+mod backoff;
+mod cache;
+mod controller;
+mod cx;
+mod driver;
+mod error;
+mod events;
+mod guard;
+mod health;
+mod journal;
+mod metrics;
+mod object;
+pub mod owner;
+mod pause;
+mod queue;
+mod runtime;
+mod seen;
+mod tasks;
+pub mod transport;
+mod watch;
+mod writer;
+
+pub use backoff::Backoff;
+pub use cache::{Cache, Cached, Change, Crd, CrdNames, CrdSpec, CrdVersion, DynCache, StaleList};
+pub use controller::{Controller, Outcome};
+pub use cx::Cx;
+pub use driver::ControllerEntry;
+pub use error::{ErrorKind, KitError, ReconcileError, Triage, WriteError};
+pub use events::{EventSubject, EventType};
+pub use jiff::Timestamp;
+pub use metrics::Metrics;
+pub use object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_from, gvk_of, key_of};
+pub use queue::Queue;
+pub use runtime::{Kit, KitBuilder};
+pub use seen::Seen;
+pub use serde_json::Value;
+pub use tasks::Tasks;
+pub use watch::{Wake, Watch};
+pub use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
+pub use writer::{Applied, Deleted, Propagation, Write, Writer};

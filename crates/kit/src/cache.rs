@@ -1,0 +1,158 @@
+//! Caches: one watch and one store per kind and process, shared by all controllers.
+
+mod crd;
+mod informer;
+mod registry;
+mod store;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+pub use crd::{Crd, CrdNames, CrdSpec, CrdVersion};
+pub(crate) use informer::{Informer, Selector};
+pub(crate) use registry::Caches;
+pub(crate) use store::{AnyStore, Memo, Store};
+pub use store::{Cached, Change, StaleList};
+use windlass_contract::ContractVersion;
+
+use crate::journal::Journal;
+use crate::object::{Dynamic, Gvk, ObjectKey};
+use crate::tasks::Tasks;
+
+/// Read access to the cached objects of one kind. Cheap to clone.
+pub struct Cache<T> {
+    store: Arc<Store<T>>,
+    journal: Option<Journal>,
+    contract: Option<ContractVersion>,
+}
+
+/// The cache of a kind that became known while running.
+pub type DynCache = Cache<Dynamic>;
+
+impl<T> Clone for Cache<T> {
+    fn clone(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            journal: self.journal.clone(),
+            contract: self.contract,
+        }
+    }
+}
+
+impl<T> Debug for Cache<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache")
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Cached> Cache<T> {
+    pub(crate) fn new(store: Arc<Store<T>>, journal: Option<Journal>, contract: Option<ContractVersion>) -> Self {
+        Self {
+            store,
+            journal,
+            contract,
+        }
+    }
+
+    /// A cache of its own, fed by `url` (`/api/v1/nodes`) of another API server; for connections to workload clusters.
+    pub fn stand_alone(client: kube::Client, url: impl Into<String>, gvk: Gvk, tasks: &Tasks) -> Self {
+        let store = Arc::new(Store::new(gvk));
+        let informer = Informer {
+            client,
+            url: url.into(),
+            store: store.clone(),
+            selector: Selector::default(),
+        };
+        tasks.spawn("watch", informer.run());
+        Self::new(store, None, None)
+    }
+
+    /// Notes a read that cannot be trusted yet, so that the driver waits and observes again.
+    fn read(&self) -> &Store<T> {
+        if let Some(journal) = &self.journal
+            && !self.store.is_synced()
+        {
+            journal.read_unready(self.store.clone());
+        }
+        &self.store
+    }
+
+    /// The object with this key.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
+        self.read().get(key)
+    }
+
+    /// The objects of a namespace, by name. The empty namespace holds the cluster-scoped ones.
+    pub fn list(&self, namespace: &str) -> Vec<Arc<T>> {
+        self.read().list(namespace)
+    }
+
+    /// All objects, by namespace and name.
+    pub fn all(&self) -> Vec<Arc<T>> {
+        self.read().all()
+    }
+
+    /// The objects that have an owner reference with this uid, by namespace and name.
+    pub fn by_owner(&self, uid: &str) -> Vec<Arc<T>> {
+        self.read().by_owner(uid)
+    }
+
+    /// The objects with the label `cluster.x-k8s.io/cluster-name` of this cluster, by name.
+    pub fn by_cluster(&self, namespace: &str, cluster_name: &str) -> Vec<Arc<T>> {
+        self.read().by_cluster(&ObjectKey::new(namespace, cluster_name))
+    }
+
+    /// Adds an index under a name; a second index of the same name is ignored.
+    pub fn add_index(&self, name: &'static str, values: fn(&T) -> Vec<String>) {
+        self.store.add_index(name, values);
+    }
+
+    /// The objects for which the index `name` gave `value`; none when there is no such index.
+    pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<T>> {
+        self.read().by_index(name, value)
+    }
+
+    /// Group, version and kind of the cached objects.
+    pub fn gvk(&self) -> Gvk {
+        self.store.gvk().clone()
+    }
+
+    /// The contract that the kind's definition names; v1beta2 for kinds that were not found through one.
+    pub fn contract(&self) -> ContractVersion {
+        self.contract.unwrap_or(ContractVersion::V1Beta2)
+    }
+
+    /// True once the first list is in.
+    pub fn is_synced(&self) -> bool {
+        self.store.is_synced()
+    }
+
+    /// Waits for the first list.
+    pub async fn synced(&self) {
+        let mut synced = self.store.synced();
+        // The sender lives in the store that `self` holds.
+        let _ = synced.wait_for(|synced| *synced).await;
+    }
+
+    /// Calls `f` for every object there is, and then for every change, in order. `f` must not block.
+    pub fn subscribe(&self, f: impl Fn(&Change<T>) + Send + Sync + 'static) {
+        self.store.subscribe(Arc::new(f));
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    /// True when there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The newest resourceVersion that was seen.
+    pub fn version(&self) -> u64 {
+        AnyStore::version(&*self.store)
+    }
+}

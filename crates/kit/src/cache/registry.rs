@@ -1,0 +1,184 @@
+//! Which kinds are watched, and starting a watch the first time a kind is asked for.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use windlass_contract::ContractVersion;
+
+use super::crd::{self, BY_KIND, Crd, Resolved};
+use super::informer::{Informer, Selector};
+use super::store::{AnyStore, Cached, Change, Store};
+use crate::error::KitError;
+use crate::object::{Dynamic, GroupKind, Gvk, Object, gvk_of};
+use crate::tasks::Tasks;
+
+/// How long somebody who asks for a dynamic kind waits for its first list.
+const FIRST_LIST: Duration = Duration::from_secs(15);
+
+/// All caches of the process. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Caches(Arc<Inner>);
+
+type DynSubscriber = Arc<dyn Fn(&Change<Dynamic>) + Send + Sync>;
+
+struct Inner {
+    client: kube::Client,
+    tasks: Tasks,
+    kinds: Mutex<Kinds>,
+}
+
+#[derive(Default)]
+struct Kinds {
+    typed: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    dynamic: HashMap<Gvk, Arc<Store<Dynamic>>>,
+    by_kind: HashMap<GroupKind, Vec<Arc<dyn AnyStore>>>,
+    subscribers: Vec<DynSubscriber>,
+}
+
+impl Caches {
+    pub(crate) fn new(client: kube::Client, tasks: Tasks) -> Self {
+        Self(Arc::new(Inner {
+            client,
+            tasks,
+            kinds: Mutex::new(Kinds::default()),
+        }))
+    }
+
+    /// The store of a typed kind; its watch starts with the first call.
+    pub(crate) fn typed<K: Object>(&self) -> Arc<Store<K>> {
+        let mut kinds = self.0.kinds.lock();
+        if let Some(store) = kinds.find::<K>() {
+            return store;
+        }
+        let gvk = gvk_of::<K>();
+        let store = Arc::new(Store::<K>::new(gvk.clone()));
+        if TypeId::of::<K>() == TypeId::of::<Crd>()
+            && let Ok(crds) = (store.clone() as Arc<dyn Any + Send + Sync>).downcast::<Store<Crd>>()
+        {
+            crds.add_index(BY_KIND, crd::kind_index);
+        }
+        kinds.typed.insert(TypeId::of::<K>(), store.clone());
+        kinds.register(store.clone());
+        self.watch(K::url_path(&(), None), store.clone());
+        store
+    }
+
+    /// The store of a typed kind, when somebody has asked for it before.
+    pub(crate) fn known<K: Object>(&self) -> Option<Arc<Store<K>>> {
+        self.0.kinds.lock().find::<K>()
+    }
+
+    /// All stores, typed and dynamic, that hold objects of this kind.
+    pub(crate) fn holding(&self, kind: &GroupKind) -> Vec<Arc<dyn AnyStore>> {
+        let kinds = self.0.kinds.lock();
+        kinds.by_kind.get(kind).cloned().unwrap_or_default()
+    }
+
+    /// The store that holds dynamic objects of exactly this version, when somebody has asked for it before.
+    pub(crate) fn known_dynamic(&self, gvk: &Gvk) -> Option<Arc<Store<Dynamic>>> {
+        self.0.kinds.lock().dynamic.get(gvk).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<dyn AnyStore>> {
+        let kinds = self.0.kinds.lock();
+        kinds.by_kind.values().flatten().cloned().collect()
+    }
+
+    /// The store of a dynamic kind with its first list in.
+    pub(crate) async fn dynamic(&self, kind: &GroupKind) -> Result<(Arc<Store<Dynamic>>, ContractVersion), KitError> {
+        let crd = self.definition(kind).await?;
+        let resolved = crd::resolve(&crd, kind)?;
+        let store = self.start_dynamic(&resolved);
+        if !store.is_synced() {
+            let mut synced = store.synced();
+            let first = synced.wait_for(|synced| *synced);
+            if tokio::time::timeout(FIRST_LIST, first).await.is_err() {
+                return Err(KitError::NotSynced {
+                    kind: kind.kind.clone(),
+                });
+            }
+        }
+        Ok((store, resolved.contract))
+    }
+
+    /// The definition of a kind.
+    pub(crate) async fn definition(&self, kind: &GroupKind) -> Result<Arc<Crd>, KitError> {
+        let crds = self.typed::<Crd>();
+        if !crds.is_synced() {
+            let mut synced = crds.synced();
+            let first = synced.wait_for(|synced| *synced);
+            if tokio::time::timeout(FIRST_LIST, first).await.is_err() {
+                return Err(KitError::NotSynced {
+                    kind: "CustomResourceDefinition".to_owned(),
+                });
+            }
+        }
+        let value = crd::index_value(&kind.group, &kind.kind);
+        crds.by_index(BY_KIND, &value)
+            .into_iter()
+            .next()
+            .ok_or_else(|| KitError::UnknownKind {
+                group: kind.group.clone(),
+                kind: kind.kind.clone(),
+            })
+    }
+
+    fn start_dynamic(&self, resolved: &Resolved) -> Arc<Store<Dynamic>> {
+        let (store, subscribers) = {
+            let mut kinds = self.0.kinds.lock();
+            if let Some(store) = kinds.dynamic.get(&resolved.gvk) {
+                return store.clone();
+            }
+            let store = Arc::new(Store::<Dynamic>::new(resolved.gvk.clone()));
+            kinds.dynamic.insert(resolved.gvk.clone(), store.clone());
+            kinds.register(store.clone());
+            (store, kinds.subscribers.clone())
+        };
+        for subscriber in subscribers {
+            store.subscribe(subscriber);
+        }
+        let url = format!(
+            "/apis/{}/{}/{}",
+            resolved.gvk.group, resolved.gvk.version, resolved.plural
+        );
+        self.watch(url, store.clone());
+        store
+    }
+
+    /// Calls `f` for every change of every dynamic kind that is or will be watched.
+    pub(crate) fn subscribe_dynamic(&self, f: DynSubscriber) {
+        let stores: Vec<_> = {
+            let mut kinds = self.0.kinds.lock();
+            kinds.subscribers.push(f.clone());
+            kinds.dynamic.values().cloned().collect()
+        };
+        for store in stores {
+            store.subscribe(f.clone());
+        }
+    }
+
+    fn watch<T: Cached>(&self, url: String, store: Arc<Store<T>>) {
+        let informer = Informer {
+            client: self.0.client.clone(),
+            url,
+            store,
+            selector: Selector::default(),
+        };
+        self.0.tasks.spawn("watch", informer.run());
+    }
+}
+
+impl Kinds {
+    fn find<K: Object>(&self) -> Option<Arc<Store<K>>> {
+        let store = self.typed.get(&TypeId::of::<K>())?.clone();
+        store.downcast::<Store<K>>().ok()
+    }
+
+    fn register(&mut self, store: Arc<dyn AnyStore>) {
+        let kind = store.gvk().group_kind();
+        self.by_kind.entry(kind).or_default().push(store);
+    }
+}

@@ -1,0 +1,174 @@
+use super::*;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn store() -> Store<ConfigMap> {
+    Store::new(Gvk::from_api_version("v1", "ConfigMap"))
+}
+
+fn map(name: &str, version: u64, owner: Option<&str>, cluster: Option<&str>) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some("n".to_owned()),
+            uid: Some(format!("uid-{name}")),
+            resource_version: Some(version.to_string()),
+            owner_references: owner.map(|uid| {
+                vec![OwnerReference {
+                    uid: uid.to_owned(),
+                    ..OwnerReference::default()
+                }]
+            }),
+            labels: cluster.map(|c| [(CLUSTER_LABEL.to_owned(), c.to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+fn names(objects: &[Arc<ConfigMap>]) -> Vec<&str> {
+    objects.iter().map(|o| o.metadata.name.as_deref().unwrap()).collect()
+}
+
+fn recorded(store: &Store<ConfigMap>) -> Arc<Mutex<Vec<(Option<String>, Option<String>)>>> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let s = seen.clone();
+    store.subscribe(Arc::new(move |change: &Change<ConfigMap>| {
+        let version = |o: &Option<Arc<ConfigMap>>| o.as_ref().and_then(|o| o.metadata.resource_version.clone());
+        s.lock().push((version(&change.old), version(&change.new)));
+    }));
+    seen
+}
+
+fn waits(store: &Store<ConfigMap>, name: &str, need: Need) -> Arc<AtomicBool> {
+    let met = Arc::new(AtomicBool::new(false));
+    let m = met.clone();
+    store.when(
+        &ObjectKey::new("n", name),
+        need,
+        Latch::new(1, move || m.store(true, Ordering::SeqCst)),
+    );
+    met
+}
+
+#[test]
+fn indexes_follow_changes() {
+    let store = store();
+    store.add_index("first letter", |c| {
+        c.metadata
+            .name
+            .iter()
+            .filter_map(|n| n.get(..1).map(str::to_owned))
+            .collect()
+    });
+    store.apply(map("a1", 1, Some("o1"), Some("c1")));
+    store.apply(map("a2", 2, Some("o1"), Some("c2")));
+    store.apply(map("b", 3, None, None));
+    let cluster = |name: &str| store.by_cluster(&ObjectKey::new("n", name));
+    assert_eq!(names(&store.by_owner("o1")), ["a1", "a2"]);
+    assert_eq!(names(&cluster("c1")), ["a1"]);
+    assert_eq!(names(&store.by_index("first letter", "a")), ["a1", "a2"]);
+    store.apply(map("a1", 4, Some("o2"), Some("c2")));
+    assert_eq!(names(&store.by_owner("o1")), ["a2"]);
+    assert_eq!(names(&cluster("c2")), ["a1", "a2"]);
+    store.delete(&map("a2", 5, None, None));
+    assert!(store.by_owner("o1").is_empty());
+    assert_eq!(names(&store.by_index("first letter", "a")), ["a1"]);
+    assert_eq!(names(&store.list("n")), ["a1", "b"]);
+    assert!(store.list("other").is_empty());
+}
+
+#[test]
+fn an_index_added_later_knows_what_is_there() {
+    let store = store();
+    store.apply(map("a", 1, None, None));
+    store.add_index("all", |_| vec!["x".to_owned()]);
+    assert_eq!(names(&store.by_index("all", "x")), ["a"]);
+}
+
+#[test]
+fn subscribers_get_old_and_new_and_deletions_from_the_moment_they_come() {
+    let store = store();
+    store.apply(map("a", 1, None, None));
+    let seen = recorded(&store);
+    store.apply(map("a", 2, None, None));
+    store.delete(&map("a", 3, None, None));
+    let v = |s: &str| Some(s.to_owned());
+    assert_eq!(*seen.lock(), [(None, v("1")), (v("1"), v("2")), (v("2"), None)]);
+}
+
+#[test]
+fn a_list_is_compared_with_what_was_there() {
+    let store = store();
+    store
+        .replace(vec![map("a", 1, None, None), map("b", 2, None, None)], 5, false)
+        .unwrap();
+    let seen = recorded(&store);
+    seen.lock().clear();
+    store
+        .replace(vec![map("b", 2, None, None), map("c", 6, None, None)], 7, false)
+        .unwrap();
+    let v = |s: &str| Some(s.to_owned());
+    assert_eq!(*seen.lock(), [(None, v("6")), (v("1"), None)]);
+    assert!(store.is_synced());
+}
+
+#[test]
+fn a_list_from_the_past_is_refused() {
+    let store = store();
+    store.apply(map("a", 10, None, None));
+    assert!(store.replace(Vec::new(), 9, false).is_err());
+    assert_eq!(store.len(), 1);
+    store.replace(Vec::new(), 9, true).unwrap();
+    assert_eq!(store.len(), 0);
+}
+
+#[test]
+fn needs_are_met_by_events_bookmarks_and_lists() {
+    let store = store();
+    store.apply(map("a", 5, None, None));
+    assert!(
+        waits(&store, "a", Need::Version(5)).load(Ordering::SeqCst),
+        "already seen"
+    );
+    let by_event = waits(&store, "a", Need::Version(7));
+    let by_bookmark = waits(&store, "a", Need::Version(9));
+    let by_list = waits(&store, "a", Need::Version(11));
+    store.apply(map("other", 7, None, None));
+    assert!(by_event.load(Ordering::SeqCst) && !by_bookmark.load(Ordering::SeqCst));
+    store.saw(9);
+    assert!(by_bookmark.load(Ordering::SeqCst) && !by_list.load(Ordering::SeqCst));
+    store.replace(Vec::new(), 11, false).unwrap();
+    assert!(by_list.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_deletion_is_seen_when_the_object_is_gone_or_another_one() {
+    let store = store();
+    store.apply(map("a", 5, None, None));
+    let gone = waits(&store, "a", Need::Gone("uid-a".to_owned()));
+    store.apply(map("a", 6, None, None));
+    assert!(!gone.load(Ordering::SeqCst));
+    store.delete(&map("a", 7, None, None));
+    assert!(gone.load(Ordering::SeqCst));
+    assert!(waits(&store, "a", Need::Gone("uid-a".to_owned())).load(Ordering::SeqCst));
+}
+
+#[test]
+fn memories_go_with_the_object() {
+    let store = store();
+    let key = ObjectKey::new("n", "a");
+    store.apply(map("a", 5, None, None));
+    let memo = Memo {
+        desired: [1; 16],
+        uid: "uid-a".to_owned(),
+        version: "5".to_owned(),
+        live: None,
+    };
+    store.remember(&key, "m", memo.clone());
+    assert_eq!(store.memo(&key, "m"), Some(memo));
+    assert_eq!(store.memo(&key, "other"), None);
+    store.delete(&map("a", 6, None, None));
+    assert_eq!(store.memo(&key, "m"), None);
+}

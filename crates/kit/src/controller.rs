@@ -1,0 +1,96 @@
+//! What a controller is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Resource;
+use serde_json::Value;
+
+use crate::cx::Cx;
+use crate::error::ReconcileError;
+use crate::object::{Object, ObjectKey};
+use crate::watch::Watch;
+
+/// The label that says to which cluster an object belongs.
+const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
+
+/// A controller: `observe` (the only reader) -> `plan` (pure) -> `apply` (the only writer) -> `status` (pure).
+///
+/// The driver around it does the rest, see the crate's documentation.
+pub trait Controller: Send + Sync + 'static {
+    /// The kind that is reconciled.
+    type Kind: Object;
+    /// Everything that was read.
+    type Observed: Send + Sync;
+    /// What is to be done.
+    type Plan: Send + Sync;
+    /// What was done, and what failed.
+    type Done: Send + Sync;
+
+    /// Name in logs and metrics, such as `machineset`.
+    const NAME: &'static str;
+    /// Field manager of the driver's own writes to metadata (the finalizer), such as `capi-machineset`.
+    const MANAGER: &'static str;
+    /// Field manager of the status, such as `capi-machineset-status`.
+    const STATUS_MANAGER: &'static str;
+    /// Added by the driver, alone and first, when it is missing; removed by `apply`.
+    const FINALIZER: Option<&'static str>;
+
+    /// `status.conditions` of an object; empty when there are none.
+    fn conditions(object: &Self::Kind) -> &[Condition];
+
+    /// The cluster an object belongs to: its `spec.paused` pauses the object. By default the one named by the label
+    /// `cluster.x-k8s.io/cluster-name`.
+    fn cluster_of(object: &Self::Kind) -> Option<ObjectKey> {
+        let meta = object.meta();
+        let name = meta.labels.as_ref()?.get(CLUSTER_LABEL)?;
+        Some(ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), name))
+    }
+
+    /// What wakes objects of this kind, besides their own events.
+    fn watches(&self) -> Vec<Watch>;
+
+    /// Reads. Total: a read that fails is data. May run twice, when a cache turned out not to have its first list yet.
+    fn observe(&self, cx: &Cx, object: Arc<Self::Kind>) -> impl Future<Output = Self::Observed> + Send;
+
+    /// Decides everything from what was seen.
+    fn plan(&self, seen: &Self::Observed, now: Timestamp) -> Self::Plan;
+
+    /// Writes what the plan says; stops at the first failure and says so.
+    fn apply(&self, cx: &Cx, seen: &Self::Observed, plan: &Self::Plan) -> impl Future<Output = Self::Done> + Send;
+
+    /// The contents of `.status` as this controller wants them: all fields and condition types that it owns; what it leaves out
+    /// is removed if it wrote it before. The driver adds the condition Paused. `None` leaves the status alone.
+    fn status(&self, seen: &Self::Observed, plan: &Self::Plan, done: &Self::Done, now: Timestamp) -> Option<Value>;
+
+    /// How the reconcile ended.
+    fn outcome(&self, seen: &Self::Observed, plan: &Self::Plan, done: &Self::Done) -> Outcome;
+}
+
+/// How a reconcile ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Nothing to do until an event comes.
+    Settled,
+    /// Look again after this time, or when an event comes.
+    RequeueAfter(Duration),
+    /// Something failed: again after a delay that grows from failure to failure.
+    Failed(ReconcileError),
+}
+
+impl Outcome {
+    /// The more urgent of two: a failure, else the earlier requeue.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Failed(error), _) | (_, Self::Failed(error)) => Self::Failed(error),
+            (Self::RequeueAfter(a), Self::RequeueAfter(b)) => Self::RequeueAfter(a.min(b)),
+            (Self::RequeueAfter(after), Self::Settled) | (Self::Settled, Self::RequeueAfter(after)) => {
+                Self::RequeueAfter(after)
+            }
+            (Self::Settled, Self::Settled) => Self::Settled,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The ports of a controller: caches, writer, events, clock and names.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use windlass_meta::{Clock, NameSource};
+
+use crate::cache::{AnyStore, Cache, Caches, DynCache};
+use crate::error::KitError;
+use crate::events::{EventSubject, EventType, Events};
+use crate::journal::Journal;
+use crate::metrics::Metrics;
+use crate::object::{Dynamic, GroupKind, Object, ObjectKey};
+use crate::seen::Seen;
+use crate::tasks::Tasks;
+use crate::writer::Writer;
+
+/// What a controller may reach. Cheap to clone.
+#[derive(Clone)]
+pub struct Cx {
+    pub(crate) ports: Arc<Ports>,
+    pub(crate) journal: Journal,
+    writer: Writer,
+    controller: &'static str,
+}
+
+/// What all controllers of a process share.
+pub(crate) struct Ports {
+    pub(crate) client: kube::Client,
+    pub(crate) caches: Caches,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) names: Arc<dyn NameSource>,
+    pub(crate) events: Events,
+    pub(crate) metrics: Metrics,
+    pub(crate) tasks: Tasks,
+}
+
+impl std::fmt::Debug for Cx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cx")
+            .field("controller", &self.controller)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cx {
+    pub(crate) fn new(ports: Arc<Ports>, controller: &'static str) -> Self {
+        let journal = Journal::default();
+        let writer = Writer::new(ports.clone(), journal.clone(), controller);
+        Self {
+            ports,
+            journal,
+            writer,
+            controller,
+        }
+    }
+
+    /// The same ports with an empty journal: for one reconcile.
+    pub(crate) fn fresh(&self) -> Self {
+        Self::new(self.ports.clone(), self.controller)
+    }
+
+    /// The present time.
+    pub fn now(&self) -> Timestamp {
+        self.ports.clock.now()
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.ports.clock
+    }
+
+    /// Random suffixes for names.
+    pub fn names(&self) -> &dyn NameSource {
+        &*self.ports.names
+    }
+
+    /// The cache of a kind; its watch starts with the first call in the process.
+    pub fn cache<K: Object>(&self) -> Cache<K> {
+        let store = self.ports.caches.typed::<K>();
+        Cache::new(store, Some(self.journal.clone()), None)
+    }
+
+    /// The cache of a provider's kind, in the version that its definition's contract labels choose. Waits for the first list.
+    pub async fn dynamic(&self, kind: &GroupKind) -> Result<DynCache, KitError> {
+        let (store, contract) = self.ports.caches.dynamic(kind).await?;
+        Ok(Cache::new(store, Some(self.journal.clone()), Some(contract)))
+    }
+
+    /// One object of a provider's kind.
+    pub async fn dynamic_get(&self, kind: &GroupKind, key: &ObjectKey) -> Seen<Arc<Dynamic>> {
+        match self.dynamic(kind).await {
+            Ok(cache) => cache.get(key).into(),
+            Err(error) => Seen::Failed(error.to_string()),
+        }
+    }
+
+    /// Writes objects.
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    /// Tells people that something happened to an object.
+    pub fn event(&self, about: &impl EventSubject, kind: EventType, reason: &str, message: impl Into<String>) {
+        self.event_about(about.reference(), kind, reason, message);
+    }
+
+    /// [`Self::event`] about an object that is not at hand.
+    pub fn event_about(&self, about: ObjectReference, kind: EventType, reason: &str, message: impl Into<String>) {
+        self.ports
+            .events
+            .emit(self.controller, about, kind, reason, message.into());
+    }
+
+    /// The client, for what is neither an object read nor an object write.
+    pub fn client(&self) -> &kube::Client {
+        &self.ports.client
+    }
+
+    /// Starts tasks that end with the process.
+    pub fn tasks(&self) -> &Tasks {
+        &self.ports.tasks
+    }
+
+    /// The metrics of the process.
+    pub fn metrics(&self) -> &Metrics {
+        &self.ports.metrics
+    }
+
+    /// Waits until every cache that was read too early has its first list; true when there was one.
+    pub(crate) async fn settle_reads(&self) -> bool {
+        let unready = self.journal.take_unready();
+        for store in &unready {
+            // The sender lives in the store.
+            let _ = store.synced().wait_for(|synced| *synced).await;
+        }
+        !unready.is_empty()
+    }
+
+    /// Waits until all caches that anybody has asked for have their first list.
+    pub(crate) async fn all_synced(&self) {
+        for store in self.ports.caches.all() {
+            let _ = store.synced().wait_for(|synced| *synced).await;
+        }
+    }
+
+    pub(crate) fn stores(&self) -> Vec<Arc<dyn AnyStore>> {
+        self.ports.caches.all()
+    }
+}

@@ -1,0 +1,236 @@
+//! Errors of reads, writes and reconciles, and what to do about them.
+
+use std::fmt;
+
+use crate::object::{Gvk, ObjectKey};
+
+/// What a caller wants to know about an error without reading its text.
+pub trait Triage {
+    /// Whether trying again can help without anybody changing anything.
+    fn retry(&self) -> bool;
+    /// A word from a closed set, fit for a metric label.
+    fn reason(&self) -> &'static str;
+}
+
+/// Why a cache could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum KitError {
+    /// No CustomResourceDefinition serves the kind.
+    #[error("no CustomResourceDefinition serves kind {kind} in group {group:?}; install the provider that defines it")]
+    UnknownKind {
+        /// API group asked for.
+        group: String,
+        /// Kind asked for.
+        kind: String,
+    },
+    /// The kind's definition has no contract label.
+    #[error(
+        "CustomResourceDefinition {crd} has none of the contract labels cluster.x-k8s.io/v1beta2 and cluster.x-k8s.io/v1beta1; use a provider that implements one of these contracts"
+    )]
+    NoContract {
+        /// Name of the definition.
+        crd: String,
+    },
+    /// The first list did not come in time.
+    #[error("the watch of {kind} has not got its first list yet")]
+    NotSynced {
+        /// Kind of the watch.
+        kind: String,
+    },
+}
+
+impl Triage for KitError {
+    fn retry(&self) -> bool {
+        true
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::UnknownKind { .. } => "UnknownKind",
+            Self::NoContract { .. } => "NoContract",
+            Self::NotSynced { .. } => "NotSynced",
+        }
+    }
+}
+
+/// What kind of refusal or failure a write met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Somebody else changed or owns the object.
+    Conflict,
+    /// The object, or its kind, is not there.
+    NotFound,
+    /// An object of this name exists.
+    AlreadyExists,
+    /// The server refuses the content.
+    Invalid,
+    /// We may not do this.
+    Forbidden,
+    /// The server is too busy.
+    TooManyRequests,
+    /// The server failed.
+    Server,
+    /// No answer: the write may or may not have happened.
+    Transport,
+    /// The object could not be encoded, or the answer not decoded.
+    Encoding,
+}
+
+impl ErrorKind {
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Conflict => "Conflict",
+            Self::NotFound => "NotFound",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::Invalid => "Invalid",
+            Self::Forbidden => "Forbidden",
+            Self::TooManyRequests => "TooManyRequests",
+            Self::Server => "ServerError",
+            Self::Transport => "Transport",
+            Self::Encoding => "Encoding",
+        }
+    }
+
+    /// True when nobody can say from the answer whether the write happened.
+    pub(crate) fn is_ambiguous(self) -> bool {
+        matches!(self, Self::Transport | Self::Server)
+    }
+}
+
+/// A write that did not succeed.
+#[derive(Debug, Clone)]
+pub struct WriteError {
+    pub(crate) kind: ErrorKind,
+    pub(crate) verb: &'static str,
+    pub(crate) what: String,
+    pub(crate) message: String,
+}
+
+impl WriteError {
+    pub(crate) fn new(
+        kind: ErrorKind,
+        verb: &'static str,
+        gvk: &Gvk,
+        key: &ObjectKey,
+        message: impl Into<String>,
+    ) -> Self {
+        let what = if key.namespace.is_empty() {
+            format!("{} {}", gvk.kind, key.name)
+        } else {
+            format!("{} {}/{}", gvk.kind, key.namespace, key.name)
+        };
+        Self {
+            kind,
+            verb,
+            what,
+            message: message.into(),
+        }
+    }
+
+    /// What kind of failure it was.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The server's (or the transport's) words.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// True when the object is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.kind == ErrorKind::NotFound
+    }
+
+    /// True when somebody else changed the object.
+    pub fn is_conflict(&self) -> bool {
+        self.kind == ErrorKind::Conflict
+    }
+
+    /// True when an object of this name exists.
+    pub fn is_already_exists(&self) -> bool {
+        self.kind == ErrorKind::AlreadyExists
+    }
+
+    /// True when the server refuses the content.
+    pub fn is_invalid(&self) -> bool {
+        self.kind == ErrorKind::Invalid
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to {} {}: {}", self.verb, self.what, self.message)
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+impl Triage for WriteError {
+    fn retry(&self) -> bool {
+        !matches!(
+            self.kind,
+            ErrorKind::Invalid | ErrorKind::Forbidden | ErrorKind::Encoding
+        )
+    }
+
+    fn reason(&self) -> &'static str {
+        self.kind.reason()
+    }
+}
+
+/// Why a reconcile failed. It is logged, counted by its reason, and tried again with growing delay.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct ReconcileError {
+    reason: &'static str,
+    message: String,
+}
+
+impl ReconcileError {
+    /// `reason` is a word from a small closed set (a metric label); `message` a sentence for people.
+    pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// Several failures as one.
+    pub fn join(errors: &[Self]) -> Option<Self> {
+        let first = errors.first()?;
+        let message = errors.iter().map(|e| e.message.as_str()).collect::<Vec<_>>().join("; ");
+        Some(Self {
+            reason: first.reason,
+            message,
+        })
+    }
+}
+
+impl Triage for ReconcileError {
+    fn retry(&self) -> bool {
+        true
+    }
+
+    fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+impl From<WriteError> for ReconcileError {
+    fn from(error: WriteError) -> Self {
+        Self::new(error.reason(), error.to_string())
+    }
+}
+
+impl From<&WriteError> for ReconcileError {
+    fn from(error: &WriteError) -> Self {
+        Self::new(error.reason(), error.to_string())
+    }
+}
+
+impl From<KitError> for ReconcileError {
+    fn from(error: KitError) -> Self {
+        Self::new(error.reason(), error.to_string())
+    }
+}

@@ -1,0 +1,365 @@
+//! Metrics under the names that dashboards for controller-runtime know.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::sync::atomic::AtomicU64;
+
+/// All metrics of the process.
+#[derive(Clone, Debug)]
+pub struct Metrics(Arc<Inner>);
+
+type Refresh = Box<dyn Fn() + Send + Sync>;
+
+struct Inner {
+    registry: Mutex<Registry>,
+    /// Called before each scrape, for gauges that are computed then.
+    refresh: Mutex<Vec<Refresh>>,
+    reconciles: Family<ReconcileLabels, Counter>,
+    errors: Family<ControllerLabel, Counter>,
+    failures: Family<FailureLabels, Counter>,
+    panics: Family<ControllerLabel, Counter>,
+    time: Family<ControllerLabel, Histogram, Buckets>,
+    active: Family<ControllerLabel, Gauge>,
+    concurrency: Family<ControllerLabel, Gauge>,
+    depth: Family<QueueLabels, Gauge>,
+    adds: Family<QueueLabels, Counter>,
+    waited: Family<QueueLabels, Histogram, Buckets>,
+    worked: Family<QueueLabels, Histogram, Buckets>,
+    unfinished: Family<QueueLabels, Gauge<f64, AtomicU64>>,
+    longest: Family<QueueLabels, Gauge<f64, AtomicU64>>,
+    retries: Family<QueueLabels, Counter>,
+    requests: Family<RequestLabels, Counter>,
+    writes_skipped: Family<ControllerLabel, Counter>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReconcileLabels {
+    controller: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct FailureLabels {
+    controller: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ControllerLabel {
+    controller: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct QueueLabels {
+    name: &'static str,
+    controller: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    code: String,
+    method: String,
+    host: String,
+}
+
+/// Bucket limits of a histogram family.
+#[derive(Clone, Copy, Debug)]
+struct Buckets(&'static [f64]);
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+const RECONCILE_BUCKETS: Buckets = Buckets(&[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+]);
+const QUEUE_BUCKETS: Buckets = Buckets(&[1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0]);
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// An own registry with all names registered.
+    pub fn new() -> Self {
+        let inner = Inner {
+            registry: Mutex::new(Registry::default()),
+            refresh: Mutex::new(Vec::new()),
+            reconciles: Family::default(),
+            errors: Family::default(),
+            failures: Family::default(),
+            panics: Family::default(),
+            time: Family::new_with_constructor(RECONCILE_BUCKETS),
+            active: Family::default(),
+            concurrency: Family::default(),
+            depth: Family::default(),
+            adds: Family::default(),
+            waited: Family::new_with_constructor(QUEUE_BUCKETS),
+            worked: Family::new_with_constructor(QUEUE_BUCKETS),
+            unfinished: Family::default(),
+            longest: Family::default(),
+            retries: Family::default(),
+            requests: Family::default(),
+            writes_skipped: Family::default(),
+        };
+        inner.register();
+        Self(Arc::new(inner))
+    }
+
+    /// Adds metrics of others to what is scraped.
+    pub fn with_registry(&self, f: impl FnOnce(&mut Registry)) {
+        f(&mut self.0.registry.lock());
+    }
+
+    /// The text of a scrape.
+    pub fn encode(&self) -> String {
+        for refresh in self.0.refresh.lock().iter() {
+            refresh();
+        }
+        let mut text = String::new();
+        // Writing into a String cannot fail.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &self.0.registry.lock());
+        text
+    }
+
+    pub(crate) fn on_scrape(&self, refresh: impl Fn() + Send + Sync + 'static) {
+        self.0.refresh.lock().push(Box::new(refresh));
+    }
+
+    /// Counts one answered request.
+    pub fn request(&self, code: &str, method: &str, host: &str) {
+        let labels = RequestLabels {
+            code: code.to_owned(),
+            method: method.to_owned(),
+            host: host.to_owned(),
+        };
+        self.0.requests.get_or_create(&labels).inc();
+    }
+
+    /// Requests counted so far: code, method, host, count.
+    pub fn requests(&self, code: &str, method: &str, host: &str) -> u64 {
+        let labels = RequestLabels {
+            code: code.to_owned(),
+            method: method.to_owned(),
+            host: host.to_owned(),
+        };
+        self.0.requests.get_or_create(&labels).get()
+    }
+
+    pub(crate) fn controller(&self, controller: &'static str) -> ControllerMetrics {
+        let label = ControllerLabel { controller };
+        ControllerMetrics {
+            metrics: self.clone(),
+            controller,
+            time: self.0.time.get_or_create(&label).clone(),
+            active: self.0.active.get_or_create(&label).clone(),
+            concurrency: self.0.concurrency.get_or_create(&label).clone(),
+            errors: self.0.errors.get_or_create(&label).clone(),
+            panics: self.0.panics.get_or_create(&label).clone(),
+        }
+    }
+
+    pub(crate) fn queue(&self, name: &'static str) -> QueueMetrics {
+        let labels = QueueLabels { name, controller: name };
+        QueueMetrics {
+            depth: self.0.depth.get_or_create(&labels).clone(),
+            adds: self.0.adds.get_or_create(&labels).clone(),
+            waited: self.0.waited.get_or_create(&labels).clone(),
+            worked: self.0.worked.get_or_create(&labels).clone(),
+            unfinished: self.0.unfinished.get_or_create(&labels).clone(),
+            longest: self.0.longest.get_or_create(&labels).clone(),
+            retries: self.0.retries.get_or_create(&labels).clone(),
+        }
+    }
+
+    pub(crate) fn write_skipped(&self, controller: &'static str) {
+        self.0
+            .writes_skipped
+            .get_or_create(&ControllerLabel { controller })
+            .inc();
+    }
+
+    /// Reconciles of a controller that ended with `result` (success, requeue_after, error).
+    pub fn reconciles(&self, controller: &'static str, result: &'static str) -> u64 {
+        let labels = ReconcileLabels { controller, result };
+        self.0.reconciles.get_or_create(&labels).get()
+    }
+}
+
+impl Inner {
+    fn register(&self) {
+        let mut r = self.registry.lock();
+        // The encoder appends `_total` to counters.
+        r.register(
+            "controller_runtime_reconcile",
+            "Reconciles by controller and result",
+            self.reconciles.clone(),
+        );
+        r.register(
+            "controller_runtime_reconcile_errors",
+            "Failed reconciles by controller",
+            self.errors.clone(),
+        );
+        r.register(
+            "controller_runtime_reconcile_panics",
+            "Reconciles that panicked by controller",
+            self.panics.clone(),
+        );
+        r.register(
+            "windlass_reconcile_failures",
+            "Failed reconciles by controller and reason",
+            self.failures.clone(),
+        );
+        r.register(
+            "controller_runtime_reconcile_time_seconds",
+            "Time that a reconcile took",
+            self.time.clone(),
+        );
+        r.register(
+            "controller_runtime_active_workers",
+            "Workers that are busy",
+            self.active.clone(),
+        );
+        r.register(
+            "controller_runtime_max_concurrent_reconciles",
+            "Most reconciles at a time",
+            self.concurrency.clone(),
+        );
+        r.register("workqueue_depth", "Keys that wait in the queue", self.depth.clone());
+        r.register("workqueue_adds", "Keys that were added", self.adds.clone());
+        r.register(
+            "workqueue_queue_duration_seconds",
+            "How long keys waited",
+            self.waited.clone(),
+        );
+        r.register(
+            "workqueue_work_duration_seconds",
+            "How long work on a key took",
+            self.worked.clone(),
+        );
+        r.register(
+            "workqueue_unfinished_work_seconds",
+            "Seconds of work in progress",
+            self.unfinished.clone(),
+        );
+        r.register(
+            "workqueue_longest_running_processor_seconds",
+            "Longest work in progress",
+            self.longest.clone(),
+        );
+        r.register(
+            "workqueue_retries",
+            "Keys that were added again after a failure",
+            self.retries.clone(),
+        );
+        r.register(
+            "rest_client_requests",
+            "Requests by status code, method and host",
+            self.requests.clone(),
+        );
+        r.register(
+            "windlass_writes_skipped",
+            "Writes that were not sent because nothing would have changed",
+            self.writes_skipped.clone(),
+        );
+    }
+}
+
+/// The handles of one controller.
+#[derive(Clone, Debug)]
+pub(crate) struct ControllerMetrics {
+    metrics: Metrics,
+    controller: &'static str,
+    pub(crate) time: Histogram,
+    pub(crate) active: Gauge,
+    pub(crate) concurrency: Gauge,
+    pub(crate) errors: Counter,
+    pub(crate) panics: Counter,
+}
+
+impl ControllerMetrics {
+    pub(crate) fn result(&self, result: &'static str) {
+        let labels = ReconcileLabels {
+            controller: self.controller,
+            result,
+        };
+        self.metrics.0.reconciles.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn failure(&self, reason: &'static str) {
+        self.errors.inc();
+        let labels = FailureLabels {
+            controller: self.controller,
+            reason,
+        };
+        self.metrics.0.failures.get_or_create(&labels).inc();
+    }
+}
+
+/// The handles of one queue.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueMetrics {
+    pub(crate) depth: Gauge,
+    pub(crate) adds: Counter,
+    pub(crate) waited: Histogram,
+    pub(crate) worked: Histogram,
+    pub(crate) unfinished: Gauge<f64, AtomicU64>,
+    pub(crate) longest: Gauge<f64, AtomicU64>,
+    pub(crate) retries: Counter,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_dashboards_know() {
+        let metrics = Metrics::new();
+        let controller = metrics.controller("machine");
+        controller.result("success");
+        controller.failure("Conflict");
+        controller.time.observe(0.1);
+        controller.concurrency.set(10);
+        controller.active.set(1);
+        let queue = metrics.queue("machine");
+        queue.adds.inc();
+        queue.retries.inc();
+        queue.waited.observe(0.1);
+        queue.worked.observe(0.1);
+        metrics.request("200", "GET", "localhost");
+        let text = metrics.encode();
+        for line in [
+            r#"controller_runtime_reconcile_total{controller="machine",result="success"} 1"#,
+            r#"controller_runtime_reconcile_errors_total{controller="machine"} 1"#,
+            r#"controller_runtime_reconcile_time_seconds_count{controller="machine"} 1"#,
+            r#"controller_runtime_active_workers{controller="machine"} 1"#,
+            r#"controller_runtime_max_concurrent_reconciles{controller="machine"} 10"#,
+            r#"workqueue_depth{name="machine",controller="machine"} 0"#,
+            r#"workqueue_adds_total{name="machine",controller="machine"} 1"#,
+            r#"workqueue_queue_duration_seconds_count{name="machine",controller="machine"} 1"#,
+            r#"workqueue_work_duration_seconds_count{name="machine",controller="machine"} 1"#,
+            r#"workqueue_unfinished_work_seconds{name="machine",controller="machine"} 0.0"#,
+            r#"workqueue_retries_total{name="machine",controller="machine"} 1"#,
+            r#"rest_client_requests_total{code="200",method="GET",host="localhost"} 1"#,
+        ] {
+            assert!(text.contains(line), "missing {line} in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What an object is to the driver: kinds known at compile time, dynamic objects, and their keys.
+
+use std::fmt::Debug;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+pub use windlass_meta::{GroupKind, GroupVersionKind as Gvk, ObjectKey};
+
+/// A kind known at compile time. Implemented for every such type.
+pub trait Object:
+    kube::Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+{
+}
+
+impl<K> Object for K where
+    K: kube::Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+{
+}
+
+/// The key of an object's metadata; empty parts where the metadata has none.
+pub fn key_of(meta: &ObjectMeta) -> ObjectKey {
+    ObjectKey {
+        namespace: meta.namespace.clone().unwrap_or_default(),
+        name: meta.name.clone().unwrap_or_default(),
+    }
+}
+
+/// The group, version and kind of `K`.
+pub fn gvk_of<K: Object>() -> Gvk {
+    Gvk {
+        group: K::group(&()).into_owned(),
+        version: K::version(&()).into_owned(),
+        kind: K::kind(&()).into_owned(),
+    }
+}
+
+/// Group, version and kind from `apiVersion` and `kind`.
+pub fn gvk_from(api_version: &str, kind: &str) -> Gvk {
+    Gvk::from_api_version(api_version, kind)
+}
+
+/// An object of a kind that is only known while running: the whole JSON value, and its metadata decoded once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dynamic {
+    value: Value,
+    meta: ObjectMeta,
+}
+
+impl Dynamic {
+    /// Wraps an object. Fails when `metadata` is not an object's metadata.
+    pub fn new(mut value: Value) -> Result<Self, serde_json::Error> {
+        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            meta.remove("managedFields");
+            if let Some(annotations) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
+                annotations.remove(LAST_APPLIED);
+            }
+        }
+        let meta = match value.get("metadata") {
+            Some(meta) => ObjectMeta::deserialize(meta)?,
+            None => ObjectMeta::default(),
+        };
+        Ok(Self { value, meta })
+    }
+
+    /// The whole object.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The whole object, taken out.
+    pub fn into_value(self) -> Value {
+        self.value
+    }
+
+    /// The object's metadata.
+    pub fn metadata(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> ObjectKey {
+        key_of(&self.meta)
+    }
+
+    /// The uid, empty for an object that is not stored.
+    pub fn uid(&self) -> &str {
+        self.meta.uid.as_deref().unwrap_or_default()
+    }
+
+    /// The name, empty for an object that has none yet.
+    pub fn name(&self) -> &str {
+        self.meta.name.as_deref().unwrap_or_default()
+    }
+
+    /// `apiVersion` and `kind`.
+    pub fn gvk(&self) -> Gvk {
+        gvk_from(self.api_version(), self.kind())
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> &str {
+        self.value.get("kind").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// `group/version`.
+    pub fn api_version(&self) -> &str {
+        self.value.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.meta.labels.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.meta.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// True while the object is being deleted.
+    pub fn is_deleting(&self) -> bool {
+        self.meta.deletion_timestamp.is_some()
+    }
+}
+
+impl<'de> Deserialize<'de> for Dynamic {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Dynamic {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+/// The annotation in which `kubectl apply` without server-side apply keeps a second copy of the object.
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn dynamic_drops_what_nobody_reads() {
+        let object = Dynamic::new(json!({
+            "apiVersion": "x.io/v1", "kind": "Foo",
+            "metadata": {
+                "name": "a", "namespace": "n", "managedFields": [{"manager": "m"}],
+                "annotations": {LAST_APPLIED: "{}", "keep": "1"},
+            },
+        }))
+        .unwrap();
+        assert_eq!(object.value()["metadata"].get("managedFields"), None);
+        assert_eq!(object.annotation(LAST_APPLIED), None);
+        assert_eq!(object.annotation("keep"), Some("1"));
+        assert_eq!(object.gvk(), gvk_from("x.io/v1", "Foo"));
+    }
+}

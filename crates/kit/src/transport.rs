@@ -1,0 +1,143 @@
+//! Clients for API servers: one shared HTTP/2 connection per server, no hidden retries, every answer counted.
+
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use hyper_rustls::FixedServerNameResolver;
+use kube::client::{Body, ConfigExt};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
+
+use crate::metrics::Metrics;
+
+/// Counts answers as `rest_client_requests_total`.
+#[derive(Clone, Debug)]
+pub struct CountRequests {
+    metrics: Metrics,
+    host: String,
+}
+
+impl CountRequests {
+    /// Counts under this host name.
+    pub fn new(metrics: Metrics, host: impl Into<String>) -> Self {
+        Self {
+            metrics,
+            host: host.into(),
+        }
+    }
+}
+
+impl<S> Layer<S> for CountRequests {
+    type Service = Counting<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Counting {
+            inner,
+            metrics: self.metrics.clone(),
+            host: self.host.clone(),
+        }
+    }
+}
+
+/// A service whose answers are counted.
+#[derive(Clone, Debug)]
+pub struct Counting<S> {
+    inner: S,
+    metrics: Metrics,
+    host: String,
+}
+
+impl<S, B, R> Service<Request<B>> for Counting<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    R: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let method = request.method().clone();
+        let (metrics, host) = (self.metrics.clone(), self.host.clone());
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            match &answer {
+                Ok(answer) => metrics.request(answer.status().as_str(), method.as_str(), &host),
+                Err(_) => metrics.request("<error>", method.as_str(), &host),
+            }
+            answer
+        })
+    }
+}
+
+/// A client over one service that is in this process, such as an embedded API server's.
+pub fn in_process<S, B>(service: S, metrics: &Metrics) -> kube::Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let service = ServiceBuilder::new()
+        .layer(CountRequests::new(metrics.clone(), "in-process"))
+        .service(service);
+    kube::Client::new(service, "default")
+}
+
+/// A client for an API server over the network: all requests and watches share one HTTP/2 connection where the server can.
+pub fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
+    client(config, metrics, true)
+}
+
+/// A client for upgraded connections (port-forward, exec), which need HTTP/1.1.
+pub fn connect_http1(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
+    client(config, metrics, false)
+}
+
+fn server_name(name: &str) -> kube::Result<rustls::pki_types::ServerName<'static>> {
+    rustls::pki_types::ServerName::try_from(name.to_owned()).map_err(|e| kube::Error::Service(e.into()))
+}
+
+fn client(config: &kube::Config, metrics: &Metrics, http2: bool) -> kube::Result<kube::Client> {
+    let mut connector = hyper_util::client::legacy::connect::HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(config.connect_timeout);
+    let tls = config.rustls_client_config()?;
+    let builder = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http();
+    let builder = match &config.tls_server_name {
+        Some(name) => builder.with_server_name_resolver(FixedServerNameResolver::new(server_name(name)?)),
+        None => builder,
+    };
+    let connector = if http2 {
+        builder.enable_all_versions().wrap_connector(connector)
+    } else {
+        builder.enable_http1().wrap_connector(connector)
+    };
+    let http = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
+        .http2_keep_alive_interval(std::time::Duration::from_secs(30))
+        .http2_adaptive_window(true)
+        .timer(hyper_util::rt::TokioTimer::new())
+        .build(connector);
+    let host = config.cluster_url.authority().map(ToString::to_string);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .map_err(BoxError::from)
+        .layer(CountRequests::new(metrics.clone(), host.unwrap_or_default()))
+        .service(http);
+    Ok(kube::Client::new(
+        service.map_err(BoxError::from),
+        config.default_namespace.clone(),
+    ))
+}

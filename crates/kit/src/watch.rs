@@ -1,0 +1,121 @@
+//! What wakes a controller's objects.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::cache::Cached;
+use crate::cx::Cx;
+use crate::object::{Dynamic, GroupKind, Object, ObjectKey};
+use crate::queue::Queue;
+
+/// Wakes objects of one controller. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Wake {
+    queue: Arc<Queue<ObjectKey>>,
+    kind: GroupKind,
+}
+
+impl Wake {
+    pub(crate) fn new(queue: Arc<Queue<ObjectKey>>, kind: GroupKind) -> Self {
+        Self { queue, kind }
+    }
+
+    /// Has an object reconciled.
+    pub fn add(&self, key: ObjectKey) {
+        self.queue.add(key);
+    }
+
+    /// Has objects reconciled.
+    pub fn add_all(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+        self.queue.add_all(keys);
+    }
+
+    /// Has the owners of an object reconciled that are of the controller's kind.
+    pub fn add_owners(&self, meta: &ObjectMeta) {
+        for owner in meta.owner_references.iter().flatten() {
+            let group = owner.api_version.split_once('/').map_or("", |(g, _)| g);
+            if owner.kind == self.kind.kind && group == self.kind.group {
+                let namespace = meta.namespace.as_deref().unwrap_or_default();
+                self.queue.add(ObjectKey::new(namespace, owner.name.as_str()));
+            }
+        }
+    }
+}
+
+type Start = Box<dyn FnOnce(&Cx, Wake) + Send>;
+
+/// A source of wake-ups.
+pub struct Watch {
+    start: Start,
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watch")
+    }
+}
+
+impl Watch {
+    /// Events of `K` wake the objects of the controller's kind in their owner references.
+    pub fn owned<K: Object>() -> Self {
+        Self::source(|cx, wake| {
+            cx.cache::<K>().subscribe(move |change| {
+                for object in [&change.old, &change.new].into_iter().flatten() {
+                    wake.add_owners(object.meta());
+                }
+            });
+        })
+    }
+
+    /// Events of `K` wake the objects that `map` names. `old` is `None` for an added object, `new` for a deleted one.
+    pub fn map<K: Object>(map: impl Fn(&Cx, Option<&K>, Option<&K>) -> Vec<ObjectKey> + Send + Sync + 'static) -> Self {
+        Self::source(|cx, wake| {
+            let cache = cx.cache::<K>();
+            cache.subscribe(move |change| {
+                wake.add_all(map(&cx, change.old.as_deref(), change.new.as_deref()));
+            });
+        })
+    }
+
+    /// Only makes sure that `K` is cached before the first reconcile.
+    pub fn read<K: Object>() -> Self {
+        Self::source(|cx, _| {
+            cx.cache::<K>();
+        })
+    }
+
+    /// Events of every dynamic kind that anybody asks for, now or later, wake their owners of the controller's kind.
+    pub fn dynamic_owned() -> Self {
+        Self::source(|cx, wake| {
+            cx.ports.caches.subscribe_dynamic(Arc::new(move |change| {
+                for object in [&change.old, &change.new].into_iter().flatten() {
+                    wake.add_owners(Cached::meta(&**object));
+                }
+            }));
+        })
+    }
+
+    /// Events of every dynamic kind that anybody asks for, now or later, wake the objects that `map` names.
+    pub fn dynamic_map(
+        map: impl Fn(&Cx, Option<&Dynamic>, Option<&Dynamic>) -> Vec<ObjectKey> + Send + Sync + 'static,
+    ) -> Self {
+        Self::source(|cx, wake| {
+            let caches = cx.ports.caches.clone();
+            caches.subscribe_dynamic(Arc::new(move |change| {
+                wake.add_all(map(&cx, change.old.as_deref(), change.new.as_deref()));
+            }));
+        })
+    }
+
+    /// Anything else: `start` is called once, and wakes objects whenever it likes.
+    pub fn source(start: impl FnOnce(Cx, Wake) + Send + 'static) -> Self {
+        Self {
+            start: Box::new(|cx, wake| start(cx.clone(), wake)),
+        }
+    }
+
+    pub(crate) fn start(self, cx: &Cx, wake: Wake) {
+        (self.start)(cx, wake);
+    }
+}

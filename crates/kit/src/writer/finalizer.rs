@@ -1,0 +1,182 @@
+//! Adding and removing finalizers, whoever added them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::send::{Call, Verb, exchange};
+use super::{Target, Writer, decode, dynamic};
+use crate::error::{ErrorKind, WriteError};
+use crate::object::{Dynamic, Object, key_of};
+
+/// How often a change by somebody else in between is overcome.
+const TRIES: usize = 6;
+
+impl Writer {
+    /// Adds a finalizer when it is missing.
+    pub async fn ensure_finalizer<K: Object>(
+        &self,
+        manager: &str,
+        object: &K,
+        finalizer: &str,
+    ) -> Result<Arc<K>, WriteError> {
+        let meta = object.meta();
+        if meta.finalizers.iter().flatten().any(|f| f == finalizer) {
+            return Ok(Arc::new(object.clone()));
+        }
+        let target = Target::of::<K>(key_of(meta));
+        let now = Finalizers::of(meta);
+        match self.change(manager, &target, now, finalizer, true).await? {
+            Some(answer) => Ok(Arc::new(decode(Verb::MergePatch, &target, answer)?)),
+            None => Err(gone(&target)),
+        }
+    }
+
+    /// Removes a finalizer. Fine when it is not there, or the object is not.
+    pub async fn remove_finalizer<K: Object>(
+        &self,
+        manager: &str,
+        object: &K,
+        finalizer: &str,
+    ) -> Result<(), WriteError> {
+        let target = Target::of::<K>(key_of(object.meta()));
+        let now = Finalizers::of(object.meta());
+        self.change(manager, &target, now, finalizer, false).await?;
+        Ok(())
+    }
+
+    /// [`Self::ensure_finalizer`] for a dynamic object.
+    pub async fn ensure_finalizer_value(
+        &self,
+        manager: &str,
+        object: &Dynamic,
+        finalizer: &str,
+    ) -> Result<Arc<Dynamic>, WriteError> {
+        let target = self.target(Verb::MergePatch, object.gvk(), object.key()).await?;
+        let now = Finalizers::of(object.metadata());
+        if now.list.iter().any(|f| f == finalizer) {
+            return Ok(Arc::new(object.clone()));
+        }
+        match self.change(manager, &target, now, finalizer, true).await? {
+            Some(answer) => Ok(Arc::new(dynamic(Verb::MergePatch, &target, answer)?)),
+            None => Err(gone(&target)),
+        }
+    }
+
+    /// [`Self::remove_finalizer`] for a dynamic object.
+    pub async fn remove_finalizer_value(
+        &self,
+        manager: &str,
+        object: &Dynamic,
+        finalizer: &str,
+    ) -> Result<(), WriteError> {
+        let target = self.target(Verb::MergePatch, object.gvk(), object.key()).await?;
+        let now = Finalizers::of(object.metadata());
+        self.change(manager, &target, now, finalizer, false).await?;
+        Ok(())
+    }
+
+    /// `None` when the object is gone, or there was nothing to remove.
+    async fn change(
+        &self,
+        manager: &str,
+        target: &Target,
+        mut now: Finalizers,
+        finalizer: &str,
+        wanted: bool,
+    ) -> Result<Option<Value>, WriteError> {
+        let uid = now.uid.clone();
+        let mut last = None;
+        for _ in 0..TRIES {
+            if now.list.iter().any(|f| f == finalizer) == wanted {
+                return Ok(now.object);
+            }
+            let patch = now.patch(finalizer, wanted);
+            match self.patch_body(manager, target, Verb::MergePatch, &patch).await {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(error) if error.is_not_found() => return Ok(None),
+                Err(error) if error.is_conflict() => last = Some(error),
+                Err(error) => return Err(error),
+            }
+            now = match self.read_finalizers(target).await? {
+                Some(now) if now.uid == uid => now,
+                _ => return Ok(None),
+            };
+        }
+        Err(last.unwrap_or_else(|| gone(target)))
+    }
+
+    async fn read_finalizers(&self, target: &Target) -> Result<Option<Finalizers>, WriteError> {
+        let call = Call {
+            verb: Verb::MergePatch,
+            target,
+            url: target.url(None),
+            body: None,
+        };
+        let request = http::Request::get(&call.url).body(Vec::new()).map_err(|e| {
+            let (gvk, key) = (&target.gvk, &target.key);
+            WriteError::new(ErrorKind::Encoding, "read", gvk, key, e.to_string())
+        })?;
+        match exchange(self.client(), request).await {
+            Ok(answer) => {
+                let meta = &answer["metadata"];
+                let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+                let list = meta["finalizers"].as_array();
+                Ok(Some(Finalizers {
+                    list: list.into_iter().flatten().map(text).collect(),
+                    uid: text(&meta["uid"]),
+                    version: text(&meta["resourceVersion"]),
+                    object: Some(answer),
+                }))
+            }
+            Err((ErrorKind::NotFound, _)) => Ok(None),
+            Err((kind, message)) => {
+                let (gvk, key) = (&target.gvk, &target.key);
+                Err(WriteError::new(kind, "read", gvk, key, message))
+            }
+        }
+    }
+
+    fn client(&self) -> &kube::Client {
+        &self.ports.client
+    }
+}
+
+/// The finalizers of an object at one resourceVersion.
+struct Finalizers {
+    list: Vec<String>,
+    uid: String,
+    version: String,
+    object: Option<Value>,
+}
+
+impl Finalizers {
+    fn of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Self {
+        Self {
+            list: meta.finalizers.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            version: meta.resource_version.clone().unwrap_or_default(),
+            object: None,
+        }
+    }
+
+    /// A merge patch that fails when the object changed in between: the list is replaced as a whole.
+    fn patch(&self, finalizer: &str, wanted: bool) -> Value {
+        let mut list: Vec<&str> = self.list.iter().map(String::as_str).collect();
+        if wanted {
+            list.push(finalizer);
+        } else {
+            list.retain(|f| *f != finalizer);
+        }
+        json!({"metadata": {
+            "finalizers": list,
+            "resourceVersion": self.version,
+            "uid": self.uid,
+        }})
+    }
+}
+
+fn gone(target: &Target) -> WriteError {
+    let (gvk, key) = (&target.gvk, &target.key);
+    WriteError::new(ErrorKind::NotFound, "patch", gvk, key, "the object is gone")
+}
