@@ -1,5 +1,30 @@
 //! The provider contract: which version of a provider's kind to use, typed access to its objects, template cloning.
+//!
+//! Reads are total: a field that is absent, or is not what the contract says, reads as absent.
 
+pub mod bootstrap;
+mod clone;
+pub mod control_plane;
+pub mod infra_cluster;
+pub mod infra_machine;
+mod path;
+mod reference;
 mod version;
 
+pub use clone::{Cloning, clone_template};
+pub use path::{bool_at, conditions_at, int_at, set_at, str_at, value_at};
+pub use reference::{group_kind_of, is_externally_managed, reference_to};
 pub use version::{ContractVersion, choose_version, compare_versions};
+
+use serde_json::Value;
+
+/// The condition that providers report as the state of the whole object.
+pub const READY: &str = "Ready";
+/// The condition that control plane providers report as the state of the control plane.
+pub const AVAILABLE: &str = "Available";
+
+/// `status.failureReason` and `status.failureMessage`: terminal failures, as v1beta1 providers report them.
+pub fn failures(object: &Value) -> (Option<String>, Option<String>) {
+    let text = |field| str_at(object, &["status", field]).map(str::to_owned);
+    (text("failureReason"), text("failureMessage"))
+}

@@ -1,0 +1,211 @@
+//! Control planes.
+
+use serde::Deserialize;
+use serde_json::Value;
+use windlass_api::core::{APIEndpoint, ContractVersionedObjectReference, StatusVersion};
+use windlass_meta::KubernetesVersion;
+
+use crate::ContractVersion;
+use crate::path::{bool_at, int_at, str_at, value_at};
+
+/// Where initialization is: `status.initialization.controlPlaneInitialized`, or `status.initialized` by the older contract.
+pub fn initialized_path(contract: ContractVersion) -> &'static [&'static str] {
+    match contract {
+        ContractVersion::V1Beta2 => &["status", "initialization", "controlPlaneInitialized"],
+        ContractVersion::V1Beta1 => &["status", "initialized"],
+    }
+}
+
+/// True once the API server of the new control plane takes requests.
+pub fn initialized(object: &Value, contract: ContractVersion) -> bool {
+    bool_at(object, initialized_path(contract)).unwrap_or(false)
+}
+
+/// `spec.controlPlaneEndpoint`, once host and port are known.
+pub fn endpoint(object: &Value) -> Option<APIEndpoint> {
+    crate::infra_cluster::endpoint(object)
+}
+
+/// `spec.version`.
+pub fn version(object: &Value) -> Option<&str> {
+    str_at(object, &["spec", "version"])
+}
+
+/// The lowest version that runs: the first of `status.versions`, else `status.version`.
+pub fn status_version(object: &Value) -> Option<&str> {
+    let first = value_at(object, &["status", "versions"])
+        .and_then(Value::as_array)
+        .and_then(|list| list.first())
+        .and_then(|item| str_at(item, &["version"]));
+    first.or_else(|| str_at(object, &["status", "version"]))
+}
+
+/// `status.versions`.
+pub fn status_versions(object: &Value) -> Vec<StatusVersion> {
+    value_at(object, &["status", "versions"])
+        .and_then(|value| Vec::<StatusVersion>::deserialize(value).ok())
+        .unwrap_or_default()
+}
+
+/// `spec.replicas`; absent for control planes without replicas.
+pub fn replicas(object: &Value) -> Option<i32> {
+    int_at(object, &["spec", "replicas"])
+}
+
+/// `status.replicas`.
+pub fn status_replicas(object: &Value) -> Option<i32> {
+    int_at(object, &["status", "replicas"])
+}
+
+/// `status.readyReplicas`.
+pub fn ready_replicas(object: &Value) -> Option<i32> {
+    int_at(object, &["status", "readyReplicas"])
+}
+
+/// `status.availableReplicas`; by the older contract what is not in `status.unavailableReplicas`.
+pub fn available_replicas(object: &Value, contract: ContractVersion) -> Option<i32> {
+    match contract {
+        ContractVersion::V1Beta2 => int_at(object, &["status", "availableReplicas"]),
+        ContractVersion::V1Beta1 => {
+            let unavailable = int_at(object, &["status", "unavailableReplicas"]).unwrap_or(0);
+            Some(replicas(object)? - unavailable)
+        }
+    }
+}
+
+/// `status.upToDateReplicas`, or `status.updatedReplicas` by the older contract.
+pub fn up_to_date_replicas(object: &Value, contract: ContractVersion) -> Option<i32> {
+    let field = match contract {
+        ContractVersion::V1Beta2 => "upToDateReplicas",
+        ContractVersion::V1Beta1 => "updatedReplicas",
+    };
+    int_at(object, &["status", field])
+}
+
+/// `status.selector`.
+pub fn selector(object: &Value) -> Option<&str> {
+    str_at(object, &["status", "selector"])
+}
+
+/// True when the control plane runs outside the cluster's Machines.
+pub fn external_managed(object: &Value) -> bool {
+    bool_at(object, &["status", "externalManagedControlPlane"]).unwrap_or(false)
+}
+
+/// The template of the control plane's machines, by either contract.
+pub fn machine_template(object: &Value) -> Option<ContractVersionedObjectReference> {
+    if let Some(value) = value_at(object, &["spec", "machineTemplate", "spec", "infrastructureRef"]) {
+        return ContractVersionedObjectReference::deserialize(value).ok();
+    }
+    let old = value_at(object, &["spec", "machineTemplate", "infrastructureRef"])?;
+    let api_version = str_at(old, &["apiVersion"]).unwrap_or_default();
+    Some(ContractVersionedObjectReference {
+        api_group: api_version.split_once('/').map_or("", |(group, _)| group).to_owned(),
+        kind: str_at(old, &["kind"])?.to_owned(),
+        name: str_at(old, &["name"])?.to_owned(),
+    })
+}
+
+/// True while the first machine is on its way: no version is reported yet.
+pub fn is_provisioning(object: &Value) -> bool {
+    status_version(object).is_none()
+}
+
+/// True while something runs another version than the wanted one and is behind it. False while nothing runs yet, or when a
+/// version cannot be read.
+pub fn is_upgrading(object: &Value) -> bool {
+    let parse = |text: &str| KubernetesVersion::parse_tolerant(text).ok();
+    let Some(wanted) = version(object).and_then(parse) else {
+        return false;
+    };
+    let behind = |text: &str| {
+        parse(text).is_some_and(|running| {
+            // Another build of the same version counts as behind, whichever is the newer.
+            wanted > running || (wanted == running && wanted.build() != running.build())
+        })
+    };
+    let versions = status_versions(object);
+    if versions.is_empty() {
+        status_version(object).is_some_and(behind)
+    } else {
+        versions.iter().any(|running| behind(&running.version))
+    }
+}
+
+/// True while counts differ from what is wanted, or are not reported. False for control planes without replicas.
+pub fn is_scaling(object: &Value, contract: ContractVersion) -> bool {
+    let Some(wanted) = replicas(object) else {
+        return false;
+    };
+    [
+        status_replicas(object),
+        up_to_date_replicas(object, contract),
+        ready_replicas(object),
+        available_replicas(object, contract),
+    ]
+    .into_iter()
+    .any(|count| count != Some(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    use ContractVersion::{V1Beta1, V1Beta2};
+
+    #[test]
+    fn initialized_by_either_contract() {
+        assert!(initialized(
+            &json!({"status": {"initialization": {"controlPlaneInitialized": true}}}),
+            V1Beta2
+        ));
+        assert!(initialized(&json!({"status": {"initialized": true}}), V1Beta1));
+        assert!(!initialized(&json!({"status": {"initialized": true}}), V1Beta2));
+    }
+
+    #[test]
+    fn upgrading_while_anything_is_behind() {
+        let check = |object: Value, expect: bool| assert_eq!(is_upgrading(&object), expect, "{object}");
+        check(json!({"spec": {"version": "v1.35.0"}}), false);
+        check(
+            json!({"spec": {"version": "v1.35.0"}, "status": {"version": "v1.34.0"}}),
+            true,
+        );
+        check(
+            json!({"spec": {"version": "v1.35.0"}, "status": {"version": "v1.35.0"}}),
+            false,
+        );
+        check(
+            json!({"spec": {"version": "v1.35.0+b2"}, "status": {"version": "v1.35.0+b1"}}),
+            true,
+        );
+        check(
+            json!({"spec": {"version": "v1.35.0"}, "status": {"version": "v1.35.0", "versions": [{"version": "v1.34.1"}, {"version": "v1.35.0"}]}}),
+            true,
+        );
+        assert!(is_provisioning(&json!({"status": {}})));
+        assert!(!is_provisioning(
+            &json!({"status": {"versions": [{"version": "v1.34.1"}]}})
+        ));
+    }
+
+    #[test]
+    fn scaling_until_all_counts_agree() {
+        let settled = json!({"spec": {"replicas": 3}, "status": {"replicas": 3, "readyReplicas": 3, "availableReplicas": 3, "upToDateReplicas": 3}});
+        assert!(!is_scaling(&settled, V1Beta2));
+        assert!(is_scaling(&settled, V1Beta1), "the older contract has updatedReplicas");
+        let old = json!({"spec": {"replicas": 3}, "status": {"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3}});
+        assert!(!is_scaling(&old, V1Beta1));
+        assert!(is_scaling(&json!({"spec": {"replicas": 3}}), V1Beta2));
+        assert!(!is_scaling(&json!({"spec": {}}), V1Beta2));
+    }
+
+    #[test]
+    fn the_machine_template_is_found_where_either_contract_has_it() {
+        let new = json!({"spec": {"machineTemplate": {"spec": {"infrastructureRef": {"apiGroup": "g", "kind": "K", "name": "n"}}}}});
+        let old = json!({"spec": {"machineTemplate": {"infrastructureRef": {"apiVersion": "g/v1", "kind": "K", "name": "n"}}}});
+        assert_eq!(machine_template(&new), machine_template(&old));
+        assert_eq!(machine_template(&new).unwrap().api_group, "g");
+    }
+}

@@ -1,0 +1,52 @@
+//! References between objects.
+
+use serde_json::Value;
+use windlass_api::annotations;
+use windlass_api::core::ContractVersionedObjectReference;
+use windlass_meta::GroupKind;
+
+use crate::path::{str_at, value_at};
+
+/// Group and kind of a reference.
+pub fn group_kind_of(reference: &ContractVersionedObjectReference) -> GroupKind {
+    GroupKind::new(reference.api_group.as_str(), reference.kind.as_str())
+}
+
+/// A reference to an object.
+pub fn reference_to(object: &Value) -> ContractVersionedObjectReference {
+    let text = |path: &[&str]| str_at(object, path).unwrap_or_default().to_owned();
+    let api_version = text(&["apiVersion"]);
+    ContractVersionedObjectReference {
+        api_group: api_version.split_once('/').map_or("", |(group, _)| group).to_owned(),
+        kind: text(&["kind"]),
+        name: text(&["metadata", "name"]),
+    }
+}
+
+/// True when somebody else's controller looks after the object (annotation `cluster.x-k8s.io/managed-by`).
+pub fn is_externally_managed(object: &Value) -> bool {
+    value_at(object, &["metadata", "annotations"]).is_some_and(|a| a.get(annotations::MANAGED_BY).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn references_name_group_kind_and_name() {
+        let object = json!({"apiVersion": "g.io/v1", "kind": "K", "metadata": {"name": "n", "annotations": {"cluster.x-k8s.io/managed-by": ""}}});
+        let reference = reference_to(&object);
+        assert_eq!(
+            (
+                reference.api_group.as_str(),
+                reference.kind.as_str(),
+                reference.name.as_str()
+            ),
+            ("g.io", "K", "n")
+        );
+        assert_eq!(group_kind_of(&reference), GroupKind::new("g.io", "K"));
+        assert!(is_externally_managed(&object));
+        assert!(!is_externally_managed(&json!({})));
+    }
+}
