@@ -1,12 +1,14 @@
 //! What the controller knows when it plans: plain data, without clients, caches or clocks.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use windlass_etcd::{Alarm, Member, MemberId};
+use windlass_pki::Purpose;
 
 /// What a read gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +44,7 @@ pub struct Facts {
     /// Its Cluster.
     pub cluster: Cluster,
     /// The control plane Machines it owns, by name.
-    pub machines: Vec<CpMachine>,
+    pub machines: Vec<Arc<CpMachine>>,
     /// Control plane Machines of the Cluster that it does not own.
     pub unowned: Vec<String>,
     /// Machines of the Cluster that are no control plane Machines.
@@ -247,8 +249,8 @@ impl CpMachine {
 /// One of the authorities a cluster needs.
 #[derive(Clone, Debug)]
 pub struct Certificate {
-    /// `ca`, `sa`, `proxy`, `etcd`: the end of the Secret's name.
-    pub purpose: String,
+    /// What it is for.
+    pub purpose: Purpose,
     /// False for certificates that only a user can bring.
     pub can_generate: bool,
     /// Its Secret.

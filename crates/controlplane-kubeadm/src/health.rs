@@ -3,6 +3,8 @@
 mod etcd;
 mod pods;
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::facts::{CpMachine, Facts, NodeFacts, Workload};
@@ -17,16 +19,16 @@ const GRACE: SignedDuration = SignedDuration::from_secs(300);
 
 /// A Machine with what was found about it now.
 #[derive(Clone, Debug)]
-pub struct View<'a> {
+pub struct View {
     /// The Machine.
-    pub facts: &'a CpMachine,
+    pub facts: Arc<CpMachine>,
     /// The conditions this controller sets, fresh.
     pub findings: Vec<Finding>,
     /// How it differs from what is asked for.
     pub up_to_date: UpToDate,
 }
 
-impl View<'_> {
+impl View {
     /// The status of a condition: a fresh finding, or what another writer left.
     pub fn status(&self, kind: &str) -> Option<Tri> {
         let fresh = self.findings.iter().find(|f| f.kind == kind);
@@ -53,9 +55,9 @@ impl View<'_> {
 
 /// What was found about the control plane as a whole.
 #[derive(Clone, Debug)]
-pub struct Health<'a> {
+pub struct Health {
     /// The Machines.
-    pub machines: Vec<View<'a>>,
+    pub machines: Vec<View>,
     /// The finding about etcd as a whole; absent with an etcd that somebody else runs.
     pub etcd: Option<Finding>,
     /// The finding about the other components as a whole.
@@ -72,7 +74,7 @@ struct Blind<'m> {
 }
 
 /// Looks at every Machine.
-pub fn assess(facts: &Facts, now: Timestamp) -> Health<'_> {
+pub fn assess(facts: &Facts, now: Timestamp) -> Health {
     let message;
     let blind = if !facts.initialized() {
         Some(Blind {
@@ -118,8 +120,8 @@ pub fn assess(facts: &Facts, now: Timestamp) -> Health<'_> {
         ),
     };
     for view in &mut health.machines {
-        view.up_to_date = up_to_date::judge(facts, view.facts, now);
-        let finding = up_to_date::finding(view.facts, &view.up_to_date);
+        view.up_to_date = up_to_date::judge(facts, &view.facts, now);
+        let finding = up_to_date::finding(&view.facts, &view.up_to_date);
         view.findings.insert(0, finding);
     }
     health
@@ -138,7 +140,7 @@ fn silent_for_long(facts: &Facts, last_success: Option<Timestamp>, now: Timestam
 }
 
 /// Nothing can be seen: old findings stay for a while, then everything is unknown.
-fn in_the_dark<'a>(facts: &'a Facts, blind: &Blind<'_>) -> Health<'a> {
+fn in_the_dark(facts: &Facts, blind: &Blind<'_>) -> Health {
     let control_plane = &facts.control_plane;
     let of = |kind: &'static str, existing: &[_]| {
         let kept = (!blind.overwrite).then(|| Finding::kept(kind, existing)).flatten();
@@ -147,7 +149,7 @@ fn in_the_dark<'a>(facts: &'a Facts, blind: &Blind<'_>) -> Health<'a> {
     let machines = facts.machines.iter().map(|m| {
         let gates = readiness_gates(control_plane.managed_etcd);
         View {
-            facts: m,
+            facts: Arc::clone(m),
             findings: gates.into_iter().map(|g| of(g, &m.conditions)).collect(),
             up_to_date: UpToDate::default(),
         }
@@ -187,7 +189,7 @@ struct Reasons {
 fn sum_up(
     kind: &'static str,
     kinds: &[&'static str],
-    machines: &[View<'_>],
+    machines: &[View],
     errors: &[String],
     reasons: &Reasons,
     what: &str,

@@ -4,11 +4,18 @@
 //! - [`plan`](mod@plan): what to do next, decided purely; at most one disruptive action at a time.
 //! - [`status`]: what is said of the control plane.
 
+mod apply;
+mod controller;
 pub mod desired;
 pub mod facts;
 pub mod finding;
 pub mod health;
 pub mod names;
+mod observe;
 pub mod plan;
 pub mod status;
 pub mod up_to_date;
+pub mod workload;
+
+pub use controller::ControlPlaneController;
+pub use observe::Observed;

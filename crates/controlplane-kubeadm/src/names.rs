@@ -8,6 +8,8 @@ pub const METADATA_MANAGER: &str = "capi-kubeadmcontrolplane-metadata";
 pub const STATUS_MANAGER: &str = "capi-kubeadmcontrolplane-status";
 /// Field manager of the conditions that this controller sets on Machines.
 pub const MACHINE_STATUS_MANAGER: &str = "capi-kubeadmcontrolplane-machine-status";
+/// Field manager of Secrets.
+pub const SECRETS_MANAGER: &str = "kcp-manager";
 /// Keeps a control plane until its Machines are gone.
 pub const FINALIZER: &str = "kubeadm.controlplane.cluster.x-k8s.io";
 /// Keeps a Machine until its infrastructure is gone.

@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use windlass_etcd::MemberId;
+use windlass_pki::Purpose;
 
 use crate::facts::Facts;
 use crate::finding::Finding;
@@ -57,13 +58,13 @@ pub enum Action {
     OwnTemplate,
     /// A missing authority is made.
     CreateCertificate {
-        /// End of the Secret's name.
-        purpose: String,
+        /// What it is for.
+        purpose: Purpose,
     },
     /// A Secret without controller becomes ours.
     AdoptCertificate {
-        /// End of the Secret's name.
-        purpose: String,
+        /// What it is for.
+        purpose: Purpose,
         /// Identity of the Secret.
         uid: String,
     },
@@ -206,7 +207,7 @@ pub struct Note {
 
 /// Everything that was decided.
 #[derive(Clone, Debug)]
-pub struct Plan<'a> {
+pub struct Plan {
     /// What to do, in order.
     pub actions: Vec<Action>,
     /// What to tell people.
@@ -214,7 +215,7 @@ pub struct Plan<'a> {
     /// How far the control plane is.
     pub stage: Stage,
     /// What was found about the Machines; absent before there can be any.
-    pub health: Option<Health<'a>>,
+    pub health: Option<Health>,
     /// Why a change that is wanted cannot begin.
     pub blockers: Blockers,
     /// Answers to failed health checks, by Machine.
@@ -227,7 +228,12 @@ pub struct Plan<'a> {
     pub error: Option<String>,
 }
 
-impl Plan<'_> {
+impl Plan {
+    /// Nothing to do and nothing to say.
+    pub fn nothing() -> Self {
+        Self::new()
+    }
+
     fn new() -> Self {
         Self {
             actions: Vec::new(),
@@ -265,7 +271,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 const TROUBLED: Duration = Duration::from_secs(15);
 
 /// Decides what to do next.
-pub fn plan(facts: &Facts, now: Timestamp) -> Plan<'_> {
+pub fn plan(facts: &Facts, now: Timestamp) -> Plan {
     let mut plan = Plan::new();
     if facts.control_plane.deleting {
         delete::plan(facts, now, &mut plan);
@@ -282,7 +288,10 @@ pub fn plan(facts: &Facts, now: Timestamp) -> Plan<'_> {
 }
 
 /// The order of decisions; a step that acts on members or Machines ends the plan.
-fn steps<'a>(facts: &'a Facts, now: Timestamp, plan: &mut Plan<'a>) {
+fn steps(facts: &Facts, now: Timestamp, plan: &mut Plan) {
+    if facts.cluster.uid.is_empty() {
+        return;
+    }
     sync::own_template(facts, plan);
     certificates::plan(facts, plan);
     if !facts.cluster.infrastructure_provisioned {
@@ -325,8 +334,8 @@ enum Step {
     Ended,
 }
 
-fn machines(facts: &Facts, health: &Health<'_>, now: Timestamp, plan: &mut Plan<'_>) -> Step {
-    let sequence: [&dyn Fn(&mut Plan<'_>) -> Step; 4] = [
+fn machines(facts: &Facts, health: &Health, now: Timestamp, plan: &mut Plan) -> Step {
+    let sequence: [&dyn Fn(&mut Plan) -> Step; 4] = [
         &|plan| members::remove_unexpected(facts, health, plan),
         &|plan| members::release_deleting(facts, health, plan),
         &|plan| remediate::plan(facts, health, now, plan),
@@ -350,20 +359,20 @@ fn machines(facts: &Facts, health: &Health<'_>, now: Timestamp, plan: &mut Plan<
 }
 
 /// True when nothing is under way that sends no event.
-fn settled(health: &Health<'_>) -> bool {
+fn settled(health: &Health) -> bool {
     use crate::finding::Tri;
     let good = |finding: &Finding| finding.status == Tri::True;
     good(&health.components) && health.etcd.as_ref().is_none_or(good)
 }
 
 /// The conditions of every Machine, where they differ from what is there.
-fn conditions(facts: &Facts, now: Timestamp, plan: &mut Plan<'_>) {
+fn conditions(facts: &Facts, now: Timestamp, plan: &mut Plan) {
     let Some(health) = &plan.health else {
         return;
     };
     let mut actions = Vec::new();
     for view in &health.machines {
-        let machine = view.facts;
+        let machine = &view.facts;
         let answer = plan
             .remediation
             .iter()

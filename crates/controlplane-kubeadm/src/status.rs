@@ -6,6 +6,7 @@ mod machines;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use windlass_kit::ReconcileError;
 use windlass_meta::KubernetesVersion;
 
 use crate::facts::{ControlPlane, Facts};
@@ -17,16 +18,16 @@ use crate::plan::remediate::{Remembered, is_marked, is_unhealthy};
 use crate::plan::{Plan, Stage, certificates, delete};
 
 /// What became of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Done {
     /// Why the first action that failed did.
-    pub failure: Option<String>,
+    pub failure: Option<ReconcileError>,
     /// That action made or kept an authority.
     pub certificates_failed: bool,
 }
 
 /// The whole status.
-pub fn status(facts: &Facts, plan: &Plan<'_>, done: &Done, now: Timestamp) -> Value {
+pub fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Value {
     let control_plane = &facts.control_plane;
     let findings = findings(facts, plan, done, now);
     let conditions: Vec<_> = findings
@@ -82,7 +83,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(facts: &Facts, plan: &Plan<'_>) -> Self {
+    fn of(facts: &Facts, plan: &Plan) -> Self {
         let with = |kind: &str| {
             let machines = facts.machines.iter();
             machines
@@ -139,7 +140,7 @@ fn last_remediation(facts: &Facts) -> Option<Value> {
 }
 
 /// All conditions of the control plane but Paused, which the driver keeps.
-fn findings(facts: &Facts, plan: &Plan<'_>, done: &Done, now: Timestamp) -> Vec<Finding> {
+fn findings(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Vec<Finding> {
     let certificates = certificates_available(facts, done);
     let mut findings = vec![
         available::finding(facts, plan, certificates.status == Tri::True, now),
@@ -190,7 +191,7 @@ fn initialized(facts: &Facts) -> Finding {
     }
 }
 
-fn health(facts: &Facts, plan: &Plan<'_>) -> Vec<Finding> {
+fn health(facts: &Facts, plan: &Plan) -> Vec<Finding> {
     let waits = match plan.stage {
         Stage::WaitingForInfrastructure => "Waiting for Cluster status.infrastructureReady to be true",
         Stage::WaitingForEndpoint => "Waiting for Cluster spec.controlPlaneEndpoint to be set",
@@ -211,7 +212,7 @@ fn health(facts: &Facts, plan: &Plan<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn rolling_out(facts: &Facts, plan: &Plan<'_>) -> Finding {
+fn rolling_out(facts: &Facts, plan: &Plan) -> Finding {
     const KIND: &str = control_plane::ROLLING_OUT;
     let Some(health) = &plan.health else {
         return Finding::kept(KIND, &facts.control_plane.conditions)
@@ -238,7 +239,7 @@ fn rolling_out(facts: &Facts, plan: &Plan<'_>) -> Finding {
     Finding::new(KIND, Tri::True, "RollingOut", message)
 }
 
-fn remediating(facts: &Facts, plan: &Plan<'_>) -> Finding {
+fn remediating(facts: &Facts, plan: &Plan) -> Finding {
     const KIND: &str = control_plane::REMEDIATING;
     let marked: Vec<_> = facts.machines.iter().filter(|m| is_marked(m)).collect();
     if marked.is_empty() {
@@ -291,7 +292,7 @@ fn blocked(mut message: String, reasons: &[String]) -> String {
     message
 }
 
-fn scaling_up(facts: &Facts, plan: &Plan<'_>) -> Finding {
+fn scaling_up(facts: &Facts, plan: &Plan) -> Finding {
     const KIND: &str = control_plane::SCALING_UP;
     let (current, wanted) = (facts.machines.len(), wanted(&facts.control_plane));
     let kind = &facts.control_plane.template.kind;
@@ -306,7 +307,7 @@ fn scaling_up(facts: &Facts, plan: &Plan<'_>) -> Finding {
     Finding::new(KIND, Tri::True, "ScalingUp", blocked(message, &reasons))
 }
 
-fn scaling_down(facts: &Facts, plan: &Plan<'_>, now: Timestamp) -> Finding {
+fn scaling_down(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
     const KIND: &str = control_plane::SCALING_DOWN;
     let (current, wanted) = (facts.machines.len(), wanted(&facts.control_plane));
     if current <= wanted {
@@ -318,7 +319,7 @@ fn scaling_down(facts: &Facts, plan: &Plan<'_>, now: Timestamp) -> Finding {
     Finding::new(KIND, Tri::True, "ScalingDown", blocked(message, &reasons))
 }
 
-fn deleting(plan: &Plan<'_>) -> Finding {
+fn deleting(plan: &Plan) -> Finding {
     match &plan.stage {
         Stage::Deleting(reason, message) => Finding::new(control_plane::DELETING, Tri::True, *reason, message.clone()),
         _ => Finding::no(control_plane::DELETING, "NotDeleting", ""),

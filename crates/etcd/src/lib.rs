@@ -11,6 +11,8 @@ pub mod quorum;
 pub mod server;
 pub mod testing;
 
+pub use tonic::async_trait;
+
 pub use client::{
     Alarm, AlarmKind, EtcdError, EtcdMembers, GrpcEtcd, Member, MemberId, MemberList, Status,
 };

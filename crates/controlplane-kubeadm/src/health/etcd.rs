@@ -21,7 +21,7 @@ pub struct Matching {
 }
 
 /// Adds the finding about each Machine's member.
-pub(super) fn add_findings(facts: &Facts, reached: &Reached, machines: &mut [View<'_>], now: Timestamp) -> Matching {
+pub(super) fn add_findings(facts: &Facts, reached: &Reached, machines: &mut [View], now: Timestamp) -> Matching {
     if !facts.control_plane.managed_etcd {
         return Matching {
             matches: true,
@@ -35,7 +35,7 @@ pub(super) fn add_findings(facts: &Facts, reached: &Reached, machines: &mut [Vie
     compare(reached, machines, now)
 }
 
-fn of_machine(reached: &Reached, view: &View<'_>) -> Finding {
+fn of_machine(reached: &Reached, view: &View) -> Finding {
     const KIND: &str = machine::ETCD_MEMBER;
     if reached.nodes.is_err() {
         let message = "Failed to get the Node hosting the etcd member";
@@ -45,7 +45,7 @@ fn of_machine(reached: &Reached, view: &View<'_>) -> Finding {
         return Finding::no(KIND, "Deleting", "Machine is deleting");
     }
     let Some(node) = &view.facts.node else {
-        return Finding::unknown(KIND, "InspectionFailed", waits_for(view.facts));
+        return Finding::unknown(KIND, "InspectionFailed", waits_for(&view.facts));
     };
     let (members, alarms) = match &reached.etcd {
         Etcd::Members { members, alarms, .. } => (members, alarms),
@@ -78,7 +78,7 @@ fn raised(alarms: &[Alarm], member: &Member) -> Vec<String> {
     mine.map(|a| a.kind.to_string()).collect()
 }
 
-fn compare(reached: &Reached, machines: &mut [View<'_>], now: Timestamp) -> Matching {
+fn compare(reached: &Reached, machines: &mut [View], now: Timestamp) -> Matching {
     let Some(members) = reached.etcd.members() else {
         return Matching {
             matches: machines.iter().all(|v| v.facts.node.is_none()),
@@ -125,7 +125,7 @@ fn compare(reached: &Reached, machines: &mut [View<'_>], now: Timestamp) -> Matc
 }
 
 /// The finding about etcd as a whole; none when somebody else runs it.
-pub(super) fn aggregate(facts: &Facts, machines: &[View<'_>], matching: &Matching) -> Option<Finding> {
+pub(super) fn aggregate(facts: &Facts, machines: &[View], matching: &Matching) -> Option<Finding> {
     if !facts.control_plane.managed_etcd {
         return None;
     }

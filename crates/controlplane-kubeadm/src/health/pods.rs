@@ -1,5 +1,7 @@
 //! Findings about Nodes and static pods.
 
+use std::sync::Arc;
+
 use super::{Reasons, View, node_of, sum_up, waits_for};
 use crate::facts::{CpMachine, Facts, NodeFacts, PodFacts, Reached};
 use crate::finding::{Finding, Tri};
@@ -19,10 +21,10 @@ fn pods(managed_etcd: bool) -> &'static [(&'static str, &'static str)] {
 }
 
 /// The findings about every Machine, and what is wrong beyond Machines.
-pub(super) fn findings<'a>(facts: &'a Facts, reached: &Reached) -> (Vec<View<'a>>, Vec<String>) {
+pub(super) fn findings(facts: &Facts, reached: &Reached) -> (Vec<View>, Vec<String>) {
     let managed = facts.control_plane.managed_etcd;
     let views = facts.machines.iter().map(|machine| View {
-        facts: machine,
+        facts: Arc::clone(machine),
         findings: of_machine(facts, reached, machine, pods(managed)),
         up_to_date: UpToDate::default(),
     });
@@ -165,7 +167,7 @@ fn of_pod(kind: &'static str, pod: Option<&PodFacts>) -> Finding {
 }
 
 /// The finding about all components.
-pub(super) fn aggregate(facts: &Facts, machines: &[View<'_>], errors: &[String]) -> Finding {
+pub(super) fn aggregate(facts: &Facts, machines: &[View], errors: &[String]) -> Finding {
     if let Some(Err(error)) = facts.workload.reached().map(|r| &r.nodes) {
         let message = format!("Failed to get Nodes hosting control plane components: {error}");
         return Finding::unknown(control_plane::COMPONENTS, "InspectionFailed", message);

@@ -4,7 +4,7 @@ use super::{Action, Plan};
 use crate::facts::Facts;
 use crate::names::{CERTIFICATES_EXPIRY, SKIP_KUBE_PROXY};
 
-pub(super) fn plan(facts: &Facts, plan: &mut Plan<'_>) {
+pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
     if !facts.initialized() {
         return;
     }

@@ -1,5 +1,7 @@
 //! Deletes the control plane: last of all, and then at once.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Action, Plan, Stage};
@@ -11,7 +13,7 @@ use crate::names::{PRE_TERMINATE_HOOK, machine};
 /// A deletion that takes longer than this is told as slow.
 const SLOW: SignedDuration = SignedDuration::from_mins(15);
 
-pub(super) fn plan<'a>(facts: &'a Facts, now: Timestamp, plan: &mut Plan<'a>) {
+pub(super) fn plan(facts: &Facts, now: Timestamp, plan: &mut Plan) {
     if facts.machines.is_empty() {
         plan.stage = Stage::Deleting("DeletionCompleted", "Deletion completed".to_owned());
         plan.push(Action::RemoveFinalizer);
@@ -59,8 +61,8 @@ fn shown(names: &[&str]) -> String {
 }
 
 /// Machines whose deletion takes long, and what holds them up.
-pub fn slow(machines: &[CpMachine], now: Timestamp) -> Option<String> {
-    let slow: Vec<&CpMachine> = machines
+pub fn slow(machines: &[Arc<CpMachine>], now: Timestamp) -> Option<String> {
+    let slow: Vec<&Arc<CpMachine>> = machines
         .iter()
         .filter(|m| m.deleted.is_some_and(|at| now.duration_since(at) > SLOW))
         .collect();

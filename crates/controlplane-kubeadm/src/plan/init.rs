@@ -3,7 +3,7 @@
 use super::{Plan, Step, scale_up};
 use crate::facts::Facts;
 
-pub(super) fn plan(facts: &Facts, plan: &mut Plan<'_>) -> Step {
+pub(super) fn plan(facts: &Facts, plan: &mut Plan) -> Step {
     // A control plane that was up once and has lost every Machine joins nothing: it starts anew, as v1.14 does.
     scale_up::create(facts, &[], false, plan);
     Step::Ended

@@ -12,7 +12,7 @@ use crate::health::{Health, View};
 use crate::names::{PRE_TERMINATE_HOOK, PRE_TERMINATE_PREFIX, machine};
 
 /// Removes a member without a Machine, once no Machine is on its way in that could be behind it.
-pub(super) fn remove_unexpected(facts: &Facts, health: &Health<'_>, plan: &mut Plan<'_>) -> Step {
+pub(super) fn remove_unexpected(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     let healthy = health.etcd.as_ref().is_none_or(|f| f.status == Tri::True);
     let Some(members) = facts.workload.members() else {
         return Step::Rest;
@@ -42,15 +42,15 @@ pub(super) fn remove_unexpected(facts: &Facts, health: &Health<'_>, plan: &mut P
 }
 
 /// Lets the oldest deleting Machine go once everything else about its deletion is done.
-pub(super) fn release_deleting(facts: &Facts, health: &Health<'_>, plan: &mut Plan<'_>) -> Step {
-    let mut deleting: Vec<&View<'_>> = health.machines.iter().filter(|v| v.facts.deleting()).collect();
+pub(super) fn release_deleting(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
+    let mut deleting: Vec<&View> = health.machines.iter().filter(|v| v.facts.deleting()).collect();
     deleting.sort_by_key(|v| (v.facts.deleted, v.facts.name.clone()));
     let Some(view) = deleting.first() else {
         return Step::Rest;
     };
-    let released = |v: &&View<'_>| !v.facts.annotations.contains_key(PRE_TERMINATE_HOOK);
+    let released = |v: &&View| !v.facts.annotations.contains_key(PRE_TERMINATE_HOOK);
     // One at a time: a Machine that was let go has to be gone first.
-    if deleting.iter().any(|v| released(&v)) || !waits_for_us(facts, view.facts) {
+    if deleting.iter().any(|v| released(&v)) || !waits_for_us(facts, &view.facts) {
         return Step::Ended;
     }
     let release = |leader, member| Action::ReleaseMachine {
@@ -74,7 +74,7 @@ pub(super) fn release_deleting(facts: &Facts, health: &Health<'_>, plan: &mut Pl
         plan.blockers.etcd = true;
         return Step::Ended;
     };
-    let Some(node) = node_name(facts, view.facts) else {
+    let Some(node) = node_name(facts, &view.facts) else {
         // It never became a Node, so it has no member.
         plan.push(release(None, None));
         return Step::Ended;
@@ -123,7 +123,7 @@ fn node_name(facts: &Facts, machine: &CpMachine) -> Option<String> {
 }
 
 /// Where leadership goes before this Machine's member does; nowhere when it does not lead.
-pub(super) fn leadership(facts: &Facts, health: &Health<'_>, leaving: &View<'_>) -> Result<Option<MoveLeader>, String> {
+pub(super) fn leadership(facts: &Facts, health: &Health, leaving: &View) -> Result<Option<MoveLeader>, String> {
     let Some(node) = leaving.facts.node.as_ref().filter(|_| facts.control_plane.managed_etcd) else {
         return Ok(None);
     };
@@ -134,7 +134,7 @@ pub(super) fn leadership(facts: &Facts, health: &Health<'_>, leaving: &View<'_>)
     if !leads {
         return Ok(None);
     }
-    let mut candidates: Vec<&View<'_>> = health
+    let mut candidates: Vec<&View> = health
         .machines
         .iter()
         .filter(|v| v.facts.node.is_some() && !v.facts.deleting() && v.facts.name != leaving.facts.name)

@@ -69,7 +69,7 @@ pub fn version_to_come(facts: &Facts) -> Option<String> {
 }
 
 /// True when the change may begin; otherwise the plan says why not.
-pub(super) fn passes(facts: &Facts, health: &Health<'_>, purpose: Purpose<'_>, plan: &mut Plan<'_>) -> bool {
+pub(super) fn passes(facts: &Facts, health: &Health, purpose: Purpose<'_>, plan: &mut Plan) -> bool {
     plan.blockers = Blockers::default();
     plan.blockers.version_to_come = version_to_come(facts);
     if plan.blockers.version_to_come.is_some() {
@@ -80,7 +80,7 @@ pub(super) fn passes(facts: &Facts, health: &Health<'_>, purpose: Purpose<'_>, p
         plan.blockers.certificates = true;
         return false;
     }
-    if facts.machines.iter().any(CpMachine::deleting) {
+    if facts.machines.iter().any(|m| m.deleting()) {
         plan.blockers.deleting_machine = true;
         return false;
     }
@@ -112,7 +112,7 @@ fn certificate_missing(certificate: &Certificate) -> bool {
 }
 
 /// Every Machine has a Node, and everything on it is healthy.
-fn stable(facts: &Facts, health: &Health<'_>, purpose: Purpose<'_>) -> (Blockers, Vec<String>) {
+fn stable(facts: &Facts, health: &Health, purpose: Purpose<'_>) -> (Blockers, Vec<String>) {
     let mut blockers = Blockers::default();
     let mut errors = Vec::new();
     let mut kinds = machine::COMPONENTS.to_vec();
@@ -154,7 +154,7 @@ fn stable(facts: &Facts, health: &Health<'_>, purpose: Purpose<'_>) -> (Blockers
 }
 
 /// While a remediated Machine is replaced: what is left must work, and go on working with one more.
-fn bearable(facts: &Facts, health: &Health<'_>) -> (Blockers, Vec<String>) {
+fn bearable(facts: &Facts, health: &Health) -> (Blockers, Vec<String>) {
     let mut blockers = Blockers::default();
     let mut errors = Vec::new();
     if !components_survive(health, None) {
@@ -173,7 +173,7 @@ fn bearable(facts: &Facts, health: &Health<'_>) -> (Blockers, Vec<String>) {
 }
 
 /// At least one Machine other than the one that goes has all components healthy, together with its etcd.
-pub(super) fn components_survive(health: &Health<'_>, without: Option<&str>) -> bool {
+pub(super) fn components_survive(health: &Health, without: Option<&str>) -> bool {
     let managed = health.etcd.is_some();
     health.machines.iter().any(|view| {
         without != Some(view.facts.name.as_str())
@@ -183,7 +183,7 @@ pub(super) fn components_survive(health: &Health<'_>, without: Option<&str>) -> 
 }
 
 /// etcd has a quorum after the change, counting everything doubtful as bad.
-pub(super) fn etcd_survives(facts: &Facts, health: &Health<'_>, adds_member: bool, removed: Option<&str>) -> bool {
+pub(super) fn etcd_survives(facts: &Facts, health: &Health, adds_member: bool, removed: Option<&str>) -> bool {
     let Some(Etcd::Members { members, alarms, .. }) = facts.workload.reached().map(|r| &r.etcd) else {
         return false;
     };
@@ -213,6 +213,6 @@ pub(super) fn etcd_survives(facts: &Facts, health: &Health<'_>, adds_member: boo
     quorum::holds(voters, voters.saturating_sub(unhealthy))
 }
 
-fn member_healthy(view: &View<'_>) -> bool {
+fn member_healthy(view: &View) -> bool {
     view.is_true(machine::ETCD_MEMBER)
 }

@@ -59,9 +59,9 @@ fn has(machine: &CpMachine, kind: &str, status: &str) -> bool {
     machine.condition(kind).is_some_and(|c| c.status == status)
 }
 
-pub(super) fn plan(facts: &Facts, health: &Health<'_>, now: Timestamp, plan: &mut Plan<'_>) -> Step {
+pub(super) fn plan(facts: &Facts, health: &Health, now: Timestamp, plan: &mut Plan) -> Step {
     let in_progress = still_in_progress(facts, plan);
-    let marked: Vec<&View<'_>> = health.machines.iter().filter(|v| is_marked(v.facts)).collect();
+    let marked: Vec<&View> = health.machines.iter().filter(|v| is_marked(&v.facts)).collect();
     for view in &marked {
         let kept = Finding::kept(machine::OWNER_REMEDIATED, &view.facts.conditions);
         plan.remediation
@@ -102,7 +102,7 @@ pub(super) fn plan(facts: &Facts, health: &Health<'_>, now: Timestamp, plan: &mu
 }
 
 /// A remediation is over once a Machine made after it exists; its annotation is taken off then.
-fn still_in_progress(facts: &Facts, plan: &mut Plan<'_>) -> bool {
+fn still_in_progress(facts: &Facts, plan: &mut Plan) -> bool {
     let Some(text) = facts.control_plane.annotations.get(REMEDIATION_IN_PROGRESS) else {
         return false;
     };
@@ -124,7 +124,7 @@ fn still_in_progress(facts: &Facts, plan: &mut Plan<'_>) -> bool {
 }
 
 /// The Machine that is worst off.
-fn pick<'v, 'a>(facts: &Facts, marked: Vec<&'v View<'a>>) -> Option<&'v View<'a>> {
+fn pick<'v>(facts: &Facts, marked: Vec<&'v View>) -> Option<&'v View> {
     let managed = facts.control_plane.managed_etcd;
     marked.into_iter().min_by_key(|v| {
         let healthy = |kind: &str| v.is_true(kind);
@@ -160,8 +160,8 @@ fn refuse<T>(reason: &'static str, message: impl Into<String>) -> Result<T, Refu
 
 fn decide(
     facts: &Facts,
-    health: &Health<'_>,
-    view: &View<'_>,
+    health: &Health,
+    view: &View,
     now: Timestamp,
 ) -> Result<(Remembered, Option<super::MoveLeader>), Refusal> {
     if let Some(version) = version_to_come(facts) {
@@ -172,7 +172,7 @@ fn decide(
             ),
         );
     }
-    let remembered = within_limits(facts, view.facts, now)?;
+    let remembered = within_limits(facts, &view.facts, now)?;
     if !facts.initialized() {
         return Ok((remembered, None));
     }
@@ -188,7 +188,7 @@ fn decide(
             "KubeadmControlPlane waiting for control plane Machine provisioning to complete before triggering remediation",
         );
     }
-    if facts.machines.iter().any(CpMachine::deleting) {
+    if facts.machines.iter().any(|m| m.deleting()) {
         return refuse(
             DEFERRED,
             "KubeadmControlPlane waiting for control plane Machine deletion to complete before triggering remediation",

@@ -4,7 +4,7 @@ use super::{Action, Plan, Step, scale_down, scale_up};
 use crate::facts::Facts;
 use crate::health::Health;
 
-pub(super) fn plan(facts: &Facts, health: &Health<'_>, plan: &mut Plan<'_>) -> Step {
+pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     let outdated: Vec<&str> = health
         .machines
         .iter()

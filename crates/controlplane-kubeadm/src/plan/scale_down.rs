@@ -9,17 +9,11 @@ use crate::health::{Health, View};
 use crate::names::DELETE_MACHINE;
 
 /// Plans the deletion of one Machine, out of `outdated` when there are any.
-pub(super) fn plan(
-    facts: &Facts,
-    health: &Health<'_>,
-    outdated: &[&str],
-    why: &'static str,
-    plan: &mut Plan<'_>,
-) -> Step {
+pub(super) fn plan(facts: &Facts, health: &Health, outdated: &[&str], why: &'static str, plan: &mut Plan) -> Step {
     let Some(view) = select(facts, health, outdated) else {
         return Step::Ended;
     };
-    if !preflight::passes(facts, health, Purpose::ScaleDown(view.facts), plan) {
+    if !preflight::passes(facts, health, Purpose::ScaleDown(&view.facts), plan) {
         return Step::Ended;
     }
     match members::leadership(facts, health, view) {
@@ -39,11 +33,11 @@ pub(super) fn plan(
 
 /// Picks the Machine to delete: what a user marked first, then what is outdated and broken, then what is outdated; among
 /// those the oldest of the failure domain that has the most Machines.
-pub(super) fn select<'v, 'a>(facts: &Facts, health: &'v Health<'a>, outdated: &[&str]) -> Option<&'v View<'a>> {
-    let is_outdated = |v: &View<'_>| outdated.contains(&v.facts.name.as_str());
-    let is_marked = |v: &View<'_>| v.facts.annotations.contains_key(DELETE_MACHINE);
-    let is_broken = |v: &View<'_>| v.facts.node.is_some() && !v.components_healthy();
-    let choices: [&dyn Fn(&View<'_>) -> bool; 5] = [
+pub(super) fn select<'v>(facts: &Facts, health: &'v Health, outdated: &[&str]) -> Option<&'v View> {
+    let is_outdated = |v: &View| outdated.contains(&v.facts.name.as_str());
+    let is_marked = |v: &View| v.facts.annotations.contains_key(DELETE_MACHINE);
+    let is_broken = |v: &View| v.facts.node.is_some() && !v.components_healthy();
+    let choices: [&dyn Fn(&View) -> bool; 5] = [
         &|v| is_outdated(v) && is_marked(v),
         &|v| is_marked(v),
         &|v| is_outdated(v) && is_broken(v),
@@ -51,23 +45,19 @@ pub(super) fn select<'v, 'a>(facts: &Facts, health: &'v Health<'a>, outdated: &[
         &|_| true,
     ];
     let machines = &health.machines;
-    let eligible: Vec<&View<'_>> = choices
+    let eligible: Vec<&View> = choices
         .iter()
         .map(|eligible| machines.iter().filter(|v| eligible(v)).collect())
-        .find(|found: &Vec<&View<'_>>| !found.is_empty())?;
+        .find(|found: &Vec<&View>| !found.is_empty())?;
     from_fullest_domain(facts, machines, eligible)
 }
 
-fn from_fullest_domain<'v, 'a>(
-    facts: &Facts,
-    machines: &[View<'_>],
-    eligible: Vec<&'v View<'a>>,
-) -> Option<&'v View<'a>> {
-    let known = |v: &View<'_>| {
+fn from_fullest_domain<'v>(facts: &Facts, machines: &[View], eligible: Vec<&'v View>) -> Option<&'v View> {
+    let known = |v: &View| {
         let domain = v.facts.failure_domain.as_ref();
         domain.is_some_and(|d| facts.cluster.failure_domains.contains(d))
     };
-    let oldest = |views: Vec<&'v View<'a>>| {
+    let oldest = |views: Vec<&'v View>| {
         views
             .into_iter()
             .min_by_key(|v| (v.facts.created, v.facts.name.clone()))
@@ -75,7 +65,7 @@ fn from_fullest_domain<'v, 'a>(
     if facts.cluster.failure_domains.is_empty() {
         return oldest(eligible);
     }
-    let stray: Vec<&View<'_>> = eligible.iter().copied().filter(|v| !known(v)).collect();
+    let stray: Vec<&View> = eligible.iter().copied().filter(|v| !known(v)).collect();
     if !stray.is_empty() {
         return oldest(stray);
     }
@@ -83,7 +73,7 @@ fn from_fullest_domain<'v, 'a>(
     for domain in machines.iter().filter_map(|v| v.facts.failure_domain.as_deref()) {
         *counts.entry(domain).or_default() += 1;
     }
-    let count = |v: &View<'_>| {
+    let count = |v: &View| {
         let domain = v.facts.failure_domain.as_deref();
         domain.and_then(|d| counts.get(d)).copied().unwrap_or(0)
     };

@@ -8,7 +8,7 @@ use crate::desired;
 use crate::facts::Facts;
 use crate::health::{Health, View};
 
-pub(super) fn plan(facts: &Facts, health: &Health<'_>, plan: &mut Plan<'_>) -> Step {
+pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     if preflight::passes(facts, health, Purpose::ScaleUp, plan) {
         create(facts, &health.machines, true, plan);
     }
@@ -16,7 +16,7 @@ pub(super) fn plan(facts: &Facts, health: &Health<'_>, plan: &mut Plan<'_>) -> S
 }
 
 /// Plans a new Machine with all that belongs to it.
-pub(super) fn create(facts: &Facts, machines: &[View<'_>], join: bool, plan: &mut Plan<'_>) {
+pub(super) fn create(facts: &Facts, machines: &[View], join: bool, plan: &mut Plan) {
     let domain = next_domain(facts, machines);
     let new = desired::machine_name(facts).and_then(|name| {
         Ok(NewMachine {
@@ -39,7 +39,7 @@ pub(super) fn create(facts: &Facts, machines: &[View<'_>], join: bool, plan: &mu
 }
 
 /// The failure domain with the fewest Machines, up-to-date ones counting first.
-fn next_domain<'f>(facts: &'f Facts, machines: &[View<'_>]) -> Option<&'f str> {
+fn next_domain<'f>(facts: &'f Facts, machines: &[View]) -> Option<&'f str> {
     let mut counts: BTreeMap<&str, (usize, usize)> = facts
         .cluster
         .failure_domains

@@ -7,7 +7,7 @@ use crate::desired;
 use crate::facts::{CpMachine, Facts};
 
 /// Makes the Cluster an owner of the template, so that moving and deleting the Cluster takes it along.
-pub(super) fn own_template(facts: &Facts, plan: &mut Plan<'_>) {
+pub(super) fn own_template(facts: &Facts, plan: &mut Plan) {
     let Some(template) = facts.template.found() else {
         return;
     };
@@ -22,7 +22,7 @@ pub(super) fn own_template(facts: &Facts, plan: &mut Plan<'_>) {
 }
 
 /// Brings labels, annotations, timeouts and taints to what exists, and completes what was interrupted.
-pub(super) fn machines(facts: &Facts, plan: &mut Plan<'_>) {
+pub(super) fn machines(facts: &Facts, plan: &mut Plan) {
     for machine in &facts.machines {
         if machine.deleting() {
             if let Some(patch) = desired::late_changes(&facts.control_plane, machine) {
@@ -63,7 +63,7 @@ fn with_metadata(facts: &Facts, object: &Value) -> Value {
 
 /// Makes what a Machine lacks because the program ended between two writes. What was there once is not made again:
 /// somebody deleted it, and the health checks have to notice.
-fn complete(facts: &Facts, machine: &CpMachine, plan: &mut Plan<'_>) {
+fn complete(facts: &Facts, machine: &CpMachine, plan: &mut Plan) {
     let config = machine.config.is_missing() && !machine.bootstrap_created;
     let infra = machine.infra.is_missing() && !machine.infrastructure_provisioned && machine.provider_id.is_none();
     if !config && !infra {

@@ -16,7 +16,7 @@ const FLICKER: SignedDuration = SignedDuration::from_secs(10);
 
 const KIND: &str = control_plane::AVAILABLE;
 
-pub(super) fn finding(facts: &Facts, plan: &Plan<'_>, certificates: bool, now: Timestamp) -> Finding {
+pub(super) fn finding(facts: &Facts, plan: &Plan, certificates: bool, now: Timestamp) -> Finding {
     let no = |message: &str| Finding::no(KIND, "NotAvailable", message);
     if !facts.initialized() {
         return no("Control plane not yet initialized");
@@ -78,7 +78,7 @@ struct Planes {
 }
 
 impl Planes {
-    fn of(health: &Health<'_>, managed: bool, now: Timestamp) -> Self {
+    fn of(health: &Health, managed: bool, now: Timestamp) -> Self {
         let mut kinds = machine::COMPONENTS.to_vec();
         if managed {
             kinds.extend([machine::ETCD_POD, machine::ETCD_MEMBER]);
@@ -101,7 +101,7 @@ impl Planes {
 }
 
 /// True when something has been wrong for longer than a moment.
-fn troubled(view: &View<'_>, kinds: &[&str], now: Timestamp) -> bool {
+fn troubled(view: &View, kinds: &[&str], now: Timestamp) -> bool {
     kinds.iter().any(|kind| {
         view.status(kind).is_some_and(|s| s != Tri::True)
             && view
@@ -121,7 +121,7 @@ struct Members {
 }
 
 impl Members {
-    fn of(health: &Health<'_>, members: &[Member], now: Timestamp) -> Self {
+    fn of(health: &Health, members: &[Member], now: Timestamp) -> Self {
         let mut counts = Self {
             all: members.len(),
             voters: 0,
@@ -129,7 +129,7 @@ impl Members {
             healthy: 0,
             unhealthy: 0,
         };
-        let provisioning: Vec<&View<'_>> = health.machines.iter().filter(|v| v.facts.node.is_none()).collect();
+        let provisioning: Vec<&View> = health.machines.iter().filter(|v| v.facts.node.is_none()).collect();
         let mut newcomer = match provisioning.as_slice() {
             [only] => Some(*only),
             _ => None,
@@ -146,7 +146,7 @@ impl Members {
                 continue;
             }
             let name = Some(member.name.as_str());
-            let of_node = |v: &&View<'_>| v.facts.node.as_deref() == name;
+            let of_node = |v: &&View| v.facts.node.as_deref() == name;
             let view = health.machines.iter().find(of_node).or_else(|| newcomer.take());
             match view {
                 Some(view) if view.is_true(machine::ETCD_MEMBER) => counts.healthy += 1,
@@ -154,7 +154,7 @@ impl Members {
                     counts.unhealthy += 1;
                 }
                 // Trouble of a moment, as while a member has just joined.
-                Some(view) if young(view.facts) => counts.healthy += 1,
+                Some(view) if young(&view.facts) => counts.healthy += 1,
                 Some(_) => {}
                 None => counts.unhealthy += 1,
             }

@@ -70,7 +70,7 @@ impl Old {
 }
 
 /// `status.deprecated.v1beta1`.
-pub(super) fn status(facts: &Facts, plan: &Plan<'_>, findings: &[Finding], counts: &Counts, now: Timestamp) -> Value {
+pub(super) fn status(facts: &Facts, plan: &Plan, findings: &[Finding], counts: &Counts, now: Timestamp) -> Value {
     let mut old = conditions(facts, plan, findings);
     old.sort_by_key(|c| c.kind);
     if let Some(ready) = summary(&old) {
@@ -100,7 +100,7 @@ fn ready_nodes(facts: &Facts) -> usize {
         .count()
 }
 
-fn conditions(facts: &Facts, plan: &Plan<'_>, findings: &[Finding]) -> Vec<Old> {
+fn conditions(facts: &Facts, plan: &Plan, findings: &[Finding]) -> Vec<Old> {
     let mut all = Vec::new();
     let find = |kind: &str| findings.iter().find(|f| f.kind == kind);
     if let Some(certificates) = find(control_plane::CERTIFICATES) {
@@ -133,7 +133,7 @@ fn conditions(facts: &Facts, plan: &Plan<'_>, findings: &[Finding]) -> Vec<Old> 
     all
 }
 
-fn resized(facts: &Facts, plan: &Plan<'_>) -> Option<Old> {
+fn resized(facts: &Facts, plan: &Plan) -> Option<Old> {
     const KIND: &str = "Resized";
     let current = facts.machines.len();
     let wanted = usize::try_from(facts.control_plane.replicas).unwrap_or_default();
@@ -228,7 +228,7 @@ fn machines_ready(facts: &Facts) -> Option<Old> {
 }
 
 /// Only told from the first rollout on.
-fn spec_up_to_date(facts: &Facts, plan: &Plan<'_>) -> Option<Old> {
+fn spec_up_to_date(facts: &Facts, plan: &Plan) -> Option<Old> {
     const KIND: &str = "MachinesSpecUpToDate";
     if plan.rolling_out > 0 {
         let rest = facts.machines.len() - plan.rolling_out;
@@ -244,12 +244,12 @@ fn spec_up_to_date(facts: &Facts, plan: &Plan<'_>) -> Option<Old> {
     }
     kept(facts, KIND).map(|old| match plan.health {
         // A deleting Machine may still be an outdated one.
-        Some(_) if !facts.machines.iter().any(crate::facts::CpMachine::deleting) => Old::yes(KIND),
+        Some(_) if !facts.machines.iter().any(|m| m.deleting()) => Old::yes(KIND),
         _ => old,
     })
 }
 
-fn of_health(facts: &Facts, plan: &Plan<'_>) -> Vec<Old> {
+fn of_health(facts: &Facts, plan: &Plan) -> Vec<Old> {
     if !facts.initialized() {
         return Vec::new();
     }

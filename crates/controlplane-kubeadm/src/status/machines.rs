@@ -33,7 +33,7 @@ pub(super) fn ready(facts: &Facts) -> Finding {
 }
 
 /// All Machines are as asked for.
-pub(super) fn up_to_date(facts: &Facts, plan: &Plan<'_>, now: Timestamp) -> Finding {
+pub(super) fn up_to_date(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
     let fresh = |name: &str| {
         let health = plan.health.as_ref()?;
         let view = health.machines.iter().find(|v| v.facts.name == name)?;

@@ -1,0 +1,305 @@
+//! Does what the plan says, in order; the first failure ends the attempt.
+
+mod members;
+mod secrets;
+
+use serde_json::{Value, json};
+use windlass_api::core::v1beta2::Machine;
+use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
+use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
+use windlass_kit::{Cx, EventType, ObjectKey, ReconcileError, WriteError};
+use windlass_pki::KeyPool;
+
+use crate::desired;
+use crate::names::{
+    CERTIFICATES_EXPIRY, FINALIZER, MACHINE_STATUS_MANAGER, MANAGER, METADATA_MANAGER,
+    PRE_TERMINATE_HOOK,
+};
+use crate::observe::Observed;
+use crate::plan::{Action, NewMachine, Plan};
+use crate::status::Done;
+use crate::workload::WorkloadCluster;
+
+/// Why an action failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The management cluster refused or did not answer.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A key or certificate could not be made.
+    #[error(transparent)]
+    Pki(#[from] windlass_pki::PkiError),
+    /// The workload cluster refused or did not answer.
+    #[error("workload cluster: {0}")]
+    Workload(String),
+    /// Something that was seen is not there any more.
+    #[error("{0}")]
+    Gone(String),
+}
+
+impl ApplyError {
+    /// The reason in metrics and events.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Write(_) => "WriteFailed",
+            Self::Pki(_) => "CertificateFailed",
+            Self::Workload(_) => "WorkloadClusterFailed",
+            Self::Gone(_) => "Gone",
+        }
+    }
+}
+
+/// Does what the plan says.
+pub async fn apply(cx: &Cx, keys: &KeyPool, seen: &Observed, plan: &Plan) -> Done {
+    for note in &plan.notes {
+        let kind = if note.warning {
+            EventType::Warning
+        } else {
+            EventType::Normal
+        };
+        cx.event(&*seen.control_plane, kind, note.reason, note.message.as_str());
+    }
+    let mut applier = Applier {
+        cx,
+        seen,
+        secrets: secrets::Maker::new(cx, keys, seen, plan),
+    };
+    let mut done = Done::default();
+    for action in &plan.actions {
+        if let Err(error) = applier.act(action).await {
+            done.certificates_failed = matches!(
+                action,
+                Action::CreateCertificate { .. } | Action::AdoptCertificate { .. }
+            );
+            done.failure = Some(ReconcileError::new(error.reason(), error.to_string()));
+            break;
+        }
+    }
+    done
+}
+
+struct Applier<'a> {
+    cx: &'a Cx,
+    seen: &'a Observed,
+    secrets: secrets::Maker<'a>,
+}
+
+impl Applier<'_> {
+    async fn act(&mut self, action: &Action) -> Result<(), ApplyError> {
+        let writer = self.cx.writer();
+        match action {
+            Action::OwnTemplate => self.own_template().await,
+            Action::CreateCertificate { purpose } => self.secrets.create(*purpose).await,
+            Action::AdoptCertificate { purpose, uid } => self.secrets.adopt(*purpose, uid).await,
+            Action::WriteKubeconfig => self.secrets.write_kubeconfig().await,
+            Action::ApplyMachine { object, .. } => {
+                writer.apply_value(MANAGER, object).await?;
+                Ok(())
+            }
+            Action::PatchMachine { name, patch } => {
+                let key = self.key(name);
+                writer
+                    .merge_patch::<Machine>(MANAGER, &key, patch)
+                    .await
+                    .map(drop)
+                    .or_else(unless_gone)
+            }
+            Action::ApplyMetadata { object } => {
+                writer.apply_value(METADATA_MANAGER, object).await?;
+                Ok(())
+            }
+            Action::CreateMachine(new) => self.create_machine(new).await,
+            Action::SetMachineConditions {
+                name, conditions, ..
+            } => {
+                let machine = self.machine(name)?;
+                let status = json!({ "conditions": conditions });
+                writer
+                    .apply_status(MACHINE_STATUS_MANAGER, machine, status)
+                    .await
+                    .map(drop)
+                    .or_else(unless_gone)
+            }
+            Action::DeleteMachine {
+                name, leader, why, ..
+            } => {
+                if let Some(leader) = leader {
+                    members::move_leader(self.connection()?, leader).await?;
+                }
+                writer.delete(self.machine(name)?).await?;
+                tracing::info!(machine = %name, why, "deleting Machine");
+                Ok(())
+            }
+            Action::ReleaseMachine {
+                name,
+                leader,
+                member,
+            } => {
+                if let Some(leader) = leader {
+                    members::move_leader(self.connection()?, leader).await?;
+                }
+                if let Some((id, member)) = member {
+                    members::remove(self.connection()?, self.seen, *id, member).await?;
+                }
+                self.drop_hook(name).await
+            }
+            Action::RemoveMember { id, name } => {
+                members::remove(self.connection()?, self.seen, *id, name).await
+            }
+            Action::TearDownMachine {
+                name,
+                hooked,
+                deleting,
+                ..
+            } => {
+                if *hooked {
+                    self.drop_hook(name).await?;
+                }
+                if !deleting {
+                    writer.delete(self.machine(name)?).await?;
+                }
+                Ok(())
+            }
+            Action::Annotate { key, value } => {
+                let patch = json!({ "metadata": { "annotations": { *key: value } } });
+                let own = self.own_key();
+                writer
+                    .merge_patch::<KubeadmControlPlane>(MANAGER, &own, &patch)
+                    .await?;
+                Ok(())
+            }
+            Action::RemoveFinalizer => {
+                let object = &*self.seen.control_plane;
+                writer.remove_finalizer(MANAGER, object, FINALIZER).await?;
+                Ok(())
+            }
+            Action::UpdateKubeadmConfig { .. }
+            | Action::EnsureRbac
+            | Action::SetKubeProxyImage { .. }
+            | Action::RecordExpiry { .. } => self.act_on_workload(action).await,
+        }
+    }
+
+    async fn act_on_workload(&self, action: &Action) -> Result<(), ApplyError> {
+        let connection = self.connection()?;
+        let result = match action {
+            Action::UpdateKubeadmConfig {
+                configuration,
+                version,
+            } => connection.update_kubeadm_config(configuration, version).await,
+            Action::EnsureRbac => connection.ensure_rbac().await,
+            Action::SetKubeProxyImage { image } => connection.set_kube_proxy_image(image).await,
+            Action::RecordExpiry { config, node } => {
+                let expiry = connection.certificate_expiry(node).await;
+                let expiry = expiry.map_err(ApplyError::Workload)?;
+                let annotations = json!({ CERTIFICATES_EXPIRY: expiry.to_string() });
+                let patch = json!({ "metadata": { "annotations": annotations } });
+                let key = self.key(config);
+                let writer = self.cx.writer();
+                return writer
+                    .merge_patch::<KubeadmConfig>(MANAGER, &key, &patch)
+                    .await
+                    .map(drop)
+                    .or_else(unless_gone);
+            }
+            _ => Ok(()),
+        };
+        result.map_err(ApplyError::Workload)
+    }
+
+    /// The Machine first: what belongs to it is owned by it from its first moment, and an interruption leaves nothing
+    /// that nobody knows of.
+    async fn create_machine(&self, new: &NewMachine) -> Result<(), ApplyError> {
+        let writer = self.cx.writer();
+        let uid = match (&new.machine, &new.uid) {
+            (Some(machine), _) => {
+                let applied = writer.apply_value(MANAGER, machine).await?;
+                tracing::info!(machine = %new.name, "created Machine");
+                applied.object.uid().to_owned()
+            }
+            (None, Some(uid)) => uid.clone(),
+            (None, None) => return Ok(()),
+        };
+        for object in [&new.infra, &new.config].into_iter().flatten() {
+            let mut object = object.clone();
+            object["metadata"]["ownerReferences"] =
+                json!([desired::machine_owner(&new.name, &uid)]);
+            let applied = writer.apply_value(MANAGER, &object).await?;
+            let mut metadata = new.metadata.clone();
+            metadata["name"] = json!(new.name);
+            metadata["namespace"] = object["metadata"]["namespace"].clone();
+            metadata["uid"] = json!(applied.object.uid());
+            let labelled = json!({
+                "apiVersion": object["apiVersion"],
+                "kind": object["kind"],
+                "metadata": metadata,
+            });
+            writer.apply_value(METADATA_MANAGER, &labelled).await?;
+        }
+        Ok(())
+    }
+
+    async fn own_template(&self) -> Result<(), ApplyError> {
+        let (Some(template), Some(cluster)) = (&self.seen.template, &self.seen.cluster) else {
+            return Ok(());
+        };
+        let owner = windlass_kit::owner::owner_ref(&**cluster);
+        let mut object: Value = json!({
+            "apiVersion": template.api_version(),
+            "kind": template.kind(),
+            "metadata": {
+                "name": template.name(),
+                "namespace": template.metadata().namespace,
+                "uid": template.uid(),
+                "ownerReferences": [owner],
+            },
+        });
+        // Not a dependant that could hold up the Cluster's deletion.
+        if let Some(owner) = object["metadata"]["ownerReferences"][0].as_object_mut() {
+            owner.remove("blockOwnerDeletion");
+            owner.remove("controller");
+        }
+        self.cx.writer().apply_value(MANAGER, &object).await?;
+        Ok(())
+    }
+
+    async fn drop_hook(&self, name: &str) -> Result<(), ApplyError> {
+        let patch = json!({ "metadata": { "annotations": { PRE_TERMINATE_HOOK: null } } });
+        let key = self.key(name);
+        let writer = self.cx.writer();
+        writer
+            .merge_patch::<Machine>(MANAGER, &key, &patch)
+            .await
+            .map(drop)
+            .or_else(unless_gone)
+    }
+
+    fn own_key(&self) -> ObjectKey {
+        let meta = &self.seen.control_plane.metadata;
+        self.key(meta.name.as_deref().unwrap_or_default())
+    }
+
+    fn key(&self, name: &str) -> ObjectKey {
+        let namespace = self.seen.control_plane.metadata.namespace.as_deref();
+        ObjectKey::new(namespace.unwrap_or_default(), name)
+    }
+
+    fn machine(&self, name: &str) -> Result<&Machine, ApplyError> {
+        let machine = self.seen.machines.get(name);
+        let machine = machine.map(|m| &**m);
+        machine.ok_or_else(|| ApplyError::Gone(format!("Machine {name} is gone")))
+    }
+
+    fn connection(&self) -> Result<&dyn WorkloadCluster, ApplyError> {
+        let connection = self.seen.connection.as_deref();
+        connection.ok_or_else(|| ApplyError::Workload("there is no connection".to_owned()))
+    }
+}
+
+/// An object that is gone needs no change; its deletion is an event of its own.
+fn unless_gone(error: WriteError) -> Result<(), ApplyError> {
+    if error.is_not_found() {
+        return Ok(());
+    }
+    Err(error.into())
+}

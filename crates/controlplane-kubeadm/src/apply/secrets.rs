@@ -1,0 +1,165 @@
+//! Makes authorities and the administrator's kubeconfig. Keys are ordered all at once, so that they are made side by side.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::json;
+use windlass_kit::{Cx, ObjectKey};
+use windlass_pki::{
+    KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose,
+};
+
+use super::ApplyError;
+use crate::desired;
+use crate::facts::Facts;
+use crate::names::SECRETS_MANAGER;
+use crate::observe::Observed;
+use crate::plan::{Action, Plan};
+
+const DEFAULT_CA_DAYS: i32 = 3650;
+
+pub(super) struct Maker<'a> {
+    cx: &'a Cx,
+    seen: &'a Observed,
+    ordered: BTreeMap<Purpose, PendingKey>,
+    made: BTreeMap<Purpose, KeyMaterial>,
+}
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(cx: &'a Cx, keys: &KeyPool, seen: &'a Observed, plan: &Plan) -> Self {
+        let algorithm = seen.facts.as_ref().map(algorithm).unwrap_or_default();
+        let ordered = plan.actions.iter().filter_map(|action| match action {
+            Action::CreateCertificate { purpose } => Some((*purpose, keys.take(algorithm))),
+            Action::WriteKubeconfig => Some((Purpose::Kubeconfig, keys.take(algorithm))),
+            _ => None,
+        });
+        Self {
+            cx,
+            seen,
+            ordered: ordered.collect(),
+            made: BTreeMap::new(),
+        }
+    }
+
+    fn facts(&self) -> Result<&'a Facts, ApplyError> {
+        let facts = self.seen.facts.as_ref();
+        facts.ok_or_else(|| ApplyError::Gone("the Cluster is not known".to_owned()))
+    }
+
+    fn key(&self, purpose: Purpose) -> Result<ObjectKey, ApplyError> {
+        let facts = self.facts()?;
+        let name = purpose.secret_name(&facts.cluster.name);
+        Ok(ObjectKey::new(facts.control_plane.namespace.as_str(), name))
+    }
+
+    fn order(&self, purpose: Purpose) -> Result<PendingKey, ApplyError> {
+        let key = self.ordered.get(&purpose).cloned();
+        key.ok_or_else(|| ApplyError::Gone("a key that was not ordered".to_owned()))
+    }
+
+    pub(super) async fn create(&mut self, purpose: Purpose) -> Result<(), ApplyError> {
+        let facts = self.facts()?;
+        let days = &facts.control_plane.kubeadm["clusterConfiguration"]["caCertificateValidityPeriodDays"];
+        let days = days.as_i64().and_then(|d| i32::try_from(d).ok());
+        let key = self.order(purpose)?.await?;
+        let now = self.cx.now();
+        let material =
+            KeyMaterial::generate(purpose, key, days.unwrap_or(DEFAULT_CA_DAYS), now)?;
+        self.write(purpose, &material.data()).await?;
+        self.made.insert(purpose, material);
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        purpose: Purpose,
+        data: &BTreeMap<&'static str, Vec<u8>>,
+    ) -> Result<(), ApplyError> {
+        let facts = self.facts()?;
+        let secret = purpose.secret(
+            &facts.control_plane.namespace,
+            &facts.cluster.name,
+            &desired::owner(&facts.control_plane),
+            data,
+        );
+        let secret: Secret =
+            serde_json::from_value(secret).map_err(|e| ApplyError::Gone(e.to_string()))?;
+        // Never applied: what somebody else put there in the meantime must not be overwritten.
+        self.cx.writer().create(SECRETS_MANAGER, &secret).await?;
+        Ok(())
+    }
+
+    pub(super) async fn adopt(&self, purpose: Purpose, uid: &str) -> Result<(), ApplyError> {
+        let facts = self.facts()?;
+        let patch = json!({
+            "metadata": { "uid": uid, "ownerReferences": [desired::owner(&facts.control_plane)] },
+        });
+        let key = self.key(purpose)?;
+        let writer = self.cx.writer();
+        writer
+            .merge_patch::<Secret>(SECRETS_MANAGER, &key, &patch)
+            .await?;
+        Ok(())
+    }
+
+    pub(super) async fn write_kubeconfig(&self) -> Result<(), ApplyError> {
+        let facts = self.facts()?;
+        let Some((host, port)) = &facts.cluster.endpoint else {
+            return Ok(());
+        };
+        let Some(ca) = self.authority()? else {
+            // The authority is a user's own and still to come; its Secret wakes us.
+            return Ok(());
+        };
+        let key = self.order(Purpose::Kubeconfig)?.await?;
+        let authority = ca.authority()?;
+        let leaf = authority.issue(&LeafRequest::administrator(), &key, self.cx.now())?;
+        let host = if host.contains(':') && !host.starts_with('[') {
+            format!("[{host}]")
+        } else {
+            host.clone()
+        };
+        let text = Kubeconfig {
+            cluster: facts.cluster.name.clone(),
+            server: format!("https://{host}:{port}"),
+            authority: ca.crt.clone(),
+            client_certificate: leaf.to_pem(),
+            client_key: key.to_pem(),
+        }
+        .render();
+        if !self.seen.secrets.contains_key(&Purpose::Kubeconfig) {
+            let data = BTreeMap::from([("value", text.into_bytes())]);
+            return self.write(Purpose::Kubeconfig, &data).await;
+        }
+        let patch = json!({ "data": { "value": STANDARD.encode(text) } });
+        let key = self.key(Purpose::Kubeconfig)?;
+        let writer = self.cx.writer();
+        writer
+            .merge_patch::<Secret>(SECRETS_MANAGER, &key, &patch)
+            .await?;
+        Ok(())
+    }
+
+    fn authority(&self) -> Result<Option<KeyMaterial>, ApplyError> {
+        if let Some(made) = self.made.get(&Purpose::ClusterCa) {
+            return Ok(Some(made.clone()));
+        }
+        let Some(secret) = self.seen.secrets.get(&Purpose::ClusterCa) else {
+            return Ok(None);
+        };
+        let name = secret.metadata.name.as_deref().unwrap_or_default();
+        let data = secret.data.as_ref();
+        let material = KeyMaterial::read(name, |key| {
+            data.and_then(|d| d.get(key)).map(|bytes| bytes.0.as_slice())
+        })?;
+        Ok(Some(material))
+    }
+}
+
+fn algorithm(facts: &Facts) -> KeyAlgorithm {
+    let name = &facts.control_plane.kubeadm["clusterConfiguration"]["encryptionAlgorithm"];
+    // The schema knows the same names; anything else cannot be stored.
+    name.as_str().unwrap_or_default().parse().unwrap_or_default()
+}

@@ -1,0 +1,185 @@
+//! The controller as the driver runs it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_api::Condition;
+use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::labels;
+use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
+use windlass_kit::{
+    Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Wake, Watch,
+};
+use windlass_pki::KeyPool;
+
+use crate::names::{FINALIZER, MANAGER, STATUS_MANAGER};
+use crate::observe::{self, Observed};
+use crate::plan::{self, Plan};
+use crate::status::{self, Done};
+use crate::workload::WorkloadClusters;
+use crate::apply;
+
+/// Reconciles KubeadmControlPlanes.
+pub struct ControlPlaneController {
+    clusters: Arc<dyn WorkloadClusters>,
+    keys: KeyPool,
+}
+
+impl std::fmt::Debug for ControlPlaneController {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControlPlaneController").finish_non_exhaustive()
+    }
+}
+
+impl ControlPlaneController {
+    /// A controller that reaches workload clusters through `clusters` and has keys made by `keys`.
+    pub fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> Self {
+        Self { clusters, keys }
+    }
+
+    /// As data for the list of controllers.
+    pub fn entry(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> ControllerEntry {
+        ControllerEntry::of(Self::new(clusters, keys))
+    }
+}
+
+impl Controller for ControlPlaneController {
+    type Kind = KubeadmControlPlane;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Done = Done;
+
+    const NAME: &'static str = "kubeadmcontrolplane";
+    const MANAGER: &'static str = MANAGER;
+    const STATUS_MANAGER: &'static str = STATUS_MANAGER;
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    fn conditions(object: &KubeadmControlPlane) -> &[Condition] {
+        object.status.as_ref().map_or(&[], |s| &s.conditions)
+    }
+
+    fn cluster_of(object: &KubeadmControlPlane) -> Option<ObjectKey> {
+        observe::cluster_key(object)
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let clusters = Arc::clone(&self.clusters);
+        vec![
+            Watch::owned::<Machine>(),
+            Watch::owned::<k8s_openapi::api::core::v1::Secret>(),
+            Watch::read::<windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig>(),
+            Watch::map::<Cluster>(|_, old, new| new.or(old).map(of_cluster).unwrap_or_default()),
+            Watch::map::<Machine>(waiting_for_workers),
+            Watch::dynamic_map(|cx, old, new| {
+                let template = new.or(old).filter(|o| o.kind().ends_with("Template"));
+                let Some(template) = template else {
+                    return Vec::new();
+                };
+                let namespace = template.metadata().namespace.as_deref();
+                let planes = cx
+                    .cache::<KubeadmControlPlane>()
+                    .list(namespace.unwrap_or_default());
+                let uses = |p: &&Arc<KubeadmControlPlane>| {
+                    let reference = &p.spec.machine_template.spec.infrastructure_ref;
+                    reference.kind == template.kind() && reference.name == template.name()
+                };
+                planes.iter().filter(uses).map(|p| key(p)).collect()
+            }),
+            Watch::source(move |cx, wake| {
+                let waker = ClusterWake { cx, wake };
+                clusters.subscribe(Arc::new(move |cluster| waker.wake(cluster)));
+            }),
+        ]
+    }
+
+    async fn observe(&self, cx: &Cx, object: Arc<KubeadmControlPlane>) -> Observed {
+        observe::observe(cx, &*self.clusters, object).await
+    }
+
+    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
+        match &seen.facts {
+            Some(facts) => plan::plan(facts, now),
+            None => Plan::nothing(),
+        }
+    }
+
+    async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+        apply::apply(cx, &self.keys, seen, plan).await
+    }
+
+    fn status(
+        &self,
+        seen: &Observed,
+        plan: &Plan,
+        done: &Done,
+        now: Timestamp,
+    ) -> Option<Value> {
+        let facts = seen.facts.as_ref()?;
+        Some(status::status(facts, plan, done, now))
+    }
+
+    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
+        if let Some(error) = &done.failure {
+            return Outcome::Failed(error.clone());
+        }
+        if let Some(error) = &plan.error {
+            return Outcome::Failed(ReconcileError::new("Blocked", error.as_str()));
+        }
+        plan.requeue.map_or(Outcome::Settled, Outcome::RequeueAfter)
+    }
+}
+
+fn key(control_plane: &KubeadmControlPlane) -> ObjectKey {
+    let meta = &control_plane.metadata;
+    ObjectKey::new(
+        meta.namespace.as_deref().unwrap_or_default(),
+        meta.name.as_deref().unwrap_or_default(),
+    )
+}
+
+/// The control plane that a Cluster refers to.
+fn of_cluster(cluster: &Cluster) -> Vec<ObjectKey> {
+    let reference = cluster.spec.control_plane_ref.as_ref();
+    let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    reference
+        .filter(|r| r.kind == "KubeadmControlPlane")
+        .map(|r| ObjectKey::new(namespace, r.name.as_str()))
+        .into_iter()
+        .collect()
+}
+
+/// A control plane that is being deleted waits until the last worker is gone.
+fn waiting_for_workers(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<ObjectKey> {
+    let (Some(machine), None) = (old, new) else {
+        return Vec::new();
+    };
+    let meta = &machine.metadata;
+    let Some(cluster) = meta.labels.as_ref().and_then(|l| l.get(labels::CLUSTER_NAME)) else {
+        return Vec::new();
+    };
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    let planes = cx
+        .cache::<KubeadmControlPlane>()
+        .by_cluster(namespace, cluster);
+    planes
+        .iter()
+        .filter(|p| p.metadata.deletion_timestamp.is_some())
+        .map(|p| key(p))
+        .collect()
+}
+
+/// Wakes the control plane of a Cluster when its workload cluster changes.
+struct ClusterWake {
+    cx: Cx,
+    wake: Wake,
+}
+
+impl ClusterWake {
+    fn wake(&self, cluster: &ObjectKey) {
+        let cluster = self.cx.cache::<Cluster>().get(cluster);
+        if let Some(cluster) = cluster {
+            self.wake.add_all(of_cluster(&cluster));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Reads everything the planner looks at.
+
+mod convert;
+mod workload;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::labels;
+use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
+use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
+use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen, owner};
+use windlass_meta::SUFFIX_LENGTH;
+use windlass_pki::Purpose;
+
+use crate::facts::{Certificate, CpMachine, Facts, Kubeconfig, Lookup};
+use crate::workload::{Connection, WorkloadCluster, WorkloadClusters};
+
+/// What was read: the facts, and the objects that writing needs.
+pub struct Observed {
+    /// The control plane.
+    pub control_plane: Arc<KubeadmControlPlane>,
+    /// The Cluster.
+    pub cluster: Option<Arc<Cluster>>,
+    /// What the planner looks at; absent when no Cluster is named yet.
+    pub facts: Option<Facts>,
+    /// Control plane Machines by name.
+    pub machines: BTreeMap<String, Arc<Machine>>,
+    /// Secrets by purpose.
+    pub secrets: BTreeMap<Purpose, Arc<Secret>>,
+    /// The infrastructure template.
+    pub template: Option<Arc<Dynamic>>,
+    /// The connection to the workload cluster.
+    pub connection: Option<Box<dyn WorkloadCluster>>,
+}
+
+impl std::fmt::Debug for Observed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observed")
+            .field("facts", &self.facts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads. Total: what fails is data.
+pub async fn observe(
+    cx: &Cx,
+    clusters: &dyn WorkloadClusters,
+    control_plane: Arc<KubeadmControlPlane>,
+) -> Observed {
+    let mut seen = Observed {
+        cluster: None,
+        facts: None,
+        machines: BTreeMap::new(),
+        secrets: BTreeMap::new(),
+        template: None,
+        connection: None,
+        control_plane,
+    };
+    let Some(cluster_key) = cluster_key(&seen.control_plane) else {
+        return seen;
+    };
+    seen.cluster = cx.cache::<Cluster>().get(&cluster_key);
+    let own = convert::control_plane(&seen.control_plane);
+    let of_cluster = cx
+        .cache::<Machine>()
+        .by_cluster(&cluster_key.namespace, &cluster_key.name);
+    let (planes, workers): (Vec<_>, Vec<_>) = of_cluster.into_iter().partition(|m| {
+        let labels = m.metadata.labels.as_ref();
+        labels.is_some_and(|l| l.contains_key(labels::CONTROL_PLANE))
+    });
+    let (ours, others): (Vec<_>, Vec<_>) = planes.into_iter().partition(|m| {
+        owner::controller_of(&m.metadata).is_some_and(|o| o.uid == own.uid)
+    });
+    let mut machines = Vec::new();
+    for machine in ours {
+        machines.push(Arc::new(read_machine(cx, &machine).await));
+        let name = machine.metadata.name.clone().unwrap_or_default();
+        seen.machines.insert(name, machine);
+    }
+    machines.sort_by(|a: &Arc<CpMachine>, b| a.name.cmp(&b.name));
+    let template_kind = GroupKind::new(own.template.group.as_str(), own.template.kind.as_str());
+    let template_key = ObjectKey::new(own.namespace.as_str(), own.template.name.as_str());
+    let template = cx.dynamic_get(&template_kind, &template_key).await;
+    seen.template = template.found().cloned();
+    let certificates = certificates(cx, &mut seen, &cluster_key, &own);
+    let kubeconfig = kubeconfig(cx, &mut seen, &cluster_key, &own.uid);
+    let names = |machines: Vec<Arc<Machine>>| {
+        let names = machines.iter().filter_map(|m| m.metadata.name.clone());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let workload = match clusters.get(&cluster_key) {
+        Connection::Connected(connection) => {
+            let reached = workload::read(&*connection, &own, &machines).await;
+            seen.connection = Some(connection);
+            crate::facts::Workload::Reached(Box::new(reached))
+        }
+        Connection::Down {
+            reason,
+            last_success,
+        } => crate::facts::Workload::Unreachable {
+            last_success,
+            reason,
+        },
+    };
+    seen.facts = Some(Facts {
+        cluster: convert::cluster(seen.cluster.as_deref(), &cluster_key.name),
+        control_plane: own,
+        machines,
+        unowned: names(others),
+        workers: names(workers),
+        template: match template {
+            Seen::Found(template) => Lookup::Found(template.value().clone()),
+            Seen::NotFound => Lookup::Missing,
+            Seen::Failed(error) => Lookup::Failed(error),
+        },
+        certificates,
+        kubeconfig,
+        workload,
+        suffix: cx.names().suffix(SUFFIX_LENGTH),
+    });
+    seen
+}
+
+/// The Cluster by owner reference, or by label while the reference is not set yet.
+pub fn cluster_key(control_plane: &KubeadmControlPlane) -> Option<ObjectKey> {
+    let meta = &control_plane.metadata;
+    let owner = meta
+        .owner_references
+        .iter()
+        .flatten()
+        .find(|o| o.kind == "Cluster" && o.api_version.starts_with("cluster.x-k8s.io/"));
+    let label = || meta.labels.as_ref()?.get(labels::CLUSTER_NAME).cloned();
+    let name = owner.map(|o| o.name.clone()).or_else(label)?;
+    Some(ObjectKey::new(meta.namespace.as_deref()?, name))
+}
+
+async fn read_machine(cx: &Cx, machine: &Machine) -> CpMachine {
+    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
+    let config = match &machine.spec.bootstrap.config_ref {
+        Some(reference) => {
+            let key = ObjectKey::new(namespace, reference.name.as_str());
+            match cx.cache::<KubeadmConfig>().get(&key) {
+                Some(config) => convert::value(&*config),
+                None => Lookup::Missing,
+            }
+        }
+        None => Lookup::Failed("spec.bootstrap.configRef is not set".to_owned()),
+    };
+    let reference = &machine.spec.infrastructure_ref;
+    let kind = GroupKind::new(reference.api_group.as_str(), reference.kind.as_str());
+    let key = ObjectKey::new(namespace, reference.name.as_str());
+    let infra = match cx.dynamic_get(&kind, &key).await {
+        Seen::Found(infra) => Lookup::Found(infra.value().clone()),
+        Seen::NotFound => Lookup::Missing,
+        Seen::Failed(error) => Lookup::Failed(error),
+    };
+    convert::machine(machine, config, infra)
+}
+
+fn certificates(
+    cx: &Cx,
+    seen: &mut Observed,
+    cluster: &ObjectKey,
+    own: &crate::facts::ControlPlane,
+) -> Vec<Certificate> {
+    let mut purposes: Vec<(Purpose, bool)> = Purpose::CONTROL_PLANE
+        .into_iter()
+        .map(|purpose| (purpose, own.managed_etcd || purpose != Purpose::EtcdCa))
+        .collect();
+    if !own.managed_etcd {
+        purposes.push((Purpose::ApiServerEtcdClient, false));
+    }
+    purposes
+        .into_iter()
+        .map(|(purpose, can_generate)| {
+            let name = purpose.secret_name(&cluster.name);
+            let key = ObjectKey::new(cluster.namespace.as_str(), name);
+            let secret = match cx.cache::<Secret>().get(&key) {
+                Some(secret) => {
+                    let facts = convert::secret(&secret, &own.uid);
+                    seen.secrets.insert(purpose, secret);
+                    Lookup::Found(facts)
+                }
+                None => Lookup::Missing,
+            };
+            Certificate {
+                purpose,
+                can_generate,
+                secret,
+            }
+        })
+        .collect()
+}
+
+fn kubeconfig(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, uid: &str) -> Kubeconfig {
+    let name = Purpose::Kubeconfig.secret_name(&cluster.name);
+    let key = ObjectKey::new(cluster.namespace.as_str(), name);
+    let Some(secret) = cx.cache::<Secret>().get(&key) else {
+        return Kubeconfig::Missing;
+    };
+    let text = secret
+        .data
+        .as_ref()
+        .and_then(|d| std::str::from_utf8(&d.get("value")?.0).ok());
+    let certificate =
+        text.and_then(|t| windlass_pki::Kubeconfig::client_certificate_of(t).ok());
+    let facts = Kubeconfig::Found {
+        ours: convert::secret(&secret, uid).ours,
+        validity: certificate.map(|c| (c.not_before(), c.not_after())),
+    };
+    seen.secrets.insert(Purpose::Kubeconfig, secret);
+    facts
+}

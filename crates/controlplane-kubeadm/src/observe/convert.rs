@@ -1,0 +1,203 @@
+//! From API objects to facts, with the defaults that admission would set.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
+use windlass_kit::owner;
+
+use crate::facts::{self, CpMachine, Lookup, RemediationLimits, SecretFacts, TemplateRef};
+use crate::names::MACHINE_FINALIZER;
+
+const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
+
+/// Any object as JSON.
+pub(super) fn value<T: Serialize>(object: &T) -> Lookup<Value> {
+    match serde_json::to_value(object) {
+        Ok(value) => Lookup::Found(value),
+        Err(error) => Lookup::Failed(error.to_string()),
+    }
+}
+
+fn json<T: Serialize>(part: &T) -> Value {
+    serde_json::to_value(part).unwrap_or_default()
+}
+
+/// Kubernetes versions carry a `v`; users may leave it out.
+fn with_v(version: &str) -> String {
+    if version.starts_with('v') || version.is_empty() {
+        version.to_owned()
+    } else {
+        format!("v{version}")
+    }
+}
+
+pub(super) fn control_plane(object: &KubeadmControlPlane) -> facts::ControlPlane {
+    let spec = &object.spec;
+    let meta = &object.metadata;
+    let status = object.status.clone().unwrap_or_default();
+    let template = &spec.machine_template;
+    let kubeadm = json(&spec.kubeadm_config_spec.clone().unwrap_or_default());
+    let rollout = spec.rollout.as_ref();
+    let strategy = rollout.and_then(|r| r.strategy.as_ref()?.rolling_update.as_ref());
+    let max_surge = match strategy.and_then(|s| s.max_surge.as_ref()) {
+        Some(IntOrString::Int(surge)) => *surge,
+        Some(IntOrString::String(surge)) => surge.parse().unwrap_or(1),
+        None => 1,
+    };
+    let machine_meta = template.metadata.clone().unwrap_or_default();
+    let legacy = status.deprecated.as_ref().and_then(|d| d.v1beta1.as_ref());
+    facts::ControlPlane {
+        name: meta.name.clone().unwrap_or_default(),
+        namespace: meta.namespace.clone().unwrap_or_default(),
+        uid: meta.uid.clone().unwrap_or_default(),
+        generation: meta.generation.unwrap_or_default(),
+        annotations: meta.annotations.clone().unwrap_or_default(),
+        deleting: meta.deletion_timestamp.is_some(),
+        replicas: spec.replicas.unwrap_or(1),
+        version: with_v(&spec.version),
+        max_surge,
+        rollout_after: rollout.and_then(|r| r.after.as_ref()).map(|t| t.0),
+        rollout_before_days: rollout.and_then(|r| r.before.as_ref()?.certificates_expiry_days),
+        remediation: remediation(object),
+        managed_etcd: !kubeadm["clusterConfiguration"]["etcd"]["external"].is_object(),
+        template: TemplateRef {
+            group: template.spec.infrastructure_ref.api_group.clone(),
+            kind: template.spec.infrastructure_ref.kind.clone(),
+            name: template.spec.infrastructure_ref.name.clone(),
+        },
+        machine_labels: machine_meta.labels,
+        machine_annotations: machine_meta.annotations,
+        deletion: json(&template.spec.deletion),
+        taints: json(&template.spec.taints),
+        readiness_gates: template.spec.readiness_gates.iter().map(json).collect(),
+        naming_template: spec.machine_naming.as_ref().and_then(|n| n.template.clone()),
+        kubeadm,
+        initialized: status
+            .initialization
+            .as_ref()
+            .is_some_and(|i| i.control_plane_initialized == Some(true)),
+        legacy_conditions: legacy
+            .iter()
+            .flat_map(|l| l.conditions.iter().map(json))
+            .collect(),
+        last_remediation: status.last_remediation.as_ref().map(json),
+        status_version: status.version,
+        conditions: status.conditions,
+    }
+}
+
+fn remediation(object: &KubeadmControlPlane) -> RemediationLimits {
+    let limits = object.spec.remediation.clone().unwrap_or_default();
+    let default = RemediationLimits::default();
+    let seconds =
+        |s: Option<i32>| s.map(|s| Duration::from_secs(u64::try_from(s).unwrap_or_default()));
+    RemediationLimits {
+        max_retry: limits.max_retry,
+        retry_period: seconds(limits.retry_period_seconds).unwrap_or(default.retry_period),
+        min_healthy_period: seconds(limits.min_healthy_period_seconds)
+            .unwrap_or(default.min_healthy_period),
+    }
+}
+
+pub(super) fn cluster(object: Option<&Cluster>, name: &str) -> facts::Cluster {
+    let Some(object) = object else {
+        return facts::Cluster {
+            name: name.to_owned(),
+            ..facts::Cluster::default()
+        };
+    };
+    let status = object.status.clone().unwrap_or_default();
+    let endpoint = object.spec.control_plane_endpoint.as_ref();
+    let annotations = object.metadata.annotations.as_ref();
+    let step = annotations.and_then(|a| a.get(windlass_api::annotations::TOPOLOGY_UPGRADE_STEP));
+    facts::Cluster {
+        name: name.to_owned(),
+        uid: object.metadata.uid.clone().unwrap_or_default(),
+        infrastructure_provisioned: status
+            .initialization
+            .as_ref()
+            .is_some_and(|i| i.infrastructure_provisioned == Some(true)),
+        endpoint: endpoint.and_then(|e| {
+            let host = e.host.clone().filter(|h| !h.is_empty())?;
+            Some((host, e.port.filter(|p| *p > 0)?))
+        }),
+        topology_version: object.spec.topology.as_ref().map(|t| with_v(&t.version)),
+        upgrade_step: step.filter(|s| !s.is_empty()).cloned(),
+        failure_domains: status
+            .failure_domains
+            .iter()
+            .filter(|d| d.control_plane == Some(true))
+            .map(|d| d.name.clone())
+            .collect(),
+    }
+}
+
+pub(super) fn machine(
+    object: &Machine,
+    config: Lookup<Value>,
+    infra: Lookup<Value>,
+) -> CpMachine {
+    let meta = &object.metadata;
+    let spec = &object.spec;
+    let status = object.status.clone().unwrap_or_default();
+    let initialization = status.initialization.unwrap_or_default();
+    let legacy = status.deprecated.and_then(|d| d.v1beta1);
+    let ready = legacy
+        .iter()
+        .flat_map(|l| &l.conditions)
+        .find(|c| c.type_ == "Ready");
+    CpMachine {
+        name: meta.name.clone().unwrap_or_default(),
+        uid: meta.uid.clone().unwrap_or_default(),
+        generation: meta.generation.unwrap_or_default(),
+        created: created(meta),
+        deleted: meta.deletion_timestamp.as_ref().map(|t| t.0),
+        labels: meta.labels.clone().unwrap_or_default(),
+        annotations: meta.annotations.clone().unwrap_or_default(),
+        has_finalizer: meta
+            .finalizers
+            .iter()
+            .flatten()
+            .any(|f| f == MACHINE_FINALIZER),
+        version: with_v(spec.version.as_deref().unwrap_or_default()),
+        failure_domain: spec.failure_domain.clone(),
+        provider_id: spec.provider_id.clone(),
+        infra_ref: json(&spec.infrastructure_ref),
+        config_ref: json(&spec.bootstrap.config_ref),
+        deletion: json(&spec.deletion),
+        taints: json(&spec.taints),
+        node: status.node_ref.map(|n| n.name),
+        kubelet_version: status.node_info.map(|n| n.kubelet_version),
+        legacy_ready: ready.map(json),
+        conditions: status.conditions,
+        certificates_expiry: status.certificates_expiry_date.map(|t| t.0),
+        infrastructure_provisioned: initialization.infrastructure_provisioned == Some(true),
+        bootstrap_created: initialization.bootstrap_data_secret_created == Some(true)
+            || spec.bootstrap.data_secret_name.is_some(),
+        config,
+        infra,
+    }
+}
+
+fn created(meta: &ObjectMeta) -> Timestamp {
+    meta.creation_timestamp
+        .as_ref()
+        .map_or(Timestamp::UNIX_EPOCH, |t| t.0)
+}
+
+pub(super) fn secret(object: &Secret, uid: &str) -> SecretFacts {
+    let controller = owner::controller_of(&object.metadata);
+    SecretFacts {
+        uid: object.metadata.uid.clone().unwrap_or_default(),
+        ours: controller.is_some_and(|o| o.uid == uid),
+        uncontrolled: controller.is_none(),
+        generated: object.type_.as_deref() == Some(SECRET_TYPE),
+        of_config: controller.is_some_and(|o| o.kind == "KubeadmConfig"),
+    }
+}

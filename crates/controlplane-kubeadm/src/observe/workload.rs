@@ -1,0 +1,80 @@
+//! Reads the workload cluster.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::facts::{Addons, ControlPlane, CpMachine, Etcd, Reached};
+use crate::names::machine::ETCD_MEMBER;
+use crate::workload::WorkloadCluster;
+
+/// Reads what the planner needs to know, and no more: what depends on an earlier answer is asked only when it matters.
+pub(super) async fn read(
+    connection: &dyn WorkloadCluster,
+    control_plane: &ControlPlane,
+    machines: &[Arc<CpMachine>],
+) -> Reached {
+    let mut reached = Reached {
+        last_success: connection.last_success(),
+        kubeadm_config: Ok(true),
+        nodes: Ok(Vec::new()),
+        pods: Ok(std::collections::BTreeMap::new()),
+        etcd: Etcd::NotAsked,
+        addons: None,
+    };
+    if !control_plane.initialized {
+        reached.kubeadm_config = connection.has_kubeadm_config().await;
+        if reached.kubeadm_config != Ok(true) {
+            return reached;
+        }
+    }
+    let named: BTreeSet<String> = machines.iter().filter_map(|m| m.node.clone()).collect();
+    reached.nodes = connection.nodes(&named).await;
+    reached.pods = connection.pods().await;
+    if control_plane.managed_etcd {
+        reached.etcd = etcd(connection, machines).await;
+    }
+    if at_rest(control_plane, machines) {
+        let image = connection.kube_proxy_image().await;
+        reached.addons = image.ok().map(|kube_proxy_image| Addons { kube_proxy_image });
+    }
+    reached
+}
+
+fn at_rest(control_plane: &ControlPlane, machines: &[Arc<CpMachine>]) -> bool {
+    !control_plane.deleting
+        && usize::try_from(control_plane.replicas) == Ok(machines.len())
+        && machines
+            .iter()
+            .all(|m| m.version == control_plane.version && m.node.is_some() && !m.deleting())
+}
+
+/// Asks the member that answered last time first; every member knows all the others.
+async fn etcd(connection: &dyn WorkloadCluster, machines: &[Arc<CpMachine>]) -> Etcd {
+    let healthy = |m: &CpMachine| m.condition(ETCD_MEMBER).is_some_and(|c| c.status == "True");
+    let mut candidates: Vec<&Arc<CpMachine>> =
+        machines.iter().filter(|m| m.node.is_some()).collect();
+    candidates.sort_by_key(|m| (m.deleting(), !healthy(m), m.created));
+    let mut last = Etcd::NotAsked;
+    for node in candidates.iter().filter_map(|m| m.node.as_deref()) {
+        match ask(connection, node).await {
+            Ok(etcd) => return etcd,
+            Err(error) => last = Etcd::Failed(error),
+        }
+    }
+    last
+}
+
+async fn ask(connection: &dyn WorkloadCluster, node: &str) -> Result<Etcd, String> {
+    let member = connection.etcd(node).await?;
+    let list = member.members().await.map_err(|e| e.to_string())?;
+    let status = member.status().await.map_err(|e| e.to_string())?;
+    let alarms = member.alarms().await.map_err(|e| e.to_string())?;
+    if !list.members.iter().any(|m| m.id == status.leader) {
+        return Err("etcd has no leader".to_owned());
+    }
+    Ok(Etcd::Members {
+        members: list.members,
+        alarms,
+        leader: status.leader,
+    })
+}

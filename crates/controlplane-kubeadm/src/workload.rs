@@ -1,0 +1,73 @@
+//! What the controller needs of workload clusters: small traits, so that tests need no cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_etcd::{EtcdMembers, async_trait};
+use windlass_meta::ObjectKey;
+
+use crate::facts::{NodeFacts, PodFacts};
+
+
+pub mod testing;
+
+/// Finds workload clusters.
+pub trait WorkloadClusters: Send + Sync + 'static {
+    /// The connection to the workload cluster of a Cluster.
+    fn get(&self, cluster: &ObjectKey) -> Connection;
+    /// Has `changed` called with the Cluster whenever a connection comes or goes, or a Node or static pod changes.
+    fn subscribe(&self, changed: Arc<dyn Fn(&ObjectKey) + Send + Sync>);
+}
+
+/// A connection, or why there is none.
+pub enum Connection {
+    /// It answers.
+    Connected(Box<dyn WorkloadCluster>),
+    /// It does not.
+    Down {
+        /// Why.
+        reason: String,
+        /// When it did last.
+        last_success: Option<Timestamp>,
+    },
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Connected(_) => f.write_str("Connected"),
+            Self::Down { reason, .. } => f.debug_tuple("Down").field(reason).finish(),
+        }
+    }
+}
+
+/// What the controller asks of one workload cluster. Errors are sentences for people.
+#[async_trait]
+pub trait WorkloadCluster: Send + Sync {
+    /// When a probe succeeded last.
+    fn last_success(&self) -> Option<Timestamp>;
+    /// Whether kubeadm has stored its configuration.
+    async fn has_kubeadm_config(&self) -> Result<bool, String>;
+    /// Nodes with the control plane role, and those named.
+    async fn nodes(&self, also: &BTreeSet<String>) -> Result<Vec<NodeFacts>, String>;
+    /// Static pods of control planes in `kube-system`, by name.
+    async fn pods(&self) -> Result<BTreeMap<String, PodFacts>, String>;
+    /// The etcd member on a Node.
+    async fn etcd(&self, node: &str) -> Result<Box<dyn EtcdMembers>, String>;
+    /// Image of kube-proxy; none when there is no kube-proxy.
+    async fn kube_proxy_image(&self) -> Result<Option<String>, String>;
+    /// Changes the image of kube-proxy.
+    async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String>;
+    /// Brings kubeadm's stored configuration to a specification and version.
+    async fn update_kubeadm_config(
+        &self,
+        configuration: &Value,
+        version: &str,
+    ) -> Result<(), String>;
+    /// Makes the role bindings that kubeadm expects.
+    async fn ensure_rbac(&self) -> Result<(), String>;
+    /// When the serving certificate of the API server on a Node expires.
+    async fn certificate_expiry(&self, node: &str) -> Result<Timestamp, String>;
+}

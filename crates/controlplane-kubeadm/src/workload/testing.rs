@@ -1,0 +1,134 @@
+//! A workload cluster for tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_etcd::testing::FakeEtcd;
+use windlass_etcd::{EtcdMembers, async_trait};
+use windlass_meta::ObjectKey;
+
+use super::{Connection, WorkloadCluster, WorkloadClusters};
+use crate::facts::{NodeFacts, PodFacts};
+
+/// The state of a fake workload cluster.
+#[derive(Clone, Debug, Default)]
+pub struct FakeState {
+    /// False: no connection.
+    pub up: bool,
+    /// When a probe succeeded last.
+    pub last_success: Option<Timestamp>,
+    /// kubeadm's configuration is stored.
+    pub kubeadm_config: bool,
+    /// The version in kubeadm's configuration.
+    pub kubeadm_version: Option<String>,
+    /// All Nodes.
+    pub nodes: Vec<NodeFacts>,
+    /// Static pods.
+    pub pods: BTreeMap<String, PodFacts>,
+    /// Image of kube-proxy.
+    pub kube_proxy: Option<String>,
+    /// When serving certificates expire.
+    pub expiry: Timestamp,
+    /// Who wants to know of changes.
+    pub subscribers: Vec<Subscriber>,
+}
+
+/// Who wants to know of changes.
+#[derive(Clone)]
+pub struct Subscriber(Arc<dyn Fn(&ObjectKey) + Send + Sync>);
+
+impl std::fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Subscriber")
+    }
+}
+
+/// A fake workload cluster; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct FakeWorkload {
+    state: Arc<Mutex<FakeState>>,
+    /// Its etcd.
+    pub etcd: FakeEtcd,
+}
+
+impl FakeWorkload {
+    /// The state, to look at or to change.
+    pub fn state(&self) -> MutexGuard<'_, FakeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells everybody who subscribed that something changed.
+    pub fn changed(&self, cluster: &ObjectKey) {
+        let subscribers = self.state().subscribers.clone();
+        for Subscriber(changed) in subscribers {
+            changed(cluster);
+        }
+    }
+}
+
+impl WorkloadClusters for FakeWorkload {
+    fn get(&self, _: &ObjectKey) -> Connection {
+        let state = self.state();
+        if state.up {
+            Connection::Connected(Box::new(self.clone()))
+        } else {
+            Connection::Down {
+                reason: "the fake is down".to_owned(),
+                last_success: state.last_success,
+            }
+        }
+    }
+
+    fn subscribe(&self, changed: Arc<dyn Fn(&ObjectKey) + Send + Sync>) {
+        self.state().subscribers.push(Subscriber(changed));
+    }
+}
+
+#[async_trait]
+impl WorkloadCluster for FakeWorkload {
+    fn last_success(&self) -> Option<Timestamp> {
+        self.state().last_success
+    }
+
+    async fn has_kubeadm_config(&self) -> Result<bool, String> {
+        Ok(self.state().kubeadm_config)
+    }
+
+    async fn nodes(&self, also: &BTreeSet<String>) -> Result<Vec<NodeFacts>, String> {
+        let state = self.state();
+        let wanted = |n: &&NodeFacts| n.role_label || also.contains(&n.name);
+        Ok(state.nodes.iter().filter(wanted).cloned().collect())
+    }
+
+    async fn pods(&self) -> Result<BTreeMap<String, PodFacts>, String> {
+        Ok(self.state().pods.clone())
+    }
+
+    async fn etcd(&self, node: &str) -> Result<Box<dyn EtcdMembers>, String> {
+        Ok(Box::new(self.etcd.endpoint(node)))
+    }
+
+    async fn kube_proxy_image(&self) -> Result<Option<String>, String> {
+        Ok(self.state().kube_proxy.clone())
+    }
+
+    async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String> {
+        self.state().kube_proxy = Some(image.to_owned());
+        Ok(())
+    }
+
+    async fn update_kubeadm_config(&self, _: &Value, version: &str) -> Result<(), String> {
+        self.state().kubeadm_version = Some(version.to_owned());
+        Ok(())
+    }
+
+    async fn ensure_rbac(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn certificate_expiry(&self, _: &str) -> Result<Timestamp, String> {
+        Ok(self.state().expiry)
+    }
+}
