@@ -12,8 +12,7 @@ use windlass_pki::KeyPool;
 
 use crate::desired;
 use crate::names::{
-    CERTIFICATES_EXPIRY, FINALIZER, MACHINE_STATUS_MANAGER, MANAGER, METADATA_MANAGER,
-    PRE_TERMINATE_HOOK,
+    CERTIFICATES_EXPIRY, FINALIZER, MACHINE_STATUS_MANAGER, MANAGER, METADATA_MANAGER, PRE_TERMINATE_HOOK,
 };
 use crate::observe::Observed;
 use crate::plan::{Action, NewMachine, Plan};
@@ -22,7 +21,7 @@ use crate::workload::WorkloadCluster;
 
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
+pub(crate) enum ApplyError {
     /// The management cluster refused or did not answer.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -50,7 +49,7 @@ impl ApplyError {
 }
 
 /// Does what the plan says.
-pub async fn apply(cx: &Cx, keys: &KeyPool, seen: &Observed, plan: &Plan) -> Done {
+pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, seen: &Observed, plan: &Plan) -> Done {
     for note in &plan.notes {
         let kind = if note.warning {
             EventType::Warning
@@ -109,9 +108,7 @@ impl Applier<'_> {
                 Ok(())
             }
             Action::CreateMachine(new) => self.create_machine(new).await,
-            Action::SetMachineConditions {
-                name, conditions, ..
-            } => {
+            Action::SetMachineConditions { name, conditions, .. } => {
                 let machine = self.machine(name)?;
                 let status = json!({ "conditions": conditions });
                 writer
@@ -120,9 +117,7 @@ impl Applier<'_> {
                     .map(drop)
                     .or_else(unless_gone)
             }
-            Action::DeleteMachine {
-                name, leader, why, ..
-            } => {
+            Action::DeleteMachine { name, leader, why, .. } => {
                 if let Some(leader) = leader {
                     members::move_leader(self.connection()?, leader).await?;
                 }
@@ -130,11 +125,7 @@ impl Applier<'_> {
                 tracing::info!(machine = %name, why, "deleting Machine");
                 Ok(())
             }
-            Action::ReleaseMachine {
-                name,
-                leader,
-                member,
-            } => {
+            Action::ReleaseMachine { name, leader, member } => {
                 if let Some(leader) = leader {
                     members::move_leader(self.connection()?, leader).await?;
                 }
@@ -143,14 +134,9 @@ impl Applier<'_> {
                 }
                 self.drop_hook(name).await
             }
-            Action::RemoveMember { id, name } => {
-                members::remove(self.connection()?, self.seen, *id, name).await
-            }
+            Action::RemoveMember { id, name } => members::remove(self.connection()?, self.seen, *id, name).await,
             Action::TearDownMachine {
-                name,
-                hooked,
-                deleting,
-                ..
+                name, hooked, deleting, ..
             } => {
                 if *hooked {
                     self.drop_hook(name).await?;
@@ -163,9 +149,7 @@ impl Applier<'_> {
             Action::Annotate { key, value } => {
                 let patch = json!({ "metadata": { "annotations": { *key: value } } });
                 let own = self.own_key();
-                writer
-                    .merge_patch::<KubeadmControlPlane>(MANAGER, &own, &patch)
-                    .await?;
+                writer.merge_patch::<KubeadmControlPlane>(MANAGER, &own, &patch).await?;
                 Ok(())
             }
             Action::RemoveFinalizer => {
@@ -183,10 +167,9 @@ impl Applier<'_> {
     async fn act_on_workload(&self, action: &Action) -> Result<(), ApplyError> {
         let connection = self.connection()?;
         let result = match action {
-            Action::UpdateKubeadmConfig {
-                configuration,
-                version,
-            } => connection.update_kubeadm_config(configuration, version).await,
+            Action::UpdateKubeadmConfig { configuration, version } => {
+                connection.update_kubeadm_config(configuration, version).await
+            }
             Action::EnsureRbac => connection.ensure_rbac().await,
             Action::SetKubeProxyImage { image } => connection.set_kube_proxy_image(image).await,
             Action::RecordExpiry { config, node } => {
@@ -222,8 +205,7 @@ impl Applier<'_> {
         };
         for object in [&new.infra, &new.config].into_iter().flatten() {
             let mut object = object.clone();
-            object["metadata"]["ownerReferences"] =
-                json!([desired::machine_owner(&new.name, &uid)]);
+            object["metadata"]["ownerReferences"] = json!([desired::machine_owner(&new.name, &uid)]);
             let applied = writer.apply_value(MANAGER, &object).await?;
             let mut metadata = new.metadata.clone();
             metadata["name"] = json!(new.name);

@@ -8,17 +8,15 @@ use windlass_api::Condition;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{
-    Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Wake, Watch,
-};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Wake, Watch};
 use windlass_pki::KeyPool;
 
+use crate::apply;
 use crate::names::{FINALIZER, MANAGER, STATUS_MANAGER};
 use crate::observe::{self, Observed};
 use crate::plan::{self, Plan};
 use crate::status::{self, Done};
 use crate::workload::WorkloadClusters;
-use crate::apply;
 
 /// Reconciles KubeadmControlPlanes.
 pub struct ControlPlaneController {
@@ -77,9 +75,7 @@ impl Controller for ControlPlaneController {
                     return Vec::new();
                 };
                 let namespace = template.metadata().namespace.as_deref();
-                let planes = cx
-                    .cache::<KubeadmControlPlane>()
-                    .list(namespace.unwrap_or_default());
+                let planes = cx.cache::<KubeadmControlPlane>().list(namespace.unwrap_or_default());
                 let uses = |p: &&Arc<KubeadmControlPlane>| {
                     let reference = &p.spec.machine_template.spec.infrastructure_ref;
                     reference.kind == template.kind() && reference.name == template.name()
@@ -108,13 +104,7 @@ impl Controller for ControlPlaneController {
         apply::apply(cx, &self.keys, seen, plan).await
     }
 
-    fn status(
-        &self,
-        seen: &Observed,
-        plan: &Plan,
-        done: &Done,
-        now: Timestamp,
-    ) -> Option<Value> {
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
         let facts = seen.facts.as_ref()?;
         Some(status::status(facts, plan, done, now))
     }
@@ -159,9 +149,7 @@ fn waiting_for_workers(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) ->
         return Vec::new();
     };
     let namespace = meta.namespace.as_deref().unwrap_or_default();
-    let planes = cx
-        .cache::<KubeadmControlPlane>()
-        .by_cluster(namespace, cluster);
+    let planes = cx.cache::<KubeadmControlPlane>().by_cluster(namespace, cluster);
     planes
         .iter()
         .filter(|p| p.metadata.deletion_timestamp.is_some())

@@ -45,7 +45,7 @@ impl std::fmt::Debug for Observed {
 }
 
 /// Reads. Total: what fails is data.
-pub async fn observe(
+pub(crate) async fn observe(
     cx: &Cx,
     clusters: &dyn WorkloadClusters,
     control_plane: Arc<KubeadmControlPlane>,
@@ -71,9 +71,9 @@ pub async fn observe(
         let labels = m.metadata.labels.as_ref();
         labels.is_some_and(|l| l.contains_key(labels::CONTROL_PLANE))
     });
-    let (ours, others): (Vec<_>, Vec<_>) = planes.into_iter().partition(|m| {
-        owner::controller_of(&m.metadata).is_some_and(|o| o.uid == own.uid)
-    });
+    let (ours, others): (Vec<_>, Vec<_>) = planes
+        .into_iter()
+        .partition(|m| owner::controller_of(&m.metadata).is_some_and(|o| o.uid == own.uid));
     let mut machines = Vec::new();
     for machine in ours {
         machines.push(Arc::new(read_machine(cx, &machine).await));
@@ -99,13 +99,7 @@ pub async fn observe(
             seen.connection = Some(connection);
             crate::facts::Workload::Reached(Box::new(reached))
         }
-        Connection::Down {
-            reason,
-            last_success,
-        } => crate::facts::Workload::Unreachable {
-            last_success,
-            reason,
-        },
+        Connection::Down { reason, last_success } => crate::facts::Workload::Unreachable { last_success, reason },
     };
     seen.facts = Some(Facts {
         cluster: convert::cluster(seen.cluster.as_deref(), &cluster_key.name),
@@ -127,7 +121,7 @@ pub async fn observe(
 }
 
 /// The Cluster by owner reference, or by label while the reference is not set yet.
-pub fn cluster_key(control_plane: &KubeadmControlPlane) -> Option<ObjectKey> {
+pub(crate) fn cluster_key(control_plane: &KubeadmControlPlane) -> Option<ObjectKey> {
     let meta = &control_plane.metadata;
     let owner = meta
         .owner_references
@@ -207,8 +201,7 @@ fn kubeconfig(cx: &Cx, seen: &mut Observed, cluster: &ObjectKey, uid: &str) -> K
         .data
         .as_ref()
         .and_then(|d| std::str::from_utf8(&d.get("value")?.0).ok());
-    let certificate =
-        text.and_then(|t| windlass_pki::Kubeconfig::client_certificate_of(t).ok());
+    let certificate = text.and_then(|t| windlass_pki::Kubeconfig::client_certificate_of(t).ok());
     let facts = Kubeconfig::Found {
         ours: convert::secret(&secret, uid).ours,
         validity: certificate.map(|c| (c.not_before(), c.not_after())),

@@ -149,10 +149,10 @@ fn findings(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Vec<Find
     ];
     findings.extend(health(facts, plan));
     findings.push(rolling_out(facts, plan));
-    findings.push(remediating(facts, plan));
+    findings.push(remediating(facts, plan, now));
     findings.push(scaling_down(facts, plan, now));
     findings.push(scaling_up(facts, plan));
-    findings.push(machines::ready(facts));
+    findings.push(machines::ready(facts, now));
     findings.push(machines::up_to_date(facts, plan, now));
     findings.push(deleting(plan));
     findings
@@ -239,7 +239,7 @@ fn rolling_out(facts: &Facts, plan: &Plan) -> Finding {
     Finding::new(KIND, Tri::True, "RollingOut", message)
 }
 
-fn remediating(facts: &Facts, plan: &Plan) -> Finding {
+fn remediating(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
     const KIND: &str = control_plane::REMEDIATING;
     let marked: Vec<_> = facts.machines.iter().filter(|m| is_marked(m)).collect();
     if marked.is_empty() {
@@ -262,17 +262,15 @@ fn remediating(facts: &Facts, plan: &Plan) -> Finding {
         };
         return Finding::no(KIND, "NotRemediating", message);
     }
-    let message = machines::messages(marked.iter().map(|m| {
+    let sources = marked.iter().map(|m| {
         let fresh = plan.remediation.iter().find(|(name, _)| *name == m.name);
-        let message = match fresh {
-            Some((_, finding)) => finding.message.clone(),
-            None => m
-                .condition(machine::OWNER_REMEDIATED)
-                .map(|c| c.message.clone())
-                .unwrap_or_default(),
+        let condition = match fresh {
+            Some((_, finding)) => Some(finding.stamp(&m.conditions, m.generation, now)),
+            None => m.condition(machine::OWNER_REMEDIATED).cloned(),
         };
-        (m.name.as_str(), message)
-    }));
+        (m.name.as_str(), condition.into_iter().collect())
+    });
+    let message = machines::remediation(sources.collect(), now);
     Finding::new(KIND, Tri::True, "Remediating", message)
 }
 

@@ -10,7 +10,6 @@ use windlass_meta::ObjectKey;
 
 use crate::facts::{NodeFacts, PodFacts};
 
-
 pub mod testing;
 
 /// Finds workload clusters.
@@ -61,11 +60,7 @@ pub trait WorkloadCluster: Send + Sync {
     /// Changes the image of kube-proxy.
     async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String>;
     /// Brings kubeadm's stored configuration to a specification and version.
-    async fn update_kubeadm_config(
-        &self,
-        configuration: &Value,
-        version: &str,
-    ) -> Result<(), String>;
+    async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String>;
     /// Makes the role bindings that kubeadm expects.
     async fn ensure_rbac(&self) -> Result<(), String>;
     /// When the serving certificate of the API server on a Node expires.

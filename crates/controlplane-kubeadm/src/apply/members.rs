@@ -8,10 +8,7 @@ use crate::plan::MoveLeader;
 use crate::workload::WorkloadCluster;
 
 /// Asks the leader to hand over, to the first candidate that takes it.
-pub(super) async fn move_leader(
-    connection: &dyn WorkloadCluster,
-    leader: &MoveLeader,
-) -> Result<(), ApplyError> {
+pub(super) async fn move_leader(connection: &dyn WorkloadCluster, leader: &MoveLeader) -> Result<(), ApplyError> {
     let endpoint = connection.etcd(&leader.from).await;
     let endpoint = endpoint.map_err(ApplyError::Workload)?;
     let mut last = String::new();

@@ -7,9 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 use windlass_kit::{Cx, ObjectKey};
-use windlass_pki::{
-    KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose,
-};
+use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose};
 
 use super::ApplyError;
 use crate::desired;
@@ -65,18 +63,13 @@ impl<'a> Maker<'a> {
         let days = days.as_i64().and_then(|d| i32::try_from(d).ok());
         let key = self.order(purpose)?.await?;
         let now = self.cx.now();
-        let material =
-            KeyMaterial::generate(purpose, key, days.unwrap_or(DEFAULT_CA_DAYS), now)?;
+        let material = KeyMaterial::generate(purpose, key, days.unwrap_or(DEFAULT_CA_DAYS), now)?;
         self.write(purpose, &material.data()).await?;
         self.made.insert(purpose, material);
         Ok(())
     }
 
-    async fn write(
-        &self,
-        purpose: Purpose,
-        data: &BTreeMap<&'static str, Vec<u8>>,
-    ) -> Result<(), ApplyError> {
+    async fn write(&self, purpose: Purpose, data: &BTreeMap<&'static str, Vec<u8>>) -> Result<(), ApplyError> {
         let facts = self.facts()?;
         let secret = purpose.secret(
             &facts.control_plane.namespace,
@@ -84,8 +77,7 @@ impl<'a> Maker<'a> {
             &desired::owner(&facts.control_plane),
             data,
         );
-        let secret: Secret =
-            serde_json::from_value(secret).map_err(|e| ApplyError::Gone(e.to_string()))?;
+        let secret: Secret = serde_json::from_value(secret).map_err(|e| ApplyError::Gone(e.to_string()))?;
         // Never applied: what somebody else put there in the meantime must not be overwritten.
         self.cx.writer().create(SECRETS_MANAGER, &secret).await?;
         Ok(())
@@ -98,9 +90,7 @@ impl<'a> Maker<'a> {
         });
         let key = self.key(purpose)?;
         let writer = self.cx.writer();
-        writer
-            .merge_patch::<Secret>(SECRETS_MANAGER, &key, &patch)
-            .await?;
+        writer.merge_patch::<Secret>(SECRETS_MANAGER, &key, &patch).await?;
         Ok(())
     }
 
@@ -136,9 +126,7 @@ impl<'a> Maker<'a> {
         let patch = json!({ "data": { "value": STANDARD.encode(text) } });
         let key = self.key(Purpose::Kubeconfig)?;
         let writer = self.cx.writer();
-        writer
-            .merge_patch::<Secret>(SECRETS_MANAGER, &key, &patch)
-            .await?;
+        writer.merge_patch::<Secret>(SECRETS_MANAGER, &key, &patch).await?;
         Ok(())
     }
 

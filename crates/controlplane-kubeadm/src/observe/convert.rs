@@ -82,10 +82,7 @@ pub(super) fn control_plane(object: &KubeadmControlPlane) -> facts::ControlPlane
             .initialization
             .as_ref()
             .is_some_and(|i| i.control_plane_initialized == Some(true)),
-        legacy_conditions: legacy
-            .iter()
-            .flat_map(|l| l.conditions.iter().map(json))
-            .collect(),
+        legacy_conditions: legacy.iter().flat_map(|l| l.conditions.iter().map(json)).collect(),
         last_remediation: status.last_remediation.as_ref().map(json),
         status_version: status.version,
         conditions: status.conditions,
@@ -95,13 +92,11 @@ pub(super) fn control_plane(object: &KubeadmControlPlane) -> facts::ControlPlane
 fn remediation(object: &KubeadmControlPlane) -> RemediationLimits {
     let limits = object.spec.remediation.clone().unwrap_or_default();
     let default = RemediationLimits::default();
-    let seconds =
-        |s: Option<i32>| s.map(|s| Duration::from_secs(u64::try_from(s).unwrap_or_default()));
+    let seconds = |s: Option<i32>| s.map(|s| Duration::from_secs(u64::try_from(s).unwrap_or_default()));
     RemediationLimits {
         max_retry: limits.max_retry,
         retry_period: seconds(limits.retry_period_seconds).unwrap_or(default.retry_period),
-        min_healthy_period: seconds(limits.min_healthy_period_seconds)
-            .unwrap_or(default.min_healthy_period),
+        min_healthy_period: seconds(limits.min_healthy_period_seconds).unwrap_or(default.min_healthy_period),
     }
 }
 
@@ -138,20 +133,13 @@ pub(super) fn cluster(object: Option<&Cluster>, name: &str) -> facts::Cluster {
     }
 }
 
-pub(super) fn machine(
-    object: &Machine,
-    config: Lookup<Value>,
-    infra: Lookup<Value>,
-) -> CpMachine {
+pub(super) fn machine(object: &Machine, config: Lookup<Value>, infra: Lookup<Value>) -> CpMachine {
     let meta = &object.metadata;
     let spec = &object.spec;
     let status = object.status.clone().unwrap_or_default();
     let initialization = status.initialization.unwrap_or_default();
     let legacy = status.deprecated.and_then(|d| d.v1beta1);
-    let ready = legacy
-        .iter()
-        .flat_map(|l| &l.conditions)
-        .find(|c| c.type_ == "Ready");
+    let ready = legacy.iter().flat_map(|l| &l.conditions).find(|c| c.type_ == "Ready");
     CpMachine {
         name: meta.name.clone().unwrap_or_default(),
         uid: meta.uid.clone().unwrap_or_default(),
@@ -160,11 +148,7 @@ pub(super) fn machine(
         deleted: meta.deletion_timestamp.as_ref().map(|t| t.0),
         labels: meta.labels.clone().unwrap_or_default(),
         annotations: meta.annotations.clone().unwrap_or_default(),
-        has_finalizer: meta
-            .finalizers
-            .iter()
-            .flatten()
-            .any(|f| f == MACHINE_FINALIZER),
+        has_finalizer: meta.finalizers.iter().flatten().any(|f| f == MACHINE_FINALIZER),
         version: with_v(spec.version.as_deref().unwrap_or_default()),
         failure_domain: spec.failure_domain.clone(),
         provider_id: spec.provider_id.clone(),
@@ -186,9 +170,7 @@ pub(super) fn machine(
 }
 
 fn created(meta: &ObjectMeta) -> Timestamp {
-    meta.creation_timestamp
-        .as_ref()
-        .map_or(Timestamp::UNIX_EPOCH, |t| t.0)
+    meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |t| t.0)
 }
 
 pub(super) fn secret(object: &Secret, uid: &str) -> SecretFacts {

@@ -51,8 +51,7 @@ fn at_rest(control_plane: &ControlPlane, machines: &[Arc<CpMachine>]) -> bool {
 /// Asks the member that answered last time first; every member knows all the others.
 async fn etcd(connection: &dyn WorkloadCluster, machines: &[Arc<CpMachine>]) -> Etcd {
     let healthy = |m: &CpMachine| m.condition(ETCD_MEMBER).is_some_and(|c| c.status == "True");
-    let mut candidates: Vec<&Arc<CpMachine>> =
-        machines.iter().filter(|m| m.node.is_some()).collect();
+    let mut candidates: Vec<&Arc<CpMachine>> = machines.iter().filter(|m| m.node.is_some()).collect();
     candidates.sort_by_key(|m| (m.deleting(), !healthy(m), m.created));
     let mut last = Etcd::NotAsked;
     for node in candidates.iter().filter_map(|m| m.node.as_deref()) {

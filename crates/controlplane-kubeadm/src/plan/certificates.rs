@@ -23,7 +23,9 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
             Lookup::Failed(error) => {
                 plan.error = Some(format!(
                     "Secret {}/{}-{} cannot be read: {error}",
-                    facts.control_plane.namespace, facts.cluster.name, purpose.suffix()
+                    facts.control_plane.namespace,
+                    facts.cluster.name,
+                    purpose.suffix()
                 ));
             }
         }

@@ -1,132 +1,95 @@
 //! Conditions that sum up those of the Machines.
 
 use jiff::{SignedDuration, Timestamp};
+use windlass_conditions::{Aggregate, Condition, Reasons, Source, aggregate};
 
-use crate::facts::Facts;
-use crate::finding::{Finding, Tri, listed};
+use crate::facts::{CpMachine, Facts};
+use crate::finding::{Finding, Tri};
 use crate::names::{control_plane, machine};
 use crate::plan::Plan;
 
 /// Time in which a new Machine gets its first conditions.
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
-/// Different messages that are shown.
-const SHOWN: usize = 3;
 
 /// All Machines are ready.
-pub(super) fn ready(facts: &Facts) -> Finding {
-    let sources = facts.machines.iter().map(|m| {
-        let condition = m.condition(machine::READY);
-        Source {
-            name: &m.name,
-            status: condition.map_or(Tri::Unknown, |c| Tri::parse(&c.status)),
-            message: condition.map_or_else(
-                || format!("Condition {} not yet reported", machine::READY),
-                |c| c.message.clone(),
-            ),
-        }
-    });
+pub(super) fn ready(facts: &Facts, now: Timestamp) -> Finding {
+    let sources = facts.machines.iter();
     sum_up(
+        machine::READY,
         control_plane::MACHINES_READY,
-        sources.collect(),
-        ["Ready", "NotReady", "ReadyUnknown"],
+        sources.map(|m| (m.name.as_str(), m.conditions.clone())).collect(),
+        Reasons {
+            issue: "NotReady",
+            unknown: "ReadyUnknown",
+            info: "Ready",
+        },
+        now,
     )
 }
 
 /// All Machines are as asked for.
 pub(super) fn up_to_date(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
-    let fresh = |name: &str| {
+    let fresh = |m: &CpMachine| {
         let health = plan.health.as_ref()?;
-        let view = health.machines.iter().find(|v| v.facts.name == name)?;
-        view.finding(machine::UP_TO_DATE).cloned()
+        let view = health.machines.iter().find(|v| v.facts.name == m.name)?;
+        let finding = view.finding(machine::UP_TO_DATE)?;
+        Some(finding.stamp(&m.conditions, m.generation, now))
     };
     let sources = facts.machines.iter().filter_map(|m| {
-        let finding = fresh(&m.name).or_else(|| Finding::kept(machine::UP_TO_DATE, &m.conditions));
-        match finding {
-            Some(finding) => Some(Source {
-                name: &m.name,
-                status: finding.status,
-                message: finding.message,
-            }),
-            None if now.duration_since(m.created) > FIRST => Some(Source {
-                name: &m.name,
-                status: Tri::Unknown,
-                message: format!("Condition {} not yet reported", machine::UP_TO_DATE),
-            }),
-            None => None,
+        let condition = fresh(m).or_else(|| m.condition(machine::UP_TO_DATE).cloned());
+        // A new Machine that has nothing to say yet is no news.
+        if condition.is_none() && now.duration_since(m.created) <= FIRST {
+            return None;
         }
+        Some((m.name.as_str(), condition.into_iter().collect()))
     });
     sum_up(
+        machine::UP_TO_DATE,
         control_plane::MACHINES_UP_TO_DATE,
         sources.collect(),
-        ["UpToDate", "NotUpToDate", "UpToDateUnknown"],
+        Reasons {
+            issue: "NotUpToDate",
+            unknown: "UpToDateUnknown",
+            info: "UpToDate",
+        },
+        now,
     )
 }
 
-struct Source<'m> {
-    name: &'m str,
-    status: Tri,
-    message: String,
+/// What is said about the Machines that are being replaced.
+pub(super) fn remediation(sources: Vec<(&str, Vec<Condition>)>, now: Timestamp) -> String {
+    sum_up(
+        machine::OWNER_REMEDIATED,
+        control_plane::REMEDIATING,
+        sources,
+        Reasons::default(),
+        now,
+    )
+    .message
 }
 
-fn sum_up(kind: &'static str, sources: Vec<Source<'_>>, reasons: [&'static str; 3]) -> Finding {
-    let [good, bad, unknown] = reasons;
-    if sources.is_empty() {
-        return Finding::yes(kind, "NoReplicas");
-    }
-    let worst = [Tri::False, Tri::Unknown, Tri::True]
-        .into_iter()
-        .find(|status| sources.iter().any(|s| s.status == *status))
-        .unwrap_or(Tri::Unknown);
-    let (reason, shown): (_, &[Tri]) = match worst {
-        Tri::True => (good, &[Tri::True]),
-        Tri::False => (bad, &[Tri::False, Tri::Unknown]),
-        Tri::Unknown => (unknown, &[Tri::Unknown]),
-    };
-    let mut text = Vec::new();
-    for status in shown {
-        let of_status = sources.iter().filter(|s| s.status == *status);
-        let told = messages(of_status.map(|s| (s.name, s.message.clone())));
-        if !told.is_empty() {
-            text.push(told);
-        }
-    }
-    Finding::new(kind, worst, reason, text.join("\n"))
-}
-
-/// Messages of Machines: equal ones are told once, the most frequent first.
-pub(super) fn messages<'m>(sources: impl Iterator<Item = (&'m str, String)>) -> String {
-    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
-    for (name, message) in sources {
-        if message.is_empty() {
-            continue;
-        }
-        match groups.iter_mut().find(|(m, _)| *m == message) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((message, vec![name])),
-        }
-    }
-    for (_, names) in &mut groups {
-        names.sort_unstable();
-    }
-    groups.sort_by(|(_, a), (_, b)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-    let rest: usize = groups.iter().skip(SHOWN).map(|(_, names)| names.len()).sum();
-    let mut lines: Vec<String> = groups
+fn sum_up(
+    source: &'static str,
+    target: &'static str,
+    machines: Vec<(&str, Vec<Condition>)>,
+    reasons: Reasons<'_>,
+    now: Timestamp,
+) -> Finding {
+    let sources: Vec<Source<'_>> = machines
         .iter()
-        .take(SHOWN)
-        .map(|(message, names)| {
-            let plural = if names.len() > 1 { "s" } else { "" };
-            let names = listed(names);
-            if message.starts_with('*') {
-                let inner = message.replace('\n', "\n  ");
-                format!("* Machine{plural} {names}:\n  {inner}")
-            } else {
-                format!("* Machine{plural} {names}: {message}")
-            }
+        .map(|(name, conditions)| Source {
+            kind: "Machine",
+            name,
+            control_plane: true,
+            conditions,
         })
         .collect();
-    if rest > 0 {
-        let plural = if rest > 1 { "s" } else { "" };
-        lines.push(format!("And {rest} Machine{plural} with other issues"));
+    let how = Aggregate {
+        reasons,
+        ..Aggregate::new(source, target)
+    };
+    match aggregate(&sources, &how, now, None) {
+        Some(sum) => Finding::new(target, Tri::parse(&sum.status), sum.reason, sum.message),
+        None => Finding::yes(target, "NoReplicas"),
     }
-    lines.join("\n")
 }
