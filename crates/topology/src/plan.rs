@@ -271,8 +271,8 @@ impl Plan {
                 self.unsure.insert(Target::of(have));
                 None
             }
-            Change::None => None,
-            Change::Metadata => {
+            // Content is equal: whatever differs otherwise is changed in place.
+            Change::None | Change::Metadata => {
                 self.ensure(Some(have), want.clone(), "");
                 None
             }
