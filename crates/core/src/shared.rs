@@ -1,13 +1,16 @@
 //! What the Machine-owning controllers of this crate share: pure helpers over API objects.
 
-pub(crate) mod clones;
 pub(crate) mod deletion_order;
 pub(crate) mod keys;
 pub(crate) mod legacy;
+pub(crate) mod machine_conditions;
 pub(crate) mod machines;
 pub(crate) mod naming;
 pub(crate) mod numbers;
 pub(crate) mod preflight;
+pub(crate) mod read;
 pub(crate) mod selector;
 pub(crate) mod status;
 pub(crate) mod templates;
+#[cfg(test)]
+pub(crate) mod testing;

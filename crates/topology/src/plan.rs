@@ -271,8 +271,8 @@ impl Plan {
                 self.unsure.insert(Target::of(have));
                 None
             }
-            // Content is equal: whatever differs otherwise is changed in place.
-            Change::None | Change::Metadata => {
+            Change::None => None,
+            Change::Metadata => {
                 self.ensure(Some(have), want.clone(), "");
                 None
             }

@@ -12,28 +12,28 @@ use crate::shared::deletion_order::DeletionClass;
 
 /// What the planner needs to know of one Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MachineView {
+pub(crate) struct MachineView {
     /// The Machine has a deletion timestamp.
-    pub deleting: bool,
+    pub(crate) deleting: bool,
     /// The Machine counts as available.
-    pub available: bool,
+    pub(crate) available: bool,
     /// How early the MachineSet would choose it when scaling down.
-    pub class: DeletionClass,
+    pub(crate) class: DeletionClass,
 }
 
 /// What the planner needs to know of one MachineSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetView {
+pub(crate) struct SetView {
     /// Name, the key of the plan.
-    pub name: String,
+    pub(crate) name: String,
     /// When it was created; the oldest set gives up its Machines first.
-    pub created: Timestamp,
+    pub(crate) created: Timestamp,
     /// `spec.replicas`.
-    pub replicas: i32,
+    pub(crate) replicas: i32,
     /// The larger of what the set reports and what is seen of it.
-    pub have: i32,
+    pub(crate) have: i32,
     /// Its Machines, those being deleted included.
-    pub machines: Vec<MachineView>,
+    pub(crate) machines: Vec<MachineView>,
 }
 
 impl SetView {
@@ -61,26 +61,26 @@ impl SetView {
 
 /// The whole of a MachineDeployment as the planner sees it.
 #[derive(Clone, Debug)]
-pub struct World {
+pub(crate) struct World {
     /// `spec.replicas`.
-    pub replicas: i32,
+    pub(crate) replicas: i32,
     /// Machines allowed above `replicas`.
-    pub max_surge: i32,
+    pub(crate) max_surge: i32,
     /// Available Machines that may be missing from `replicas`.
-    pub max_unavailable: i32,
+    pub(crate) max_unavailable: i32,
     /// The set that carries the current template; one without replicas when it is only about to be created.
-    pub new: SetView,
+    pub(crate) new: SetView,
     /// All other sets.
-    pub old: Vec<SetView>,
+    pub(crate) old: Vec<SetView>,
 }
 
 /// Replicas wanted, by name of the MachineSet, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Targets {
+pub(crate) struct Targets {
     /// Every set of the world is here.
-    pub replicas: BTreeMap<String, i32>,
+    pub(crate) replicas: BTreeMap<String, i32>,
     /// What held the rollout up, or what was forced.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Targets {
@@ -93,7 +93,7 @@ impl Targets {
     }
 
     /// The replicas wanted of `set`.
-    pub fn of(&self, set: &SetView) -> i32 {
+    pub(crate) fn of(&self, set: &SetView) -> i32 {
         self.replicas.get(&set.name).copied().unwrap_or(set.replicas)
     }
 
@@ -117,7 +117,7 @@ fn oldest_first(sets: &[SetView]) -> Vec<&SetView> {
 }
 
 /// The next step of a rolling update.
-pub fn rolling_update(world: &World) -> Targets {
+pub(crate) fn rolling_update(world: &World) -> Targets {
     let mut targets = Targets::keep(world);
     grow_new(world, world.replicas + world.max_surge, &mut targets);
     shrink_old(world, &mut targets);
@@ -125,7 +125,7 @@ pub fn rolling_update(world: &World) -> Targets {
 }
 
 /// The next step of a rollout in which the user deletes the old Machines.
-pub fn on_delete(world: &World) -> Targets {
+pub(crate) fn on_delete(world: &World) -> Targets {
     let mut targets = Targets::keep(world);
     for set in &world.old {
         // A Machine that is going away is not to be replaced in its old set.
@@ -143,7 +143,7 @@ pub fn on_delete(world: &World) -> Targets {
 }
 
 /// Spreads a change of `replicas` over the sets of a MachineDeployment whose rollout is paused.
-pub fn paused(world: &World) -> Targets {
+pub(crate) fn paused(world: &World) -> Targets {
     let mut targets = Targets::keep(world);
     let sets = || world.old.iter().chain([&world.new]);
     let active: Vec<_> = sets().filter(|set| set.replicas > 0).collect();

@@ -2,7 +2,7 @@
 
 /// Machines of an earlier class are deleted before those of a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DeletionClass {
+pub(crate) enum DeletionClass {
     /// Already being deleted.
     Deleting,
     /// The user asked for it by annotation.

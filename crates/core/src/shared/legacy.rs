@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use windlass_api::core::V1Beta1Condition;
+use windlass_conditions::whole_seconds;
 
 /// State of one old condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,12 +113,12 @@ impl<'a> LegacyConditions<'a> {
         }
     }
 
-    /// Adds a condition, keeping its transition time when nothing but the message of the same state is the same.
+    /// Adds a condition, keeping its transition time when it says the same as before.
     pub(crate) fn set(&mut self, type_: &str, state: &Legacy) -> &mut Self {
         let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let mut condition = V1Beta1Condition {
             type_: type_.to_owned(),
-            last_transition_time: Time(self.now),
+            last_transition_time: Time(whole_seconds(self.now)),
             status: "True".to_owned(),
             severity: None,
             reason: None,

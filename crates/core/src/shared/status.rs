@@ -3,13 +3,17 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use windlass_api::Condition;
+use windlass_conditions::{sort, whole_seconds};
 
 /// Status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    pub(crate) status: &'static str,
-    pub(crate) reason: String,
-    pub(crate) message: String,
+pub struct Verdict {
+    /// True, False or Unknown.
+    pub status: &'static str,
+    /// One word.
+    pub reason: String,
+    /// For people.
+    pub message: String,
 }
 
 impl Verdict {
@@ -56,26 +60,24 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// Adds a condition. Its transition time is that of the previous one unless status, reason or message changed.
+    /// Adds a condition. Its transition time is that of the previous one unless the status changed.
     pub(crate) fn set(&mut self, type_: &str, verdict: Verdict) -> &mut Self {
-        let kept = self.previous.iter().find(|old| {
-            old.type_ == type_
-                && old.status == verdict.status
-                && old.reason == verdict.reason
-                && old.message == verdict.message
-        });
+        let kept = find(self.previous, type_).filter(|old| old.status == verdict.status);
+        let time = kept.map_or(Time(whole_seconds(self.now)), |old| old.last_transition_time.clone());
         self.built.push(Condition {
             type_: type_.to_owned(),
             status: verdict.status.to_owned(),
             reason: verdict.reason,
             message: verdict.message,
             observed_generation: self.generation,
-            last_transition_time: kept.map_or(Time(self.now), |old| old.last_transition_time.clone()),
+            last_transition_time: time,
         });
         self
     }
 
-    pub(crate) fn done(self) -> Vec<Condition> {
+    /// The conditions, in the order that all objects have them in.
+    pub(crate) fn done(mut self) -> Vec<Condition> {
+        sort(&mut self.built);
         self.built
     }
 }

@@ -1,6 +1,9 @@
 //! Machine templates: which differences mean new Machines, and their hash.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::{Value, json};
 use windlass_api::core::{MachineSpec, MachineTemplateSpec};
+use windlass_kit::Dynamic;
 
 /// The part of a template that decides whether Machines have to be replaced; the rest is changed in place.
 pub(crate) fn rollout_part(template: &MachineTemplateSpec) -> MachineSpec {
@@ -72,6 +75,24 @@ pub(crate) fn with_v(version: &str) -> String {
     } else {
         format!("v{version}")
     }
+}
+
+/// What to apply so that the Cluster is an owner of a template; `None` when it is one, or a ClusterClass is.
+pub(crate) fn adopt(template: &Dynamic, owner: &OwnerReference) -> Option<Value> {
+    let mut owners = template.metadata().owner_references.iter().flatten();
+    let owned = owners.any(|have| have.uid == owner.uid || have.kind == "ClusterClass");
+    (!owned && !template.is_deleting()).then(|| {
+        json!({
+            "apiVersion": template.api_version(),
+            "kind": template.kind(),
+            "metadata": {
+                "name": template.name(),
+                "namespace": template.metadata().namespace,
+                "uid": template.metadata().uid,
+                "ownerReferences": [owner],
+            },
+        })
+    })
 }
 
 /// A short, stable number for what decides about replacing Machines (FNV-1a over its JSON).

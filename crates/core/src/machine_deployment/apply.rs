@@ -1,0 +1,113 @@
+//! Carries out the plan of a MachineDeployment: the only file of it that writes.
+
+use windlass_api::core::{MachineDeployment, MachineSet};
+use windlass_kit::{Cx, EventType, ReconcileError, WriteError};
+
+use crate::machine_deployment::observed::Observed;
+use crate::machine_deployment::plan::{Action, Plan};
+use crate::machine_deployment::status::Done;
+use crate::shared::keys::{finalizers, managers};
+use crate::shared::machines::{name, namespace};
+
+pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+    let mut done = Done::default();
+    for note in &plan.notes {
+        tracing::info!(note, "planned");
+    }
+    for action in &plan.actions {
+        if let Err(error) = carry_out(cx, seen, action, &mut done).await {
+            done.failed = Some(error);
+            break;
+        }
+    }
+    done
+}
+
+async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -> Result<(), ReconcileError> {
+    let deployment = &*seen.deployment;
+    let writer = cx.writer();
+    match action {
+        Action::ApplySelf(patch) | Action::AdoptTemplate(patch) => {
+            writer.apply_value(managers::MACHINE_DEPLOYMENT, patch).await?;
+        }
+        Action::AdoptSet(patch) => {
+            writer.apply_value(managers::MACHINE_DEPLOYMENT, patch).await?;
+            let set = patch["metadata"]["name"].as_str().unwrap_or_default();
+            let message = format!("Adopted MachineSet \"{set}\"");
+            cx.event(deployment, EventType::Normal, "SuccessfulAdopt", message);
+        }
+        Action::ApplySet { set, from } => apply_set(cx, deployment, set, *from, done).await?,
+        Action::DeleteSet { name: set, .. } => {
+            let Some(set) = seen.sets.iter().find(|one| name(&one.metadata) == set) else {
+                return Ok(());
+            };
+            let set_name = name(&set.metadata);
+            let (kind, reason, message) = match writer.delete(&**set).await {
+                Ok(_) => (
+                    EventType::Normal,
+                    "SuccessfulDelete",
+                    format!("Deleted MachineSet \"{set_name}\""),
+                ),
+                Err(error) => {
+                    let message = format!("Failed to delete MachineSet \"{set_name}\": {}", error.message());
+                    cx.event(deployment, EventType::Warning, "FailedDelete", message);
+                    return Err(error.into());
+                }
+            };
+            cx.event(deployment, kind, reason, message);
+        }
+        Action::RemoveFinalizer => {
+            let finalizer = finalizers::MACHINE_DEPLOYMENT;
+            writer
+                .remove_finalizer(managers::MACHINE_DEPLOYMENT, deployment, finalizer)
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+async fn apply_set(
+    cx: &Cx,
+    deployment: &MachineDeployment,
+    set: &MachineSet,
+    from: Option<i32>,
+    done: &mut Done,
+) -> Result<(), ReconcileError> {
+    let set_name = name(&set.metadata);
+    let replicas = set.spec.replicas.unwrap_or(0);
+    let applied = cx.writer().apply(managers::MACHINE_DEPLOYMENT, set).await;
+    match (applied, from) {
+        (Ok(applied), None) => {
+            let message = format!(
+                "Created MachineSet {}/{set_name} with {replicas} replicas",
+                namespace(&set.metadata)
+            );
+            cx.event(deployment, EventType::Normal, "SuccessfulCreate", message);
+            done.created.push(applied.object);
+        }
+        (Ok(_), Some(from)) if from != replicas => {
+            let way = if from < replicas { "up" } else { "down" };
+            let message = format!("Scaled {way} MachineSet {set_name}: {from} -> {replicas}");
+            cx.event(deployment, EventType::Normal, "SuccessfulScale", message);
+        }
+        (Ok(_), Some(_)) => {}
+        (Err(error), from) => {
+            failed(cx, deployment, set_name, from, replicas, &error);
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+fn failed(cx: &Cx, deployment: &MachineDeployment, set: &str, from: Option<i32>, replicas: i32, error: &WriteError) {
+    let why = error.message();
+    let (reason, message) = match from {
+        None => ("FailedCreate", format!("Failed to create MachineSet {set}: {why}")),
+        Some(from) if from != replicas => (
+            "FailedScale",
+            format!("Failed to scale MachineSet {set}: {from} -> {replicas}: {why}"),
+        ),
+        Some(_) => ("FailedUpdate", format!("Failed to update MachineSet {set}: {why}")),
+    };
+    cx.event(deployment, EventType::Warning, reason, message);
+}

@@ -1,0 +1,253 @@
+//! Cases of the plan of a MachineDeployment.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use windlass_api::core::Machine;
+
+use super::*;
+use crate::shared::testing::{self, annotate, cluster, now, provider_template, set};
+
+fn seen(deployment: MachineDeployment, sets: Vec<(MachineSet, Vec<Machine>)>) -> Observed {
+    let machines: BTreeMap<_, _> = sets
+        .iter()
+        .map(|(set, machines)| {
+            (
+                set.metadata.uid.clone().unwrap(),
+                machines.iter().cloned().map(Arc::new).collect(),
+            )
+        })
+        .collect();
+    Observed {
+        deployment: Arc::new(deployment),
+        cluster: Seen::Found(cluster()),
+        sets: sets.into_iter().map(|(set, _)| Arc::new(set)).collect(),
+        orphans: vec![],
+        machines,
+        bootstrap_template: Some(Seen::Found(provider_template("b", "KubeadmConfigTemplate", "boot"))),
+        infrastructure_template: Seen::Found(provider_template("i", "DevMachineTemplate", "infra")),
+        suffix: "aaaaa".to_owned(),
+    }
+}
+
+fn told(plan: &Plan) -> Vec<String> {
+    let tell = |action: &Action| match action {
+        Action::ApplySelf(patch) => {
+            let revision = &patch["metadata"]["annotations"]["machinedeployment.clusters.x-k8s.io/revision"];
+            format!("revision {}", revision.as_str().unwrap_or("-"))
+        }
+        Action::ApplySet { set, from } => {
+            let from = from.map_or("new".to_owned(), |from| from.to_string());
+            format!("{} {from}->{}", name(&set.metadata), set.spec.replicas.unwrap())
+        }
+        Action::DeleteSet { name, .. } => format!("delete {name}"),
+        other => format!("{other:?}"),
+    };
+    plan.actions.iter().map(tell).collect()
+}
+
+fn check(seen: &Observed, want: &[&str]) -> Plan {
+    let plan = plan(seen, now());
+    assert_eq!(told(&plan), want);
+    plan
+}
+
+fn machines(set: &MachineSet, names: &[&str]) -> Vec<Machine> {
+    names.iter().map(|name| testing::machine(set, name)).collect()
+}
+
+fn revised(mut set: MachineSet, revision: &str) -> MachineSet {
+    annotate(&mut set.metadata, annotations::REVISION, revision);
+    set
+}
+
+#[test]
+fn the_first_set_carries_everything_that_others_read() {
+    let mut deployment = testing::deployment(3, "v1.35.0");
+    annotate(&mut deployment.metadata, "note", "x");
+    annotate(&mut deployment.metadata, LAST_APPLIED, "{}");
+    deployment
+        .metadata
+        .labels
+        .as_mut()
+        .unwrap()
+        .insert("topology.cluster.x-k8s.io/owned".to_owned(), String::new());
+    let plan = check(&seen(deployment, vec![]), &["revision 1", "md-aaaaa new->3"]);
+    let Action::ApplySet { set, .. } = &plan.actions[1] else {
+        panic!("{plan:?}")
+    };
+    let set = serde_json::to_value(set).unwrap();
+    let hash = set["metadata"]["labels"]["machine-template-hash"].as_str().unwrap();
+    assert!(hash.ends_with("-aaaaa"), "{hash}");
+    assert_eq!(
+        set["metadata"],
+        json!({
+            "name": "md-aaaaa", "namespace": "ns",
+            "labels": { "cluster.x-k8s.io/cluster-name": "c", "cluster.x-k8s.io/deployment-name": "md",
+                "machine-template-hash": hash, "role": "worker" },
+            "annotations": { "cluster.x-k8s.io/disable-machine-create": "false",
+                "machinedeployment.clusters.x-k8s.io/desired-replicas": "3",
+                "machinedeployment.clusters.x-k8s.io/max-replicas": "4",
+                "machinedeployment.clusters.x-k8s.io/revision": "1", "note": "x" },
+            "finalizers": ["cluster.x-k8s.io/machineset", "machineset.topology.cluster.x-k8s.io"],
+            "ownerReferences": [{ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
+                "name": "md", "uid": "uid-md", "controller": true, "blockOwnerDeletion": true }],
+        })
+    );
+    let selected = json!({ "cluster.x-k8s.io/cluster-name": "c", "machine-template-hash": hash, "role": "worker" });
+    assert_eq!(set["spec"]["selector"]["matchLabels"], selected);
+    assert_eq!(set["spec"]["template"]["metadata"]["labels"], selected);
+}
+
+#[test]
+fn a_new_version_rolls_out_one_at_a_time() {
+    let old = set("old", 2, "v1.35.0");
+    let both = machines(&old, &["a", "b"]);
+    let deployment = testing::deployment(2, "v1.36.0");
+    check(
+        &seen(deployment.clone(), vec![(old.clone(), both.clone())]),
+        &["revision 2", "md-aaaaa new->1", "old 2->2"],
+    );
+    let new = revised(set("new", 1, "v1.36.0"), "2");
+    let one = machines(&new, &["c"]);
+    check(
+        &seen(deployment, vec![(new, one), (old, both)]),
+        &["revision 2", "new 1->1", "old 2->1"],
+    );
+}
+
+#[test]
+fn an_old_set_goes_when_the_rollout_is_complete() {
+    let old = set("old", 0, "v1.35.0");
+    let new = revised(set("new", 2, "v1.36.0"), "2");
+    let both = machines(&new, &["a", "b"]);
+    let deployment = testing::deployment(2, "v1.36.0");
+    check(
+        &seen(
+            deployment.clone(),
+            vec![(new.clone(), both.clone()), (old.clone(), vec![])],
+        ),
+        &["revision 2", "new 2->2", "delete old"],
+    );
+    check(
+        &seen(deployment, vec![(new, both[..1].to_vec()), (old, vec![])]),
+        &["revision 2", "new 2->2", "old 0->0"],
+    );
+}
+
+#[test]
+fn going_back_uses_the_old_set_again() {
+    let old = set("old", 1, "v1.35.0");
+    let new = revised(set("new", 1, "v1.36.0"), "2");
+    let sets = vec![
+        (new.clone(), machines(&new, &["a"])),
+        (old.clone(), machines(&old, &["b"])),
+    ];
+    check(
+        &seen(testing::deployment(2, "v1.35.0"), sets),
+        &["revision 3", "old 1->2", "new 1->1"],
+    );
+}
+
+#[test]
+fn changes_in_place_do_not_roll_out() {
+    let current = set("current", 2, "v1.35.0");
+    let both = machines(&current, &["a", "b"]);
+    let mut deployment = testing::deployment(2, "v1.35.0");
+    deployment.spec.template.spec.min_ready_seconds = Some(7);
+    deployment
+        .spec
+        .template
+        .metadata
+        .get_or_insert_default()
+        .annotations
+        .insert("note".to_owned(), "x".to_owned());
+    let plan = check(
+        &seen(deployment, vec![(current, both)]),
+        &["revision 1", "current 2->2"],
+    );
+    let Action::ApplySet { set, .. } = &plan.actions[1] else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(set.spec.template.spec.min_ready_seconds, Some(7));
+    assert_eq!(set.spec.template.metadata.as_ref().unwrap().annotations["note"], "x");
+}
+
+#[test]
+fn rollout_after_makes_a_new_set_when_its_time_has_come() {
+    let current = set("current", 2, "v1.35.0");
+    let both = machines(&current, &["a", "b"]);
+    let mut deployment = testing::deployment(2, "v1.35.0");
+    deployment.spec.rollout = serde_json::from_value(json!({ "after": "2026-01-01T12:10:00Z" })).unwrap();
+    let sets = vec![(current, both)];
+    let plan = check(&seen(deployment.clone(), sets.clone()), &["revision 1", "current 2->2"]);
+    assert_eq!(plan.requeue, Some(Duration::from_secs(600)));
+    deployment.spec.rollout = serde_json::from_value(json!({ "after": "2026-01-01T11:30:00Z" })).unwrap();
+    check(
+        &seen(deployment, sets),
+        &["revision 2", "md-aaaaa new->1", "current 2->2"],
+    );
+}
+
+#[test]
+fn a_paused_rollout_only_scales() {
+    let mut deployment = testing::deployment(4, "v1.36.0");
+    deployment.spec.paused = Some(true);
+    let old = set("old", 2, "v1.35.0");
+    let both = machines(&old, &["a", "b"]);
+    check(&seen(deployment, vec![(old, both)]), &["revision -", "old 2->4"]);
+}
+
+#[test]
+fn under_on_delete_old_sets_make_no_machines() {
+    let mut deployment = testing::deployment(2, "v1.36.0");
+    deployment.spec.rollout = serde_json::from_value(json!({ "strategy": { "type": "OnDelete" } })).unwrap();
+    let old = set("old", 2, "v1.35.0");
+    let both = machines(&old, &["a", "b"]);
+    let plan = check(
+        &seen(deployment, vec![(old, both)]),
+        &["revision 2", "md-aaaaa new->0", "old 2->2"],
+    );
+    let frozen = |action: &Action| match action {
+        Action::ApplySet { set, .. } => {
+            set.metadata.annotations.as_ref().unwrap()["cluster.x-k8s.io/disable-machine-create"].clone()
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        (frozen(&plan.actions[1]).as_str(), frozen(&plan.actions[2]).as_str()),
+        ("false", "true")
+    );
+}
+
+#[test]
+fn no_set_is_made_without_its_templates() {
+    let mut seen = seen(testing::deployment(2, "v1.35.0"), vec![]);
+    seen.infrastructure_template = Seen::NotFound;
+    let plan = check(&seen, &["revision 1"]);
+    let why = "a new MachineSet cannot be made because DevMachineTemplate does not exist";
+    assert_eq!(plan.failed.as_deref(), Some(why));
+}
+
+#[test]
+fn sets_of_nobody_are_adopted_before_anything_is_made() {
+    let mut orphan = set("orphan", 2, "v1.35.0");
+    orphan.metadata.owner_references = None;
+    let mut seen = seen(testing::deployment(2, "v1.35.0"), vec![]);
+    seen.orphans = vec![Arc::new(orphan)];
+    let plan = plan(&seen, now());
+    assert!(matches!(plan.actions.as_slice(), [Action::AdoptSet(_)]), "{plan:?}");
+}
+
+#[test]
+fn a_deployment_goes_after_its_sets() {
+    let mut deployment = testing::deployment(2, "v1.35.0");
+    deployment.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T11:59:00Z")).unwrap();
+    check(
+        &seen(deployment.clone(), vec![(set("s", 2, "v1.35.0"), vec![])]),
+        &["delete s"],
+    );
+    check(&seen(deployment, vec![]), &["RemoveFinalizer"]);
+}
+
+use crate::shared::keys::LAST_APPLIED;

@@ -1,0 +1,224 @@
+//! The status of a MachineDeployment: pure, computed after every attempt from what was seen and done.
+
+mod legacy;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windlass_api::core::{Machine, MachineDeploymentDeprecatedStatus, MachineDeploymentStatus, MachineSet};
+use windlass_api::kind::Conditioned;
+
+use crate::machine_deployment::observed::Observed;
+use crate::machine_deployment::plan::{Action, Plan, missing_templates};
+use crate::machine_deployment::settings::{self, limits};
+use crate::shared::keys::conditions;
+use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, remediating};
+use crate::shared::machines::{condition, counts, deleting, is, name, slow_deletions, versions};
+use crate::shared::selector;
+use crate::shared::status::{Conditions, Verdict};
+
+/// What came of a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// MachineSets that were made.
+    pub created: Vec<Arc<MachineSet>>,
+    /// What failed; nothing was tried after it.
+    pub failed: Option<windlass_kit::ReconcileError>,
+}
+
+/// The status to be applied.
+pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> MachineDeploymentStatus {
+    let deployment = &seen.deployment;
+    let machines = seen.all_machines();
+    let counts = counts(machines.iter());
+    // Nothing is known of the replicas until there is a set.
+    let known = !seen.sets.is_empty();
+    let mut all = Conditions::new(deployment.conditions(), deployment.metadata.generation, now);
+    all.set(
+        conditions::AVAILABLE,
+        available(seen, known.then_some(counts.available)),
+    );
+    all.set(conditions::ROLLING_OUT, rolling_out(&machines));
+    all.set(
+        conditions::REMEDIATING,
+        remediating(&machines, "MachineDeployment/MachineSet"),
+    );
+    all.set(
+        conditions::SCALING_DOWN,
+        scaling_down(seen, counts.replicas, &machines, now),
+    );
+    all.set(conditions::SCALING_UP, scaling_up(seen, counts.replicas));
+    all.set(conditions::MACHINES_READY, machines_ready(&machines));
+    all.set(conditions::MACHINES_UP_TO_DATE, machines_up_to_date(&machines, now));
+    all.set(conditions::DELETING, deleting_condition(seen, &machines, now));
+    let total = seen.sets.iter().map(|set| occupied(seen, plan, set)).sum::<i32>() + planned(plan);
+    let old = legacy::status(seen, plan, &counts, total, now);
+    let count = |number: i32| known.then_some(number);
+    let labels = selector::to_text(&settings::selector(deployment));
+    MachineDeploymentStatus {
+        replicas: count(counts.replicas),
+        ready_replicas: count(counts.ready),
+        available_replicas: count(counts.available),
+        up_to_date_replicas: count(counts.up_to_date),
+        selector: Some(labels),
+        versions: versions(machines.iter()),
+        observed_generation: observed_generation(seen, done),
+        phase: Some(phase(settings::replicas(deployment), counts.replicas).to_owned()),
+        conditions: all.done(),
+        deprecated: Some(MachineDeploymentDeprecatedStatus { v1beta1: Some(old) }),
+    }
+}
+
+/// A generation counts as observed once its plan was carried out.
+fn observed_generation(seen: &Observed, done: &Done) -> Option<i64> {
+    match done.failed {
+        None => seen.deployment.metadata.generation,
+        Some(_) => seen
+            .deployment
+            .status
+            .as_ref()
+            .and_then(|status| status.observed_generation),
+    }
+}
+
+fn target<'a>(plan: &'a Plan, set: &MachineSet) -> Option<&'a MachineSet> {
+    plan.actions.iter().find_map(|action| match action {
+        Action::ApplySet { set: wanted, .. } if wanted.metadata.name == set.metadata.name => Some(&**wanted),
+        _ => None,
+    })
+}
+
+/// Replicas that a set has or is to have, whichever is more.
+fn occupied(seen: &Observed, plan: &Plan, set: &MachineSet) -> i32 {
+    let wanted = target(plan, set).unwrap_or(set).spec.replicas.unwrap_or(0);
+    wanted.max(crate::shared::numbers::len_i32(seen.machines_of(set).len()))
+}
+
+/// Replicas of a set that is only planned.
+fn planned(plan: &Plan) -> i32 {
+    let made = plan.actions.iter().filter_map(|action| match action {
+        Action::ApplySet { set, from: None } => set.spec.replicas,
+        _ => None,
+    });
+    made.sum()
+}
+
+fn phase(want: i32, have: i32) -> &'static str {
+    match want.cmp(&have) {
+        std::cmp::Ordering::Greater => "ScalingUp",
+        std::cmp::Ordering::Less => "ScalingDown",
+        std::cmp::Ordering::Equal => "Running",
+    }
+}
+
+fn available(seen: &Observed, available: Option<i32>) -> Verdict {
+    let deployment = &seen.deployment;
+    let Some(available) = available else {
+        return Verdict::unknown(
+            "WaitingForAvailableReplicasSet",
+            "Waiting for status.availableReplicas set",
+        );
+    };
+    let replicas = settings::replicas(deployment);
+    let needed = replicas - limits(deployment).1;
+    if available >= needed {
+        return Verdict::yes("Available", "");
+    }
+    if deleting(&deployment.metadata) {
+        return Verdict::no("NotAvailable", "Deletion in progress");
+    }
+    let unavailable = settings::max_unavailable_text(deployment);
+    Verdict::no(
+        "NotAvailable",
+        format!(
+            "{available} available replicas, at least {needed} required (spec.strategy.rollout.maxUnavailable is {unavailable}, spec.replicas is {replicas})"
+        ),
+    )
+}
+
+fn rolling_out(machines: &[Arc<Machine>]) -> Verdict {
+    let stale = machines
+        .iter()
+        .filter(|machine| is(machine, conditions::UP_TO_DATE, "False"));
+    let count = stale.clone().count();
+    if count == 0 {
+        return Verdict::no("NotRollingOut", "");
+    }
+    let mut why: Vec<&str> = stale
+        .filter_map(|machine| condition(machine, conditions::UP_TO_DATE))
+        .flat_map(|condition| condition.message.lines())
+        .map(|line| line.trim_start_matches("* "))
+        .filter(|line| !line.is_empty())
+        .collect();
+    // Versions first: they are what people look for.
+    why.sort_by_key(|line| (!line.starts_with("Version "), *line));
+    why.dedup();
+    let mut message = format!("Rolling out {count} not up-to-date replicas");
+    for line in why {
+        message.push_str("\n* ");
+        message.push_str(line);
+    }
+    Verdict::yes("RollingOut", message)
+}
+
+fn wanted(seen: &Observed) -> i32 {
+    if deleting(&seen.deployment.metadata) {
+        0
+    } else {
+        settings::replicas(&seen.deployment)
+    }
+}
+
+fn scaling_up(seen: &Observed, have: i32) -> Verdict {
+    let want = wanted(seen);
+    let missing = missing_templates(seen).filter(|_| !deleting(&seen.deployment.metadata));
+    if have >= want {
+        let message = missing.map(|missing| format!("Scaling up would be blocked because {missing}"));
+        return Verdict::no("NotScalingUp", message.unwrap_or_default());
+    }
+    let mut message = format!("Scaling up from {have} to {want} replicas");
+    if let Some(missing) = missing {
+        message.push_str(" is blocked because ");
+        message.push_str(&missing);
+    }
+    Verdict::yes("ScalingUp", message)
+}
+
+fn scaling_down(seen: &Observed, have: i32, machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
+    let want = wanted(seen);
+    if have <= want {
+        return Verdict::no("NotScalingDown", "");
+    }
+    let mut message = format!("Scaling down from {have} to {want} replicas");
+    if let Some(slow) = slow_deletions(machines, now) {
+        message.push('\n');
+        message.push_str(&slow);
+    }
+    Verdict::yes("ScalingDown", message)
+}
+
+fn deleting_condition(seen: &Observed, machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
+    if !deleting(&seen.deployment.metadata) {
+        return Verdict::no("NotDeleting", "");
+    }
+    let mut message = match (machines.len(), seen.sets.len()) {
+        (0, 0) => "Deletion completed".to_owned(),
+        (0, sets) => format!("Deleting {sets} MachineSets"),
+        (1, _) => "Deleting 1 Machine".to_owned(),
+        (many, _) => format!("Deleting {many} Machines"),
+    };
+    if let Some(slow) = slow_deletions(machines, now) {
+        message.push('\n');
+        message.push_str(&slow);
+    }
+    Verdict::yes("Deleting", message)
+}
+
+/// The set with the current template, as it was seen.
+fn new_set<'a>(seen: &'a Observed, plan: &Plan) -> Option<&'a Arc<MachineSet>> {
+    let new = plan.new.as_deref()?;
+    seen.sets.iter().find(|set| name(&set.metadata) == new)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Reads everything the MachineSet controller decides from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_kit::{Cx, Dynamic, ObjectKey, Seen};
+use windlass_meta::SUFFIX_LENGTH;
+
+use crate::machine_deployment::revision;
+use crate::machine_set::desired::replicas;
+use crate::machine_set::observed::Observed;
+use crate::shared::keys::labels;
+use crate::shared::machines::{controlled_by, controller, deleting, label, name, namespace, uid};
+use crate::shared::{read, selector};
+
+pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
+    let space = namespace(&set.metadata);
+    let cluster_key = ObjectKey::new(space, set.spec.cluster_name.as_str());
+    let cluster: Seen<Arc<Cluster>> = cx.cache::<Cluster>().get(&cluster_key).into();
+    let cache = cx.cache::<Machine>();
+    let set_uid = uid(&set.metadata);
+    let mut machines = cache.by_owner(set_uid);
+    machines.retain(|machine| controlled_by(&machine.metadata, set_uid));
+    let orphans = if deleting(&set.metadata) {
+        Vec::new()
+    } else {
+        orphans(cx, &set)
+    };
+    let spec = &set.spec.template.spec;
+    let bootstrap_template = match &spec.bootstrap.config_ref {
+        Some(reference) => Some(read::referenced(cx, space, reference).await),
+        None => None,
+    };
+    let infrastructure_template = read::referenced(cx, space, &spec.infrastructure_ref).await;
+    let (mut bootstrap, mut infrastructure) = (BTreeMap::new(), BTreeMap::new());
+    for machine in machines.iter().filter(|machine| !deleting(&machine.metadata)) {
+        let machine_name = name(&machine.metadata).to_owned();
+        if let Some(reference) = &machine.spec.bootstrap.config_ref {
+            let clone: Seen<Arc<Dynamic>> = read::referenced(cx, space, reference).await;
+            bootstrap.insert(machine_name.clone(), clone);
+        }
+        let clone = read::referenced(cx, space, &machine.spec.infrastructure_ref).await;
+        infrastructure.insert(machine_name, clone);
+    }
+    let control_plane = match &cluster {
+        Seen::Found(cluster) => read::control_plane(cx, cluster).await,
+        _ => None,
+    };
+    let missing = usize::try_from(replicas(&set))
+        .unwrap_or(0)
+        .saturating_sub(machines.len());
+    Observed {
+        deployment: deployment(cx, &set),
+        is_current: is_current(cx, &set),
+        suffixes: (0..missing).map(|_| cx.names().suffix(SUFFIX_LENGTH)).collect(),
+        set,
+        cluster,
+        machines,
+        orphans,
+        bootstrap_template,
+        infrastructure_template,
+        bootstrap,
+        infrastructure,
+        control_plane,
+    }
+}
+
+/// Machines that the set should own and nobody does. Those of a control plane are left alone.
+fn orphans(cx: &Cx, set: &MachineSet) -> Vec<Arc<Machine>> {
+    let mut found = cx
+        .cache::<Machine>()
+        .by_cluster(namespace(&set.metadata), &set.spec.cluster_name);
+    found.retain(|machine| {
+        let meta = &machine.metadata;
+        controller(meta).is_none()
+            && !deleting(meta)
+            && label(meta, labels::CONTROL_PLANE).is_none()
+            && selector::matches(&set.spec.selector, meta.labels.as_ref())
+    });
+    found
+}
+
+fn deployment(cx: &Cx, set: &MachineSet) -> Option<Seen<Arc<MachineDeployment>>> {
+    let owner = controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
+    let key = ObjectKey::new(namespace(&set.metadata), owner.name.as_str());
+    Some(cx.cache::<MachineDeployment>().get(&key).into())
+}
+
+fn is_current(cx: &Cx, set: &MachineSet) -> bool {
+    let Some(owner) = controller(&set.metadata) else {
+        return true;
+    };
+    let siblings = cx.cache::<MachineSet>().by_owner(&owner.uid);
+    siblings.iter().all(|sibling| revision(sibling) <= revision(set))
+}

@@ -1,0 +1,167 @@
+//! What to do about one MachineSet. Pure: everything, names included, is decided here.
+
+mod preflight;
+mod remediate;
+mod scale;
+mod sync;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_api::core::Machine;
+use windlass_kit::Seen;
+
+use crate::machine_set::desired::{self, Leftovers, Metadata};
+use crate::machine_set::observed::Observed;
+use crate::shared::keys::{finalizers, labels};
+use crate::shared::machines::{controller, deleting, label};
+use crate::shared::status::Verdict;
+
+/// Preflight checks are looked at again after this time: a repair path, as events of the Cluster wake the set earlier.
+const PREFLIGHT_AGAIN: Duration = Duration::from_secs(15);
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Makes the Cluster an owner of the set and of its templates: sets of their own only.
+    AdoptSet,
+    /// Makes the Cluster an owner of a template.
+    AdoptTemplate {
+        /// apiVersion, kind and name of the template, and the owner to add.
+        patch: Box<Value>,
+    },
+    /// Takes over a Machine that nobody controls.
+    AdoptMachine {
+        /// Name of the Machine.
+        name: String,
+    },
+    /// Makes a Machine, then what it refers to.
+    CreateMachine(Box<NewMachine>),
+    /// Makes an object that a Machine refers to and that is missing because a creation was interrupted.
+    Complete {
+        /// The whole object.
+        object: Box<Value>,
+    },
+    /// Applies a Machine, in place.
+    UpdateMachine(Box<Machine>),
+    /// Applies labels and annotations of an object that a Machine refers to, and takes lost ones away.
+    UpdateClone {
+        /// apiVersion, kind, namespace, name and uid.
+        object: Box<Value>,
+        /// Labels and annotations to apply; `None` when only something has to go.
+        metadata: Option<Metadata>,
+        /// What has to go.
+        leftovers: Leftovers,
+    },
+    /// Says on a Machine how far its replacement is.
+    SayRemediation {
+        /// Name of the Machine.
+        name: String,
+        /// uid of the Machine.
+        uid: String,
+        /// The condition OwnerRemediated; `None` takes it back.
+        verdict: Option<Verdict>,
+    },
+    /// Deletes a Machine.
+    DeleteMachine {
+        /// Name of the Machine.
+        name: String,
+        /// uid of the Machine.
+        uid: String,
+        /// Why.
+        why: String,
+    },
+    /// Lets the set go.
+    RemoveFinalizer,
+}
+
+/// A Machine to be made, with what it refers to (still without the Machine as owner).
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewMachine {
+    /// The Machine.
+    pub machine: Machine,
+    /// The objects that it refers to.
+    pub clones: Vec<Value>,
+}
+
+/// What keeps Machines from being made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// Preflight checks failed.
+    Preflight(Vec<String>),
+    /// The bootstrap template cannot be cloned.
+    Bootstrap(String),
+    /// The infrastructure template cannot be cloned.
+    Infrastructure(String),
+    /// Something could not be read or computed.
+    Other(String),
+}
+
+/// Everything to be done, in order, and why something is not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Writes, in order.
+    pub actions: Vec<Action>,
+    /// Sentences about what was decided.
+    pub notes: Vec<String>,
+    /// Why Machines that are missing are not made.
+    pub blocked: Option<Blocked>,
+    /// The object's own things were not decided because something could not be read.
+    pub failed: Option<String>,
+    /// When to look again though nothing happened.
+    pub requeue: Option<Duration>,
+}
+
+/// Decides.
+pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    if deleting(&seen.set.metadata) {
+        delete(seen, &mut plan);
+        return plan;
+    }
+    match &seen.cluster {
+        Seen::Found(_) => {}
+        Seen::NotFound => {
+            let name = &seen.set.spec.cluster_name;
+            plan.failed = Some(format!("spec.clusterName: Cluster {name} does not exist"));
+            return plan;
+        }
+        Seen::Failed(why) => {
+            plan.failed = Some(why.clone());
+            return plan;
+        }
+    }
+    sync::owners(seen, &mut plan);
+    sync::machines(seen, &mut plan);
+    let checks = preflight::run(seen);
+    remediate::remediate(seen, &checks, &mut plan);
+    scale::scale(seen, checks, &mut plan);
+    if matches!(plan.blocked, Some(Blocked::Preflight(_))) {
+        plan.requeue = Some(PREFLIGHT_AGAIN);
+    }
+    let _ = now;
+    plan
+}
+
+fn delete(seen: &Observed, plan: &mut Plan) {
+    let finalizer = seen.set.metadata.finalizers.iter().flatten();
+    let ours = finalizer.clone().any(|name| name == finalizers::MACHINE_SET);
+    for machine in seen.machines.iter().filter(|machine| !deleting(&machine.metadata)) {
+        plan.actions
+            .push(scale::deletion(machine, "the MachineSet is being deleted"));
+    }
+    if seen.machines.is_empty() && ours {
+        plan.actions.push(Action::RemoveFinalizer);
+    }
+}
+
+/// Whether the set stands alone, without a MachineDeployment.
+fn is_standalone(seen: &Observed) -> bool {
+    controller(&seen.set.metadata).is_none() && label(&seen.set.metadata, labels::MACHINE_DEPLOYMENT_NAME).is_none()
+}
+
+pub(crate) use desired::replicas as wanted_replicas;
+
+#[cfg(test)]
+mod tests;

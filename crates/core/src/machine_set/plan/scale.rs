@@ -1,0 +1,152 @@
+//! As many Machines as wanted: making missing ones, choosing which ones go.
+
+use std::sync::Arc;
+
+use windlass_api::core::Machine;
+use windlass_kit::{Dynamic, Seen};
+
+use crate::machine_set::desired;
+use crate::machine_set::observed::Observed;
+use crate::machine_set::plan::{Action, Blocked, NewMachine, Plan};
+use crate::shared::deletion_order::DeletionClass;
+use crate::shared::keys::annotations;
+use crate::shared::machines::{annotation, created, deleting, deletion_class, name, uid};
+use crate::shared::naming::machine_name;
+use crate::shared::numbers::len_i32;
+
+/// Makes or deletes Machines until there are as many as wanted. Machines being deleted count until they are gone.
+pub(super) fn scale(seen: &Observed, checks: Result<Vec<String>, String>, plan: &mut Plan) {
+    let adopted = seen.orphans.len();
+    let have = len_i32(seen.machines.len() + adopted);
+    let want = desired::replicas(&seen.set);
+    if have < want {
+        let missing = usize::try_from(want - have).unwrap_or(0);
+        grow(seen, missing, checks, plan);
+    } else if have > want {
+        let surplus = usize::try_from(have - want).unwrap_or(0);
+        shrink(seen, surplus, plan);
+    }
+}
+
+fn grow(seen: &Observed, missing: usize, checks: Result<Vec<String>, String>, plan: &mut Plan) {
+    if annotation(&seen.set.metadata, annotations::DISABLE_MACHINE_CREATE) == Some("true") {
+        plan.notes.push(format!(
+            "{missing} Machines are missing, but making Machines is disabled by annotation"
+        ));
+        return;
+    }
+    match checks {
+        Ok(found) if found.is_empty() => {}
+        Ok(found) => {
+            plan.blocked = Some(Blocked::Preflight(found));
+            return;
+        }
+        Err(why) => {
+            plan.blocked = Some(Blocked::Other(why));
+            return;
+        }
+    }
+    let mut taken: Vec<String> = seen.machines.iter().map(|m| name(&m.metadata).to_owned()).collect();
+    for suffix in seen.suffixes.iter().take(missing) {
+        match new_machine(seen, suffix) {
+            Ok(new)
+                if taken
+                    .iter()
+                    .any(|name| Some(name) == new.machine.metadata.name.as_ref()) =>
+            {
+                let why =
+                    "spec.machineNaming.template gives the same name to several Machines; use {{ .random }} in it";
+                plan.blocked = Some(Blocked::Other(why.to_owned()));
+                return;
+            }
+            Ok(new) => {
+                taken.extend(new.machine.metadata.name.clone());
+                plan.actions.push(Action::CreateMachine(Box::new(new)));
+            }
+            Err(blocked) => {
+                plan.blocked = Some(blocked);
+                return;
+            }
+        }
+    }
+}
+
+fn template(seen: &Seen<Arc<Dynamic>>, kind: &str, object: &str) -> Result<Arc<Dynamic>, String> {
+    match seen {
+        Seen::Found(template) => Ok(template.clone()),
+        Seen::NotFound => Err(format!("{kind} {object} does not exist")),
+        Seen::Failed(why) => Err(why.clone()),
+    }
+}
+
+fn new_machine(seen: &Observed, suffix: &str) -> Result<NewMachine, Blocked> {
+    let set = &seen.set;
+    let naming = set
+        .spec
+        .machine_naming
+        .as_ref()
+        .and_then(|naming| naming.template.as_deref());
+    let machine_name = machine_name(naming, &set.spec.cluster_name, name(&set.metadata), suffix)
+        .map_err(|why| Blocked::Other(format!("spec.{why}")))?;
+    let machine = desired::machine(set, &machine_name, None);
+    let spec = &set.spec.template.spec;
+    let mut clones = Vec::new();
+    if let (Some(reference), Some(read)) = (&spec.bootstrap.config_ref, &seen.bootstrap_template) {
+        let object = template(read, &reference.kind, &reference.name).map_err(Blocked::Bootstrap)?;
+        clones.push(desired::clone_for(set, &object, &machine));
+    }
+    let reference = &spec.infrastructure_ref;
+    let object =
+        template(&seen.infrastructure_template, &reference.kind, &reference.name).map_err(Blocked::Infrastructure)?;
+    clones.push(desired::clone_for(set, &object, &machine));
+    Ok(NewMachine { machine, clones })
+}
+
+fn shrink(seen: &Observed, surplus: usize, plan: &mut Plan) {
+    let order = seen
+        .set
+        .spec
+        .deletion
+        .as_ref()
+        .and_then(|deletion| deletion.order.as_deref());
+    let mut candidates: Vec<&Arc<Machine>> = seen.machines.iter().collect();
+    candidates.sort_by(|a, b| {
+        let age = created(&a.metadata).cmp(&created(&b.metadata));
+        let age = match order {
+            Some("Oldest") => age,
+            Some("Newest") => age.reverse(),
+            _ => std::cmp::Ordering::Equal,
+        };
+        let class = deletion_class(a).cmp(&deletion_class(b));
+        class.then(age).then_with(|| name(&a.metadata).cmp(name(&b.metadata)))
+    });
+    let doomed: Vec<String> = planned_deletions(plan);
+    for machine in candidates.into_iter().take(surplus) {
+        if deleting(&machine.metadata) || doomed.iter().any(|one| one == name(&machine.metadata)) {
+            continue;
+        }
+        let why = match deletion_class(machine) {
+            DeletionClass::Annotated => "there are more Machines than wanted, and it is marked to go first",
+            DeletionClass::Unhealthy => "there are more Machines than wanted, and it is not healthy",
+            _ => "there are more Machines than wanted",
+        };
+        plan.actions.push(deletion(machine, why));
+    }
+}
+
+fn planned_deletions(plan: &Plan) -> Vec<String> {
+    let names = plan.actions.iter().filter_map(|action| match action {
+        Action::DeleteMachine { name, .. } => Some(name.clone()),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// Deletes one Machine, this very one.
+pub(super) fn deletion(machine: &Machine, why: &str) -> Action {
+    Action::DeleteMachine {
+        name: name(&machine.metadata).to_owned(),
+        uid: uid(&machine.metadata).to_owned(),
+        why: why.to_owned(),
+    }
+}

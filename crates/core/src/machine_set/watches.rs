@@ -1,0 +1,104 @@
+//! Which events wake which MachineSets.
+
+use serde_json::Value;
+use windlass_api::core::{Cluster, Machine, MachineSet};
+use windlass_kit::{Cx, Dynamic, ObjectKey, Watch};
+
+use crate::shared::keys::labels;
+use crate::shared::machines::{controller, label, name, namespace};
+use crate::shared::selector;
+
+pub(super) fn watches() -> Vec<Watch> {
+    vec![
+        Watch::owned::<Machine>(),
+        Watch::map::<Machine>(orphaned),
+        Watch::map::<Cluster>(cluster_changed),
+        Watch::dynamic_map(provider_changed),
+    ]
+}
+
+fn key(set: &MachineSet) -> ObjectKey {
+    ObjectKey::new(namespace(&set.metadata), name(&set.metadata))
+}
+
+fn sets_of(cx: &Cx, space: &str, cluster: &str) -> Vec<ObjectKey> {
+    cx.cache::<MachineSet>()
+        .by_cluster(space, cluster)
+        .iter()
+        .map(|set| key(set))
+        .collect()
+}
+
+/// A Machine that nobody controls may match a set.
+fn orphaned(cx: &Cx, _: Option<&Machine>, new: Option<&Machine>) -> Vec<ObjectKey> {
+    let Some(machine) = new.filter(|machine| controller(&machine.metadata).is_none()) else {
+        return Vec::new();
+    };
+    let sets = cx
+        .cache::<MachineSet>()
+        .by_cluster(namespace(&machine.metadata), &machine.spec.cluster_name);
+    let matching = sets
+        .iter()
+        .filter(|set| selector::matches(&set.spec.selector, machine.metadata.labels.as_ref()));
+    matching.map(|set| key(set)).collect()
+}
+
+/// Preflight checks look at the Cluster's topology.
+fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {
+    let Some(cluster) = new else { return Vec::new() };
+    let same =
+        old.is_some_and(|old| old.spec == cluster.spec && old.metadata.annotations == cluster.metadata.annotations);
+    if same {
+        Vec::new()
+    } else {
+        sets_of(cx, namespace(&cluster.metadata), name(&cluster.metadata))
+    }
+}
+
+/// A template that appears, or a control plane that changes its version.
+fn provider_changed(cx: &Cx, old: Option<&Dynamic>, new: Option<&Dynamic>) -> Vec<ObjectKey> {
+    let Some(object) = new else { return Vec::new() };
+    let space = object.metadata().namespace.as_deref().unwrap_or_default();
+    if object.kind().ends_with("Template") {
+        if old.is_some() {
+            return Vec::new();
+        }
+        let sets = cx.cache::<MachineSet>().list(space);
+        return sets
+            .iter()
+            .filter(|set| refers_to(set, object))
+            .map(|set| key(set))
+            .collect();
+    }
+    let Some(cluster) = label_of(object) else {
+        return Vec::new();
+    };
+    let Some(cluster) = cx.cache::<Cluster>().get(&ObjectKey::new(space, cluster)) else {
+        return Vec::new();
+    };
+    let is_plane = cluster
+        .spec
+        .control_plane_ref
+        .as_ref()
+        .is_some_and(|reference| reference.kind == object.kind() && reference.name == object.name());
+    let versions = |object: &Dynamic| -> [Option<Value>; 3] {
+        ["/spec/version", "/status/version", "/status/versions"].map(|path| object.value().pointer(path).cloned())
+    };
+    if !is_plane || old.is_some_and(|old| versions(old) == versions(object)) {
+        return Vec::new();
+    }
+    sets_of(cx, space, name(&cluster.metadata))
+}
+
+fn label_of(object: &Dynamic) -> Option<&str> {
+    label(object.metadata(), labels::CLUSTER_NAME)
+}
+
+fn refers_to(set: &MachineSet, template: &Dynamic) -> bool {
+    let spec = &set.spec.template.spec;
+    let references = spec.bootstrap.config_ref.iter().chain([&spec.infrastructure_ref]);
+    let group = template.gvk().group;
+    references.into_iter().any(|reference| {
+        reference.name == template.name() && reference.kind == template.kind() && reference.api_group == group
+    })
+}
