@@ -56,8 +56,8 @@ pub struct WriteFile {
 pub fn render_init(
     spec: &KubeadmConfigSpec,
     facts: &ClusterFacts,
-    certificates: Vec<WriteFile>,
-    resolved: Resolved,
+    certificates: &[WriteFile],
+    resolved: &Resolved,
 ) -> Result<BootstrapData, KubeadmError> {
     check_format(spec)?;
     let version = KubeadmVersion::for_kubernetes(&facts.kubernetes_version)?;
@@ -86,8 +86,8 @@ pub fn render_join(
     spec: &KubeadmConfigSpec,
     join: &JoinConfiguration,
     facts: &ClusterFacts,
-    certificates: Vec<WriteFile>,
-    resolved: Resolved,
+    certificates: &[WriteFile],
+    resolved: &Resolved,
 ) -> Result<BootstrapData, KubeadmError> {
     check_format(spec)?;
     let version = KubeadmVersion::for_kubernetes(&facts.kubernetes_version)?;
@@ -128,8 +128,8 @@ fn verbosity(spec: &KubeadmConfigSpec) -> String {
 
 fn render(
     spec: &KubeadmConfigSpec,
-    certificates: Vec<WriteFile>,
-    resolved: Resolved,
+    certificates: &[WriteFile],
+    resolved: &Resolved,
     kubeadm: &WriteFile,
     command: &str,
 ) -> BootstrapData {

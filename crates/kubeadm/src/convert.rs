@@ -10,9 +10,10 @@ use windlass_api_kubeadm::bootstrap::{
     APIServer, Arg, BootstrapToken, ClusterConfiguration, ControlPlaneComponent, EnvVar, Etcd, HostPathMount,
     InitConfiguration, JoinConfiguration, LocalAPIEndpoint, NodeRegistrationOptions, Timeouts,
 };
+use windlass_meta::GoDuration;
 
 use crate::KubeadmVersion;
-use crate::object::{Object, go_duration};
+use crate::object::Object;
 use crate::yaml;
 
 /// What a cluster adds to a machine's own configuration.
@@ -73,7 +74,7 @@ pub fn cluster_configuration(
         document = document.value("featureGates", json!(config.feature_gates));
     }
     if version == KubeadmVersion::V1Beta4 {
-        let days = |days: Option<i32>| days.map(|days| go_duration(i64::from(days) * 24 * 3600).into());
+        let days = |days: Option<i32>| days.map(|days| go_duration(i64::from(days) * 24 * 3600));
         document = document
             .value("proxy", json!({}))
             .some(
@@ -335,5 +336,9 @@ fn timeouts(timeouts: &Timeouts) -> Value {
 }
 
 fn duration(seconds: i32) -> Value {
-    go_duration(i64::from(seconds)).into()
+    go_duration(i64::from(seconds))
+}
+
+fn go_duration(seconds: i64) -> Value {
+    GoDuration::from_secs(seconds).to_string().into()
 }

@@ -61,13 +61,3 @@ impl Object {
         Value::Object(self.0)
     }
 }
-
-/// A duration as Go prints it: `4m0s`, `8760h0m0s`.
-pub(crate) fn go_duration(seconds: i64) -> String {
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{rest}s"),
-        (0, _) => format!("{minutes}m{rest}s"),
-        _ => format!("{hours}h{minutes}m{rest}s"),
-    }
-}

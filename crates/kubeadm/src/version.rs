@@ -1,6 +1,6 @@
 //! Which configuration format the kubeadm of a Kubernetes version reads.
 
-use semver::Version;
+use windlass_meta::KubernetesVersion;
 
 use crate::KubeadmError;
 
@@ -16,14 +16,16 @@ pub enum KubeadmVersion {
 impl KubeadmVersion {
     /// The format for a Kubernetes version such as `v1.35.0`. Pre-releases read what their release reads.
     pub fn for_kubernetes(kubernetes: &str) -> Result<Self, KubeadmError> {
-        let version = parse(kubernetes).ok_or_else(|| KubeadmError::Version {
+        let version: KubernetesVersion = kubernetes.parse().map_err(|_| KubeadmError::Version {
             field: "spec.version",
             version: kubernetes.to_owned(),
         })?;
-        match (version.major, version.minor) {
-            (0, _) | (1, ..=21) => Err(KubeadmError::TooOld(kubernetes.to_owned())),
-            (1, 22..=30) => Ok(Self::V1Beta3),
-            _ => Ok(Self::V1Beta4),
+        if !version.at_least_minor(1, 22) {
+            Err(KubeadmError::TooOld(kubernetes.to_owned()))
+        } else if version.at_least_minor(1, 31) {
+            Ok(Self::V1Beta4)
+        } else {
+            Ok(Self::V1Beta3)
         }
     }
 
@@ -36,12 +38,8 @@ impl KubeadmVersion {
     }
 }
 
-/// Reads a Kubernetes version with or without the leading `v`.
-pub(crate) fn parse(text: &str) -> Option<Version> {
-    Version::parse(text.strip_prefix('v').unwrap_or(text)).ok()
-}
-
 /// `vX.Y.Z`, without pre-release and build parts.
 pub(crate) fn normalised(text: &str) -> Option<String> {
-    parse(text).map(|version| format!("v{}.{}.{}", version.major, version.minor, version.patch))
+    let version: KubernetesVersion = text.parse().ok()?;
+    Some(format!("v{}.{}.{}", version.major(), version.minor(), version.patch()))
 }

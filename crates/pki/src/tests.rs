@@ -332,7 +332,7 @@ fn secrets_carry_type_label_and_owner() {
             "data": {"tls.crt": "Yw==", "tls.key": "aw=="},
         })
     );
-    let read = KeyMaterial::read("demo-proxy", |key| material_bytes(key)).unwrap();
+    let read = KeyMaterial::read("demo-proxy", material_bytes).unwrap();
     assert_eq!(read, material);
     let error = KeyMaterial::read("demo-ca", |_| None)
         .unwrap_err()

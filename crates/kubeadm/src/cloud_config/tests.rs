@@ -68,7 +68,7 @@ fn init_data_has_the_recorded_shape() {
     ControlPlaneKubeletLocalMode: true
 initConfiguration:{REGISTRATION}"
     ));
-    let data = render_init(&spec, &facts(), certificates(), Resolved::default()).unwrap();
+    let data = render_init(&spec, &facts(), &certificates(), &Resolved::default()).unwrap();
     assert_eq!(data.format, "cloud-config");
     assert_eq!(data.value, include_str!("../../testdata/init.yaml"));
 }
@@ -80,7 +80,7 @@ fn a_joining_control_plane_machine_gets_the_recorded_shape() {
         DISCOVERY.trim_start_matches('\n')
     ));
     let join = spec.join_configuration.clone().unwrap();
-    let data = render_join(&spec, &join, &facts(), certificates(), Resolved::default()).unwrap();
+    let data = render_join(&spec, &join, &facts(), &certificates(), &Resolved::default()).unwrap();
     assert_eq!(data.value, include_str!("../../testdata/join-control-plane.yaml"));
 }
 
@@ -94,7 +94,7 @@ fn a_joining_worker_gets_the_recorded_shape() {
         DISCOVERY.trim_start_matches('\n')
     ));
     let join = spec.join_configuration.clone().unwrap();
-    let data = render_join(&spec, &join, &facts(), Vec::new(), Resolved::default()).unwrap();
+    let data = render_join(&spec, &join, &facts(), &[], &Resolved::default()).unwrap();
     assert_eq!(data.value, include_str!("../../testdata/join-worker.yaml"));
 }
 
@@ -107,7 +107,7 @@ fn read_back(text: &str) -> serde_json::Value {
         _ => None,
     };
     let resolved = resolve(&spec, Some("v1.35.1+build"), &secrets).unwrap();
-    let data = render_join(&spec, &JoinConfiguration::default(), &facts(), Vec::new(), resolved).unwrap();
+    let data = render_join(&spec, &JoinConfiguration::default(), &facts(), &[], &resolved).unwrap();
     let (header, _) = data.value.split_once('\n').unwrap();
     assert_eq!(header, "## template: jinja");
     serde_saphyr::from_str(&data.value).unwrap_or_else(|error| panic!("{error}\n{}", data.value))
@@ -243,7 +243,7 @@ diskSetup:
 fn fails(text: &str, parts: &[&str]) {
     let spec = spec(text);
     let result = resolve(&spec, None, &|_| None)
-        .and_then(|resolved| render_join(&spec, &JoinConfiguration::default(), &facts(), Vec::new(), resolved));
+        .and_then(|resolved| render_join(&spec, &JoinConfiguration::default(), &facts(), &[], &resolved));
     let error = result.err().map(|error| error.to_string()).unwrap_or_default();
     for part in parts {
         assert!(error.contains(part), "{text}: {error:?} lacks {part:?}");
@@ -313,7 +313,7 @@ fn documents(version: &str) -> Vec<serde_json::Value> {
         kubernetes_version: version.to_owned(),
         ..ClusterFacts::default()
     };
-    let data = render_init(&spec(EVERYTHING), &facts, Vec::new(), Resolved::default()).unwrap();
+    let data = render_init(&spec(EVERYTHING), &facts, &[], &Resolved::default()).unwrap();
     let config: serde_json::Value = serde_saphyr::from_str(&data.value).unwrap();
     serde_saphyr::from_multiple(config["write_files"][0]["content"].as_str().unwrap()).unwrap()
 }

@@ -1,0 +1,119 @@
+//! Reconciles KubeadmConfigs: makes the data with which a Machine boots, and keeps its bootstrap token alive until the
+//! Machine has become a node.
+//!
+//! - Reads its Machine and Cluster, the cluster's certificates, the Secrets that its files refer to, and (only when it may
+//!   make the cluster) the init lock.
+//! - Writes the data Secret `<name>`, the init lock `<cluster>-lock`, a bootstrap token in the workload cluster, and, in a
+//!   cluster without a control plane object, the certificates. What it found out about the cluster goes into its own spec.
+//! - Data is made once; a change of the spec afterwards changes nothing. Deletion is never blocked.
+
+mod apply;
+mod desired;
+mod observe;
+mod observed;
+mod plan;
+mod status;
+mod token;
+mod watches;
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windlass_api::Condition;
+use windlass_api::kind::Conditioned as _;
+use windlass_api_kubeadm::bootstrap::KubeadmConfig;
+use windlass_kit::{Controller, Cx, Outcome, ReconcileError, Watch};
+use windlass_pki::KeyPool;
+
+use crate::workload::WorkloadClusters;
+
+pub use observed::Observed;
+pub use plan::Plan;
+pub use status::Done;
+
+/// Field manager of specs and Secrets: the name under which Cluster API's own bootstrap provider writes, so that either
+/// can take over from the other.
+const MANAGER: &str = "cabpk-manager";
+
+/// How long a bootstrap token lives unless it is extended.
+pub const DEFAULT_TOKEN_TTL: SignedDuration = SignedDuration::from_mins(15);
+
+/// The controller of KubeadmConfigs.
+pub struct KubeadmConfigController {
+    clusters: Arc<dyn WorkloadClusters>,
+    keys: KeyPool,
+    token_ttl: SignedDuration,
+}
+
+impl std::fmt::Debug for KubeadmConfigController {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KubeadmConfigController").finish_non_exhaustive()
+    }
+}
+
+impl KubeadmConfigController {
+    /// A controller that reaches workload clusters through `clusters` and takes keys from `keys`.
+    pub fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> Self {
+        Self {
+            clusters,
+            keys,
+            token_ttl: DEFAULT_TOKEN_TTL,
+        }
+    }
+
+    /// The same with another life of bootstrap tokens.
+    #[must_use]
+    pub fn with_token_ttl(self, token_ttl: SignedDuration) -> Self {
+        Self { token_ttl, ..self }
+    }
+}
+
+impl Controller for KubeadmConfigController {
+    type Kind = KubeadmConfig;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Done = Done;
+
+    const NAME: &'static str = "kubeadmconfig";
+    const MANAGER: &'static str = MANAGER;
+    const STATUS_MANAGER: &'static str = "capi-kubeadmconfig-status";
+    const FINALIZER: Option<&'static str> = None;
+
+    fn conditions(object: &KubeadmConfig) -> &[Condition] {
+        object.conditions()
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        watches::watches(Arc::clone(&self.clusters))
+    }
+
+    async fn observe(&self, cx: &Cx, object: Arc<KubeadmConfig>) -> Observed {
+        observe::observe(cx, &*self.clusters, self.token_ttl, object).await
+    }
+
+    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
+        plan::plan(seen, now)
+    }
+
+    async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+        apply::apply(cx, &*self.clusters, &self.keys, seen, plan).await
+    }
+
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+        status::status(seen, plan, done, now)
+    }
+
+    fn outcome(&self, _seen: &Observed, plan: &Plan, done: &Done) -> Outcome {
+        if let Some(failure) = &done.failure {
+            return Outcome::Failed(failure.error.clone());
+        }
+        if let Some(error) = &plan.error {
+            return Outcome::Failed(ReconcileError::new("BootstrapData", error.clone()));
+        }
+        match plan.requeue.and_then(|after| after.try_into().ok()) {
+            Some(after) => Outcome::RequeueAfter(after),
+            None => Outcome::Settled,
+        }
+    }
+}

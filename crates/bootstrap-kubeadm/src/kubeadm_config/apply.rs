@@ -1,0 +1,232 @@
+//! All writes, in the order of the plan.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::{Value, json};
+use windlass_api::core::v1beta2::Cluster;
+use windlass_api_kubeadm::bootstrap::KubeadmConfig;
+use windlass_kit::{Cx, ObjectKey, ReconcileError, Seen};
+use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, PkiError, Purpose, authority};
+
+use crate::workload::WorkloadClusters;
+
+use super::observed::Observed;
+use super::plan::{Action, Plan};
+use super::status::{Done, Failure};
+use super::{MANAGER, desired, token};
+
+/// Carries a plan out; stops at the first failure.
+pub(super) async fn apply(
+    cx: &Cx,
+    clusters: &dyn WorkloadClusters,
+    keys: &KeyPool,
+    seen: &Observed,
+    plan: &Plan,
+) -> Done {
+    let mut done = Done::default();
+    for note in &plan.notes {
+        tracing::debug!(config = seen.config.metadata.name, "{note}");
+    }
+    for (index, action) in plan.actions.iter().enumerate() {
+        let step = Step {
+            cx,
+            clusters,
+            keys,
+            seen,
+        };
+        match step.run(action).await {
+            Ok(generation) => done.generation = generation.or(done.generation),
+            Err(error) => {
+                let lost_lock = error.lost_lock;
+                done.failure = Some(Failure {
+                    action: index,
+                    lost_lock,
+                    error: error.error,
+                });
+                break;
+            }
+        }
+    }
+    done
+}
+
+struct Step<'a> {
+    cx: &'a Cx,
+    clusters: &'a dyn WorkloadClusters,
+    keys: &'a KeyPool,
+    seen: &'a Observed,
+}
+
+struct StepError {
+    lost_lock: bool,
+    error: ReconcileError,
+}
+
+impl<E: Into<ReconcileError>> From<E> for StepError {
+    fn from(error: E) -> Self {
+        Self {
+            lost_lock: false,
+            error: error.into(),
+        }
+    }
+}
+
+impl Step<'_> {
+    /// Does one action; answers with the generation of the config if its spec was written.
+    async fn run(&self, action: &Action) -> Result<Option<i64>, StepError> {
+        match action {
+            Action::TakeLock { stale, object } => self.take_lock(stale.as_deref(), object).await?,
+            Action::ReleaseLock { uid } => self.delete_lock(uid).await?,
+            Action::GenerateCertificates(purposes) => self.generate(purposes).await?,
+            Action::CreateToken { token, expires } => self.create_token(token.secret(*expires)).await?,
+            Action::ExtendToken { token, expires } => {
+                let patch = Patch::Merge(token::extension(*expires));
+                self.tokens()?
+                    .patch(&token.secret_name(), &PatchParams::default(), &patch)
+                    .await
+                    .map_err(|error| remote("extend the bootstrap token", &error))?;
+            }
+            Action::ApplySpec(object) => {
+                let config: KubeadmConfig = decode(object)?;
+                let applied = self.cx.writer().apply(MANAGER, &config).await?;
+                return Ok(applied.object.metadata.generation);
+            }
+            Action::CreateData(content) => {
+                let secret: Secret = decode(&content.0)?;
+                self.cx.writer().create(MANAGER, &secret).await?;
+            }
+            Action::ReplaceData { uid, content } => self.replace_data(uid, &content.0).await?,
+        }
+        Ok(None)
+    }
+
+    async fn take_lock(&self, stale: Option<&str>, object: &Value) -> Result<(), StepError> {
+        if let Some(uid) = stale {
+            self.delete_lock(uid).await?;
+        }
+        let lock: ConfigMap = decode(object)?;
+        match self.cx.writer().create(MANAGER, &lock).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(StepError {
+                lost_lock: error.is_already_exists(),
+                error: error.into(),
+            }),
+        }
+    }
+
+    async fn delete_lock(&self, uid: &str) -> Result<(), StepError> {
+        let Some(cluster) = self.seen.cluster.found() else {
+            return Ok(());
+        };
+        let name = desired::lock_name(cluster.metadata.name.as_deref().unwrap_or_default());
+        let api: Api<ConfigMap> = Api::namespaced(self.cx.client().clone(), namespace(cluster));
+        let params = DeleteParams::default().preconditions(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        });
+        match api.delete(&name, &params).await {
+            Ok(_) => Ok(()),
+            Err(error) if is_gone(&error) => Ok(()),
+            Err(error) => Err(remote("delete the init lock", &error).into()),
+        }
+    }
+
+    /// All keys are asked for at once, so that they are made side by side.
+    async fn generate(&self, purposes: &[Purpose]) -> Result<(), StepError> {
+        let Seen::Found(cluster) = &self.seen.cluster else {
+            return Ok(());
+        };
+        let spec = self.seen.config.spec.clone().unwrap_or_default();
+        let configuration = spec.cluster_configuration.unwrap_or_default();
+        let algorithm: KeyAlgorithm = configuration
+            .encryption_algorithm
+            .as_deref()
+            .unwrap_or_default()
+            .parse()
+            .map_err(|error| crypto(&error))?;
+        let days = configuration
+            .ca_certificate_validity_period_days
+            .unwrap_or(authority::DEFAULT_CA_DAYS);
+        let pending: Vec<_> = purposes
+            .iter()
+            .map(|purpose| (*purpose, self.keys.take(algorithm)))
+            .collect();
+        let mut owner = desired::controller(&self.seen.config);
+        owner["blockOwnerDeletion"] = json!(true);
+        for (purpose, key) in pending {
+            let key = key.await.map_err(|error| crypto(&error))?;
+            let material = KeyMaterial::generate(purpose, key, days, self.cx.now()).map_err(|error| crypto(&error))?;
+            let name = cluster.metadata.name.as_deref().unwrap_or_default();
+            let secret = purpose.secret(namespace(cluster), name, &owner, &material.data());
+            let secret: Secret = decode(&secret)?;
+            match self.cx.writer().create(MANAGER, &secret).await {
+                // One that came from elsewhere meanwhile is as good: it will be seen and used.
+                Err(error) if error.is_already_exists() => {}
+                other => {
+                    other?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tokens(&self) -> Result<Api<Secret>, ReconcileError> {
+        let cluster = self.seen.cluster.found();
+        let key = cluster
+            .map(|cluster| ObjectKey::new(namespace(cluster), cluster.metadata.name.as_deref().unwrap_or_default()));
+        let client = self
+            .clusters
+            .client(&key.unwrap_or_default())
+            .map_err(|error| ReconcileError::new("NotConnected", error))?;
+        Ok(Api::namespaced(client, token::NAMESPACE))
+    }
+
+    async fn create_token(&self, secret: Value) -> Result<(), StepError> {
+        let secret: Secret = decode(&secret)?;
+        self.tokens()?
+            .create(&PostParams::default(), &secret)
+            .await
+            .map_err(|error| remote("create the bootstrap token in the workload cluster", &error))?;
+        Ok(())
+    }
+
+    async fn replace_data(&self, uid: &str, content: &Value) -> Result<(), StepError> {
+        let metadata = &content["metadata"];
+        let patch = json!({
+            "metadata": {
+                "uid": uid,
+                "labels": metadata["labels"],
+                "ownerReferences": metadata["ownerReferences"],
+            },
+            "data": content["data"],
+        });
+        let key = ObjectKey::new(
+            metadata["namespace"].as_str().unwrap_or_default(),
+            metadata["name"].as_str().unwrap_or_default(),
+        );
+        self.cx.writer().merge_patch::<Secret>(MANAGER, &key, &patch).await?;
+        Ok(())
+    }
+}
+
+fn namespace(cluster: &Cluster) -> &str {
+    cluster.metadata.namespace.as_deref().unwrap_or_default()
+}
+
+fn is_gone(error: &kube::Error) -> bool {
+    // Not there any more, or another lock of the same name by now.
+    matches!(error, kube::Error::Api(status) if status.code == 404 || status.code == 409)
+}
+
+fn decode<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, ReconcileError> {
+    serde_json::from_value(value.clone()).map_err(|error| ReconcileError::new("Encoding", error.to_string()))
+}
+
+fn crypto(error: &PkiError) -> ReconcileError {
+    ReconcileError::new("Certificates", format!("Failed to make certificates: {error}"))
+}
+
+fn remote(what: &str, error: &kube::Error) -> ReconcileError {
+    ReconcileError::new("Remote", format!("failed to {what}: {error}"))
+}

@@ -1,0 +1,202 @@
+//! What the controller knows when it decides.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Secret;
+use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api_kubeadm::bootstrap::KubeadmConfig;
+use windlass_kit::Seen;
+use windlass_kubeadm::SecretReference;
+use windlass_pki::{KeyMaterial, Purpose};
+
+use super::token::Token;
+
+/// Everything that was read. What a situation does not need is not read.
+#[derive(Debug)]
+pub struct Observed {
+    pub(super) config: Arc<KubeadmConfig>,
+    pub(super) machine: Seen<Arc<Machine>>,
+    pub(super) cluster: Seen<Arc<Cluster>>,
+    /// The certificate Secrets that this machine's data needs.
+    pub(super) certificates: BTreeMap<Purpose, Seen<KeyMaterial>>,
+    /// The Secret with the name of the config.
+    pub(super) data_secret: Seen<Arc<Secret>>,
+    /// Keys of Secrets that files and users refer to, as far as they exist.
+    pub(super) references: References,
+    pub(super) lock: Seen<Lock>,
+    pub(super) connection: Connection,
+    /// End of the token in the spec; only read when a refresh may be due.
+    pub(super) token_expires: Option<Seen<Timestamp>>,
+    /// A token to use if one is needed, so that the decision itself draws no random numbers.
+    pub(super) fresh_token: Token,
+    pub(super) token_ttl: SignedDuration,
+    /// Version of the control plane object; only read for files that are templates.
+    pub(super) control_plane_version: Option<String>,
+}
+
+/// Contents from Secrets. `Debug` names the keys only.
+#[derive(Clone, Default)]
+pub(super) struct References(pub(super) BTreeMap<SecretReference, Vec<u8>>);
+
+impl std::fmt::Debug for References {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.keys()).finish()
+    }
+}
+
+/// The lock that lets one machine of a cluster run `kubeadm init`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lock {
+    /// Name of the Machine that holds it.
+    pub(super) machine: String,
+    /// Whether that Machine still exists.
+    pub(super) holder_exists: bool,
+    pub(super) uid: String,
+}
+
+/// Whether the workload cluster can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Connection {
+    NotAsked,
+    Connected,
+    NotConnected(String),
+}
+
+/// What a KubeadmConfig is to do at present, as far as its own object, its Machine and its Cluster tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Situation {
+    /// It, or its Machine, is going away.
+    Deleting,
+    /// Something it depends on is not there yet, or could not be read.
+    Unknown(String),
+    /// Its Machine has a data Secret that the status has forgotten (after a restore).
+    Recover(String),
+    /// The data was made. `joined` says whether the machine has become a node.
+    Done { joined: bool },
+    /// The infrastructure of the cluster is not there. `first` says that this machine may make the cluster.
+    WaitInfrastructure { first: bool },
+    /// Another machine makes the cluster.
+    WaitControlPlane,
+    /// This machine may make the cluster.
+    Init,
+    /// This machine joins.
+    Join { control_plane: bool },
+}
+
+/// Reads the situation off the objects.
+pub(super) fn situation(
+    config: &KubeadmConfig,
+    machine: &Seen<Arc<Machine>>,
+    cluster: &Seen<Arc<Cluster>>,
+) -> Situation {
+    if config.metadata.deletion_timestamp.is_some() {
+        return Situation::Deleting;
+    }
+    let machine = match machine {
+        Seen::Found(machine) => machine,
+        Seen::NotFound => return Situation::Unknown("no Machine refers to this KubeadmConfig yet".to_owned()),
+        Seen::Failed(why) => return Situation::Unknown(format!("the Machine could not be read: {why}")),
+    };
+    let cluster = match cluster {
+        Seen::Found(cluster) => cluster,
+        Seen::NotFound => {
+            let name = &machine.spec.cluster_name;
+            return Situation::Unknown(format!("Cluster {name} does not exist yet"));
+        }
+        Seen::Failed(why) => return Situation::Unknown(format!("the Cluster could not be read: {why}")),
+    };
+    let status = config.status.clone().unwrap_or_default();
+    let created = status.initialization.and_then(|init| init.data_secret_created) == Some(true);
+    if created && status.data_secret_name.is_some() {
+        let joined = machine.status.as_ref().is_some_and(|status| status.node_ref.is_some());
+        return Situation::Done { joined };
+    }
+    if let Some(name) = &machine.spec.bootstrap.data_secret_name {
+        return Situation::Recover(name.clone());
+    }
+    if machine.metadata.deletion_timestamp.is_some() {
+        return Situation::Deleting;
+    }
+    let control_plane = is_control_plane(machine);
+    let first = control_plane && is_init_config(config) && !is_initialized(cluster);
+    if !is_provisioned(cluster) {
+        Situation::WaitInfrastructure { first }
+    } else if first {
+        Situation::Init
+    } else if is_initialized(cluster) {
+        Situation::Join { control_plane }
+    } else {
+        Situation::WaitControlPlane
+    }
+}
+
+/// Whether the spec describes a cluster, so that its machine can make one.
+pub(super) fn is_init_config(config: &KubeadmConfig) -> bool {
+    config
+        .spec
+        .as_ref()
+        .is_some_and(|spec| spec.cluster_configuration.is_some() || spec.init_configuration.is_some())
+}
+
+pub(super) fn is_control_plane(machine: &Machine) -> bool {
+    machine
+        .metadata
+        .labels
+        .as_ref()
+        .is_some_and(|labels| labels.contains_key(windlass_api::labels::CONTROL_PLANE))
+}
+
+pub(super) fn is_provisioned(cluster: &Cluster) -> bool {
+    initialization(cluster).infrastructure_provisioned == Some(true)
+}
+
+pub(super) fn is_initialized(cluster: &Cluster) -> bool {
+    initialization(cluster).control_plane_initialized == Some(true)
+}
+
+fn initialization(cluster: &Cluster) -> windlass_api::core::v1beta2::ClusterInitializationStatus {
+    cluster
+        .status
+        .as_ref()
+        .and_then(|status| status.initialization.clone())
+        .unwrap_or_default()
+}
+
+/// `host:port` of the control plane, once it is known.
+pub(super) fn endpoint(cluster: &Cluster) -> Option<String> {
+    let endpoint = cluster.spec.control_plane_endpoint.as_ref()?;
+    let host = endpoint.host.as_deref().filter(|host| !host.is_empty())?;
+    let port = endpoint.port.filter(|port| *port != 0)?;
+    // An IPv6 address needs brackets before a port.
+    Some(if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    })
+}
+
+/// Whether there is no control plane object that makes the certificates.
+pub(super) fn is_standalone(cluster: &Cluster) -> bool {
+    cluster.spec.control_plane_ref.is_none()
+}
+
+/// When the token of a machine that has not joined is to be looked at, if it has one.
+pub(super) fn token_due(
+    config: &KubeadmConfig,
+    data_secret: &Seen<Arc<Secret>>,
+    ttl: SignedDuration,
+) -> Option<Timestamp> {
+    spec_token(config)?;
+    // The Secret was made when the token was: until a third of its life is over there is nothing to look at.
+    let created = data_secret.found()?.metadata.creation_timestamp.as_ref()?.0;
+    created.checked_add(super::token::refresh_interval(ttl)).ok()
+}
+
+/// The bootstrap token in the spec.
+pub(super) fn spec_token(config: &KubeadmConfig) -> Option<Token> {
+    let join = config.spec.as_ref()?.join_configuration.as_ref()?;
+    let token = join.discovery.as_ref()?.bootstrap_token.as_ref()?.token.as_deref()?;
+    Token::parse(token)
+}

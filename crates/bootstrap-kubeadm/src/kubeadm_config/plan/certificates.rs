@@ -1,0 +1,111 @@
+//! Certificates: which a machine needs, whether they are there, and which files they become.
+
+use std::collections::BTreeMap;
+
+use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, ExternalEtcd, KubeadmConfig};
+use windlass_api_kubeadm::v1beta1::reasons;
+use windlass_kit::Seen;
+use windlass_kubeadm::WriteFile;
+use windlass_pki::{KeyMaterial, Purpose};
+
+use super::{Lack, Verdict};
+
+const DEFAULT_FOLDER: &str = "/etc/kubernetes/pki";
+
+/// The certificates that a machine's data is made from: all of them on control plane machines, the cluster's authority (for
+/// its pin) on workers.
+pub(in super::super) fn needed(config: &KubeadmConfig, control_plane: bool) -> Vec<Purpose> {
+    if !control_plane {
+        return vec![Purpose::ClusterCa];
+    }
+    let mut purposes = Purpose::CONTROL_PLANE.to_vec();
+    if external_etcd(config).is_some() {
+        purposes.push(Purpose::ApiServerEtcdClient);
+    }
+    purposes
+}
+
+/// Whether a purpose is for the user to fill: nobody here can sign for an etcd that runs elsewhere.
+pub(super) fn is_users(config: &KubeadmConfig, purpose: Purpose) -> bool {
+    external_etcd(config).is_some() && matches!(purpose, Purpose::EtcdCa | Purpose::ApiServerEtcdClient)
+}
+
+fn cluster_configuration(config: &KubeadmConfig) -> Option<&ClusterConfiguration> {
+    config.spec.as_ref()?.cluster_configuration.as_ref()
+}
+
+fn external_etcd(config: &KubeadmConfig) -> Option<&ExternalEtcd> {
+    cluster_configuration(config)?.etcd.as_ref()?.external.as_ref()
+}
+
+/// What is missing or unreadable among the certificates, if anything.
+pub(super) fn lacking(seen: &BTreeMap<Purpose, Seen<KeyMaterial>>, cluster: &str) -> Option<Verdict> {
+    let failures: Vec<_> = seen.values().filter_map(Seen::failure).collect();
+    if !failures.is_empty() {
+        let lack = Lack::failed(failures.join("; "), reasons::CERTIFICATES_CORRUPTED);
+        return Some(Verdict::InternalError(lack));
+    }
+    let missing = missing(seen);
+    if missing.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = missing.iter().map(|purpose| purpose.secret_name(cluster)).collect();
+    let lack = Lack::failed(
+        format!("Waiting for Secrets with certificates: {}", names.join(", ")),
+        reasons::CERTIFICATES_GENERATION_FAILED,
+    );
+    Some(Verdict::InternalError(lack))
+}
+
+/// The purposes without a Secret.
+pub(super) fn missing(seen: &BTreeMap<Purpose, Seen<KeyMaterial>>) -> Vec<Purpose> {
+    seen.iter()
+        .filter(|(_, material)| material.is_not_found())
+        .map(|(purpose, _)| *purpose)
+        .collect()
+}
+
+/// The files of a control plane machine, in the order of [`Purpose::CONTROL_PLANE`].
+pub(super) fn files(config: &KubeadmConfig, seen: &BTreeMap<Purpose, Seen<KeyMaterial>>) -> Vec<WriteFile> {
+    let folder = cluster_configuration(config)
+        .and_then(|configuration| configuration.certificates_dir.as_deref())
+        .unwrap_or(DEFAULT_FOLDER);
+    let mut files = Vec::new();
+    for purpose in Purpose::CONTROL_PLANE.into_iter().chain([Purpose::ApiServerEtcdClient]) {
+        let Some(Seen::Found(material)) = seen.get(&purpose) else {
+            continue;
+        };
+        let Some((certificate, key)) = paths(config, folder, purpose) else {
+            continue;
+        };
+        files.extend(file(certificate, "0640", &material.crt));
+        if let Some(key) = key {
+            files.extend(file(key, "0600", &material.key));
+        }
+    }
+    files
+}
+
+/// Where certificate and key go. The authority of an etcd elsewhere is written without its key, which is not ours to spread.
+fn paths(config: &KubeadmConfig, folder: &str, purpose: Purpose) -> Option<(String, Option<String>)> {
+    if let Some(etcd) = external_etcd(config) {
+        match purpose {
+            Purpose::EtcdCa => return Some((etcd.ca_file.clone(), None)),
+            Purpose::ApiServerEtcdClient => return Some((etcd.cert_file.clone(), Some(etcd.key_file.clone()))),
+            _ => {}
+        }
+    }
+    let (certificate, key) = purpose.files()?;
+    let below = |name: &str| format!("{}/{name}", folder.trim_end_matches('/'));
+    Some((below(certificate), Some(below(key))))
+}
+
+fn file(path: String, permissions: &str, content: &str) -> Option<WriteFile> {
+    (!content.is_empty()).then(|| WriteFile {
+        path,
+        owner: "root:root".to_owned(),
+        permissions: permissions.to_owned(),
+        content: content.to_owned(),
+        ..WriteFile::default()
+    })
+}

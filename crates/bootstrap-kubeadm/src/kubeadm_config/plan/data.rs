@@ -1,0 +1,369 @@
+//! Making bootstrap data: for the machine that makes the cluster, and for those that join it.
+
+use std::ops::ControlFlow;
+
+use jiff::{SignedDuration, Timestamp};
+use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api_kubeadm::bootstrap::{
+    BootstrapTokenDiscovery, JoinConfiguration, JoinControlPlane, KubeadmConfigSpec, NodeRegistrationOptions, Taint,
+};
+use windlass_kit::Seen;
+use windlass_kubeadm::{BootstrapData, ClusterFacts, KubeadmError, Resolved, WriteFile};
+use windlass_pki::{Certificate, KeyMaterial, Purpose};
+
+use super::super::desired;
+use super::super::observed::{Connection, Observed, endpoint, is_standalone, spec_token};
+use super::{Action, Hidden, Lack, Plan, Verdict, certificates, wait_for_control_plane};
+
+/// When to look again for a connection to the workload cluster.
+const RECONNECT: SignedDuration = SignedDuration::from_secs(20);
+
+/// Keeps workloads away from a node until its labels and taints are there.
+const UNINITIALIZED_TAINT: &str = "node.cluster.x-k8s.io/uninitialized";
+
+/// What can be done before the infrastructure is there: without a control plane object, the lock and the certificates.
+pub(super) fn prepare(plan: Plan, seen: &Observed) -> Plan {
+    let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
+        return plan;
+    };
+    if !is_standalone(cluster) {
+        return plan;
+    }
+    match take_lock(plan, seen, cluster, machine) {
+        ControlFlow::Continue(plan) => generate(plan, seen),
+        ControlFlow::Break(plan) => plan,
+    }
+}
+
+/// The machine that makes the cluster.
+pub(super) fn init(plan: Plan, seen: &Observed) -> Plan {
+    let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
+        return plan;
+    };
+    let mut plan = match take_lock(plan, seen, cluster, machine) {
+        ControlFlow::Continue(plan) => plan,
+        ControlFlow::Break(plan) => return plan,
+    };
+    if is_standalone(cluster) {
+        plan = generate(plan, seen);
+        if plan
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::GenerateCertificates(_)))
+        {
+            return plan.wait(Lack::waiting(
+                "Waiting for the certificates of the cluster",
+                windlass_api_kubeadm::v1beta1::reasons::WAITING_FOR_CONTROL_PLANE_AVAILABLE,
+            ));
+        }
+    }
+    plan = match check_certificates(plan, seen, cluster) {
+        ControlFlow::Continue(plan) => plan,
+        ControlFlow::Break(plan) => return plan,
+    };
+    let facts = facts(cluster, machine);
+    let spec = spec(seen);
+    let named = spec
+        .cluster_configuration
+        .as_ref()
+        .and_then(|configuration| configuration.control_plane_endpoint.clone());
+    if let (None, Some(endpoint)) = (named, &facts.control_plane_endpoint) {
+        plan.actions
+            .push(Action::ApplySpec(Box::new(desired::control_plane_endpoint(
+                &seen.config,
+                endpoint,
+            ))));
+    }
+    let files = certificates::files(&seen.config, &seen.certificates);
+    let data =
+        resolve(seen, &spec).and_then(|resolved| windlass_kubeadm::render_init(&spec, &facts, &files, &resolved));
+    write(plan, seen, cluster, data)
+}
+
+/// A machine that joins.
+pub(super) fn join(mut plan: Plan, seen: &Observed, control_plane: bool, now: Timestamp) -> Plan {
+    let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
+        return plan;
+    };
+    plan = match check_certificates(plan, seen, cluster) {
+        ControlFlow::Continue(plan) => plan,
+        ControlFlow::Break(plan) => return plan,
+    };
+    let spec = spec(seen);
+    let mut join = spec.join_configuration.clone().unwrap_or_default();
+    if control_plane {
+        join.control_plane.get_or_insert_with(JoinControlPlane::default);
+    } else if join.control_plane.is_some() {
+        return plan.fail(
+            "spec.joinConfiguration.controlPlane is set, but the Machine is a worker; remove it, or label the Machine as \
+             control plane",
+        );
+    }
+    let Some(address) = endpoint(cluster) else {
+        return plan.wait(Lack::waiting(
+            "Waiting for Cluster spec.controlPlaneEndpoint to be set",
+            windlass_api_kubeadm::v1beta1::reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE,
+        ));
+    };
+    let mut files = Vec::new();
+    if control_plane {
+        files = certificates::files(&seen.config, &seen.certificates);
+    }
+    plan = match discover(plan, seen, &mut join, &mut files, &address, now) {
+        ControlFlow::Continue(plan) => plan,
+        ControlFlow::Break(plan) => return plan,
+    };
+    if !control_plane {
+        add_uninitialized_taint(&mut join);
+    }
+    let data = resolve(seen, &spec)
+        .and_then(|resolved| windlass_kubeadm::render_join(&spec, &join, &facts(cluster, machine), &files, &resolved));
+    write(plan, seen, cluster, data)
+}
+
+/// Makes sure that this machine alone may run `kubeadm init`; the plan to stop with is an error.
+fn take_lock(mut plan: Plan, seen: &Observed, cluster: &Cluster, machine: &Machine) -> ControlFlow<Plan, Plan> {
+    let name = machine.metadata.name.as_deref().unwrap_or_default();
+    let stale = match &seen.lock {
+        Seen::Found(lock) if lock.machine == name => return ControlFlow::Continue(plan),
+        Seen::Found(lock) if lock.holder_exists => {
+            let note = format!("Machine {} holds the init lock", lock.machine);
+            return ControlFlow::Break(plan.note(note).wait(wait_for_control_plane()));
+        }
+        Seen::Found(lock) => Some(lock.uid.clone()),
+        Seen::NotFound => None,
+        Seen::Failed(why) => return ControlFlow::Break(plan.fail(format!("Failed to read the init lock: {why}"))),
+    };
+    plan.actions.push(Action::TakeLock {
+        stale,
+        object: Box::new(desired::lock(cluster, name)),
+    });
+    ControlFlow::Continue(plan)
+}
+
+/// Adds what is missing among the certificates that are ours to make.
+fn generate(mut plan: Plan, seen: &Observed) -> Plan {
+    let missing: Vec<_> = certificates::missing(&seen.certificates)
+        .into_iter()
+        .filter(|purpose| !certificates::is_users(&seen.config, *purpose))
+        .collect();
+    if !missing.is_empty() {
+        plan.actions.push(Action::GenerateCertificates(missing));
+    }
+    plan
+}
+
+fn check_certificates(mut plan: Plan, seen: &Observed, cluster: &Cluster) -> ControlFlow<Plan, Plan> {
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    match certificates::lacking(&seen.certificates, name) {
+        None => {
+            plan.certificates = Verdict::Available;
+            ControlFlow::Continue(plan)
+        }
+        Some(verdict) => {
+            if let Verdict::InternalError(lack) = &verdict {
+                plan.notes.push(lack.message.clone());
+                // A damaged Secret is worth an error; one that is missing wakes us when it comes.
+                if seen.certificates.values().any(|material| material.failure().is_some()) {
+                    plan.error = Some(lack.message.clone());
+                }
+            }
+            plan.certificates = verdict;
+            ControlFlow::Break(plan.wait(Lack::waiting(
+                "Waiting for the certificates of the cluster",
+                windlass_api_kubeadm::v1beta1::reasons::WAITING_FOR_CONTROL_PLANE_AVAILABLE,
+            )))
+        }
+    }
+}
+
+/// Fills in how the machine finds its cluster: by a file that the spec describes, or by a bootstrap token.
+fn discover(
+    mut plan: Plan,
+    seen: &Observed,
+    join: &mut JoinConfiguration,
+    files: &mut Vec<WriteFile>,
+    address: &str,
+    now: Timestamp,
+) -> ControlFlow<Plan, Plan> {
+    let Some(Seen::Found(authority)) = seen.certificates.get(&Purpose::ClusterCa) else {
+        return ControlFlow::Continue(plan);
+    };
+    let discovery = join.discovery.get_or_insert_default();
+    if let Some(file) = &discovery.file {
+        files.extend(windlass_kubeadm::discovery::kubeconfig_file(
+            file,
+            address,
+            &authority.crt,
+        ));
+        return ControlFlow::Continue(plan);
+    }
+    let token = discovery.bootstrap_token.get_or_insert_default();
+    let before = token.clone();
+    token.api_server_endpoint.get_or_insert_with(|| address.to_owned());
+    if token.ca_cert_hashes.is_empty() && token.unsafe_skip_ca_verification != Some(true) {
+        match pins(authority) {
+            Ok(pins) => token.ca_cert_hashes = pins,
+            Err(why) => return ControlFlow::Break(plan.fail(why)),
+        }
+    }
+    if token.token.is_none() {
+        if let Connection::NotConnected(why) = &seen.connection {
+            // A connection that comes up wakes us; the timer is for one whose news got lost.
+            plan.requeue = Some(RECONNECT);
+            return ControlFlow::Break(plan.wait(Lack::waiting(
+                format!("Waiting for the connection to the workload cluster: {why}"),
+                windlass_api_kubeadm::v1beta1::reasons::WAITING_FOR_CONTROL_PLANE_AVAILABLE,
+            )));
+        }
+        token.token = Some(seen.fresh_token.reveal());
+        plan.actions.push(Action::CreateToken {
+            token: seen.fresh_token.clone(),
+            expires: super::token::end(seen, now),
+        });
+    }
+    apply_if_changed(&mut plan, seen, &before, token);
+    plan.requeue = Some(super::super::token::refresh_interval(seen.token_ttl));
+    ControlFlow::Continue(plan)
+}
+
+/// Keeps what was found out in the spec, where people and later passes see it: a token that exists is not made twice.
+fn apply_if_changed(
+    plan: &mut Plan,
+    seen: &Observed,
+    before: &BootstrapTokenDiscovery,
+    after: &BootstrapTokenDiscovery,
+) {
+    if before != after {
+        plan.actions
+            .push(Action::ApplySpec(Box::new(desired::bootstrap_token_discovery(
+                &seen.config,
+                after,
+            ))));
+    }
+}
+
+/// Renders once more with another token, for a machine whose token has vanished before it was used.
+pub(super) fn rejoin(mut plan: Plan, seen: &Observed, uid: &str, now: Timestamp) -> Plan {
+    let mut config = (*seen.config).clone();
+    if let Some(discovery) = config
+        .spec
+        .as_mut()
+        .and_then(|spec| spec.join_configuration.as_mut())
+        .and_then(|join| join.discovery.as_mut())
+        && let Some(token) = discovery.bootstrap_token.as_mut()
+    {
+        token.token = None;
+    }
+    let again = Observed {
+        config: std::sync::Arc::new(config),
+        machine: seen.machine.clone(),
+        cluster: seen.cluster.clone(),
+        certificates: seen.certificates.clone(),
+        data_secret: Seen::NotFound,
+        references: seen.references.clone(),
+        lock: Seen::NotFound,
+        connection: seen.connection.clone(),
+        token_expires: None,
+        fresh_token: seen.fresh_token.clone(),
+        token_ttl: seen.token_ttl,
+        control_plane_version: seen.control_plane_version.clone(),
+    };
+    let control_plane = seen
+        .machine
+        .found()
+        .is_some_and(|machine| super::super::observed::is_control_plane(machine));
+    let rendered = join(Plan::default(), &again, control_plane, now);
+    for action in rendered.actions {
+        plan.actions.push(match action {
+            Action::CreateData(content) => Action::ReplaceData {
+                uid: uid.to_owned(),
+                content,
+            },
+            other => other,
+        });
+    }
+    plan.error = rendered.error;
+    plan.requeue = rendered.requeue;
+    plan.note("the bootstrap token has vanished before the machine used it: the data is made again with a new one")
+}
+
+/// One pin a certificate: during a rotation, joining machines trust the old and the new authority.
+fn pins(authority: &KeyMaterial) -> Result<Vec<String>, String> {
+    Certificate::all_from_pem(&authority.crt)
+        .map(|all| all.iter().map(Certificate::public_key_pin).collect())
+        .map_err(|error| format!("Failed to read the authority of the cluster: {error}"))
+}
+
+fn add_uninitialized_taint(join: &mut JoinConfiguration) {
+    let registration = join
+        .node_registration
+        .get_or_insert_with(NodeRegistrationOptions::default);
+    let taints = registration.taints.get_or_insert_with(Vec::new);
+    if !taints.iter().any(|taint| taint.key == UNINITIALIZED_TAINT) {
+        taints.push(Taint {
+            key: UNINITIALIZED_TAINT.to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..Taint::default()
+        });
+    }
+}
+
+/// The last step: the Secret, complete, in one write.
+fn write(mut plan: Plan, seen: &Observed, cluster: &Cluster, data: Result<BootstrapData, KubeadmError>) -> Plan {
+    let data = match data {
+        Ok(data) => data,
+        Err(error) => {
+            // What was planned before (a token) has no use without data.
+            plan.actions.retain(|action| matches!(action, Action::TakeLock { .. }));
+            return plan.fail(error.to_string());
+        }
+    };
+    let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
+    let name = seen.config.metadata.name.clone().unwrap_or_default();
+    let content = Hidden(desired::data_secret(&seen.config, cluster_name, &data));
+    match &seen.data_secret {
+        Seen::NotFound => plan.actions.push(Action::CreateData(content)),
+        Seen::Failed(why) => return plan.fail(format!("Failed to read Secret {name}: {why}")),
+        Seen::Found(secret) => match desired::owned_by(secret, &seen.config) {
+            desired::Ownership::Ours if spec_token(&seen.config).is_some() || plan.requeue.is_none() => {
+                plan = plan.note("the data Secret is there: only the status is missing");
+            }
+            desired::Ownership::Ours | desired::Ownership::Adoptable => plan.actions.push(Action::ReplaceData {
+                uid: secret.metadata.uid.clone().unwrap_or_default(),
+                content,
+            }),
+            desired::Ownership::Foreign(owner) => {
+                plan.actions.clear();
+                return plan.fail(format!(
+                    "Secret {name} is controlled by {owner}; bootstrap data needs this name: delete or rename that Secret"
+                ));
+            }
+        },
+    }
+    plan.data = Verdict::Available;
+    plan.data_secret_name = Some(name);
+    plan
+}
+
+fn resolve(seen: &Observed, spec: &KubeadmConfigSpec) -> Result<Resolved, KubeadmError> {
+    windlass_kubeadm::resolve(spec, seen.control_plane_version.as_deref(), &|reference| {
+        seen.references.0.get(reference).map(Vec::as_slice)
+    })
+}
+
+fn spec(seen: &Observed) -> KubeadmConfigSpec {
+    seen.config.spec.clone().unwrap_or_default()
+}
+
+fn facts(cluster: &Cluster, machine: &Machine) -> ClusterFacts {
+    let network = cluster.spec.cluster_network.clone().unwrap_or_default();
+    ClusterFacts {
+        name: cluster.metadata.name.clone().unwrap_or_default(),
+        kubernetes_version: machine.spec.version.clone().unwrap_or_default(),
+        control_plane_endpoint: endpoint(cluster),
+        dns_domain: network.service_domain,
+        pod_subnets: network.pods.map(|ranges| ranges.cidr_blocks).unwrap_or_default(),
+        service_subnets: network.services.map(|ranges| ranges.cidr_blocks).unwrap_or_default(),
+    }
+}

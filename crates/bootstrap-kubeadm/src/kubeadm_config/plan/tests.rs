@@ -1,0 +1,685 @@
+//! The decisions, situation by situation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Value, json};
+use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_kit::{ReconcileError, Seen};
+use windlass_kubeadm::SecretReference;
+use windlass_pki::{KeyAlgorithm, KeyMaterial, PrivateKey, Purpose};
+
+use super::super::observed::{Connection, Lock, References};
+use super::super::status::{Done, Failure, status};
+use super::*;
+
+const NOW: &str = "2026-11-21T10:00:00Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn object<T: serde::de::DeserializeOwned>(yaml: &str) -> T {
+    serde_saphyr::from_str(yaml).unwrap()
+}
+
+/// A config, its Machine and its Cluster, and what else was seen; changed by each test to what it is about.
+struct World {
+    config: Value,
+    machine: Value,
+    cluster: Value,
+    seen: Observed,
+}
+
+fn world(control_plane: bool, spec: &str) -> World {
+    let mut machine = json!({
+        "metadata": {"name": "m1", "namespace": "default", "uid": "machine-uid", "labels": {}},
+        "spec": {
+            "clusterName": "demo", "version": "v1.35.0",
+            "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": "m1"}},
+            "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "m1"},
+        },
+    });
+    if control_plane {
+        machine["metadata"]["labels"]["cluster.x-k8s.io/control-plane"] = "".into();
+    }
+    let material = KeyMaterial::generate(
+        Purpose::ClusterCa,
+        PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap(),
+        10,
+        now(),
+    )
+    .unwrap();
+    let purposes = if control_plane {
+        Purpose::CONTROL_PLANE.to_vec()
+    } else {
+        vec![Purpose::ClusterCa]
+    };
+    World {
+        config: json!({
+            "metadata": {"name": "m1", "namespace": "default", "uid": "config-uid", "generation": 1},
+            "spec": serde_saphyr::from_str::<Value>(spec).unwrap(),
+        }),
+        machine,
+        cluster: json!({
+            "metadata": {"name": "demo", "namespace": "default", "uid": "cluster-uid"},
+            "spec": {
+                "controlPlaneEndpoint": {"host": "10.0.0.1", "port": 6443},
+                "controlPlaneRef": {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "cp"},
+                "clusterNetwork": {"serviceDomain": "cluster.local", "pods": {"cidrBlocks": ["10.1.0.0/16", "fd00::/48"]}},
+            },
+            "status": {"initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true}},
+        }),
+        seen: Observed {
+            config: Arc::default(),
+            machine: Seen::NotFound,
+            cluster: Seen::NotFound,
+            certificates: purposes
+                .into_iter()
+                .map(|purpose| (purpose, Seen::Found(material.clone())))
+                .collect(),
+            data_secret: Seen::NotFound,
+            references: References::default(),
+            lock: Seen::NotFound,
+            connection: Connection::Connected,
+            token_expires: None,
+            fresh_token: Token::parse("abcdef.0123456789abcdef").unwrap(),
+            token_ttl: SignedDuration::from_mins(15),
+            control_plane_version: None,
+        },
+    }
+}
+
+impl World {
+    fn before_init(mut self) -> Self {
+        self.cluster["status"]["initialization"] = json!({"infrastructureProvisioned": true});
+        self
+    }
+
+    fn standalone(mut self) -> Self {
+        self.cluster["spec"].as_object_mut().unwrap().remove("controlPlaneRef");
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    fn done(mut self) -> Self {
+        self.config["status"] = json!({"dataSecretName": "m1", "initialization": {"dataSecretCreated": true}});
+        self.seen.data_secret = Seen::Found(Arc::new(secret(&json!([owner("config-uid")]))));
+        self
+    }
+
+    fn observed(mut self) -> Observed {
+        self.seen.config = Arc::new(serde_json::from_value(self.config).unwrap());
+        self.seen.machine = Seen::Found(Arc::new(serde_json::from_value::<Machine>(self.machine).unwrap()));
+        self.seen.cluster = Seen::Found(Arc::new(serde_json::from_value::<Cluster>(self.cluster).unwrap()));
+        self.seen
+    }
+
+    fn plan(self) -> Plan {
+        plan(&self.observed(), now())
+    }
+}
+
+fn owner(uid: &str) -> Value {
+    json!({
+        "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfig", "name": "m1", "uid": uid,
+        "controller": true,
+    })
+}
+
+fn secret(owners: &Value) -> Secret {
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": "m1", "namespace": "default", "uid": "secret-uid", "ownerReferences": owners,
+            "creationTimestamp": NOW,
+        },
+        "data": {"value": "eA=="},
+    }))
+    .unwrap()
+}
+
+/// The names of the actions, in order.
+fn names(plan: &Plan) -> Vec<&'static str> {
+    plan.actions
+        .iter()
+        .map(|action| match action {
+            Action::TakeLock { stale: None, .. } => "take lock",
+            Action::TakeLock { stale: Some(_), .. } => "take over lock",
+            Action::ReleaseLock { .. } => "release lock",
+            Action::GenerateCertificates(_) => "generate certificates",
+            Action::CreateToken { .. } => "create token",
+            Action::ExtendToken { .. } => "extend token",
+            Action::ApplySpec(_) => "apply spec",
+            Action::CreateData(_) => "create data",
+            Action::ReplaceData { .. } => "replace data",
+        })
+        .collect()
+}
+
+fn waits(plan: &Plan, part: &str) {
+    let Verdict::NotAvailable(lack) = &plan.data else {
+        panic!("{plan:?} does not wait");
+    };
+    assert!(lack.message.contains(part), "{:?} lacks {part:?}", lack.message);
+    assert_eq!(plan.data_secret_name, None);
+}
+
+/// The cloud-config in the planned Secret.
+fn data(plan: &Plan) -> String {
+    let content = plan.actions.iter().find_map(|action| match action {
+        Action::CreateData(content) | Action::ReplaceData { content, .. } => Some(content),
+        _ => None,
+    });
+    let value = &content.unwrap().0["data"]["value"];
+    let bytes: k8s_openapi::ByteString = serde_json::from_value(value.clone()).unwrap();
+    String::from_utf8(bytes.0).unwrap()
+}
+
+const INIT: &str = "{initConfiguration: {nodeRegistration: {criSocket: x}}}";
+const WORKER: &str = "{joinConfiguration: {nodeRegistration: {criSocket: x}}}";
+const JOIN_CONTROL_PLANE: &str = "{joinConfiguration: {controlPlane: {}}, clusterConfiguration: {imageRepository: r}}";
+
+#[test]
+fn everything_waits_for_the_infrastructure_of_the_cluster() {
+    for (control_plane, spec) in [(true, INIT), (false, WORKER)] {
+        let plan = world(control_plane, spec)
+            .with(|world| world.cluster["status"] = json!({}))
+            .plan();
+        assert_eq!(names(&plan), [""; 0]);
+        waits(&plan, "status.initialization.infrastructureProvisioned");
+    }
+}
+
+#[test]
+fn without_a_control_plane_object_keys_are_made_while_the_infrastructure_comes() {
+    let plan = world(true, INIT)
+        .standalone()
+        .with(|world| {
+            world.cluster["status"] = json!({});
+            world.seen.certificates.insert(Purpose::EtcdCa, Seen::NotFound);
+        })
+        .plan();
+    assert_eq!(names(&plan), ["take lock", "generate certificates"]);
+    assert!(matches!(&plan.actions[1], Action::GenerateCertificates(purposes) if purposes == &[Purpose::EtcdCa]));
+    waits(&plan, "infrastructureProvisioned");
+}
+
+#[test]
+fn the_first_control_plane_machine_makes_the_cluster() {
+    let plan = world(true, INIT).before_init().plan();
+    assert_eq!(names(&plan), ["take lock", "apply spec", "create data"]);
+    let Action::TakeLock { object, .. } = &plan.actions[0] else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(
+        **object,
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "demo-lock", "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": "demo"},
+                "ownerReferences": [
+                    {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "demo", "uid": "cluster-uid"},
+                ],
+            },
+            "data": {"lock-information": r#"{"machineName":"m1"}"#},
+        })
+    );
+    let Action::ApplySpec(spec) = &plan.actions[1] else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(
+        spec["spec"],
+        json!({"clusterConfiguration": {"controlPlaneEndpoint": "10.0.0.1:6443"}})
+    );
+    let text = data(&plan);
+    for part in [
+        "kubeadm init",
+        "controlPlaneEndpoint: 10.0.0.1:6443",
+        "podSubnet: 10.1.0.0/16,fd00::/48",
+        "kubernetesVersion: v1.35.0",
+        "path: /etc/kubernetes/pki/etcd/ca.key",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    assert_eq!(plan.data, Verdict::Available);
+    assert_eq!(plan.certificates, Verdict::Available);
+    assert_eq!(plan.requeue, None);
+}
+
+#[test]
+fn the_data_secret_is_complete_when_it_is_created() {
+    let plan = world(true, INIT).before_init().plan();
+    let Some(Action::CreateData(Hidden(secret))) = plan.actions.last() else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(secret["type"], "cluster.x-k8s.io/secret");
+    assert_eq!(
+        secret["metadata"],
+        json!({
+            "name": "m1", "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": "demo"},
+            "ownerReferences": [owner("config-uid")],
+        })
+    );
+    assert_eq!(secret["data"]["format"], "Y2xvdWQtY29uZmln");
+    assert!(
+        !format!("{plan:?}").contains("PRIVATE"),
+        "a plan in a log shows no keys"
+    );
+}
+
+#[test]
+fn only_one_machine_makes_the_cluster() {
+    let lock = |machine: &str, holder_exists| {
+        Seen::Found(Lock {
+            machine: machine.to_owned(),
+            holder_exists,
+            uid: "lock-uid".to_owned(),
+        })
+    };
+    let check = |lock: Seen<Lock>, want: &[&str]| {
+        let plan = world(true, INIT)
+            .before_init()
+            .with(|world| world.seen.lock = lock)
+            .plan();
+        assert_eq!(names(&plan), want);
+        plan
+    };
+    check(lock("m1", true), &["apply spec", "create data"]);
+    check(lock("gone", false), &["take over lock", "apply spec", "create data"]);
+    waits(&check(lock("other", true), &[]), "control plane to be initialized");
+    let plan = check(Seen::Failed("no answer".to_owned()), &[]);
+    assert!(plan.error.unwrap().contains("no answer"));
+}
+
+#[test]
+fn workers_and_joining_control_plane_machines_wait_until_there_is_a_cluster() {
+    for (control_plane, spec) in [(false, WORKER), (true, "{joinConfiguration: {controlPlane: {}}}")] {
+        let plan = world(control_plane, spec).before_init().plan();
+        assert_eq!(names(&plan), [""; 0]);
+        waits(&plan, "Waiting for Cluster control plane to be initialized");
+        assert_eq!(plan.certificates, Verdict::Keep);
+        assert_eq!(plan.error, None);
+    }
+}
+
+#[test]
+fn a_worker_joins_with_a_token_of_its_own() {
+    let plan = world(false, WORKER).plan();
+    assert_eq!(names(&plan), ["create token", "apply spec", "create data"]);
+    assert!(
+        matches!(&plan.actions[0], Action::CreateToken { expires, .. } if *expires == now() + SignedDuration::from_mins(15))
+    );
+    let Action::ApplySpec(spec) = &plan.actions[1] else {
+        panic!("{plan:?}");
+    };
+    let discovery = &spec["spec"]["joinConfiguration"]["discovery"]["bootstrapToken"];
+    assert_eq!(discovery["apiServerEndpoint"], "10.0.0.1:6443");
+    assert_eq!(discovery["token"], "abcdef.0123456789abcdef");
+    assert!(discovery["caCertHashes"][0].as_str().unwrap().starts_with("sha256:"));
+    assert_eq!(spec["metadata"]["uid"], "config-uid");
+    let text = data(&plan);
+    assert!(
+        text.contains("kubeadm join") && text.contains("key: node.cluster.x-k8s.io/uninitialized"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("PRIVATE KEY") && !text.contains("/etc/kubernetes/pki"),
+        "{text}"
+    );
+    assert_eq!(plan.requeue, Some(SignedDuration::from_mins(5)));
+}
+
+#[test]
+fn a_joining_control_plane_machine_gets_the_keys_and_no_taint_of_workers() {
+    let plan = world(true, JOIN_CONTROL_PLANE).plan();
+    assert_eq!(names(&plan), ["create token", "apply spec", "create data"]);
+    let text = data(&plan);
+    assert!(
+        text.contains("/etc/kubernetes/pki/sa.key") && text.contains("localAPIEndpoint"),
+        "{text}"
+    );
+    assert!(!text.contains("uninitialized"), "{text}");
+}
+
+#[test]
+fn the_token_that_the_spec_has_is_used() {
+    let plan = world(
+        false,
+        "{joinConfiguration: {discovery: {bootstrapToken: {token: zzzzzz.0123456789abcdef, apiServerEndpoint: 'e:1', caCertHashes: [h]}}}}",
+    )
+    .with(|world| world.seen.connection = Connection::NotConnected("down".to_owned()))
+    .plan();
+    assert_eq!(names(&plan), ["create data"]);
+    assert!(data(&plan).contains("zzzzzz.0123456789abcdef"));
+}
+
+#[test]
+fn a_file_that_describes_the_cluster_needs_no_token() {
+    let plan = world(
+        false,
+        "{joinConfiguration: {discovery: {file: {kubeConfigPath: /k, kubeConfig: {user: {exec: {command: c}}}}}}}",
+    )
+    .plan();
+    assert_eq!(names(&plan), ["create data"]);
+    let text = data(&plan);
+    assert!(
+        text.contains("path: /k") && text.contains("server: https://10.0.0.1:6443"),
+        "{text}"
+    );
+    assert_eq!(plan.requeue, None);
+}
+
+#[test]
+fn without_a_connection_no_token_can_be_made() {
+    let plan = world(false, WORKER)
+        .with(|world| world.seen.connection = Connection::NotConnected("kubeconfig is missing".to_owned()))
+        .plan();
+    assert_eq!(names(&plan), [""; 0]);
+    waits(&plan, "kubeconfig is missing");
+}
+
+#[test]
+fn missing_and_damaged_certificates_are_told_apart() {
+    let missing = world(true, INIT)
+        .before_init()
+        .with(|world| {
+            world.seen.certificates.insert(Purpose::ServiceAccount, Seen::NotFound);
+        })
+        .plan();
+    assert_eq!(names(&missing), ["take lock"]);
+    assert!(matches!(&missing.certificates, Verdict::InternalError(lack) if lack.message.contains("demo-sa")));
+    assert_eq!(missing.error, None);
+    let damaged = world(false, WORKER)
+        .with(|world| {
+            world
+                .seen
+                .certificates
+                .insert(Purpose::ClusterCa, Seen::Failed("no tls.crt".to_owned()));
+        })
+        .plan();
+    assert_eq!(damaged.error.as_deref(), Some("no tls.crt"));
+}
+
+#[test]
+fn a_worker_that_is_configured_as_control_plane_is_an_error() {
+    let plan = world(false, "{joinConfiguration: {controlPlane: {}}}").plan();
+    waits(&plan, "the Machine is a worker");
+    assert!(plan.error.is_some());
+    assert_eq!(names(&plan), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_rendered_writes_nothing() {
+    let spec = "{joinConfiguration: {}, files: [{path: /a, contentFrom: {secret: {name: s, key: k}}}]}";
+    let plan = world(false, spec).plan();
+    assert_eq!(names(&plan), [""; 0]);
+    waits(&plan, "spec.files[0].contentFrom.secret: Secret s");
+    let found = world(false, spec)
+        .with(|world| {
+            let reference = SecretReference {
+                name: "s".to_owned(),
+                key: "k".to_owned(),
+            };
+            world.seen.references = References(BTreeMap::from([(reference, b"content of a".to_vec())]));
+        })
+        .plan();
+    assert!(data(&found).contains("content of a"));
+}
+
+#[test]
+fn a_data_secret_that_is_there_is_kept_adopted_or_refused() {
+    let check = |owners: Value, want: &[&str]| {
+        let plan = world(true, INIT)
+            .before_init()
+            .with(|world| {
+                world.config["spec"]["clusterConfiguration"] = json!({"controlPlaneEndpoint": "e:1"});
+                world.seen.lock = Seen::Found(Lock {
+                    machine: "m1".to_owned(),
+                    holder_exists: true,
+                    uid: "u".to_owned(),
+                });
+                world.seen.data_secret = Seen::Found(Arc::new(secret(&owners)));
+            })
+            .plan();
+        assert_eq!(names(&plan), want);
+        plan
+    };
+    check(json!([owner("config-uid")]), &[]);
+    check(json!([owner("uid-before-restore")]), &["replace data"]);
+    check(json!([]), &["replace data"]);
+    let foreign = json!([{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": true}]);
+    waits(&check(foreign, &[]), "Secret m1 is controlled by Pod p");
+}
+
+#[test]
+fn a_status_lost_in_a_restore_is_rebuilt_from_the_machine() {
+    let seen = world(false, WORKER)
+        .with(|world| world.machine["spec"]["bootstrap"]["dataSecretName"] = "kept".into())
+        .observed();
+    let plan = plan(&seen, now());
+    assert_eq!(names(&plan), [""; 0]);
+    let status = status(&seen, &plan, &Done::default(), now()).unwrap();
+    assert_eq!(status["dataSecretName"], "kept");
+    assert_eq!(status["initialization"], json!({"dataSecretCreated": true}));
+}
+
+#[test]
+fn the_lock_is_given_back_by_its_holder() {
+    let held = |machine: &str| {
+        let machine = machine.to_owned();
+        world(true, INIT)
+            .done()
+            .with(|world| {
+                world.seen.lock = Seen::Found(Lock {
+                    machine,
+                    holder_exists: true,
+                    uid: "lock-uid".to_owned(),
+                });
+            })
+            .plan()
+    };
+    assert_eq!(
+        held("m1").actions,
+        [Action::ReleaseLock {
+            uid: "lock-uid".to_owned()
+        }]
+    );
+    assert_eq!(held("m2").actions, []);
+}
+
+/// A worker whose data was made at [`NOW`], looked at `minutes` later.
+fn later(minutes: i64, expires: Option<Seen<Timestamp>>, joined: bool) -> Plan {
+    let seen = world(
+        false,
+        "{joinConfiguration: {discovery: {bootstrapToken: {token: zzzzzz.0123456789abcdef, apiServerEndpoint: 'e:1', caCertHashes: [h]}}}}",
+    )
+    .done()
+    .with(|world| {
+        if joined {
+            world.machine["status"] = json!({"nodeRef": {"name": "n"}});
+        }
+        world.seen.token_expires = expires;
+    })
+    .observed();
+    plan(&seen, now() + SignedDuration::from_mins(minutes))
+}
+
+#[test]
+fn a_token_lives_until_its_machine_has_joined() {
+    let at = |minutes: i64| Seen::Found(now() + SignedDuration::from_mins(minutes));
+    let early = later(2, None, false);
+    assert_eq!(
+        (names(&early), early.requeue),
+        (vec![], Some(SignedDuration::from_mins(3)))
+    );
+    let extended = later(5, Some(at(15)), false);
+    assert_eq!(names(&extended), ["extend token"]);
+    assert!(
+        matches!(&extended.actions[0], Action::ExtendToken { expires, .. } if *expires == now() + SignedDuration::from_mins(20))
+    );
+    assert_eq!(extended.requeue, Some(SignedDuration::from_mins(5)));
+    assert_eq!(names(&later(6, Some(at(20)), false)), [""; 0]);
+    let joined = later(5, None, true);
+    assert_eq!((names(&joined), joined.requeue), (vec![], None));
+    assert!(later(5, Some(Seen::Failed("x".to_owned())), false).error.is_some());
+}
+
+#[test]
+fn a_token_that_vanished_is_replaced_with_the_data() {
+    let plan = later(5, Some(Seen::NotFound), false);
+    assert_eq!(names(&plan), ["create token", "apply spec", "replace data"]);
+    assert!(data(&plan).contains("abcdef.0123456789abcdef"));
+    assert_eq!(plan.data, Verdict::Available);
+}
+
+#[test]
+fn nothing_is_said_without_a_machine_or_while_deleting() {
+    let mut seen = world(false, WORKER).observed();
+    seen.machine = Seen::NotFound;
+    let orphan = plan(&seen, now());
+    assert!(orphan.silent && orphan.actions.is_empty());
+    assert_eq!(status(&seen, &orphan, &Done::default(), now()), None);
+    let deleting = world(false, WORKER)
+        .with(|world| world.config["metadata"]["deletionTimestamp"] = NOW.into())
+        .plan();
+    assert!(deleting.silent && deleting.actions.is_empty());
+}
+
+fn check_status(seen: &Observed, done: &Done, want: &str) {
+    let plan = plan(seen, now());
+    let got = status(seen, &plan, done, now()).unwrap();
+    assert_eq!(got, object::<Value>(want), "{got:#}");
+}
+
+#[test]
+fn a_finished_config_says_what_recorded_ones_say() {
+    let done = Done {
+        generation: Some(2),
+        ..Done::default()
+    };
+    check_status(
+        &world(false, WORKER).observed(),
+        &done,
+        "
+conditions:
+- {type: Ready, status: 'True', reason: Ready, message: '', observedGeneration: 2, lastTransitionTime: '2026-11-21T10:00:00Z'}
+- {type: CertificatesAvailable, status: 'True', reason: Available, message: '', observedGeneration: 2, lastTransitionTime: '2026-11-21T10:00:00Z'}
+- {type: DataSecretAvailable, status: 'True', reason: Available, message: '', observedGeneration: 2, lastTransitionTime: '2026-11-21T10:00:00Z'}
+observedGeneration: 2
+dataSecretName: m1
+initialization: {dataSecretCreated: true}
+deprecated:
+  v1beta1:
+    conditions:
+    - {type: Ready, status: 'True', lastTransitionTime: '2026-11-21T10:00:00Z'}
+    - {type: CertificatesAvailable, status: 'True', lastTransitionTime: '2026-11-21T10:00:00Z'}
+    - {type: DataSecretAvailable, status: 'True', lastTransitionTime: '2026-11-21T10:00:00Z'}
+",
+    );
+}
+
+#[test]
+fn a_waiting_worker_says_what_recorded_ones_say() {
+    check_status(
+        &world(false, WORKER).before_init().observed(),
+        &Done::default(),
+        "
+conditions:
+- type: Ready
+  status: 'False'
+  reason: NotReady
+  message: \"* DataSecretAvailable: Waiting for Cluster control plane to be initialized\\n* CertificatesAvailable: Condition not yet reported\"
+  observedGeneration: 1
+  lastTransitionTime: '2026-11-21T10:00:00Z'
+- type: DataSecretAvailable
+  status: 'False'
+  reason: NotAvailable
+  message: Waiting for Cluster control plane to be initialized
+  observedGeneration: 1
+  lastTransitionTime: '2026-11-21T10:00:00Z'
+observedGeneration: 1
+deprecated:
+  v1beta1:
+    conditions:
+    - {type: Ready, status: 'False', reason: WaitingForControlPlaneAvailable, severity: Info, lastTransitionTime: '2026-11-21T10:00:00Z'}
+    - {type: DataSecretAvailable, status: 'False', reason: WaitingForControlPlaneAvailable, severity: Info, lastTransitionTime: '2026-11-21T10:00:00Z'}
+",
+    );
+}
+
+#[test]
+fn a_status_that_was_applied_is_not_changed_by_looking_again() {
+    let seen = world(false, WORKER).before_init().observed();
+    let first = status(&seen, &plan(&seen, now()), &Done::default(), now()).unwrap();
+    let again = world(false, WORKER)
+        .before_init()
+        .with(|world| world.config["status"] = first.clone())
+        .observed();
+    let later = now() + SignedDuration::from_mins(1);
+    assert_eq!(
+        status(&again, &plan(&again, later), &Done::default(), later).unwrap(),
+        first
+    );
+}
+
+#[test]
+fn a_failed_write_is_a_condition_but_never_takes_data_back() {
+    let failed = |lost_lock| Done {
+        failure: Some(Failure {
+            action: 0,
+            lost_lock,
+            error: ReconcileError::new("Remote", "failed to create the token: no answer"),
+        }),
+        ..Done::default()
+    };
+    let seen = world(false, WORKER).observed();
+    let told = status(&seen, &plan(&seen, now()), &failed(false), now()).unwrap();
+    let message = told["conditions"][2]["message"].as_str().unwrap();
+    assert_eq!(message, "failed to create the token: no answer");
+    assert_eq!(told["deprecated"]["v1beta1"]["conditions"][0]["severity"], "Warning");
+    assert!(told.get("dataSecretName").is_none());
+
+    let lost = world(true, INIT).before_init().observed();
+    let told = status(&lost, &plan(&lost, now()), &failed(true), now()).unwrap();
+    assert_eq!(
+        told["conditions"][2]["message"],
+        "Waiting for Cluster control plane to be initialized"
+    );
+
+    let finished = world(false, WORKER).done().observed();
+    let told = status(&finished, &plan(&finished, now()), &failed(false), now()).unwrap();
+    assert_eq!(told["dataSecretName"], "m1");
+    assert_eq!(told["conditions"][0]["status"], "True");
+}
+
+#[test]
+fn an_external_etcd_brings_its_own_files() {
+    let spec = "{clusterConfiguration: {certificatesDir: /pki, etcd: {external: {endpoints: ['https://e:2379'], caFile: /e/ca.crt, certFile: /e/c.crt, keyFile: /e/c.key}}}}";
+    let plan = world(true, spec)
+        .before_init()
+        .with(|world| {
+            let material = KeyMaterial {
+                crt: "CLIENT".to_owned(),
+                key: "CLIENT KEY".to_owned(),
+            };
+            world
+                .seen
+                .certificates
+                .insert(Purpose::ApiServerEtcdClient, Seen::Found(material));
+        })
+        .plan();
+    let text = data(&plan);
+    for path in ["/pki/ca.crt", "/e/ca.crt", "/e/c.crt", "/e/c.key", "/pki/sa.key"] {
+        assert!(
+            text.contains(&format!("path: {path}\n")),
+            "{path} is missing in\n{text}"
+        );
+    }
+    assert!(!text.contains("/pki/etcd"), "{text}");
+}

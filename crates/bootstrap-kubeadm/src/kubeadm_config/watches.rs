@@ -1,0 +1,118 @@
+//! What wakes a KubeadmConfig besides its own events.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::Resource as _;
+use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::kind::ApiKind as _;
+use windlass_api_kubeadm::bootstrap::KubeadmConfig;
+use windlass_kit::{Cx, ObjectKey, Watch};
+use windlass_pki::Purpose;
+
+use crate::workload::WorkloadClusters;
+
+use super::observed::{endpoint, is_initialized, is_provisioned};
+
+/// The watches of the controller.
+pub(super) fn watches(clusters: Arc<dyn WorkloadClusters>) -> Vec<Watch> {
+    vec![
+        Watch::map::<Machine>(machine),
+        Watch::map::<Cluster>(cluster),
+        Watch::map::<Secret>(secret),
+        Watch::source(move |cx, wake| {
+            clusters.on_change(Box::new(move |cluster| {
+                wake.add_all(unfinished(&cx, &cluster.namespace, &cluster.name));
+            }));
+        }),
+    ]
+}
+
+/// The KubeadmConfig that a Machine boots with.
+pub(super) fn config_of(machine: &Machine) -> Option<ObjectKey> {
+    let reference = machine.spec.bootstrap.config_ref.as_ref()?;
+    (reference.kind == KubeadmConfig::KIND && reference.api_group == KubeadmConfig::GROUP).then(|| {
+        ObjectKey::new(
+            machine.metadata.namespace.as_deref().unwrap_or_default(),
+            reference.name.as_str(),
+        )
+    })
+}
+
+/// A Machine matters when it comes, becomes a node, or goes; one that goes may have held the init lock.
+fn machine(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<ObjectKey> {
+    let joined = |machine: &Machine| machine.status.as_ref().is_some_and(|status| status.node_ref.is_some());
+    let facts = |machine: &Machine| {
+        (
+            joined(machine),
+            machine.metadata.deletion_timestamp.is_some(),
+            machine.spec.bootstrap.data_secret_name.clone(),
+        )
+    };
+    match (old, new) {
+        (Some(old), None) => {
+            let cluster = &old.spec.cluster_name;
+            unfinished(cx, old.metadata.namespace.as_deref().unwrap_or_default(), cluster)
+        }
+        (Some(old), Some(new)) if facts(old) == facts(new) => Vec::new(),
+        (_, Some(new)) => config_of(new).into_iter().collect(),
+        (None, None) => Vec::new(),
+    }
+}
+
+/// A Cluster matters when one of the things that data waits for comes true.
+fn cluster(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {
+    let facts = |cluster: &Cluster| (is_provisioned(cluster), is_initialized(cluster), endpoint(cluster));
+    let Some(new) = new else {
+        return Vec::new();
+    };
+    if old.is_some_and(|old| facts(old) == facts(new)) {
+        return Vec::new();
+    }
+    let meta = new.meta();
+    of_cluster(
+        cx,
+        meta.namespace.as_deref().unwrap_or_default(),
+        meta.name.as_deref().unwrap_or_default(),
+    )
+}
+
+/// A Secret matters when it is one of the cluster's certificates and somebody waits for it.
+fn secret(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey> {
+    let Some(new) = new else {
+        return Vec::new();
+    };
+    if old.is_some_and(|old| old.data == new.data) {
+        return Vec::new();
+    }
+    let name = new.metadata.name.as_deref().unwrap_or_default();
+    let namespace = new.metadata.namespace.as_deref().unwrap_or_default();
+    Purpose::CONTROL_PLANE
+        .into_iter()
+        .chain([Purpose::ApiServerEtcdClient])
+        .filter_map(|purpose| name.strip_suffix(purpose.suffix())?.strip_suffix('-'))
+        .flat_map(|cluster| unfinished(cx, namespace, cluster))
+        .collect()
+}
+
+/// All configs of a cluster.
+pub(super) fn of_cluster(cx: &Cx, namespace: &str, cluster: &str) -> Vec<ObjectKey> {
+    keys(cx, namespace, cluster, |_| true)
+}
+
+/// The configs of a cluster whose data has not been made.
+pub(super) fn unfinished(cx: &Cx, namespace: &str, cluster: &str) -> Vec<ObjectKey> {
+    keys(cx, namespace, cluster, |config| {
+        let status = config.status.as_ref();
+        status.is_none_or(|status| status.data_secret_name.is_none())
+    })
+}
+
+fn keys(cx: &Cx, namespace: &str, cluster: &str, wanted: impl Fn(&KubeadmConfig) -> bool) -> Vec<ObjectKey> {
+    cx.cache::<KubeadmConfig>()
+        .by_cluster(namespace, cluster)
+        .iter()
+        .filter(|config| wanted(config))
+        .map(|config| ObjectKey::new(namespace, config.metadata.name.as_deref().unwrap_or_default()))
+        .collect()
+}
