@@ -6,7 +6,7 @@ use super::{Plan, TROUBLED};
 use crate::facts::{Certificate, CpMachine, Etcd, Facts};
 use crate::finding::Tri;
 use crate::health::{Health, View};
-use crate::names::{REMEDIATION_IN_PROGRESS, machine};
+use crate::names::{PRE_TERMINATE_HOOK, REMEDIATION_IN_PROGRESS, machine};
 
 /// What a change wants to do.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +205,7 @@ pub(super) fn etcd_survives(facts: &Facts, health: &Health, adds_member: bool, r
         let name = Some(member.name.as_str());
         let machine = health.machines.iter().find(|v| v.facts.node.as_deref() == name);
         let healthy = match machine {
-            Some(view) => member_healthy(view),
+            Some(view) => member_healthy(facts, view),
             None => !alarms.iter().any(|a| a.member == member.id),
         };
         unhealthy += usize::from(!healthy);
@@ -213,6 +213,18 @@ pub(super) fn etcd_survives(facts: &Facts, health: &Health, adds_member: bool, r
     quorum::holds(voters, voters.saturating_sub(unhealthy))
 }
 
-fn member_healthy(view: &View) -> bool {
-    view.is_true(machine::ETCD_MEMBER)
+/// A deleting Machine's member works until the Machine is let go: its condition only says that it is deleting, its pod
+/// says more. Without this, two deleted Machines of three would wait for one another for ever.
+fn member_healthy(facts: &Facts, view: &View) -> bool {
+    if !view.facts.deleting() {
+        return view.is_true(machine::ETCD_MEMBER);
+    }
+    let pods = facts.workload.reached().map(|r| &r.pods);
+    let (Some(Ok(pods)), Some(node)) = (pods, &view.facts.node) else {
+        return false;
+    };
+    view.facts.annotations.contains_key(PRE_TERMINATE_HOOK)
+        && pods
+            .get(&format!("etcd-{node}"))
+            .is_some_and(|pod| pod.true_conditions.iter().any(|c| c == "Ready"))
 }

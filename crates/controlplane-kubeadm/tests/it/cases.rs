@@ -1,0 +1,407 @@
+//! What is planned in one situation.
+
+use jiff::SignedDuration;
+use serde_json::json;
+use windlass_controlplane_kubeadm::facts::Lookup;
+use windlass_controlplane_kubeadm::names::{
+    DELETE_MACHINE, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS,
+};
+use windlass_controlplane_kubeadm::plan::{Action, plan};
+use windlass_etcd::{Member, MemberId};
+
+use crate::world::{World, set};
+
+/// The actions that matter, one line each; what only keeps things as they are is left out.
+fn actions(world: &World) -> Vec<String> {
+    let facts = world.facts();
+    let lines = plan(&facts, world.now)
+        .actions
+        .into_iter()
+        .filter_map(|action| match action {
+            Action::ApplyMachine { .. } | Action::ApplyMetadata { .. } | Action::SetMachineConditions { .. } => None,
+            Action::OwnTemplate => Some("own template".to_owned()),
+            Action::CreateCertificate { purpose } => Some(format!("certificate {}", purpose.suffix())),
+            Action::AdoptCertificate { purpose, .. } => Some(format!("adopt {}", purpose.suffix())),
+            Action::WriteKubeconfig => Some("kubeconfig".to_owned()),
+            Action::CreateMachine(new) => {
+                let spec = &new.config.as_ref().unwrap()["spec"];
+                let how = if spec["joinConfiguration"].is_object() {
+                    "join"
+                } else {
+                    "init"
+                };
+                let domain = new
+                    .machine
+                    .as_ref()
+                    .and_then(|m| m["spec"]["failureDomain"].as_str().map(str::to_owned));
+                Some(format!("{how} {}", domain.unwrap_or_default()).trim().to_owned())
+            }
+            Action::DeleteMachine { name, leader, why, .. } => {
+                let leader = leader.map(|l| format!(", leader to {}", l.to[0].1)).unwrap_or_default();
+                Some(format!("delete {name} ({why}{leader})"))
+            }
+            Action::ReleaseMachine { name, member, .. } => {
+                let member = member
+                    .map(|(_, name)| format!(" with member {name}"))
+                    .unwrap_or_default();
+                Some(format!("release {name}{member}"))
+            }
+            Action::RemoveMember { name, .. } => Some(format!("remove member {name}")),
+            Action::UpdateKubeadmConfig { version, .. } => Some(format!("kubeadm-config {version}")),
+            Action::EnsureRbac => Some("rbac".to_owned()),
+            Action::Annotate { key, value } => {
+                let verb = if value.is_some() { "annotate" } else { "unannotate" };
+                Some(format!("{verb} {}", key.rsplit('/').next().unwrap()))
+            }
+            Action::PatchMachine { name, .. } => Some(format!("patch {name}")),
+            Action::TearDownMachine { name, .. } => Some(format!("tear down {name}")),
+            Action::SetKubeProxyImage { image } => Some(format!("kube-proxy {image}")),
+            Action::RecordExpiry { config, .. } => Some(format!("expiry {config}")),
+            Action::RemoveFinalizer => Some("remove finalizer".to_owned()),
+        });
+    lines.collect()
+}
+
+#[track_caller]
+fn check(world: &World, expect: &[&str]) {
+    assert_eq!(actions(world), expect);
+}
+
+fn name(world: &World, at: usize) -> String {
+    let mut machines: Vec<_> = world.machines.values().collect();
+    machines.sort_by_key(|m| m.created);
+    machines[at].name.clone()
+}
+
+#[test]
+fn authorities_do_not_wait_for_the_infrastructure() {
+    let mut world = World::new(3);
+    world.cluster.infrastructure_provisioned = false;
+    check(
+        &world,
+        &[
+            "certificate ca",
+            "certificate etcd",
+            "certificate proxy",
+            "certificate sa",
+        ],
+    );
+}
+
+#[test]
+fn the_first_machine_needs_only_an_endpoint() {
+    let mut world = World::new(3);
+    world.certificates = true;
+    world.cluster.endpoint = None;
+    check(&world, &[]);
+    world.cluster.endpoint = Some(("h".into(), 6443));
+    check(&world, &["kubeconfig", "init"]);
+}
+
+#[test]
+fn a_second_machine_waits_until_the_first_is_healthy() {
+    let mut world = World::new(3);
+    world.reconcile(usize::MAX);
+    check(&world, &[]);
+    let first = name(&world, 0);
+    for _ in 0..2 {
+        world.advance(&first);
+        check(&world, &[]);
+    }
+    world.advance(&first);
+    check(&world, &["join"]);
+    let blockers = plan(&world.facts(), world.now).blockers;
+    assert!(blockers.messages().is_empty());
+}
+
+#[test]
+fn lost_authorities_stop_joins_instead_of_being_made_anew() {
+    let mut world = World::settled(1);
+    world.certificates = false;
+    world.control_plane.replicas = 3;
+    check(&world, &[]);
+    let blockers = plan(&world.facts(), world.now).blockers;
+    assert_eq!(blockers.messages(), ["* cluster certificates are missing or unknown"]);
+}
+
+#[test]
+fn the_kubeconfig_is_made_anew_when_half_of_its_life_is_over() {
+    let mut world = World::settled(1);
+    world.now += SignedDuration::from_hours(24 * 182);
+    check(&world, &[]);
+    world.now += SignedDuration::from_hours(24);
+    check(&world, &["kubeconfig"]);
+}
+
+#[test]
+fn machines_are_spread_over_failure_domains() {
+    let mut world = World::new(3);
+    world.cluster.failure_domains = vec!["a".into(), "b".into()];
+    world.run();
+    let mut domains: Vec<_> = world
+        .machines
+        .values()
+        .filter_map(|m| m.failure_domain.clone())
+        .collect();
+    domains.sort();
+    assert_eq!(domains, ["a", "a", "b"]);
+    // The fullest domain gives one up, its oldest first.
+    world.control_plane.replicas = 1;
+    let deleted = actions(&world);
+    let oldest = world
+        .machines
+        .values()
+        .filter(|m| m.failure_domain.as_deref() == Some("a"));
+    let oldest = oldest.min_by_key(|m| m.created).unwrap();
+    assert!(
+        deleted[0].starts_with(&format!("delete {}", oldest.name)),
+        "{deleted:?}"
+    );
+}
+
+#[test]
+fn scale_down_moves_leadership_and_takes_what_users_marked() {
+    let mut world = World::settled(3);
+    world.control_plane.replicas = 1;
+    let (first, newest) = (name(&world, 0), name(&world, 2));
+    check(&world, &[&format!("delete {first} (scale down, leader to {newest})")]);
+    let marked = name(&world, 1);
+    let machine = world.machines.get_mut(&marked).unwrap();
+    machine.annotations.insert(DELETE_MACHINE.into(), String::new());
+    check(&world, &[&format!("delete {marked} (scale down)")]);
+}
+
+#[test]
+fn a_deleted_machine_goes_once_only_our_hook_holds_it() {
+    let mut world = World::settled(3);
+    let first = name(&world, 0);
+    world.machines.get_mut(&first).unwrap().deleted = Some(world.now);
+    check(&world, &[]);
+    world.advance(&first);
+    let other = format!("{}/other", "pre-terminate.delete.hook.machine.cluster.x-k8s.io");
+    world
+        .machines
+        .get_mut(&first)
+        .unwrap()
+        .annotations
+        .insert(other.clone(), String::new());
+    check(&world, &[]);
+    world.machines.get_mut(&first).unwrap().annotations.remove(&other);
+    check(&world, &[&format!("release {first} with member {first}")]);
+}
+
+#[test]
+fn two_machines_that_users_deleted_go_one_after_the_other() {
+    let mut world = World::settled(3);
+    let (first, second) = (name(&world, 0), name(&world, 1));
+    for name in [&first, &second] {
+        world.machines.get_mut(name).unwrap().deleted = Some(world.now);
+        world.advance(name);
+    }
+    let planned = actions(&world);
+    assert_eq!(planned.len(), 1, "{planned:?}");
+    world.reconcile(usize::MAX);
+    check(&world, &[]);
+}
+
+#[test]
+fn a_member_is_not_removed_when_the_others_could_not_go_on() {
+    let mut world = World::settled(3);
+    let (first, second) = (name(&world, 0), name(&world, 1));
+    world.broken.push(second.clone());
+    world.machines.get_mut(&first).unwrap().deleted = Some(world.now);
+    world.advance(&first);
+    // The second's API server is down, but its etcd still answers: the first may go.
+    check(&world, &[&format!("release {first} with member {first}")]);
+    // While the second has no vote, the third alone would be left: nobody may go.
+    let member = world.members.iter_mut().find(|m| m.name == second).unwrap();
+    member.learner = true;
+    check(&world, &[]);
+}
+
+#[test]
+fn a_member_without_machine_is_removed_when_nobody_is_on_the_way() {
+    let mut world = World::settled(3);
+    world.members.push(Member {
+        id: MemberId(99),
+        name: "stranger".into(),
+        ..Member::default()
+    });
+    world.reconcile(0);
+    check(&world, &["remove member stranger"]);
+    let first = name(&world, 0);
+    world.machines.get_mut(&first).unwrap().node = None;
+    assert!(!actions(&world).iter().any(|a| a.starts_with("remove")));
+}
+
+#[test]
+fn an_upgrade_prepares_the_cluster_and_then_adds_a_machine() {
+    let mut world = World::settled(3);
+    world.control_plane.version = "v1.36.0".into();
+    check(&world, &["kubeadm-config v1.36.0", "rbac", "join"]);
+}
+
+#[test]
+fn an_upgrade_waits_for_the_topology() {
+    let mut world = World::settled(3);
+    world.cluster.topology_version = Some("v1.37.0".into());
+    world.control_plane.version = "v1.36.0".into();
+    check(&world, &[]);
+    let blockers = plan(&world.facts(), world.now).blockers;
+    assert_eq!(
+        blockers.messages(),
+        ["* waiting for a version upgrade to v1.37.0 to be propagated"]
+    );
+    // On the way to v1.37.0 the topology passes v1.36.0.
+    world.cluster.upgrade_step = Some("v1.36.0".into());
+    assert_eq!(actions(&world).len(), 3);
+}
+
+#[test]
+fn changes_of_the_specification_replace_machines_and_labels_do_not() {
+    let mut world = World::settled(3);
+    world.control_plane.machine_labels.insert("team".into(), "a".into());
+    world.control_plane.deletion = json!({ "nodeDrainTimeoutSeconds": 5 });
+    check(&world, &[]);
+    world.control_plane.kubeadm["joinConfiguration"]["nodeRegistration"]["criSocket"] = json!("unix:///other");
+    world.control_plane.kubeadm["initConfiguration"]["nodeRegistration"]["criSocket"] = json!("unix:///other");
+    assert!(actions(&world).contains(&"join".to_owned()));
+}
+
+#[test]
+fn what_the_bootstrap_controller_adds_is_no_change() {
+    let mut world = World::settled(3);
+    for machine in world.machines.values_mut() {
+        let Lookup::Found(config) = &mut machine.config else {
+            panic!()
+        };
+        let spec = &mut config["spec"];
+        spec["clusterConfiguration"]["controlPlaneEndpoint"] = json!("127.0.0.1:6443");
+        spec["files"] = json!([]);
+        if spec["joinConfiguration"].is_object() {
+            spec["joinConfiguration"]["discovery"] = json!({ "bootstrapToken": { "token": "a.b" } });
+            spec["joinConfiguration"]["nodeRegistration"]["imagePullPolicy"] = json!("IfNotPresent");
+        }
+    }
+    world.control_plane.kubeadm["clusterConfiguration"]["dns"] = json!({ "imageTag": "v1.12" });
+    check(&world, &[]);
+}
+
+#[test]
+fn another_template_replaces_machines() {
+    let mut world = World::settled(1);
+    world.control_plane.template.name = "tmpl-2".into();
+    check(&world, &["kubeadm-config v1.35.0", "rbac", "join"]);
+}
+
+#[test]
+fn rollouts_can_be_asked_for_by_time() {
+    let mut world = World::settled(1);
+    world.control_plane.rollout_after = Some(world.now + SignedDuration::from_secs(10));
+    check(&world, &[]);
+    world.now += SignedDuration::from_secs(10);
+    assert!(actions(&world).contains(&"join".to_owned()));
+    world.control_plane.rollout_after = None;
+    world.control_plane.rollout_before_days = Some(30);
+    let first = name(&world, 0);
+    let expiry = world.now + SignedDuration::from_hours(24 * 31);
+    world.machines.get_mut(&first).unwrap().certificates_expiry = Some(expiry);
+    check(&world, &[]);
+    world.now += SignedDuration::from_hours(25);
+    assert!(actions(&world).contains(&"join".to_owned()));
+}
+
+fn fail_health_check(world: &mut World, name: &str) {
+    let now = world.now;
+    let conditions = &mut world.machines.get_mut(name).unwrap().conditions;
+    set(conditions, "HealthCheckSucceeded", "False", "UnhealthyNode", now);
+    set(conditions, "OwnerRemediated", "False", "WaitingForRemediation", now);
+}
+
+#[test]
+fn an_unhealthy_machine_is_deleted_and_remembered() {
+    let mut world = World::settled(3);
+    let second = name(&world, 1);
+    fail_health_check(&mut world, &second);
+    check(
+        &world,
+        &[
+            &format!("delete {second} (remediation)"),
+            "annotate remediation-in-progress",
+        ],
+    );
+    world.reconcile(usize::MAX);
+    assert!(world.control_plane.annotations.contains_key(REMEDIATION_IN_PROGRESS));
+    world.run();
+    assert_eq!(world.machines.len(), 3);
+    assert!(!world.control_plane.annotations.contains_key(REMEDIATION_IN_PROGRESS));
+    let replacement = name(&world, 2);
+    assert!(world.machines[&replacement].annotations[REMEDIATION_FOR].contains(&second));
+    assert_eq!(world.last_status["lastRemediation"]["machine"], second);
+}
+
+#[test]
+fn the_only_machine_and_the_last_healthy_one_are_not_remediated() {
+    let mut world = World::settled(1);
+    let first = name(&world, 0);
+    fail_health_check(&mut world, &first);
+    check(&world, &[]);
+    let mut world = World::settled(3);
+    let (first, second, third) = (name(&world, 0), name(&world, 1), name(&world, 2));
+    world.broken.extend([second, third]);
+    fail_health_check(&mut world, &first);
+    check(&world, &[]);
+}
+
+#[test]
+fn remediation_of_the_same_problem_has_limits() {
+    let mut world = World::settled(3);
+    let third = name(&world, 2);
+    fail_health_check(&mut world, &third);
+    let last = json!({ "machine": "old", "timestamp": world.now.to_string(), "retryCount": 2 });
+    let machine = world.machines.get_mut(&third).unwrap();
+    machine.annotations.insert(REMEDIATION_FOR.into(), last.to_string());
+    world.control_plane.remediation.max_retry = Some(2);
+    check(&world, &[]);
+    world.control_plane.remediation.max_retry = Some(3);
+    assert_eq!(actions(&world).len(), 2);
+    world.control_plane.remediation.retry_period = std::time::Duration::from_secs(60);
+    check(&world, &[]);
+    let planned = plan(&world.facts(), world.now);
+    let said = &planned.remediation[0].1.message;
+    assert!(said.contains("latest 1m0s (RetryPeriodSeconds)"), "{said}");
+    assert_eq!(planned.requeue, Some(std::time::Duration::from_secs(60)));
+    world.now += SignedDuration::from_secs(60);
+    assert_eq!(actions(&world).len(), 2);
+}
+
+#[test]
+fn deletion_waits_for_workers_and_then_takes_all_at_once() {
+    let mut world = World::settled(3);
+    world.control_plane.deleting = true;
+    world.workers = vec!["w1".into()];
+    check(&world, &[]);
+    world.workers.clear();
+    assert_eq!(actions(&world).len(), 3);
+    world.reconcile(usize::MAX);
+    assert!(world.machines.values().all(|m| m.deleted.is_some()));
+    assert!(
+        world
+            .machines
+            .values()
+            .all(|m| !m.annotations.contains_key(PRE_TERMINATE_HOOK))
+    );
+    world.run();
+    assert!(!world.finalizer);
+}
+
+#[test]
+fn with_an_external_etcd_no_member_is_touched() {
+    let mut world = World::settled(3);
+    world.control_plane.managed_etcd = false;
+    world.control_plane.kubeadm["clusterConfiguration"]["etcd"] = json!({ "external": { "endpoints": ["https://e"] } });
+    let first = name(&world, 0);
+    world.machines.get_mut(&first).unwrap().deleted = Some(world.now);
+    world.advance(&first);
+    check(&world, &[&format!("release {first}")]);
+}

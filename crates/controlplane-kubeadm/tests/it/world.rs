@@ -1,0 +1,459 @@
+//! A small world: Machines that come up step by step, an etcd, and a control plane that asks for them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde_json::{Value, json};
+use windlass_controlplane_kubeadm::facts::{
+    Addons, Certificate, Cluster, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, Lookup, NodeFacts, PodFacts,
+    Reached, SecretFacts, TemplateRef, Workload,
+};
+use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
+use windlass_controlplane_kubeadm::plan::{Action, NewMachine, Plan, plan};
+use windlass_controlplane_kubeadm::status::{Done, status};
+use windlass_etcd::{Member, MemberId, quorum};
+use windlass_pki::Purpose;
+
+pub(crate) fn start() -> Timestamp {
+    "2026-11-21T10:00:00Z".parse().unwrap()
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) now: Timestamp,
+    pub(crate) control_plane: ControlPlane,
+    pub(crate) cluster: Cluster,
+    pub(crate) machines: BTreeMap<String, CpMachine>,
+    /// How far each Machine has come: 0 made, 1 identity, 2 member and Node, 3 pods run.
+    pub(crate) progress: BTreeMap<String, u8>,
+    pub(crate) members: Vec<Member>,
+    pub(crate) leader: MemberId,
+    pub(crate) template: Value,
+    pub(crate) certificates: bool,
+    pub(crate) kubeconfig: bool,
+    pub(crate) workers: Vec<String>,
+    pub(crate) reachable: bool,
+    pub(crate) kube_proxy: String,
+    pub(crate) finalizer: bool,
+    /// Machines whose node is broken: pods not ready.
+    pub(crate) broken: Vec<String>,
+    pub(crate) last_status: Value,
+    counter: u64,
+}
+
+impl World {
+    pub(crate) fn new(replicas: i32) -> Self {
+        Self {
+            now: start(),
+            control_plane: ControlPlane {
+                name: "cp".into(),
+                namespace: "default".into(),
+                uid: "cp-uid".into(),
+                generation: 1,
+                replicas,
+                version: "v1.35.0".into(),
+                max_surge: 1,
+                managed_etcd: true,
+                template: TemplateRef {
+                    group: "infrastructure.cluster.x-k8s.io".into(),
+                    kind: "DevMachineTemplate".into(),
+                    name: "tmpl".into(),
+                },
+                kubeadm: json!({
+                    "clusterConfiguration": { "apiServer": { "certSANs": ["localhost"] } },
+                    "initConfiguration": { "nodeRegistration": { "criSocket": "unix:///run/c.sock" } },
+                    "joinConfiguration": { "nodeRegistration": { "criSocket": "unix:///run/c.sock" } },
+                }),
+                ..ControlPlane::default()
+            },
+            cluster: Cluster {
+                name: "demo".into(),
+                uid: "demo-uid".into(),
+                infrastructure_provisioned: true,
+                endpoint: Some(("127.0.0.1".into(), 6443)),
+                ..Cluster::default()
+            },
+            machines: BTreeMap::new(),
+            progress: BTreeMap::new(),
+            members: Vec::new(),
+            leader: MemberId::default(),
+            template: json!({
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+                "kind": "DevMachineTemplate",
+                "metadata": {
+                    "name": "tmpl", "namespace": "default", "uid": "t",
+                    "ownerReferences": [{ "kind": "Cluster", "name": "demo" }],
+                },
+                "spec": { "template": { "spec": { "backend": { "inMemory": {} } } } },
+            }),
+            certificates: false,
+            kubeconfig: false,
+            workers: Vec::new(),
+            reachable: true,
+            kube_proxy: "registry.k8s.io/kube-proxy:v1.35.0".into(),
+            finalizer: true,
+            broken: Vec::new(),
+            last_status: Value::Null,
+            counter: 0,
+        }
+    }
+
+    /// A world at rest with that many Machines.
+    pub(crate) fn settled(replicas: i32) -> Self {
+        let mut world = Self::new(replicas);
+        world.run();
+        world
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        let secret = || {
+            if self.certificates {
+                Lookup::Found(SecretFacts {
+                    ours: true,
+                    generated: true,
+                    ..SecretFacts::default()
+                })
+            } else {
+                Lookup::Missing
+            }
+        };
+        Facts {
+            control_plane: self.control_plane.clone(),
+            cluster: self.cluster.clone(),
+            machines: self.machines.values().cloned().map(Arc::new).collect(),
+            unowned: Vec::new(),
+            workers: self.workers.clone(),
+            template: Lookup::Found(self.template.clone()),
+            certificates: Purpose::CONTROL_PLANE
+                .into_iter()
+                .map(|purpose| Certificate {
+                    purpose,
+                    can_generate: true,
+                    secret: secret(),
+                })
+                .collect(),
+            kubeconfig: if self.kubeconfig {
+                Kubeconfig::Found {
+                    ours: true,
+                    validity: Some((start(), start() + SignedDuration::from_hours(24 * 365))),
+                }
+            } else {
+                Kubeconfig::Missing
+            },
+            workload: self.workload(),
+            suffix: format!("{:05}", self.counter),
+        }
+    }
+
+    fn workload(&self) -> Workload {
+        let up = self.progress.values().any(|p| *p >= 3);
+        if !self.reachable || !up {
+            return Workload::Unreachable {
+                last_success: None,
+                reason: "nobody answers".into(),
+            };
+        }
+        let settled = self.machines.values().all(|m| m.node.is_some());
+        Workload::Reached(Box::new(Reached {
+            last_success: Some(self.now),
+            kubeadm_config: Ok(true),
+            nodes: Ok(self.nodes()),
+            pods: Ok(self.pods()),
+            etcd: Etcd::Members {
+                members: self.members.clone(),
+                alarms: Vec::new(),
+                leader: self.leader,
+            },
+            addons: settled.then(|| Addons {
+                kube_proxy_image: Some(self.kube_proxy.clone()),
+            }),
+        }))
+    }
+
+    fn nodes(&self) -> Vec<NodeFacts> {
+        let nodes = self.machines.values().filter_map(|m| m.node.clone());
+        nodes
+            .map(|name| NodeFacts {
+                provider_id: Some(format!("sim://{name}")),
+                role_label: true,
+                role_taint: true,
+                ready: Some("True".into()),
+                created: Some(start()),
+                name,
+                ..NodeFacts::default()
+            })
+            .collect()
+    }
+
+    fn pods(&self) -> BTreeMap<String, PodFacts> {
+        let mut pods = BTreeMap::new();
+        for (name, progress) in &self.progress {
+            if *progress < 3 {
+                continue;
+            }
+            for component in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"] {
+                let ready = !self.broken.contains(name);
+                pods.insert(
+                    format!("{component}-{name}"),
+                    PodFacts {
+                        phase: "Running".into(),
+                        true_conditions: ready.then(|| "Ready".to_owned()).into_iter().collect(),
+                        ..PodFacts::default()
+                    },
+                );
+            }
+        }
+        pods
+    }
+
+    /// One reconcile; `limit` actions are done before it is interrupted. Says what was planned.
+    pub(crate) fn reconcile(&mut self, limit: usize) -> Plan {
+        let facts = self.facts();
+        let planned = plan(&facts, self.now);
+        let disruptive = planned.actions.iter().filter(|a| a.disruptive()).count();
+        assert!(disruptive <= 1, "{:?}", planned.actions);
+        for action in planned.actions.iter().take(limit) {
+            self.act(action);
+            self.check();
+        }
+        if limit >= planned.actions.len() {
+            let status = status(&facts, &planned, &Done::default(), self.now);
+            self.control_plane.initialized = status["initialization"]["controlPlaneInitialized"] == true;
+            self.control_plane.conditions = serde_json::from_value(status["conditions"].clone()).unwrap();
+            self.control_plane.legacy_conditions =
+                serde_json::from_value(status["deprecated"]["v1beta1"]["conditions"].clone()).unwrap();
+            self.last_status = status;
+        }
+        planned
+    }
+
+    fn act(&mut self, action: &Action) {
+        match action {
+            Action::OwnTemplate | Action::UpdateKubeadmConfig { .. } | Action::EnsureRbac => {}
+            Action::CreateCertificate { .. } | Action::AdoptCertificate { .. } => self.certificates = true,
+            Action::WriteKubeconfig => self.kubeconfig = true,
+            Action::ApplyMachine { name, object } => {
+                let machine = self.machines.get_mut(name).unwrap();
+                machine.annotations = serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap();
+                machine.deletion = object["spec"]["deletion"].clone();
+            }
+            Action::PatchMachine { name, patch } => {
+                let machine = self.machines.get_mut(name).unwrap();
+                machine.deletion = patch["spec"]["deletion"].clone();
+            }
+            Action::ApplyMetadata { .. } => {}
+            Action::CreateMachine(new) => self.create(new),
+            Action::SetMachineConditions { name, conditions, .. } => {
+                let machine = self.machines.get_mut(name).unwrap();
+                machine
+                    .conditions
+                    .retain(|old| !conditions.iter().any(|new| new.type_ == old.type_));
+                machine.conditions.extend(conditions.iter().cloned());
+            }
+            Action::DeleteMachine { name, leader, .. } => {
+                self.move_leader(leader.as_ref().map(|l| l.to[0].0));
+                let node = self.machines[name].node.clone();
+                let leads = self
+                    .members
+                    .iter()
+                    .any(|m| m.id == self.leader && Some(&m.name) == node.as_ref());
+                assert!(!leads, "{name} is deleted while its member leads");
+                self.machines.get_mut(name).unwrap().deleted = Some(self.now);
+            }
+            Action::ReleaseMachine { name, leader, member } => {
+                self.move_leader(leader.as_ref().map(|l| l.to[0].0));
+                if let Some((id, _)) = member {
+                    assert_ne!(self.leader, *id, "the leader is removed");
+                    self.members.retain(|m| m.id != *id);
+                }
+                let machine = self.machines.get_mut(name).unwrap();
+                machine.annotations.remove(PRE_TERMINATE_HOOK);
+            }
+            Action::RemoveMember { id, .. } => self.members.retain(|m| m.id != *id),
+            Action::TearDownMachine { name, .. } => {
+                let machine = self.machines.get_mut(name).unwrap();
+                machine.annotations.remove(PRE_TERMINATE_HOOK);
+                machine.deleted = machine.deleted.or(Some(self.now));
+            }
+            Action::Annotate { key, value } => {
+                match value {
+                    Some(value) => self.control_plane.annotations.insert((*key).into(), value.clone()),
+                    None => self.control_plane.annotations.remove(*key),
+                };
+            }
+            Action::SetKubeProxyImage { image } => self.kube_proxy.clone_from(image),
+            Action::RecordExpiry { config, .. } => {
+                if let Lookup::Found(object) = &mut self.machines.get_mut(config).unwrap().config {
+                    object["metadata"]["annotations"]["machine.cluster.x-k8s.io/certificates-expiry"] = json!("2027");
+                }
+            }
+            Action::RemoveFinalizer => self.finalizer = false,
+        }
+    }
+
+    fn move_leader(&mut self, to: Option<MemberId>) {
+        if let Some(to) = to {
+            assert!(self.members.iter().any(|m| m.id == to), "the new leader is no member");
+            self.leader = to;
+        }
+    }
+
+    fn create(&mut self, new: &NewMachine) {
+        self.counter += 1;
+        let name = new.name.clone();
+        if let Some(object) = &new.machine {
+            let spec = &object["spec"];
+            let machine = CpMachine {
+                name: name.clone(),
+                uid: format!("{name}-uid"),
+                generation: 1,
+                created: self.now,
+                deleted: None,
+                labels: serde_json::from_value(object["metadata"]["labels"].clone()).unwrap(),
+                annotations: serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap(),
+                has_finalizer: true,
+                version: spec["version"].as_str().unwrap().into(),
+                failure_domain: spec["failureDomain"].as_str().map(str::to_owned),
+                provider_id: None,
+                infra_ref: spec["infrastructureRef"].clone(),
+                config_ref: spec["bootstrap"]["configRef"].clone(),
+                deletion: spec["deletion"].clone(),
+                taints: Value::Null,
+                node: None,
+                kubelet_version: None,
+                conditions: Vec::new(),
+                legacy_ready: None,
+                certificates_expiry: None,
+                infrastructure_provisioned: false,
+                bootstrap_created: false,
+                config: Lookup::Missing,
+                infra: Lookup::Missing,
+            };
+            assert!(
+                self.machines.insert(name.clone(), machine).is_none(),
+                "{name} made twice"
+            );
+            self.progress.insert(name.clone(), 0);
+        }
+        let machine = self.machines.get_mut(&name).unwrap();
+        if let Some(config) = &new.config {
+            machine.config = Lookup::Found(config.clone());
+        }
+        if let Some(infra) = &new.infra {
+            machine.infra = Lookup::Found(infra.clone());
+        }
+    }
+
+    /// Moves one Machine one step on; false when it rests.
+    pub(crate) fn advance(&mut self, name: &str) -> bool {
+        let machine = self.machines.get_mut(name).unwrap();
+        if machine.deleted.is_some() {
+            if machine.annotations.contains_key(PRE_TERMINATE_HOOK) {
+                return set(
+                    &mut machine.conditions,
+                    "Deleting",
+                    "True",
+                    "WaitingForPreTerminateHook",
+                    self.now,
+                );
+            }
+            self.machines.remove(name);
+            self.progress.remove(name);
+            return true;
+        }
+        if machine.config.is_missing() || machine.infra.is_missing() {
+            return false;
+        }
+        let progress = self.progress.get_mut(name).unwrap();
+        match *progress {
+            0 => {
+                machine.provider_id = Some(format!("sim://{name}"));
+                machine.infrastructure_provisioned = true;
+                machine.bootstrap_created = true;
+            }
+            1 => {
+                machine.node = Some(name.to_owned());
+                machine.kubelet_version = Some(machine.version.clone());
+                self.counter += 1;
+                let id = MemberId(self.counter);
+                self.members.push(Member {
+                    id,
+                    name: name.to_owned(),
+                    ..Member::default()
+                });
+                if self.members.len() == 1 {
+                    self.leader = id;
+                }
+            }
+            2 => {
+                set(&mut machine.conditions, "Ready", "True", "Ready", self.now);
+                set(&mut machine.conditions, "Available", "True", "Available", self.now);
+            }
+            _ => return false,
+        }
+        *progress += 1;
+        true
+    }
+
+    /// etcd keeps its quorum: members of Machines that are gone count as dead.
+    pub(crate) fn check(&self) {
+        let alive = |m: &&Member| self.machines.contains_key(&m.name) && !self.broken.contains(&m.name);
+        let healthy = self.members.iter().filter(alive).count();
+        let voters = self.members.len();
+        if voters > 0 && !self.control_plane.deleting {
+            assert!(
+                quorum::holds(voters, healthy),
+                "quorum lost: {:?}, Machines {:?}",
+                self.members,
+                self.machines.keys()
+            );
+        }
+    }
+
+    /// Until nothing moves any more. Returns the number of reconciles.
+    pub(crate) fn run(&mut self) -> usize {
+        for round in 1..200 {
+            self.now += SignedDuration::from_secs(1);
+            let before = format!("{self:?}");
+            self.reconcile(usize::MAX);
+            let names: Vec<String> = self.machines.keys().cloned().collect();
+            for name in names {
+                self.advance(&name);
+                self.check();
+            }
+            let after = format!("{self:?}");
+            if before == after {
+                return round;
+            }
+        }
+        panic!("never rests: {:?}", plan(&self.facts(), self.now).actions);
+    }
+
+    pub(crate) fn versions(&self) -> Vec<&str> {
+        self.machines.values().map(|m| m.version.as_str()).collect()
+    }
+}
+
+pub(crate) fn set(conditions: &mut Vec<Condition>, kind: &str, status: &str, reason: &str, now: Timestamp) -> bool {
+    let new = Condition {
+        type_: kind.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message: String::new(),
+        last_transition_time: Time(now),
+        observed_generation: None,
+    };
+    match conditions.iter_mut().find(|c| c.type_ == kind) {
+        Some(old) if old.status == status && old.reason == reason => false,
+        Some(old) => {
+            *old = new;
+            true
+        }
+        None => {
+            conditions.push(new);
+            true
+        }
+    }
+}
