@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Resource;
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::Instrument;
 use windlass_api::core::Cluster;
 
@@ -282,7 +282,9 @@ impl<C: Controller> Driver<C> {
         let outcome = self.controller.outcome(&seen, &plan, &done);
         let status = self.controller.status(&seen, &plan, &done, cx.now());
         if let Some(mut status) = status {
-            let (present, generation) = (C::conditions(&object), object.meta().generation);
+            // A controller that wrote its own spec says which generation its status is about.
+            let said = status.get("observedGeneration").and_then(Value::as_i64);
+            let (present, generation) = (C::conditions(&object), said.or(object.meta().generation));
             let condition = pause::condition(present, None, generation, cx.now());
             pause::add_to(&mut status, &condition);
             let applied = cx.writer().apply_status(C::STATUS_MANAGER, &*object, status).await;

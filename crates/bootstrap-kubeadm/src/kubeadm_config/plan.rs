@@ -183,11 +183,14 @@ fn done(seen: &Observed, joined: bool, now: Timestamp) -> Plan {
         plan.actions.push(Action::ReleaseLock { uid: lock.uid.clone() });
         plan = plan.note("the control plane is initialized: the init lock is given back");
     }
-    if joined {
-        plan
-    } else {
-        token::keep_alive(plan, seen, now)
+    let leaving = seen
+        .machine
+        .found()
+        .is_some_and(|machine| machine.metadata.deletion_timestamp.is_some());
+    if joined || leaving {
+        return plan;
     }
+    token::keep_alive(plan, seen, now)
 }
 
 #[cfg(test)]

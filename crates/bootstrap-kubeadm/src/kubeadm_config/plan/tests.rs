@@ -183,6 +183,7 @@ fn data(plan: &Plan) -> String {
 
 const INIT: &str = "{initConfiguration: {nodeRegistration: {criSocket: x}}}";
 const WORKER: &str = "{joinConfiguration: {nodeRegistration: {criSocket: x}}}";
+const WITH_TOKEN: &str = "{joinConfiguration: {discovery: {bootstrapToken: {token: zzzzzz.0123456789abcdef, apiServerEndpoint: 'e:1', caCertHashes: [h]}}}}";
 const JOIN_CONTROL_PLANE: &str = "{joinConfiguration: {controlPlane: {}}, clusterConfiguration: {imageRepository: r}}";
 
 #[test]
@@ -349,12 +350,9 @@ fn a_joining_control_plane_machine_gets_the_keys_and_no_taint_of_workers() {
 
 #[test]
 fn the_token_that_the_spec_has_is_used() {
-    let plan = world(
-        false,
-        "{joinConfiguration: {discovery: {bootstrapToken: {token: zzzzzz.0123456789abcdef, apiServerEndpoint: 'e:1', caCertHashes: [h]}}}}",
-    )
-    .with(|world| world.seen.connection = Connection::NotConnected("down".to_owned()))
-    .plan();
+    let plan = world(false, WITH_TOKEN)
+        .with(|world| world.seen.connection = Connection::NotConnected("down".to_owned()))
+        .plan();
     assert_eq!(names(&plan), ["create data"]);
     assert!(data(&plan).contains("zzzzzz.0123456789abcdef"));
 }
@@ -495,18 +493,15 @@ fn the_lock_is_given_back_by_its_holder() {
 
 /// A worker whose data was made at [`NOW`], looked at `minutes` later.
 fn later(minutes: i64, expires: Option<Seen<Timestamp>>, joined: bool) -> Plan {
-    let seen = world(
-        false,
-        "{joinConfiguration: {discovery: {bootstrapToken: {token: zzzzzz.0123456789abcdef, apiServerEndpoint: 'e:1', caCertHashes: [h]}}}}",
-    )
-    .done()
-    .with(|world| {
-        if joined {
-            world.machine["status"] = json!({"nodeRef": {"name": "n"}});
-        }
-        world.seen.token_expires = expires;
-    })
-    .observed();
+    let seen = world(false, WITH_TOKEN)
+        .done()
+        .with(|world| {
+            if joined {
+                world.machine["status"] = json!({"nodeRef": {"name": "n"}});
+            }
+            world.seen.token_expires = expires;
+        })
+        .observed();
     plan(&seen, now() + SignedDuration::from_mins(minutes))
 }
 
@@ -528,6 +523,11 @@ fn a_token_lives_until_its_machine_has_joined() {
     let joined = later(5, None, true);
     assert_eq!((names(&joined), joined.requeue), (vec![], None));
     assert!(later(5, Some(Seen::Failed("x".to_owned())), false).error.is_some());
+    let leaving = world(false, WITH_TOKEN)
+        .done()
+        .with(|world| world.machine["metadata"]["deletionTimestamp"] = NOW.into())
+        .plan();
+    assert_eq!((names(&leaving), leaving.requeue), (vec![], None));
 }
 
 #[test]
