@@ -8,7 +8,7 @@ use crate::error::{ApplyError, Conflict, Conflicts};
 use crate::field_set::FieldSet;
 use crate::managed::{Entry, ManagedFields, Operation};
 use crate::ownership::{self, Scope, Update};
-use crate::typed::{self, View};
+use crate::typed::{self, Emptied, View};
 
 /// A server-side apply request.
 #[derive(Debug, Clone, Copy)]
@@ -57,10 +57,7 @@ pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
         return Err(ApplyError::ManagedFieldsSet);
     }
     typed::check(view, request.applied)?;
-    let mut live = request
-        .live
-        .cloned()
-        .unwrap_or_else(|| Value::Object(Map::new()));
+    let mut live = request.live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
     let mut managers = ManagedFields::of(&live)?;
     let before = managers.clone();
     ownership::strip_managed_fields(&mut live);
@@ -138,11 +135,7 @@ fn adopt(request: &Apply<'_>, live: &Value, managers: &mut ManagedFields) {
     ownership::record(&update, live, managers);
 }
 
-fn merge_in_scope(
-    view: View<'_>,
-    request: &Apply<'_>,
-    merged: &mut Value,
-) -> Result<(), ApplyError> {
+fn merge_in_scope(view: View<'_>, request: &Apply<'_>, merged: &mut Value) -> Result<(), ApplyError> {
     if request.scope == Scope::All {
         return typed::merge(view, merged, request.applied);
     }
@@ -181,13 +174,7 @@ fn take(managers: &mut ManagedFields, request: &Apply<'_>) -> Option<Entry> {
 }
 
 /// Removes what the manager owned before and now leaves out, unless somebody else owns it.
-fn drop_left_out(
-    view: View<'_>,
-    merged: &mut Value,
-    last: &FieldSet,
-    set: &FieldSet,
-    managers: &ManagedFields,
-) {
+fn drop_left_out(view: View<'_>, merged: &mut Value, last: &FieldSet, set: &FieldSet, managers: &ManagedFields) {
     let mut managed = set.clone();
     for entry in &managers.entries {
         managed.extend(&entry.fields);
@@ -201,17 +188,17 @@ fn drop_left_out(
 
     // First everything the manager owned goes, with all below; then whatever somebody owns comes back.
     let mut without = merged.clone();
-    typed::remove(view, &mut without, &last);
+    typed::remove(view, &mut without, &last, Emptied::Null);
     let mut gone = all.clone();
     gone.remove(&typed::with_named(view, &typed::field_set(view, &without)));
     gone.remove(&managed);
 
     // What nobody owns but the manager did not own either comes back too, where its surroundings still stand.
     let mut without = merged.clone();
-    typed::remove(view, &mut without, &gone);
+    typed::remove(view, &mut without, &gone, Emptied::Null);
     let mut gone = all;
     gone.remove(&typed::with_named(view, &typed::field_set(view, &without)));
-    typed::remove(view, merged, &gone.intersection(&last));
+    typed::remove(view, merged, &gone.intersection(&last), Emptied::Stays);
 }
 
 fn check_conflicts(managers: &ManagedFields, changed: &FieldSet) -> Result<(), ApplyError> {

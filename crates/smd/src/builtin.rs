@@ -38,72 +38,37 @@ pub(crate) fn merge_key(field: &str, items: &[Value]) -> Option<&'static str> {
             _ => None,
         };
     }
-    MERGE_KEYS
-        .iter()
-        .find(|(name, _)| *name == field)
-        .map(|(_, key)| *key)
+    MERGE_KEYS.iter().find(|(name, _)| *name == field).map(|(_, key)| *key)
 }
 
 /// List and map types for server-side apply: type, field, list type with keys (`map`), or `set`, or an atomic map.
 const TYPES: &[(&str, &str, Kind)] = &[
     ("ConfigMapVolumeSource", "items", Kind::Atomic),
     ("Container", "env", Kind::Map(&["name"])),
-    (
-        "Container",
-        "ports",
-        Kind::Map(&["containerPort", "protocol"]),
-    ),
+    ("Container", "ports", Kind::Map(&["containerPort", "protocol"])),
     ("Container", "volumeDevices", Kind::Map(&["devicePath"])),
     ("Container", "volumeMounts", Kind::Map(&["mountPath"])),
     ("ContainerResizePolicy", "", Kind::Atomic),
     ("CronJobStatus", "active", Kind::Atomic),
-    (
-        "CustomResourceDefinitionStatus",
-        "conditions",
-        Kind::Map(&["type"]),
-    ),
+    ("CustomResourceDefinitionStatus", "conditions", Kind::Map(&["type"])),
     ("DaemonSetStatus", "conditions", Kind::Map(&["type"])),
     ("DeploymentStatus", "conditions", Kind::Map(&["type"])),
     ("EphemeralContainer", "env", Kind::Map(&["name"])),
-    (
-        "EphemeralContainer",
-        "ports",
-        Kind::Map(&["containerPort", "protocol"]),
-    ),
-    (
-        "EphemeralContainer",
-        "volumeDevices",
-        Kind::Map(&["devicePath"]),
-    ),
-    (
-        "EphemeralContainer",
-        "volumeMounts",
-        Kind::Map(&["mountPath"]),
-    ),
+    ("EphemeralContainer", "ports", Kind::Map(&["containerPort", "protocol"])),
+    ("EphemeralContainer", "volumeDevices", Kind::Map(&["devicePath"])),
+    ("EphemeralContainer", "volumeMounts", Kind::Map(&["mountPath"])),
     ("JobStatus", "conditions", Kind::Atomic),
     ("LoadBalancerIngress", "ports", Kind::Atomic),
     ("MutatingWebhook", "matchConditions", Kind::Map(&["name"])),
-    (
-        "MutatingWebhookConfiguration",
-        "webhooks",
-        Kind::Map(&["name"]),
-    ),
+    ("MutatingWebhookConfiguration", "webhooks", Kind::Map(&["name"])),
     ("NamespaceStatus", "conditions", Kind::Map(&["type"])),
     ("NodeSpec", "podCIDRs", Kind::Set),
     ("NodeStatus", "addresses", Kind::Map(&["type"])),
     ("NodeStatus", "conditions", Kind::Map(&["type"])),
     ("ObjectMeta", "finalizers", Kind::Set),
     ("ObjectMeta", "ownerReferences", Kind::Map(&["uid"])),
-    (
-        "PersistentVolumeClaimStatus",
-        "conditions",
-        Kind::Map(&["type"]),
-    ),
-    (
-        "PodDisruptionBudgetStatus",
-        "conditions",
-        Kind::Map(&["type"]),
-    ),
+    ("PersistentVolumeClaimStatus", "conditions", Kind::Map(&["type"])),
+    ("PodDisruptionBudgetStatus", "conditions", Kind::Map(&["type"])),
     ("PodSpec", "containers", Kind::Map(&["name"])),
     ("PodSpec", "ephemeralContainers", Kind::Map(&["name"])),
     ("PodSpec", "hostAliases", Kind::Map(&["ip"])),
@@ -122,22 +87,14 @@ const TYPES: &[(&str, &str, Kind)] = &[
     ("PodStatus", "podIPs", Kind::Map(&["ip"])),
     ("PodStatus", "resourceClaimStatuses", Kind::Map(&["name"])),
     ("ReplicaSetStatus", "conditions", Kind::Map(&["type"])),
-    (
-        "ReplicationControllerStatus",
-        "conditions",
-        Kind::Map(&["type"]),
-    ),
+    ("ReplicationControllerStatus", "conditions", Kind::Map(&["type"])),
     ("ResourceRequirements", "claims", Kind::Map(&["name"])),
     ("ServiceAccount", "secrets", Kind::Map(&["name"])),
     ("ServiceSpec", "ports", Kind::Map(&["port", "protocol"])),
     ("ServiceStatus", "conditions", Kind::Map(&["type"])),
     ("StatefulSetStatus", "conditions", Kind::Map(&["type"])),
     ("ValidatingWebhook", "matchConditions", Kind::Map(&["name"])),
-    (
-        "ValidatingWebhookConfiguration",
-        "webhooks",
-        Kind::Map(&["name"]),
-    ),
+    ("ValidatingWebhookConfiguration", "webhooks", Kind::Map(&["name"])),
 ];
 
 /// Types whose values are replaced as a whole.
@@ -174,8 +131,7 @@ pub fn annotate(definitions: &mut Value) {
         if ATOMIC.contains(&short)
             && let Value::Object(map) = schema
         {
-            map.entry("x-kubernetes-map-type")
-                .or_insert_with(|| "atomic".into());
+            map.entry("x-kubernetes-map-type").or_insert_with(|| "atomic".into());
         }
         let Some(Value::Object(properties)) = schema.get_mut("properties") else {
             continue;

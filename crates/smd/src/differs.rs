@@ -51,12 +51,7 @@ enum Step<'a> {
 }
 
 /// True if nothing would change; if something would, `path` is left pointing at it.
-fn walk<'a>(
-    lists: &[(&str, ListKeys<'_>)],
-    want: &'a Value,
-    have: Option<&Value>,
-    path: &mut Vec<Step<'a>>,
-) -> bool {
+fn walk<'a>(lists: &[(&str, ListKeys<'_>)], want: &'a Value, have: Option<&Value>, path: &mut Vec<Step<'a>>) -> bool {
     let Some(have) = have else {
         return want.is_null();
     };
@@ -71,11 +66,7 @@ fn walk<'a>(
             same
         }),
         (Value::Array(want), Value::Array(have)) => match rule(lists, path) {
-            Some(ListKeys::Map(keys))
-                if want
-                    .iter()
-                    .all(|item| keys.iter().any(|key| item.get(key).is_some())) =>
-            {
+            Some(ListKeys::Map(keys)) if want.iter().all(|item| keys.iter().any(|key| item.get(key).is_some())) => {
                 keyed(lists, keys, want, have, path)
             }
             Some(ListKeys::Set) => want.iter().all(|item| have.contains(item)),
@@ -95,18 +86,12 @@ fn rule<'t>(lists: &[(&str, ListKeys<'t>)], path: &[Step<'_>]) -> Option<ListKey
         })
         .collect();
     let last = *names.last()?;
-    let fits =
-        |pattern: &str| pattern == last || (pattern.contains('.') && pattern == names.join("."));
+    let fits = |pattern: &str| pattern == last || (pattern.contains('.') && pattern == names.join("."));
     lists
         .iter()
         .find(|(pattern, _)| fits(pattern))
         .map(|(_, rule)| *rule)
-        .or_else(|| {
-            DEFAULTS
-                .iter()
-                .find(|(name, _)| *name == last)
-                .map(|(_, rule)| *rule)
-        })
+        .or_else(|| DEFAULTS.iter().find(|(name, _)| *name == last).map(|(_, rule)| *rule))
 }
 
 fn keyed<'a>(
@@ -150,13 +135,9 @@ fn exact_list<'a>(want: &'a [Value], have: &[Value], path: &mut Vec<Step<'a>>) -
 fn exact(want: &Value, have: &Value) -> bool {
     match (want, have) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| exact(a, b))
-        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| exact(a, b)),
         (Value::Object(a), Value::Object(b)) => {
-            let filled = |map: &serde_json::Map<String, Value>| {
-                map.values().filter(|v| !v.is_null()).count()
-            };
+            let filled = |map: &serde_json::Map<String, Value>| map.values().filter(|v| !v.is_null()).count();
             filled(a) == filled(b)
                 && a.iter()
                     .all(|(name, v)| v.is_null() || b.get(name).is_some_and(|w| exact(v, w)))

@@ -265,9 +265,10 @@ impl FieldSet {
     /// Whether every path is also in the other set.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.nodes.iter().all(|(elem, ours)| {
-            other.nodes.get(elem).is_some_and(|theirs| {
-                (!ours.member || theirs.member) && ours.below.is_subset(&theirs.below)
-            })
+            other
+                .nodes
+                .get(elem)
+                .is_some_and(|theirs| (!ours.member || theirs.member) && ours.below.is_subset(&theirs.below))
         })
     }
 
@@ -330,9 +331,7 @@ impl FieldSet {
         match value {
             Value::Object(map) => Self::from_map(map),
             Value::Null => Ok(Self::new()),
-            _ => Err(ApplyError::BadFields(
-                "fieldsV1 must be an object".to_owned(),
-            )),
+            _ => Err(ApplyError::BadFields("fieldsV1 must be an object".to_owned())),
         }
     }
 
@@ -343,9 +342,7 @@ impl FieldSet {
                 continue;
             }
             let Value::Object(below) = value else {
-                return Err(ApplyError::BadFields(format!(
-                    "expected an object at {name:?}"
-                )));
+                return Err(ApplyError::BadFields(format!("expected an object at {name:?}")));
             };
             let member = below.is_empty() || below.contains_key(".");
             let node = Node {

@@ -21,15 +21,12 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
             operations.len()
         )));
     }
-    operations
-        .iter()
-        .try_for_each(|operation| step(target, operation))
+    operations.iter().try_for_each(|operation| step(target, operation))
 }
 
 fn step(target: &mut Value, operation: &Value) -> Result<(), PatchError> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
-    let missing =
-        |name: &str| PatchError::BadPatch(format!("operation missing {name} field: missing value"));
+    let missing = |name: &str| PatchError::BadPatch(format!("operation missing {name} field: missing value"));
     let path = text("path").ok_or_else(|| missing("path"))?;
     let value = || operation.get("value").ok_or_else(|| missing("value"));
     let from = || text("from").ok_or_else(|| missing("from"));
@@ -42,9 +39,7 @@ fn step(target: &mut Value, operation: &Value) -> Result<(), PatchError> {
             add(target, path, value, "move")
         }
         "copy" => {
-            let value = find(target, from()?, "copy")?
-                .cloned()
-                .unwrap_or(Value::Null);
+            let value = find(target, from()?, "copy")?.cloned().unwrap_or(Value::Null);
             add(target, path, value, "copy")
         }
         "test" => test(target, path, operation.get("value").unwrap_or(&Value::Null)),
@@ -73,17 +68,10 @@ fn index(list: &[Value], token: &str) -> Option<usize> {
     let at: i64 = token.parse().ok()?;
     let length = i64::try_from(list.len()).ok()?;
     let at = if at < 0 { at + length } else { at };
-    (0..length)
-        .contains(&at)
-        .then(|| usize::try_from(at).ok())
-        .flatten()
+    (0..length).contains(&at).then(|| usize::try_from(at).ok()).flatten()
 }
 
-fn container<'a>(
-    target: &'a mut Value,
-    path: &str,
-    op: &str,
-) -> Result<(&'a mut Value, String), PatchError> {
+fn container<'a>(target: &'a mut Value, path: &str, op: &str) -> Result<(&'a mut Value, String), PatchError> {
     let (tokens, last) = split(path).ok_or_else(|| no_path(op, path))?;
     let mut here = target;
     for token in tokens {
@@ -156,10 +144,7 @@ fn insertion(list: &[Value], token: &str) -> Option<usize> {
     let at: i64 = token.parse().ok()?;
     let length = i64::try_from(list.len()).ok()?;
     let at = if at < 0 { at + length + 1 } else { at };
-    (0..=length)
-        .contains(&at)
-        .then(|| usize::try_from(at).ok())
-        .flatten()
+    (0..=length).contains(&at).then(|| usize::try_from(at).ok()).flatten()
 }
 
 fn remove(target: &mut Value, path: &str, op: &str) -> Result<Value, PatchError> {
@@ -170,7 +155,9 @@ fn remove(target: &mut Value, path: &str, op: &str) -> Result<Value, PatchError>
         _ => None,
     };
     found.ok_or_else(|| {
-        PatchError::Unprocessable(format!("error in {op} for path: '{path}': Unable to remove nonexistent key: {last}: missing value"))
+        PatchError::Unprocessable(format!(
+            "error in {op} for path: '{path}': Unable to remove nonexistent key: {last}: missing value"
+        ))
     })
 }
 

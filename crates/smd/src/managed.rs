@@ -104,14 +104,10 @@ impl Entry {
         match text("fieldsType") {
             "FieldsV1" => {}
             "" => {
-                return bad(format!(
-                    "missing fieldsType in managed fields entry {index}"
-                ));
+                return bad(format!("missing fieldsType in managed fields entry {index}"));
             }
             other => {
-                return bad(format!(
-                    "invalid fieldsType {other:?} in managed fields entry {index}"
-                ));
+                return bad(format!("invalid fieldsType {other:?} in managed fields entry {index}"));
             }
         }
         Ok(Self {
@@ -171,39 +167,28 @@ impl ManagedFields {
 
     /// What a manager owns.
     pub fn get(&self, manager: &str, operation: Operation, subresource: &str) -> Option<&Entry> {
-        self.entries.iter().find(|e| {
-            e.manager == manager && e.operation == operation && e.subresource == subresource
-        })
+        self.entries
+            .iter()
+            .find(|e| e.manager == manager && e.operation == operation && e.subresource == subresource)
     }
 
     pub(crate) fn sort(&mut self) {
         self.entries.retain(|entry| !entry.fields.is_empty());
         let seconds = |entry: &Entry| entry.time.map_or(0, Timestamp::as_second);
         self.entries.sort_by(|a, b| {
-            (
-                a.operation,
-                seconds(a),
-                &a.manager,
-                &a.api_version,
-                &a.subresource,
-            )
-                .cmp(&(
-                    b.operation,
-                    seconds(b),
-                    &b.manager,
-                    &b.api_version,
-                    &b.subresource,
-                ))
+            (a.operation, seconds(a), &a.manager, &a.api_version, &a.subresource).cmp(&(
+                b.operation,
+                seconds(b),
+                &b.manager,
+                &b.api_version,
+                &b.subresource,
+            ))
         });
     }
 
     /// Puts the oldest updaters together once there are too many.
     pub(crate) fn cap(&mut self) {
-        let mut updaters = self
-            .entries
-            .iter()
-            .filter(|e| e.operation == Operation::Update)
-            .count();
+        let mut updaters = self.entries.iter().filter(|e| e.operation == Operation::Update).count();
         if updaters <= MAX_UPDATERS {
             return;
         }
@@ -215,10 +200,7 @@ impl ManagedFields {
                 kept.push(entry);
                 continue;
             }
-            match first
-                .iter_mut()
-                .find(|(version, _)| *version == entry.api_version)
-            {
+            match first.iter_mut().find(|(version, _)| *version == entry.api_version) {
                 Some((_, bucket)) => {
                     "ancient-changes".clone_into(&mut bucket.manager);
                     bucket.subresource.clear();

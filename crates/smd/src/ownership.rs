@@ -38,11 +38,7 @@ impl Scope {
     }
 
     pub(crate) fn restrict_comparison(self, comparison: &mut Comparison) {
-        for set in [
-            &mut comparison.added,
-            &mut comparison.modified,
-            &mut comparison.removed,
-        ] {
+        for set in [&mut comparison.added, &mut comparison.modified, &mut comparison.removed] {
             self.restrict(set);
         }
     }
@@ -96,11 +92,7 @@ fn managers_before(request: &Update<'_>, object: &Value) -> Option<ManagedFields
     let live = || {
         request.live.map_or_else(
             || Some(ManagedFields::default()),
-            |live| {
-                ManagedFields::of(live)
-                    .ok()
-                    .or_else(|| Some(ManagedFields::default()))
-            },
+            |live| ManagedFields::of(live).ok().or_else(|| Some(ManagedFields::default())),
         )
     };
     if !request.subresource.is_empty() {
@@ -109,9 +101,7 @@ fn managers_before(request: &Update<'_>, object: &Value) -> Option<ManagedFields
     match object.get("metadata").and_then(|m| m.get("managedFields")) {
         None | Some(Value::Null) => live(),
         Some(Value::Array(list)) if list.is_empty() => Some(ManagedFields::default()),
-        Some(Value::Array(list))
-            if list.len() == 1 && list[0].as_object().is_some_and(serde_json::Map::is_empty) =>
-        {
+        Some(Value::Array(list)) if list.len() == 1 && list[0].as_object().is_some_and(serde_json::Map::is_empty) => {
             Some(ManagedFields::default())
         }
         Some(list) => match ManagedFields::from_value(list) {
@@ -146,20 +136,11 @@ pub(crate) fn record(request: &Update<'_>, object: &Value, managers: &mut Manage
     managers.entries.retain(|entry| !entry.fields.is_empty());
 }
 
-fn give(
-    managers: &mut ManagedFields,
-    request: &Update<'_>,
-    operation: Operation,
-    fields: FieldSet,
-) {
-    let found = managers.entries.iter_mut().find(|entry| {
-        entry.is_same_manager(
-            request.manager,
-            operation,
-            request.api_version,
-            request.subresource,
-        )
-    });
+fn give(managers: &mut ManagedFields, request: &Update<'_>, operation: Operation, fields: FieldSet) {
+    let found = managers
+        .entries
+        .iter_mut()
+        .find(|entry| entry.is_same_manager(request.manager, operation, request.api_version, request.subresource));
     match found {
         Some(entry) => {
             entry.fields.extend(&fields);

@@ -16,11 +16,7 @@ const ORDER: &str = "$setElementOrder/";
 ///
 /// Merge keys come from the schema (`x-kubernetes-patch-*`, list types) and, where it has none, from the table in
 /// [`builtin`]. If it fails, the target is left half-patched: work on a copy.
-pub fn strategic_merge_patch(
-    schema: Option<&Schema>,
-    target: &mut Value,
-    patch: &Value,
-) -> Result<(), PatchError> {
+pub fn strategic_merge_patch(schema: Option<&Schema>, target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let Value::Object(fields) = patch else {
         return Err(PatchError::BadPatch(
             "a strategic merge patch must be an object".to_owned(),
@@ -90,11 +86,7 @@ pub(crate) fn without_directives(value: &Value) -> Value {
         Value::Array(items) => Value::Array(
             items
                 .iter()
-                .filter(|item| {
-                    item.get(DIRECTIVE)
-                        .and_then(Value::as_str)
-                        .is_none_or(|d| d == "merge")
-                })
+                .filter(|item| item.get(DIRECTIVE).and_then(Value::as_str).is_none_or(|d| d == "merge"))
                 .map(without_directives)
                 .collect(),
         ),
@@ -123,9 +115,7 @@ pub(crate) fn merge_map(
             }
             Some("merge") => {}
             _ => {
-                return Err(PatchError::BadPatch(format!(
-                    "Unknown patch type found: {directive}"
-                )));
+                return Err(PatchError::BadPatch(format!("Unknown patch type found: {directive}")));
             }
         }
     }
@@ -166,15 +156,9 @@ pub(crate) fn merge_map(
     Ok(())
 }
 
-fn retain_keys(
-    target: &mut Map<String, Value>,
-    patch: &Map<String, Value>,
-    keys: &Value,
-) -> Result<(), PatchError> {
+fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>, keys: &Value) -> Result<(), PatchError> {
     let Value::Array(keys) = keys else {
-        return Err(PatchError::BadPatch(
-            "$retainKeys must be a list".to_owned(),
-        ));
+        return Err(PatchError::BadPatch("$retainKeys must be a list".to_owned()));
     };
     let kept = |name: &String| keys.iter().any(|key| key == name);
     if let Some(stray) = patch
@@ -212,13 +196,7 @@ fn merge_field(
         (Some(Value::Array(there)), Value::Array(items)) => {
             let strategy = strategy(below, name, if items.is_empty() { there } else { items });
             let order = patch.get(&format!("{ORDER}{name}"));
-            lists::merge(
-                below.and_then(|n| n.items.as_deref()),
-                there,
-                items,
-                order,
-                &strategy,
-            )
+            lists::merge(below.and_then(|n| n.items.as_deref()), there, items, order, &strategy)
         }
         _ => {
             target.insert(name.to_owned(), without_directives(value));

@@ -57,9 +57,7 @@ pub(crate) fn merge(
             Some("delete") => target.retain(|there| there.get(key.as_str()) != Some(id)),
             None | Some("merge") => wanted.push(item),
             Some(other) => {
-                return Err(PatchError::BadPatch(format!(
-                    "Unknown patch type found: {other}"
-                )));
+                return Err(PatchError::BadPatch(format!("Unknown patch type found: {other}")));
             }
         }
     }
@@ -74,13 +72,7 @@ pub(crate) fn merge(
     }
     let default = Value::Array(wanted.iter().map(|item| (*item).clone()).collect());
     let wanted: Vec<Value> = wanted.into_iter().cloned().collect();
-    arrange(
-        target,
-        &before,
-        order.unwrap_or(&default),
-        strategy,
-        &wanted,
-    )
+    arrange(target, &before, order.unwrap_or(&default), strategy, &wanted)
 }
 
 /// Sorts a list that a patch only reorders.
@@ -105,9 +97,7 @@ fn arrange(
     patch: &[Value],
 ) -> Result<(), PatchError> {
     let Value::Array(order) = order else {
-        return Err(PatchError::BadPatch(
-            "$setElementOrder must be a list".to_owned(),
-        ));
+        return Err(PatchError::BadPatch("$setElementOrder must be a list".to_owned()));
     };
     let id = |item: &Value| -> Value {
         match strategy {

@@ -75,13 +75,11 @@ impl<'a> View<'a> {
     }
 
     fn is_atomic_map(self) -> bool {
-        self.known()
-            .is_some_and(|shape| shape.map_type == MapType::Atomic)
+        self.known().is_some_and(|shape| shape.map_type == MapType::Atomic)
     }
 
     fn list_type(self) -> ListType {
-        self.known()
-            .map_or(ListType::Atomic, |shape| shape.list_type)
+        self.known().map_or(ListType::Atomic, |shape| shape.list_type)
     }
 
     /// The view of a field.
@@ -95,15 +93,13 @@ impl<'a> View<'a> {
                 resource: false,
             };
         }
-        let shape = self
-            .shape
-            .and_then(|shape| match shape.properties.get(name) {
-                Some(field) => Some(field),
-                None => match &shape.additional {
-                    Additional::Values(values) => Some(values.as_ref()),
-                    _ => None,
-                },
-            });
+        let shape = self.shape.and_then(|shape| match shape.properties.get(name) {
+            Some(field) => Some(field),
+            None => match &shape.additional {
+                Additional::Values(values) => Some(values.as_ref()),
+                _ => None,
+            },
+        });
         Self {
             shape,
             resource: shape.is_some_and(|s| s.embedded_resource),
@@ -113,9 +109,7 @@ impl<'a> View<'a> {
     /// Whether a field is named by the schema (as opposed to a key of a map).
     fn is_named(self, name: &str) -> bool {
         (self.resource && matches!(name, "apiVersion" | "kind" | "metadata"))
-            || self
-                .shape
-                .is_some_and(|shape| shape.properties.contains_key(name))
+            || self.shape.is_some_and(|shape| shape.properties.contains_key(name))
     }
 
     fn item(self) -> Self {
@@ -137,8 +131,7 @@ impl<'a> View<'a> {
                     "not supported: associative list with lists as elements".to_owned(),
                 )),
                 Value::Null => Err(ApplyError::Invalid(
-                    "associative list without keys has an element that's an explicit null"
-                        .to_owned(),
+                    "associative list without keys has an element that's an explicit null".to_owned(),
                 )),
                 scalar => Ok(Elem::value(scalar)),
             };
@@ -177,13 +170,9 @@ fn is_empty_list(value: Option<&Value>) -> bool {
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
-        (Value::Array(x), Value::Array(y)) => {
-            x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same(a, b))
-        }
+        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(a, b)| same(a, b)),
         (Value::Object(x), Value::Object(y)) => {
-            x.len() == y.len()
-                && x.iter()
-                    .all(|(name, a)| y.get(name).is_some_and(|b| same(a, b)))
+            x.len() == y.len() && x.iter().all(|(name, a)| y.get(name).is_some_and(|b| same(a, b)))
         }
         _ => a == b,
     }
@@ -206,10 +195,7 @@ fn collect(view: View<'_>, value: &Value) -> Node {
                     match node.below.nodes.entry(elem) {
                         std::collections::btree_map::Entry::Vacant(free) => {
                             let below = collect(view.item(), item).below;
-                            free.insert(Node {
-                                member: true,
-                                below,
-                            });
+                            free.insert(Node { member: true, below });
                         }
                         // Of items that occur more than once, only the item as such is owned.
                         std::collections::btree_map::Entry::Occupied(mut taken) => {
@@ -222,10 +208,7 @@ fn collect(view: View<'_>, value: &Value) -> Node {
         Atom::Map => {
             for (name, child) in value.as_object().into_iter().flatten() {
                 let mut below = collect(view.field(name), child);
-                if child.is_null()
-                    || child.as_object().is_some_and(Map::is_empty)
-                    || !view.is_named(name)
-                {
+                if child.is_null() || child.as_object().is_some_and(Map::is_empty) || !view.is_named(name) {
                     below.member = true;
                 }
                 if !below.is_empty() {
@@ -301,19 +284,11 @@ fn differ(view: View<'_>, old: Option<&Value>, new: Option<&Value>, out: &mut Di
 }
 
 /// One level; true if it was compared as one value.
-fn step(
-    view: View<'_>,
-    atom: Atom,
-    old: Option<&Value>,
-    new: Option<&Value>,
-    out: &mut Diff,
-) -> bool {
+fn step(view: View<'_>, atom: Atom, old: Option<&Value>, new: Option<&Value>, out: &mut Diff) -> bool {
     let leaf = match atom {
         Atom::Scalar => true,
         Atom::Map => view.is_atomic_map() || (is_empty_map(old) && is_empty_map(new)),
-        Atom::List => {
-            view.list_type() == ListType::Atomic || (is_empty_list(old) && is_empty_list(new))
-        }
+        Atom::List => view.list_type() == ListType::Atomic || (is_empty_list(old) && is_empty_list(new)),
     };
     if leaf {
         match (old, new) {
@@ -325,31 +300,16 @@ fn step(
     }
     match atom {
         Atom::Map => {
-            let (old, new) = (
-                old.and_then(Value::as_object),
-                new.and_then(Value::as_object),
-            );
+            let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
             for (name, before) in old.into_iter().flatten() {
                 let after = new.and_then(|new| new.get(name));
                 if after != Some(before) {
-                    descend(
-                        view.field(name),
-                        || Elem::field(name),
-                        Some(before),
-                        after,
-                        out,
-                    );
+                    descend(view.field(name), || Elem::field(name), Some(before), after, out);
                 }
             }
             for (name, after) in new.into_iter().flatten() {
                 if old.is_none_or(|old| !old.contains_key(name)) {
-                    descend(
-                        view.field(name),
-                        || Elem::field(name),
-                        None,
-                        Some(after),
-                        out,
-                    );
+                    descend(view.field(name), || Elem::field(name), None, Some(after), out);
                 }
             }
         }
@@ -358,13 +318,7 @@ fn step(
     false
 }
 
-fn descend(
-    view: View<'_>,
-    elem: impl FnOnce() -> Elem,
-    old: Option<&Value>,
-    new: Option<&Value>,
-    out: &mut Diff,
-) {
+fn descend(view: View<'_>, elem: impl FnOnce() -> Elem, old: Option<&Value>, new: Option<&Value>, out: &mut Diff) {
     let mut below = Diff::default();
     differ(view, old, new, &mut below);
     if !(below.added.is_empty() && below.modified.is_empty() && below.removed.is_empty()) {
@@ -389,19 +343,11 @@ fn differ_lists(view: View<'_>, old: Option<&Value>, new: Option<&Value>, out: &
     };
     let (mut order, before) = group(old);
     let (new_order, after) = group(new);
-    order.extend(
-        new_order
-            .into_iter()
-            .filter(|elem| !before.contains_key(elem)),
-    );
+    order.extend(new_order.into_iter().filter(|elem| !before.contains_key(elem)));
     let none = Vec::new();
     for elem in order {
-        let (l, r) = (
-            before.get(&elem).unwrap_or(&none),
-            after.get(&elem).unwrap_or(&none),
-        );
-        let member =
-            |node: &mut Node| node.below.nodes.entry(elem.clone()).or_default().member = true;
+        let (l, r) = (before.get(&elem).unwrap_or(&none), after.get(&elem).unwrap_or(&none));
+        let member = |node: &mut Node| node.below.nodes.entry(elem.clone()).or_default().member = true;
         match (l.len(), r.len()) {
             (0 | 1, 0 | 1) => descend(view.item(), || elem.clone(), l.first(), r.first(), out),
             (2.., 2..) => {
@@ -442,12 +388,10 @@ pub(crate) fn merge(view: View<'_>, live: &mut Value, applied: &Value) -> Result
             if let Value::Object(target) = live {
                 for (name, child) in fields {
                     match target.get_mut(name) {
-                        Some(there) => merge(view.field(name), there, child)
-                            .map_err(|e| at(&Elem::field(name), e))?,
+                        Some(there) => merge(view.field(name), there, child).map_err(|e| at(&Elem::field(name), e))?,
                         None => {
                             let mut fresh = Value::Null;
-                            merge(view.field(name), &mut fresh, child)
-                                .map_err(|e| at(&Elem::field(name), e))?;
+                            merge(view.field(name), &mut fresh, child).map_err(|e| at(&Elem::field(name), e))?;
                             target.insert(name.clone(), fresh);
                         }
                     }
@@ -478,9 +422,7 @@ pub(crate) fn merge(view: View<'_>, live: &mut Value, applied: &Value) -> Result
 
 fn at(elem: &Elem, error: ApplyError) -> ApplyError {
     match error {
-        ApplyError::Invalid(text) if text.starts_with(['.', '[']) => {
-            ApplyError::Invalid(format!("{elem}{text}"))
-        }
+        ApplyError::Invalid(text) if text.starts_with(['.', '[']) => ApplyError::Invalid(format!("{elem}{text}")),
         ApplyError::Invalid(text) => ApplyError::Invalid(format!("{elem}: {text}")),
         other => other,
     }
@@ -488,19 +430,13 @@ fn at(elem: &Elem, error: ApplyError) -> ApplyError {
 
 /// Items of the applied list keep their order; live items that it does not name stay where they were relative to
 /// those around them.
-fn merge_lists(
-    view: View<'_>,
-    live: Vec<Value>,
-    applied: &[Value],
-) -> Result<Vec<Value>, ApplyError> {
+fn merge_lists(view: View<'_>, live: Vec<Value>, applied: &[Value]) -> Result<Vec<Value>, ApplyError> {
     let mut applied_elems = Vec::with_capacity(applied.len());
     let mut places: HashMap<Elem, usize> = HashMap::with_capacity(applied.len());
     for (index, item) in applied.iter().enumerate() {
         let elem = view.elem(item)?;
         if places.insert(elem.clone(), index).is_some() {
-            return Err(ApplyError::Invalid(format!(
-                "duplicate entries for key {elem}"
-            )));
+            return Err(ApplyError::Invalid(format!("duplicate entries for key {elem}")));
         }
         applied_elems.push(elem);
     }
@@ -522,17 +458,16 @@ fn merge_lists(
     let mut done: HashSet<&Elem> = HashSet::new();
     let mut out = Vec::with_capacity(live.len().max(applied.len()));
     let (mut l, mut r) = (0, 0);
-    let join =
-        |live: &mut Vec<Option<Value>>, elem: &Elem, item: &Value| -> Result<Value, ApplyError> {
-            let base = if doubled.contains(elem) {
-                None
-            } else {
-                first.get(elem).and_then(|index| live[*index].take())
-            };
-            let mut base = base.unwrap_or(Value::Null);
-            merge(view.item(), &mut base, item).map_err(|e| at(elem, e))?;
-            Ok(base)
+    let join = |live: &mut Vec<Option<Value>>, elem: &Elem, item: &Value| -> Result<Value, ApplyError> {
+        let base = if doubled.contains(elem) {
+            None
+        } else {
+            first.get(elem).and_then(|index| live[*index].take())
         };
+        let mut base = base.unwrap_or(Value::Null);
+        merge(view.item(), &mut base, item).map_err(|e| at(elem, e))?;
+        Ok(base)
+    };
     while l < live_elems.len() || r < applied.len() {
         if l < live_elems.len() && r < applied.len() {
             let elem = &live_elems[l];
@@ -573,30 +508,42 @@ fn merge_lists(
     Ok(out)
 }
 
+/// What becomes of a list that loses all its items.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Emptied {
+    /// It stays, empty.
+    Stays,
+    /// It becomes null, so that it shows in the field set of what is left.
+    Null,
+}
+
 /// Removes the fields of a set, each with everything below it, in place.
-pub(crate) fn remove(view: View<'_>, value: &mut Value, set: &FieldSet) {
+pub(crate) fn remove(view: View<'_>, value: &mut Value, set: &FieldSet, emptied: Emptied) {
     match value {
         Value::Object(map) if !view.is_atomic_map() => {
             map.retain(|name, child| match set.nodes.get(&Elem::field(name)) {
                 None => true,
                 Some(node) if node.member => false,
                 Some(node) => {
-                    remove(view.field(name), child, &node.below);
+                    remove(view.field(name), child, &node.below, emptied);
                     true
                 }
-            })
+            });
         }
-        Value::Array(items) if view.list_type() != ListType::Atomic => {
-            items.retain_mut(|item| {
-                match view.elem(item).ok().and_then(|elem| set.nodes.get(&elem)) {
+        Value::Array(items) if view.list_type() != ListType::Atomic && !items.is_empty() => {
+            items.retain_mut(
+                |item| match view.elem(item).ok().and_then(|elem| set.nodes.get(&elem)) {
                     None => true,
                     Some(node) if node.member => false,
                     Some(node) => {
-                        remove(view.item(), item, &node.below);
+                        remove(view.item(), item, &node.below, emptied);
                         true
                     }
-                }
-            });
+                },
+            );
+            if items.is_empty() && emptied == Emptied::Null {
+                *value = Value::Null;
+            }
         }
         _ => {}
     }
@@ -632,24 +579,18 @@ pub(crate) fn with_named(view: View<'_>, set: &FieldSet) -> FieldSet {
 /// Checks an applied configuration for what no merge could make sense of.
 pub(crate) fn check(view: View<'_>, value: &Value) -> Result<(), ApplyError> {
     match value {
-        Value::Object(map) => map.iter().try_for_each(|(name, child)| {
-            check(view.field(name), child).map_err(|e| at(&Elem::field(name), e))
-        }),
-        Value::Array(items)
-            if view.list_type() != ListType::Atomic && view.atom(Some(value)) == Atom::List =>
-        {
+        Value::Object(map) => map
+            .iter()
+            .try_for_each(|(name, child)| check(view.field(name), child).map_err(|e| at(&Elem::field(name), e))),
+        Value::Array(items) if view.list_type() != ListType::Atomic && view.atom(Some(value)) == Atom::List => {
             let mut seen = HashSet::new();
             for (index, item) in items.iter().enumerate() {
                 let elem = view.elem(item).map_err(|error| match error {
-                    ApplyError::Invalid(text) => {
-                        ApplyError::Invalid(format!("element {index}: {text}"))
-                    }
+                    ApplyError::Invalid(text) => ApplyError::Invalid(format!("element {index}: {text}")),
                     other => other,
                 })?;
                 if !seen.insert(elem.clone()) {
-                    return Err(ApplyError::Invalid(format!(
-                        "duplicate entries for key {elem}"
-                    )));
+                    return Err(ApplyError::Invalid(format!("duplicate entries for key {elem}")));
                 }
                 check(view.item(), item).map_err(|e| at(&elem, e))?;
             }

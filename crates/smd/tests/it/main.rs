@@ -1,0 +1,3 @@
+//! Structured merge against recorded sequences, laws, and tables.
+
+mod vectors;
