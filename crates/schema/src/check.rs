@@ -15,6 +15,18 @@ pub(crate) enum NumberFormat {
     Double,
 }
 
+impl NumberFormat {
+    /// The name in OpenAPI.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Float => "float",
+            Self::Double => "double",
+        }
+    }
+}
+
 /// Everything that restricts values beyond their type.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {

@@ -2,51 +2,46 @@
 
 use serde_json::Value;
 
-use crate::node::{Additional, Node, Schema};
+use crate::node::{Node, Schema};
 
-/// Fills in defaults, in place, and replaces null by the default where null is not allowed.
+/// Fills in defaults, in place.
 ///
-/// A default applies only where the object around it exists, or is itself created by a default.
+/// A default applies only where the object around it exists, or is itself created by a default. Null where it is not
+/// allowed is replaced by the default, or dropped if there is none.
 pub fn default(schema: &Schema, value: &mut Value) {
     fill(&schema.root, value);
 }
 
-/// Removes nulls of fields that are not nullable and have a default (so that [`default()`] then sets them).
+/// Removes nulls of fields that are neither nullable nor have a default, in place; [`default()`] does so too.
 pub fn drop_nulls(schema: &Schema, value: &mut Value) {
     strip(&schema.root, value);
 }
 
+/// Whether a null here is as good as nothing.
+fn is_nothing(node: &Node, value: &Value) -> bool {
+    value.is_null() && !node.nullable && node.default.is_none()
+}
+
 fn fill(node: &Node, value: &mut Value) {
-    if !node.has_defaults {
-        return;
-    }
     match value {
         Value::Object(map) => {
-            for (name, below) in &node.properties {
-                match map.get_mut(name) {
-                    Some(child) => {
-                        if child.is_null()
-                            && !below.nullable
-                            && let Some(default) = &below.default
-                        {
-                            *child = default.clone();
-                        }
-                        fill(below, child);
-                    }
-                    None => {
-                        if let Some(default) = &below.default {
-                            let mut child = default.clone();
-                            fill(below, &mut child);
-                            map.insert(name.clone(), child);
-                        }
-                    }
+            map.retain(|name, child| match node.field(name) {
+                None => true,
+                Some(below) if is_nothing(below, child) => false,
+                Some(below) => {
+                    replace_null(below, child);
+                    fill(below, child);
+                    true
                 }
-            }
-            if let Additional::Values(below) = &node.additional {
-                for (name, child) in map.iter_mut() {
-                    if !node.properties.contains_key(name) {
-                        replace_null(below, child);
-                        fill(below, child);
+            });
+            if node.has_defaults {
+                for (name, below) in &node.properties {
+                    if let Some(default) = &below.default
+                        && !map.contains_key(name)
+                    {
+                        let mut child = default.clone();
+                        fill(below, &mut child);
+                        map.insert(name.clone(), child);
                     }
                 }
             }
@@ -73,26 +68,20 @@ fn replace_null(node: &Node, value: &mut Value) {
 }
 
 fn strip(node: &Node, value: &mut Value) {
-    if !node.has_defaults {
-        return;
-    }
     match value {
-        Value::Object(map) => {
-            map.retain(|name, child| {
-                !(child.is_null()
-                    && node
-                        .field(name)
-                        .is_some_and(|below| !below.nullable && below.default.is_some()))
-            });
-            for (name, child) in map.iter_mut() {
-                if let Some(below) = node.field(name) {
-                    strip(below, child);
-                }
+        Value::Object(map) => map.retain(|name, child| match node.field(name) {
+            None => true,
+            Some(below) if is_nothing(below, child) => false,
+            Some(below) => {
+                strip(below, child);
+                true
             }
-        }
+        }),
         Value::Array(items) => {
             if let Some(below) = &node.items {
-                items.iter_mut().for_each(|item| strip(below, item));
+                for item in items {
+                    strip(below, item);
+                }
             }
         }
         _ => {}

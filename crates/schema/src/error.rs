@@ -1,6 +1,6 @@
 //! Errors about fields, with the texts and cause reasons that Kubernetes uses.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
@@ -76,12 +76,7 @@ pub struct FieldError {
 
 impl FieldError {
     /// An error of any kind.
-    pub fn new(
-        path: impl Into<String>,
-        kind: Kind,
-        value: Option<Value>,
-        detail: impl Into<String>,
-    ) -> Self {
+    pub fn new(path: impl Into<String>, kind: Kind, value: Option<Value>, detail: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             kind,
@@ -132,6 +127,9 @@ impl FieldError {
             out.push_str(": ");
             match value {
                 Value::String(text) => out.push_str(&go_quote(text)),
+                Value::Number(number) if number.is_f64() => {
+                    out.push_str(&go_float(number.as_f64().unwrap_or_default()));
+                }
                 other => out.push_str(&other.to_string()),
             }
         }
@@ -185,12 +183,26 @@ pub(crate) fn go_quote(text: &str) -> String {
             '\u{b}' => out.push_str("\\v"),
             '\u{c}' => out.push_str("\\f"),
             c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                out.push_str(&format!("\\x{:02x}", c as u32))
+                let _ = write!(out, "\\x{:02x}", c as u32);
             }
-            c if c.is_control() || c == '\u{feff}' => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c if c.is_control() || c == '\u{feff}' => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
             c => out.push(c),
         }
     }
     out.push('"');
     out
+}
+
+/// As Go prints a float64 with `%v`.
+pub(crate) fn go_float(float: f64) -> String {
+    let text = format!("{float:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return format!("{float}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.abs())
 }

@@ -1,6 +1,6 @@
 //! String formats.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
 use base64::Engine;
@@ -70,9 +70,7 @@ impl Format {
     pub(crate) fn accepts(self, text: &str) -> bool {
         match self {
             Self::BsonObjectId => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
-            Self::Byte => base64::engine::general_purpose::STANDARD
-                .decode(text)
-                .is_ok(),
+            Self::Byte => !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok(),
             Self::Cidr => cidr(text),
             Self::CreditCard => credit_card(text),
             Self::Date => date(text),
@@ -81,8 +79,8 @@ impl Format {
             Self::Email => email(text),
             Self::HexColor => HEX_COLOR.is_match(text),
             Self::Hostname => hostname(text),
-            Self::Ipv4 => text.parse::<Ipv4Addr>().is_ok(),
-            Self::Ipv6 => text.parse::<Ipv6Addr>().is_ok(),
+            Self::Ipv4 => ipv4(text) || (text.contains('.') && ipv6(text)),
+            Self::Ipv6 => ipv6(text),
             Self::Isbn => isbn10(text) || isbn13(text),
             Self::Isbn10 => isbn10(text),
             Self::Isbn13 => isbn13(text),
@@ -91,7 +89,7 @@ impl Format {
             Self::Password => true,
             Self::RgbColor => RGB_COLOR.is_match(text),
             Self::ShortName => text.len() <= 63 && label(text),
-            Self::Ssn => SSN.is_match(text),
+            Self::Ssn => text.len() == 11 && SSN.is_match(text),
             Self::Uri => uri(text),
             Self::Uuid(version) => uuid(text, version),
         }
@@ -103,8 +101,7 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap()
 }
 
-static HEX_COLOR: LazyLock<Regex> =
-    LazyLock::new(|| pattern("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
+static HEX_COLOR: LazyLock<Regex> = LazyLock::new(|| pattern("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
 static RGB_COLOR: LazyLock<Regex> = LazyLock::new(|| {
     let part = r"([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])\s*";
     pattern(&format!(r"^rgb\(\s*{part},\s*{part},\s*{part}\)$"))
@@ -115,15 +112,19 @@ static CARD: LazyLock<Regex> = LazyLock::new(|| {
         "^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11})$",
     )
 });
-static SCALA_DURATION: LazyLock<Regex> = LazyLock::new(|| pattern(r"^([0-9]+)\s*([A-Za-zµ]+)$"));
+static NUMBER_WITH_UNIT: LazyLock<Regex> = LazyLock::new(|| pattern(r"[0-9]+\s*([A-Za-zµ]+)"));
+static HOST: LazyLock<Regex> = LazyLock::new(|| {
+    let c = r"a-zA-Z0-9\p{S}\p{L}";
+    pattern(&format!(
+        r"^([{c}]((-?[{c}]{{0,62}})?)|([{c}](([{c}-]{{0,61}}[{c}])?)(\.)){{1,}}([a-zA-Z\p{{L}}]){{2,63}})$"
+    ))
+});
 
 fn label(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     match text.as_bytes() {
         [] => false,
-        bytes @ [first, .., last] => {
-            inner(*first) && inner(*last) && bytes.iter().all(|b| inner(*b) || *b == b'-')
-        }
+        bytes @ [first, .., last] => inner(*first) && inner(*last) && bytes.iter().all(|b| inner(*b) || *b == b'-'),
         [one] => inner(*one),
     }
 }
@@ -137,9 +138,9 @@ fn cidr(text: &str) -> bool {
     }
     let bits: u32 = bits.parse().unwrap_or(u32::MAX);
     if address.contains(':') {
-        address.parse::<Ipv6Addr>().is_ok() && bits <= 128
+        ipv6(address) && bits <= 128
     } else {
-        address.parse::<Ipv4Addr>().is_ok() && bits <= 32
+        ipv4(address) && bits <= 32
     }
 }
 
@@ -181,9 +182,7 @@ fn date_time(text: &str) -> bool {
     }
     let bytes = clock.as_bytes();
     let pair = |at: usize, max: u8| match bytes.get(at..at + 2) {
-        Some([a, b]) if a.is_ascii_digit() && b.is_ascii_digit() => {
-            (a - b'0') * 10 + (b - b'0') <= max
-        }
+        Some([a, b]) if a.is_ascii_digit() && b.is_ascii_digit() => (a - b'0') * 10 + (b - b'0') <= max,
         _ => false,
     };
     if !(pair(0, 23) && pair(3, 59) && pair(6, 59) && bytes[2] == b':' && bytes[5] == b':') {
@@ -204,56 +203,15 @@ fn date_time(text: &str) -> bool {
     }
 }
 
-/// Durations as Go's parser or the older Scala-like notation takes them.
+/// Durations as Go's parser takes them, or anything that holds a number with a unit.
 pub(crate) fn duration(text: &str) -> bool {
-    if go_duration(text) {
-        return true;
-    }
-    let Some(found) = SCALA_DURATION.captures(text) else {
-        return false;
-    };
-    let unit = found.get(2).map_or("", |m| m.as_str()).to_lowercase();
-    matches!(
-        unit.as_str(),
-        "ns" | "nano"
-            | "nanos"
-            | "nanosecond"
-            | "nanoseconds"
-            | "us"
-            | "µs"
-            | "micro"
-            | "micros"
-            | "microsecond"
-            | "microseconds"
-            | "ms"
-            | "milli"
-            | "millis"
-            | "millisecond"
-            | "milliseconds"
-            | "s"
-            | "sec"
-            | "secs"
-            | "second"
-            | "seconds"
-            | "m"
-            | "min"
-            | "mins"
-            | "minute"
-            | "minutes"
-            | "h"
-            | "hr"
-            | "hrs"
-            | "hour"
-            | "hours"
-            | "d"
-            | "day"
-            | "days"
-            | "w"
-            | "wk"
-            | "wks"
-            | "week"
-            | "weeks"
-    )
+    const EXACT: [&str; 12] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk", "sec"];
+    const PREFIXES: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
+    go_duration(text)
+        || NUMBER_WITH_UNIT.captures_iter(text).any(|found| {
+            let unit = found.get(1).map_or("", |m| m.as_str()).to_lowercase();
+            EXACT.contains(&unit.as_str()) || PREFIXES.iter().any(|prefix| unit.starts_with(prefix))
+        })
 }
 
 fn go_duration(text: &str) -> bool {
@@ -265,10 +223,7 @@ fn go_duration(text: &str) -> bool {
         return false;
     }
     while !rest.is_empty() {
-        let end = rest
-            .bytes()
-            .take_while(|b| b.is_ascii_digit() || *b == b'.')
-            .count();
+        let end = rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
         let number = &rest[..end];
         if !number.bytes().any(|b| b.is_ascii_digit()) || number.matches('.').count() > 1 {
             return false;
@@ -296,28 +251,28 @@ fn email(text: &str) -> bool {
     };
     let atom = |c: char| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || !c.is_ascii();
     let quoted = local.len() > 2 && local.starts_with('"') && local.ends_with('"');
-    let dotted = |part: &str| {
-        !part.is_empty()
-            && part
-                .split('.')
-                .all(|a| !a.is_empty() && a.chars().all(atom))
-    };
+    let dotted = |part: &str| !part.is_empty() && part.split('.').all(|a| !a.is_empty() && a.chars().all(atom));
     (quoted || dotted(local)) && dotted(domain)
 }
 
 fn hostname(text: &str) -> bool {
-    let text = text.strip_suffix('.').unwrap_or(text);
-    !text.is_empty()
-        && text.len() <= 255
-        && text.split('.').all(|part| {
-            !part.is_empty()
-                && part.len() <= 63
-                && !part.starts_with('-')
-                && !part.ends_with('-')
-                && part
-                    .chars()
-                    .all(|c| c.is_alphanumeric() || c == '-' || c == '_')
-        })
+    HOST.is_match(text) && text.len() <= 255 && text.split('.').all(|part| part.len() <= 63)
+}
+
+/// IPv4 with leading zeros allowed, as Kubernetes reads it.
+fn ipv4(text: &str) -> bool {
+    let part = |part: &str| {
+        let digits = part.trim_start_matches('0');
+        !part.is_empty()
+            && part.bytes().all(|b| b.is_ascii_digit())
+            && digits.len() <= 3
+            && digits.parse::<u16>().unwrap_or(0) <= 255
+    };
+    text.split('.').count() == 4 && text.split('.').all(part)
+}
+
+fn ipv6(text: &str) -> bool {
+    text.parse::<Ipv6Addr>().is_ok()
 }
 
 fn isbn10(text: &str) -> bool {
@@ -373,9 +328,7 @@ fn uri(text: &str) -> bool {
         return false;
     };
     let scheme_ok = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     let escapes_ok = rest.match_indices('%').all(|(at, _)| {
         rest.as_bytes()
             .get(at + 1..at + 3)
@@ -397,19 +350,12 @@ fn uuid(text: &str, version: char) -> bool {
             }
         })
     };
-    if hex.len() != 32
-        || !dashes_ok
-        || text.contains("--")
-        || !hex.iter().all(u8::is_ascii_hexdigit)
-    {
+    if hex.len() != 32 || !dashes_ok || text.contains("--") || !hex.iter().all(u8::is_ascii_hexdigit) {
         return false;
     }
     match version {
         '0' => true,
         '3' => hex[12] == b'3',
-        v => {
-            char::from(hex[12]) == v
-                && matches!(hex[16].to_ascii_lowercase(), b'8' | b'9' | b'a' | b'b')
-        }
+        v => char::from(hex[12]) == v && matches!(hex[16].to_ascii_lowercase(), b'8' | b'9' | b'a' | b'b'),
     }
 }

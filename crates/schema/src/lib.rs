@@ -7,6 +7,7 @@ mod check;
 mod defaulting;
 mod error;
 mod format;
+mod keyed;
 mod node;
 mod parse;
 mod path;

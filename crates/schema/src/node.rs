@@ -167,7 +167,6 @@ impl Node {
 
     /// Whether the fields of this object are keys of a map rather than named fields.
     pub fn is_map(&self) -> bool {
-        self.properties.is_empty()
-            && matches!(self.additional, Additional::Values(_) | Additional::Any)
+        self.properties.is_empty() && matches!(self.additional, Additional::Values(_) | Additional::Any)
     }
 }

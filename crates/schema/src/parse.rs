@@ -101,10 +101,7 @@ impl<'a> Parser<'a, '_> {
             return self.reference(map, name, at);
         }
         // Generators wrap a reference to which they add a description into an allOf of one.
-        if let Some([only]) = map
-            .get("allOf")
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
+        if let Some([only]) = map.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
             && only.get("$ref").is_some()
         {
             let mut node = self.node(only, at);
@@ -164,23 +161,16 @@ impl<'a> Parser<'a, '_> {
     fn kind(&mut self, map: &Map<String, Value>, at: &str) -> Option<Type> {
         let name = match map.get("type")? {
             Value::String(name) => name.as_str(),
-            Value::Array(names) => names
-                .iter()
-                .filter_map(Value::as_str)
-                .find(|name| *name != "null")?,
+            Value::Array(names) => names.iter().filter_map(Value::as_str).find(|name| *name != "null")?,
             _ => "",
         };
         let kind = Type::from_name(name);
         if kind.is_none() && !name.is_empty() {
-            let allowed: Vec<String> =
-                ["array", "boolean", "integer", "number", "object", "string"]
-                    .map(str::to_owned)
-                    .into();
-            self.errors.push(FieldError::not_supported(
-                format!("{at}.type"),
-                name.into(),
-                &allowed,
-            ));
+            let allowed: Vec<String> = ["array", "boolean", "integer", "number", "object", "string"]
+                .map(str::to_owned)
+                .into();
+            self.errors
+                .push(FieldError::not_supported(format!("{at}.type"), name.into(), &allowed));
         }
         kind
     }
@@ -202,11 +192,7 @@ impl<'a> Parser<'a, '_> {
             None => {}
         }
         if let Some(Value::Array(keys)) = map.get("x-kubernetes-list-map-keys") {
-            node.list_map_keys = keys
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect();
+            node.list_map_keys = keys.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         }
         match map.get("x-kubernetes-map-type").and_then(Value::as_str) {
             Some("atomic") => node.map_type = MapType::Atomic,
@@ -218,12 +204,8 @@ impl<'a> Parser<'a, '_> {
             )),
             None => {}
         }
-        let strategy = map
-            .get("x-kubernetes-patch-strategy")
-            .and_then(Value::as_str);
-        let key = map
-            .get("x-kubernetes-patch-merge-key")
-            .and_then(Value::as_str);
+        let strategy = map.get("x-kubernetes-patch-strategy").and_then(Value::as_str);
+        let key = map.get("x-kubernetes-patch-merge-key").and_then(Value::as_str);
         if strategy.is_some() || key.is_some() {
             let strategy = strategy.unwrap_or("merge");
             node.patch = Some(Box::new(Patch {
@@ -272,9 +254,7 @@ impl<'a> Parser<'a, '_> {
             all_of: self.branches(map, "allOf", at),
             any_of: self.branches(map, "anyOf", at),
             one_of: self.branches(map, "oneOf", at),
-            not: map
-                .get("not")
-                .map(|schema| self.node(schema, &format!("{at}.not"))),
+            not: map.get("not").map(|schema| self.node(schema, &format!("{at}.not"))),
             ..Checks::default()
         };
         if let Some(name) = map.get("format").and_then(Value::as_str) {
@@ -299,35 +279,19 @@ impl<'a> Parser<'a, '_> {
                 _ => {}
             }
         }
-        if let Some(pattern) = map
-            .get("pattern")
-            .and_then(Value::as_str)
-            .filter(|p| !p.is_empty())
-        {
+        if let Some(pattern) = map.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty()) {
             match Regex::new(&translate(pattern)) {
                 Ok(regex) => checks.pattern = Some((regex, pattern.to_owned())),
                 Err(error) => {
-                    let last = error
-                        .to_string()
-                        .lines()
-                        .last()
-                        .unwrap_or_default()
-                        .to_owned();
+                    let last = error.to_string().lines().last().unwrap_or_default().to_owned();
                     let detail = format!("must be a valid regular expression, but isn't: {last}");
-                    self.errors.push(FieldError::invalid(
-                        format!("{at}.pattern"),
-                        pattern.into(),
-                        detail,
-                    ));
+                    self.errors
+                        .push(FieldError::invalid(format!("{at}.pattern"), pattern.into(), detail));
                 }
             }
         }
         if let Some(Value::Array(names)) = map.get("required") {
-            checks.required = names
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect();
+            checks.required = names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         }
         if let Some(Value::Array(values)) = map.get("enum") {
             checks.one_of_values.clone_from(values);
@@ -352,11 +316,7 @@ fn summarise(node: &mut Node) {
         Additional::Values(values) => Some(values.as_ref()),
         _ => None,
     };
-    let mut below = node
-        .properties
-        .values()
-        .chain(additional)
-        .chain(node.items.as_deref());
+    let mut below = node.properties.values().chain(additional).chain(node.items.as_deref());
     let (mut defaults, mut rules, mut keyed) = (false, false, false);
     below.by_ref().for_each(|child| {
         defaults |= child.has_defaults || child.default.is_some();

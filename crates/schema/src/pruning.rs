@@ -18,13 +18,7 @@ pub fn prune(schema: &Schema, value: &mut Value) {
 /// Strict field validation reports each as `unknown field "spec.foo"`.
 pub fn unknown_fields(schema: &Schema, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    look(
-        &schema.root,
-        value,
-        schema.resource,
-        &Path::Root(""),
-        &mut found,
-    );
+    look(&schema.root, value, schema.resource, &Path::Root(""), &mut found);
     found
 }
 
@@ -37,16 +31,17 @@ fn walk(node: &Node, value: &mut Value, resource: bool) {
     match value {
         Value::Object(map) => {
             if !node.preserve_unknown && matches!(node.additional, Additional::Unset) {
-                map.retain(|name, _| {
-                    node.properties.contains_key(name) || (resource && is_resource_field(name))
-                });
+                map.retain(|name, _| node.properties.contains_key(name) || (resource && is_resource_field(name)));
             }
             for (name, child) in map.iter_mut() {
                 if resource && is_resource_field(name) {
                     continue;
                 }
-                if let Some(below) = node.field(name) {
-                    walk(below, child, false);
+                match node.field(name) {
+                    Some(below) => walk(below, child, false),
+                    // Any value may stand here, but of objects nothing is described.
+                    None if matches!(node.additional, Additional::Any) => empty(child),
+                    None => {}
                 }
             }
         }
@@ -61,13 +56,7 @@ fn walk(node: &Node, value: &mut Value, resource: bool) {
     }
 }
 
-pub(crate) fn look(
-    node: &Node,
-    value: &Value,
-    resource: bool,
-    path: &Path<'_>,
-    found: &mut Vec<String>,
-) {
+pub(crate) fn look(node: &Node, value: &Value, resource: bool, path: &Path<'_>, found: &mut Vec<String>) {
     let resource = resource || node.embedded_resource;
     match value {
         Value::Object(map) => {
@@ -78,8 +67,10 @@ pub(crate) fn look(
                 let here = Path::Field(path, name);
                 match node.field(name) {
                     Some(below) => look(below, child, false, &here, found),
-                    None if node.preserve_unknown
-                        || !matches!(node.additional, Additional::Unset) => {}
+                    None if matches!(node.additional, Additional::Any) => {
+                        look_below_any(child, &here, found);
+                    }
+                    None if node.preserve_unknown => {}
                     None => found.push(here.to_string()),
                 }
             }
@@ -89,6 +80,29 @@ pub(crate) fn look(
                 for (index, item) in items.iter().enumerate() {
                     look(below, item, false, &Path::Index(path, index), found);
                 }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Removes all fields of all objects in a value of which nothing is described.
+fn empty(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.clear(),
+        Value::Array(items) => items.iter_mut().for_each(empty),
+        _ => {}
+    }
+}
+
+fn look_below_any(value: &Value, path: &Path<'_>, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            found.extend(map.keys().map(|name| Path::Field(path, name).to_string()));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                look_below_any(item, &Path::Index(path, index), found);
             }
         }
         _ => {}

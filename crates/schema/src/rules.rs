@@ -2,6 +2,7 @@
 
 mod convert;
 mod library;
+mod values;
 
 use cel::{Context, Program};
 use serde_json::Value;
@@ -36,11 +37,7 @@ impl std::fmt::Debug for Rule {
 impl Rule {
     /// Compiles a rule that stands on `node`.
     pub(crate) fn parse(rule: &Value, at: &str, node: &Node) -> Result<Self, Vec<FieldError>> {
-        let text = |name: &str| {
-            rule.get(name)
-                .and_then(Value::as_str)
-                .filter(|t| !t.is_empty())
-        };
+        let text = |name: &str| rule.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
         let mut errors = Vec::new();
         let source = text("rule").unwrap_or_default().trim().to_owned();
         if source.is_empty() {
@@ -50,13 +47,8 @@ impl Rule {
             )]);
         }
         let program = compile(&source, &format!("{at}.rule"), &mut errors);
-        let message_expression = text("messageExpression").and_then(|expression| {
-            compile(
-                expression.trim(),
-                &format!("{at}.messageExpression"),
-                &mut errors,
-            )
-        });
+        let message_expression = text("messageExpression")
+            .and_then(|expression| compile(expression.trim(), &format!("{at}.messageExpression"), &mut errors));
         if let Some(message) = text("message").filter(|m| m.contains('\n')) {
             errors.push(FieldError::invalid(
                 format!("{at}.message"),
@@ -90,11 +82,7 @@ impl Rule {
             Some((_, Some(path))) => path,
             Some((path, None)) => {
                 let detail = "fieldPath must be a valid path: does not refer to a valid field";
-                errors.push(FieldError::invalid(
-                    format!("{at}.fieldPath"),
-                    path.into(),
-                    detail,
-                ));
+                errors.push(FieldError::invalid(format!("{at}.fieldPath"), path.into(), detail));
                 Vec::new()
             }
         };
@@ -108,10 +96,7 @@ impl Rule {
             message_expression,
             reason,
             field_path,
-            optional_old_self: rule
-                .get("optionalOldSelf")
-                .and_then(Value::as_bool)
-                .unwrap_or(false),
+            optional_old_self: rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false),
             uses_old_self,
             source,
         })
@@ -196,14 +181,7 @@ fn walk(
         return;
     }
     if !node.rules.is_empty() {
-        run(
-            node,
-            value,
-            old.filter(|o| !o.is_null()),
-            resource,
-            path,
-            errors,
-        );
+        run(node, value, old.filter(|o| !o.is_null()), resource, path, errors);
     }
     match value {
         Value::Object(map) => {
@@ -249,14 +227,7 @@ fn walk(
     }
 }
 
-fn run(
-    node: &Node,
-    value: &Value,
-    old: Option<&Value>,
-    resource: bool,
-    path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
-) {
+fn run(node: &Node, value: &Value, old: Option<&Value>, resource: bool, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let unchanged = std::cell::OnceCell::new();
     let mut context = Context::with_env(library::env());
     context.add_variable_from_value("self", convert::to_cel(node, value, resource));
@@ -283,11 +254,7 @@ fn run(
             Err(error) => Some(failure(&error, rule)),
         };
         if let Some(detail) = detail {
-            errors.push(FieldError::invalid(
-                display(path),
-                type_text(node).into(),
-                detail,
-            ));
+            errors.push(FieldError::invalid(display(path), type_text(node).into(), detail));
             continue;
         }
         if !rule.uses_old_self && *unchanged.get_or_init(|| old == Some(value)) {
@@ -315,11 +282,7 @@ fn run(
 
 fn display(path: &Path<'_>) -> String {
     let text = path.to_string();
-    if text.is_empty() {
-        "<nil>".to_owned()
-    } else {
-        text
-    }
+    if text.is_empty() { "<nil>".to_owned() } else { text }
 }
 
 fn at(path: &Path<'_>, names: &[String]) -> String {
@@ -328,9 +291,7 @@ fn at(path: &Path<'_>, names: &[String]) -> String {
         return display(path);
     }
     let joined = format!("{base}{}", names.concat());
-    joined
-        .strip_prefix('.')
-        .map_or(joined.clone(), str::to_owned)
+    joined.strip_prefix('.').map_or(joined.clone(), str::to_owned)
 }
 
 fn type_text(node: &Node) -> &'static str {
@@ -346,7 +307,18 @@ fn failure(error: &cel::ExecutionError, rule: &Rule) -> String {
             "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {}",
             rule_text(rule)
         ),
-        other => format!("{other} evaluating rule: {}", rule_text(rule)),
+        other => {
+            let text = match other {
+                cel::ExecutionError::IndexOutOfBounds(cel::Value::Int(index)) => {
+                    format!("index out of bounds: {index}")
+                }
+                cel::ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+                cel::ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+                cel::ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+                other => other.to_string(),
+            };
+            format!("{text} evaluating rule: {}", rule_text(rule))
+        }
     }
 }
 
@@ -358,8 +330,7 @@ fn message(expression: &Program, context: &Context<'_, '_>) -> Option<String> {
     match expression.execute(context) {
         Ok(cel::Value::String(text)) => {
             let text = text.trim();
-            (!text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n'))
-                .then(|| text.to_owned())
+            (!text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n')).then(|| text.to_owned())
         }
         _ => None,
     }

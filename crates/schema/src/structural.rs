@@ -51,13 +51,8 @@ fn invariants(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec
     keywords(map, at, errors);
     let kind = kind(map);
     match map.get("items") {
-        None if kind == "array" => errors.push(FieldError::required(
-            format!("{at}.items"),
-            "must be specified",
-        )),
-        Some(Value::Object(items)) => {
-            invariants(items, Level::Item, &format!("{at}.items"), errors)
-        }
+        None if kind == "array" => errors.push(FieldError::required(format!("{at}.items"), "must be specified")),
+        Some(Value::Object(items)) => invariants(items, Level::Item, &format!("{at}.items"), errors),
         Some(Value::Array(_)) => errors.push(FieldError::forbidden(
             format!("{at}.items"),
             "items must be a schema object and not an array",
@@ -67,12 +62,7 @@ fn invariants(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec
     if let Some(Value::Object(properties)) = map.get("properties") {
         for (name, child) in properties {
             if let Value::Object(child) = child {
-                invariants(
-                    child,
-                    Level::Field,
-                    &format!("{at}.properties[{name}]"),
-                    errors,
-                );
+                invariants(child, Level::Field, &format!("{at}.properties[{name}]"), errors);
             }
         }
     }
@@ -86,10 +76,7 @@ fn invariants(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec
 
 fn keywords(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
     for name in FORBIDDEN {
-        if map
-            .get(name)
-            .is_some_and(|v| !v.is_null() && *v != Value::Bool(false))
-        {
+        if map.get(name).is_some_and(|v| !v.is_null() && *v != Value::Bool(false)) {
             errors.push(FieldError::forbidden(
                 format!("{at}.{name}"),
                 format!("{name} is not supported"),
@@ -112,21 +99,13 @@ fn keywords(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn additional_properties(
-    map: &Map<String, Value>,
-    level: Level,
-    at: &str,
-    errors: &mut Vec<FieldError>,
-) {
+fn additional_properties(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec<FieldError>) {
     let Some(additional) = map.get("additionalProperties") else {
         return;
     };
     let here = format!("{at}.additionalProperties");
     if level == Level::Root {
-        errors.push(FieldError::forbidden(
-            here.clone(),
-            "must not be used at the root",
-        ));
+        errors.push(FieldError::forbidden(here.clone(), "must not be used at the root"));
     }
     if map
         .get("properties")
@@ -175,18 +154,17 @@ fn types(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec<Fiel
         };
         errors.push(FieldError::required(here.clone(), detail));
     }
+    if level == Level::Root && flag(map, "nullable") {
+        errors.push(FieldError::forbidden(
+            format!("{at}.nullable"),
+            "nullable cannot be true at the root",
+        ));
+    }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
         errors.push(FieldError::invalid(
             here.clone(),
             kind.into(),
             "must be object at the root",
-        ));
-    }
-    if int_or_string && !kind.is_empty() {
-        errors.push(FieldError::invalid(
-            here,
-            kind.into(),
-            "must be empty if x-kubernetes-int-or-string is true",
         ));
     }
     if int_or_string && preserve {
@@ -207,21 +185,14 @@ fn types(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec<Fiel
     }
     if map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
         let path = format!("{at}.x-kubernetes-preserve-unknown-fields");
-        errors.push(FieldError::invalid(
-            path,
-            false.into(),
-            "must be true or undefined",
-        ));
+        errors.push(FieldError::invalid(path, false.into(), "must be true or undefined"));
     }
 }
 
 fn resource_fields(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec<FieldError>) {
     let embedded = flag(map, "x-kubernetes-embedded-resource");
     let properties = map.get("properties").and_then(Value::as_object);
-    if embedded
-        && !flag(map, "x-kubernetes-preserve-unknown-fields")
-        && properties.is_none_or(Map::is_empty)
-    {
+    if embedded && !flag(map, "x-kubernetes-preserve-unknown-fields") && properties.is_none_or(Map::is_empty) {
         errors.push(FieldError::required(
             format!("{at}.properties"),
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
@@ -231,21 +202,13 @@ fn resource_fields(map: &Map<String, Value>, level: Level, at: &str, errors: &mu
     if !(embedded || level == Level::Root) {
         return;
     }
-    for (name, want) in [
-        ("kind", "string"),
-        ("apiVersion", "string"),
-        ("metadata", "object"),
-    ] {
+    for (name, want) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
         let Some(Value::Object(child)) = properties.get(name) else {
             continue;
         };
         if kind(child) != want {
             let path = format!("{at}.properties[{name}].type");
-            errors.push(FieldError::invalid(
-                path,
-                kind(child).into(),
-                format!("must be {want}"),
-            ));
+            errors.push(FieldError::invalid(path, kind(child).into(), format!("must be {want}")));
         }
     }
     if level == Level::Root
@@ -256,12 +219,9 @@ fn resource_fields(map: &Map<String, Value>, level: Level, at: &str, errors: &mu
             .get("properties")
             .and_then(Value::as_object)
             .is_none_or(|p| p.keys().all(known));
-        let rest_ok = metadata.keys().all(|k| {
-            matches!(
-                k.as_str(),
-                "type" | "properties" | "description" | "default"
-            )
-        });
+        let rest_ok = metadata
+            .keys()
+            .all(|k| matches!(k.as_str(), "type" | "properties" | "description" | "default"));
         if !fields_ok || !rest_ok {
             errors.push(FieldError::forbidden(
                 format!("{at}.properties[metadata]"),
@@ -349,15 +309,10 @@ fn set_items(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
                 "must be atomic as item of a list with x-kubernetes-list-type=set",
             ));
         }
-        "object"
-            if items.get("x-kubernetes-map-type").and_then(Value::as_str) != Some("atomic") =>
-        {
+        "object" if items.get("x-kubernetes-map-type").and_then(Value::as_str) != Some("atomic") => {
             errors.push(FieldError::invalid(
                 here("x-kubernetes-map-type"),
-                items
-                    .get("x-kubernetes-map-type")
-                    .cloned()
-                    .unwrap_or(Value::Null),
+                items.get("x-kubernetes-map-type").cloned().unwrap_or(Value::Null),
                 "must be atomic as item of a list with x-kubernetes-list-type=set",
             ));
         }
@@ -384,50 +339,37 @@ fn map_items(map: &Map<String, Value>, keys: &[&str], at: &str, errors: &mut Vec
         ));
     }
     let empty = Map::new();
-    let properties = items
-        .get("properties")
-        .and_then(Value::as_object)
-        .unwrap_or(&empty);
+    let properties = items.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let required = |name: &str| {
         items
             .get("required")
             .and_then(Value::as_array)
             .is_some_and(|r| r.iter().any(|n| n == name))
     };
-    let mut seen: Vec<&str> = Vec::new();
+    let here = format!("{at}.x-kubernetes-list-map-keys");
     for (index, key) in keys.iter().enumerate() {
-        let path = format!("{at}.x-kubernetes-list-map-keys[{index}]");
-        if seen.contains(key) {
-            errors.push(FieldError::duplicate(path.clone(), (*key).into()));
+        if keys[..index].contains(key) {
+            let detail = "must not contain duplicate entries";
+            errors.push(FieldError::invalid(here.clone(), keys.into(), detail));
         }
-        seen.push(key);
         let Some(Value::Object(property)) = properties.get(*key) else {
-            errors.push(FieldError::invalid(
-                path,
-                (*key).into(),
-                "entries must all be names of item properties",
-            ));
+            let detail = "entries must all be names of item properties";
+            errors.push(FieldError::invalid(here.clone(), keys.into(), detail));
             continue;
         };
-        let here = format!("{at}.items.properties[{key}]");
+        let at = format!("{at}.items.properties[{key}]");
         if matches!(kind(property), "array" | "object") {
-            errors.push(FieldError::invalid(
-                format!("{here}.type"),
-                kind(property).into(),
-                "must be a scalar type if parent array's x-kubernetes-list-type is map",
-            ));
+            let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+            errors.push(FieldError::invalid(format!("{at}.type"), kind(property).into(), detail));
         }
         if property.get("default").is_none_or(Value::is_null) && !required(key) {
-            errors.push(FieldError::required(
-                format!("{here}.default"),
-                format!("this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property: {key}"),
-            ));
+            let detail =
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            errors.push(FieldError::required(format!("{at}.default"), detail));
         }
         if flag(property, "nullable") {
-            errors.push(FieldError::forbidden(
-                format!("{here}.nullable"),
-                "this property is in x-kubernetes-list-map-keys, so it cannot be nullable",
-            ));
+            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.push(FieldError::forbidden(format!("{at}.nullable"), detail));
         }
     }
 }
@@ -435,11 +377,7 @@ fn map_items(map: &Map<String, Value>, keys: &[&str], at: &str, errors: &mut Vec
 /// The two shapes in which int-or-string may repeat its types.
 fn int_or_string_patterns(map: &Map<String, Value>) -> (bool, bool) {
     let is_pattern = |map: &Map<String, Value>| {
-        let Some([a, b]) = map
-            .get("anyOf")
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-        else {
+        let Some([a, b]) = map.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) else {
             return false;
         };
         *a == serde_json::json!({"type": "integer"}) && *b == serde_json::json!({"type": "string"})
@@ -530,12 +468,7 @@ fn nested(map: &Map<String, Value>, skip_any: bool, at: &str, errors: &mut Vec<F
 }
 
 /// Whatever a value validation talks about must also be described outside of it.
-fn completeness(
-    junctors: &Map<String, Value>,
-    outside: &Map<String, Value>,
-    at: &str,
-    errors: &mut Vec<FieldError>,
-) {
+fn completeness(junctors: &Map<String, Value>, outside: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
     for name in ["anyOf", "allOf", "oneOf"] {
         for (index, branch) in junctors
             .get(name)
@@ -545,13 +478,7 @@ fn completeness(
             .enumerate()
         {
             if let Value::Object(branch) = branch {
-                described(
-                    branch,
-                    Some(outside),
-                    at,
-                    &format!("{at}.{name}[{index}]"),
-                    errors,
-                );
+                described(branch, Some(outside), at, &format!("{at}.{name}[{index}]"), errors);
             }
         }
     }
@@ -590,13 +517,7 @@ fn described(
             .enumerate()
         {
             if let Value::Object(inner) = inner {
-                described(
-                    inner,
-                    outside,
-                    outside_at,
-                    &format!("{at}.{name}[{index}]"),
-                    errors,
-                );
+                described(inner, outside, outside_at, &format!("{at}.{name}[{index}]"), errors);
             }
         }
     }
@@ -606,10 +527,7 @@ fn described(
     if let Some(Value::Object(items)) = branch.get("items") {
         let here = format!("{at}.items");
         let outer_at = format!("{outside_at}.items");
-        match outside
-            .and_then(|o| o.get("items"))
-            .and_then(Value::as_object)
-        {
+        match outside.and_then(|o| o.get("items")).and_then(Value::as_object) {
             Some(outer) => described(items, Some(outer), &outer_at, &here, errors),
             None => errors.push(FieldError::required(outer_at, because(&here))),
         }

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::check::{Checks, NumberFormat};
-use crate::error::{FieldError, Kind, go_quote};
+use crate::error::{FieldError, Kind, go_float, go_quote};
+use crate::keyed::keyed_lists;
 use crate::node::{Additional, ListType, Node, Schema, Type};
 use crate::path::Path;
 use crate::rules;
@@ -18,12 +19,7 @@ pub fn validate(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<Fiel
 }
 
 /// Everything wrong with a value that stands at the path `at`.
-pub fn validate_at(
-    schema: &Schema,
-    at: &str,
-    value: &Value,
-    old: Option<&Value>,
-) -> Vec<FieldError> {
+pub fn validate_at(schema: &Schema, at: &str, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let path = Path::Root(at);
     validate_node(&schema.root, value, old, &path, &mut errors);
@@ -44,11 +40,7 @@ pub fn validate_at(
         let blocking = |e: &FieldError| {
             matches!(
                 e.kind,
-                Kind::NotSupported
-                    | Kind::Required
-                    | Kind::TooLong
-                    | Kind::TooMany
-                    | Kind::TypeInvalid
+                Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid
             )
         };
         if errors.iter().any(blocking) {
@@ -67,11 +59,7 @@ pub fn validate_at(
 /// Kubernetes reports what has no field of its own at `<nil>`.
 fn nil(path: &Path<'_>) -> String {
     let text = path_root(path).to_owned();
-    if text.is_empty() {
-        "<nil>".to_owned()
-    } else {
-        text
-    }
+    if text.is_empty() { "<nil>".to_owned() } else { text }
 }
 
 fn path_root<'a>(path: &Path<'a>) -> &'a str {
@@ -143,10 +131,7 @@ fn check_value(
         seen += fields(node, map, old, path, errors);
         for name in checks.map(|c| c.required.as_slice()).unwrap_or_default() {
             if !map.contains_key(name) {
-                errors.push(FieldError::required(
-                    Path::Field(path, name).to_string(),
-                    "",
-                ));
+                errors.push(FieldError::required(Path::Field(path, name).to_string(), ""));
             }
         }
     }
@@ -165,15 +150,8 @@ fn fields(
         let below = match node.properties.get(name) {
             Some(below) => below,
             None if node.closed => {
-                let detail = format!(
-                    "{} in body is a forbidden property",
-                    Path::Field(path, name)
-                );
-                errors.push(FieldError::invalid(
-                    path.to_string(),
-                    name.as_str().into(),
-                    detail,
-                ));
+                let detail = format!("{} in body is a forbidden property", Path::Field(path, name));
+                errors.push(FieldError::invalid(path.to_string(), name.as_str().into(), detail));
                 continue;
             }
             None => match &node.additional {
@@ -251,7 +229,7 @@ fn check_type(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<Fiel
         },
     };
     if !fits {
-        let is = type_name(value);
+        let (is, want) = mismatch(node, value, want);
         let detail = format!("{path} in body must be of type {want}: {}", go_quote(is));
         errors.push(FieldError::new(
             path.to_string(),
@@ -259,8 +237,36 @@ fn check_type(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<Fiel
             Some(is.into()),
             detail,
         ));
+        if node.kind == Some(Type::Integer) && value.is_number() {
+            let format = node.checks.as_deref().and_then(|checks| checks.number_format);
+            errors.push(out_of_range(path, "integer", format));
+        }
     }
     fits
+}
+
+/// What to say about a value of the wrong type: where a format is asked for, formats are named instead of types.
+fn mismatch<'a>(node: &'a Node, value: &Value, want: &'a str) -> (&'static str, &'a str) {
+    let is = type_name(value);
+    let format = node
+        .checks
+        .as_deref()
+        .and_then(|checks| match (&checks.format, checks.number_format) {
+            (Some((_, name)), _) => Some(name.as_str()),
+            (None, Some(number)) => Some(number.name()),
+            (None, None) => None,
+        });
+    match (format, value) {
+        (Some(format), Value::Number(n)) => (if n.is_f64() { "float64" } else { "int64" }, format),
+        (Some(format), Value::Bool(_) | Value::Object(_)) => ("", format),
+        _ => (is, want),
+    }
+}
+
+fn out_of_range(path: &Path<'_>, kind: &str, format: Option<NumberFormat>) -> FieldError {
+    let format = format.map_or("(default format)".to_owned(), |f| format!("with format {}", f.name()));
+    let detail = format!("Checked value must be of type {kind} {format} in {path}");
+    FieldError::invalid(nil(path), "".into(), detail)
 }
 
 fn invalid(path: &Path<'_>, value: &Value, rest: &str, errors: &mut Vec<FieldError>) {
@@ -272,12 +278,7 @@ fn invalid(path: &Path<'_>, value: &Value, rest: &str, errors: &mut Vec<FieldErr
 }
 
 fn check_enum(checks: &Checks, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if checks.one_of_values.is_empty()
-        || checks
-            .one_of_values
-            .iter()
-            .any(|allowed| same(allowed, value))
-    {
+    if checks.one_of_values.is_empty() || checks.one_of_values.iter().any(|allowed| same(allowed, value)) {
         return;
     }
     let allowed: Vec<String> = checks
@@ -288,11 +289,7 @@ fn check_enum(checks: &Checks, value: &Value, path: &Path<'_>, errors: &mut Vec<
             other => other.to_string(),
         })
         .collect();
-    errors.push(FieldError::not_supported(
-        path.to_string(),
-        value.clone(),
-        &allowed,
-    ));
+    errors.push(FieldError::not_supported(path.to_string(), value.clone(), &allowed));
 }
 
 /// Equality in which 1 and 1.0 are the same number.
@@ -318,15 +315,8 @@ fn check_string(checks: &Checks, text: &str, path: &Path<'_>, errors: &mut Vec<F
             format!("may not be more than {max} {unit}"),
         ));
     } else if let Some(min) = checks.min_length.filter(|min| length() < *min) {
-        invalid(
-            path,
-            &value(),
-            &format!("should be at least {min} chars long"),
-            errors,
-        );
-    } else if let Some((pattern, source)) =
-        checks.pattern.as_ref().filter(|(p, _)| !p.is_match(text))
-    {
+        invalid(path, &value(), &format!("should be at least {min} chars long"), errors);
+    } else if let Some((pattern, source)) = checks.pattern.as_ref().filter(|(p, _)| !p.is_match(text)) {
         let _ = pattern;
         invalid(path, &value(), &format!("should match '{source}'"), errors);
     }
@@ -342,38 +332,24 @@ fn check_string(checks: &Checks, text: &str, path: &Path<'_>, errors: &mut Vec<F
     }
 }
 
-fn check_number(
-    checks: &Checks,
-    number: &serde_json::Number,
-    path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
-) {
+fn check_number(checks: &Checks, number: &serde_json::Number, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let Some(float) = number.as_f64() else { return };
     let whole = !number.is_f64();
     let value = Value::Number(number.clone());
-    let out_of_range = match checks.number_format {
-        Some(NumberFormat::Int32) => !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&float),
-        Some(NumberFormat::Int64) => {
-            number.as_i64().is_none() && float.abs() >= 9_223_372_036_854_775_808.0
-        }
-        Some(NumberFormat::Float) => float.abs() > f64::from(f32::MAX),
-        _ => false,
+    let (kind, fits) = match checks.number_format {
+        Some(NumberFormat::Int32) => ("integer", (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&float)),
+        Some(NumberFormat::Int64) => (
+            "integer",
+            number.as_i64().is_some() || float.abs() < 9_223_372_036_854_775_808.0,
+        ),
+        Some(NumberFormat::Float) => ("number", float.abs() <= f64::from(f32::MAX)),
+        _ => ("number", true),
     };
-    if out_of_range {
-        let (kind, format) = match checks.number_format {
-            Some(NumberFormat::Int32) => ("integer", "int32"),
-            Some(NumberFormat::Int64) => ("integer", "int64"),
-            _ => ("number", "float"),
-        };
-        let detail = format!("Checked value must be of type {kind} with format {format} in {path}");
-        errors.push(FieldError::invalid(nil(path), "".into(), detail));
+    if !fits {
+        errors.push(out_of_range(path, kind, checks.number_format));
     }
     let show = |limit: f64| {
-        if whole {
-            go_int(limit)
-        } else {
-            go_float(limit)
-        }
+        if whole { go_int(limit) } else { go_float(limit) }
     };
     if let Some(factor) = checks.multiple_of {
         let fits = match (number.as_i64(), factor > 0.0 && factor.fract() == 0.0) {
@@ -399,12 +375,7 @@ fn check_number(
         } else {
             "greater than or equal to"
         };
-        invalid(
-            path,
-            &value,
-            &format!("should be {words} {}", show(min)),
-            errors,
-        );
+        invalid(path, &value, &format!("should be {words} {}", show(min)), errors);
     }
     if let Some(max) = checks.maximum
         && (float > max || (checks.exclusive_maximum && float >= max))
@@ -414,12 +385,7 @@ fn check_number(
         } else {
             "less than or equal to"
         };
-        invalid(
-            path,
-            &value,
-            &format!("should be {words} {}", show(max)),
-            errors,
-        );
+        invalid(path, &value, &format!("should be {words} {}", show(max)), errors);
     }
 }
 
@@ -432,33 +398,10 @@ fn go_int(float: f64) -> String {
     format!("{:.0}", float.trunc())
 }
 
-/// As Go prints a float64 with `%v`.
-fn go_float(float: f64) -> String {
-    let exponent = if float == 0.0 {
-        0.0
-    } else {
-        float.abs().log10().floor()
-    };
-    if (-4.0..21.0).contains(&exponent) {
-        return format!("{float}");
-    }
-    let text = format!("{float:e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, digits) = exponent
-        .strip_prefix('-')
-        .map_or(('+', exponent), |digits| ('-', digits));
-    format!("{mantissa}e{sign}{digits:0>2}")
-}
-
 fn check_items(checks: &Checks, items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let size = items.len() as u64;
     if let Some(min) = checks.min_items.filter(|min| size < *min) {
-        invalid(
-            path,
-            &size.into(),
-            &format!("should have at least {min} items"),
-            errors,
-        );
+        invalid(path, &size.into(), &format!("should have at least {min} items"), errors);
     }
     if let Some(max) = checks.max_items.filter(|max| size > *max) {
         errors.push(too_many(path, size, max));
@@ -534,10 +477,7 @@ fn junctors(
                 format!("Found {} valid alternatives", outcome.valid)
             };
             composite(
-                format!(
-                    "{} must validate one and only one schema (oneOf). {found}",
-                    quoted()
-                ),
+                format!("{} must validate one and only one schema (oneOf). {found}", quoted()),
                 errors,
             );
             if outcome.valid == 0 {
@@ -565,10 +505,7 @@ fn junctors(
         let mut inner = Vec::new();
         validate_node(not, value, None, path, &mut inner);
         if inner.is_empty() {
-            composite(
-                format!("{} must not validate the schema (not)", quoted()),
-                errors,
-            );
+            composite(format!("{} must not validate the schema (not)", quoted()), errors);
         }
     }
     seen
@@ -600,85 +537,4 @@ fn branches(list: &[Node], value: &Value, old: Option<&Value>, path: &Path<'_>) 
         }
     }
     outcome
-}
-
-/// Items of sets and keys of list maps must be unique.
-fn keyed_lists(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if !node.has_keyed_lists {
-        return;
-    }
-    match value {
-        Value::Array(items) => {
-            match node.list_type {
-                ListType::Atomic => {}
-                ListType::Set => {
-                    for index in second_ones(items.iter()) {
-                        errors.push(FieldError::duplicate(
-                            Path::Index(path, index).to_string(),
-                            items[index].clone(),
-                        ));
-                    }
-                }
-                ListType::Map => keyed_items(node, items, path, errors),
-            }
-            if let Some(below) = &node.items {
-                for (index, item) in items.iter().enumerate() {
-                    keyed_lists(below, item, &Path::Index(path, index), errors);
-                }
-            }
-        }
-        Value::Object(map) => {
-            for (name, child) in map {
-                if let Some(below) = node.properties.get(name) {
-                    keyed_lists(below, child, &Path::Field(path, name), errors);
-                } else if let Additional::Values(below) = &node.additional {
-                    keyed_lists(below, child, &Path::Key(path, name), errors);
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-fn keyed_items(node: &Node, items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    for (index, item) in items.iter().enumerate() {
-        if !item.is_null() && !item.is_object() {
-            let here = Path::Index(path, index).to_string();
-            errors.push(FieldError::invalid(
-                here,
-                item.clone(),
-                "must be an object for an array of list-type map",
-            ));
-            return;
-        }
-    }
-    let keys: Vec<Value> = items
-        .iter()
-        .map(|item| {
-            let named = node
-                .list_map_keys
-                .iter()
-                .filter_map(|name| Some((name.clone(), item.get(name)?.clone())));
-            Value::Object(named.collect())
-        })
-        .collect();
-    for index in second_ones(keys.iter()) {
-        errors.push(FieldError::duplicate(
-            Path::Index(path, index).to_string(),
-            keys[index].clone(),
-        ));
-    }
-}
-
-/// The indexes at which a value occurs for the second time (further occurrences are not reported).
-fn second_ones<'a>(items: impl Iterator<Item = &'a Value>) -> Vec<usize> {
-    let mut seen: HashSet<&Value> = HashSet::new();
-    let mut reported: HashSet<&Value> = HashSet::new();
-    let mut found = Vec::new();
-    for (index, item) in items.enumerate() {
-        if !seen.insert(item) && reported.insert(item) {
-            found.push(index);
-        }
-    }
-    found
 }

@@ -141,10 +141,10 @@ pub fn annotate(definitions: &mut Value) {
                 hint(property, *kind);
             }
         }
-        if short == "ServicePort" || short == "ContainerPort" {
-            if let Some(Value::Object(property)) = properties.get_mut("protocol") {
-                property.entry("default").or_insert_with(|| "TCP".into());
-            }
+        if matches!(short, "ServicePort" | "ContainerPort")
+            && let Some(Value::Object(property)) = properties.get_mut("protocol")
+        {
+            property.entry("default").or_insert_with(|| "TCP".into());
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `metadata.managedFields`.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -63,10 +65,10 @@ impl Entry {
     pub fn display(&self) -> String {
         let mut out = format!("{:?}", self.manager);
         if !self.subresource.is_empty() {
-            out.push_str(&format!(" with subresource {:?}", self.subresource));
+            let _ = write!(out, " with subresource {:?}", self.subresource);
         }
         if self.operation == Operation::Update {
-            out.push_str(&format!(" using {}", self.api_version));
+            let _ = write!(out, " using {}", self.api_version);
         }
         out
     }

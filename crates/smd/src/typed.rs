@@ -9,6 +9,10 @@ use windlass_schema::{Additional, ListType, MapType, Node as Shape, Schema, Type
 use crate::error::ApplyError;
 use crate::field_set::{Elem, FieldSet, Node};
 
+use self::lists::merge_lists;
+
+mod lists;
+
 /// How metadata merges, whatever the schema of the kind says.
 static METADATA: LazyLock<Option<Schema>> = LazyLock::new(|| {
     let string = serde_json::json!({"type": "string"});
@@ -199,7 +203,7 @@ fn collect(view: View<'_>, value: &Value) -> Node {
                         }
                         // Of items that occur more than once, only the item as such is owned.
                         std::collections::btree_map::Entry::Occupied(mut taken) => {
-                            taken.get_mut().below = FieldSet::new()
+                            taken.get_mut().below = FieldSet::new();
                         }
                     }
                 }
@@ -387,14 +391,16 @@ pub(crate) fn merge(view: View<'_>, live: &mut Value, applied: &Value) -> Result
             }
             if let Value::Object(target) = live {
                 for (name, child) in fields {
-                    match target.get_mut(name) {
-                        Some(there) => merge(view.field(name), there, child).map_err(|e| at(&Elem::field(name), e))?,
-                        None => {
-                            let mut fresh = Value::Null;
-                            merge(view.field(name), &mut fresh, child).map_err(|e| at(&Elem::field(name), e))?;
-                            target.insert(name.clone(), fresh);
-                        }
-                    }
+                    let below = view.field(name);
+                    let outcome = if let Some(there) = target.get_mut(name) {
+                        merge(below, there, child)
+                    } else {
+                        let mut fresh = Value::Null;
+                        let outcome = merge(below, &mut fresh, child);
+                        target.insert(name.clone(), fresh);
+                        outcome
+                    };
+                    outcome.map_err(|e| at(&Elem::field(name), e))?;
                 }
             }
             Ok(())
@@ -426,86 +432,6 @@ fn at(elem: &Elem, error: ApplyError) -> ApplyError {
         ApplyError::Invalid(text) => ApplyError::Invalid(format!("{elem}: {text}")),
         other => other,
     }
-}
-
-/// Items of the applied list keep their order; live items that it does not name stay where they were relative to
-/// those around them.
-fn merge_lists(view: View<'_>, live: Vec<Value>, applied: &[Value]) -> Result<Vec<Value>, ApplyError> {
-    let mut applied_elems = Vec::with_capacity(applied.len());
-    let mut places: HashMap<Elem, usize> = HashMap::with_capacity(applied.len());
-    for (index, item) in applied.iter().enumerate() {
-        let elem = view.elem(item)?;
-        if places.insert(elem.clone(), index).is_some() {
-            return Err(ApplyError::Invalid(format!("duplicate entries for key {elem}")));
-        }
-        applied_elems.push(elem);
-    }
-    let mut live_elems = Vec::with_capacity(live.len());
-    let mut first: HashMap<Elem, usize> = HashMap::with_capacity(live.len());
-    let mut doubled: HashSet<Elem> = HashSet::new();
-    for (index, item) in live.iter().enumerate() {
-        let elem = view.elem(item)?;
-        if first.contains_key(&elem) {
-            doubled.insert(elem.clone());
-        } else {
-            first.insert(elem.clone(), index);
-        }
-        live_elems.push(elem);
-    }
-    let mut live: Vec<Option<Value>> = live.into_iter().map(Some).collect();
-    let mut shared = applied_elems.iter().filter(|elem| first.contains_key(elem));
-    let mut next_shared = shared.next();
-    let mut done: HashSet<&Elem> = HashSet::new();
-    let mut out = Vec::with_capacity(live.len().max(applied.len()));
-    let (mut l, mut r) = (0, 0);
-    let join = |live: &mut Vec<Option<Value>>, elem: &Elem, item: &Value| -> Result<Value, ApplyError> {
-        let base = if doubled.contains(elem) {
-            None
-        } else {
-            first.get(elem).and_then(|index| live[*index].take())
-        };
-        let mut base = base.unwrap_or(Value::Null);
-        merge(view.item(), &mut base, item).map_err(|e| at(elem, e))?;
-        Ok(base)
-    };
-    while l < live_elems.len() || r < applied.len() {
-        if l < live_elems.len() && r < applied.len() {
-            let elem = &live_elems[l];
-            if *elem == applied_elems[r] {
-                done.insert(&applied_elems[r]);
-                out.push(join(&mut live, elem, &applied[r])?);
-                l += 1;
-                r += 1;
-                next_shared = shared.next();
-                continue;
-            }
-            if places.contains_key(elem) && next_shared.is_some_and(|next| next != elem) {
-                // It comes later in the applied order.
-                l += 1;
-                continue;
-            }
-        }
-        if l < live_elems.len() {
-            let elem = &live_elems[l];
-            if !places.contains_key(elem) {
-                out.extend(live[l].take());
-                l += 1;
-                continue;
-            } else if done.contains(elem) {
-                l += 1;
-            }
-        }
-        if r < applied.len() {
-            let elem = &applied_elems[r];
-            done.insert(elem);
-            out.push(join(&mut live, elem, &applied[r])?);
-            r += 1;
-            if next_shared == Some(elem) {
-                next_shared = shared.next();
-            }
-        }
-    }
-    Ok(out)
 }
 
 /// What becomes of a list that loses all its items.

@@ -56,10 +56,7 @@ pub(crate) fn to_cel(node: &Node, value: &Value, resource: bool) -> Cel {
         Value::Object(map) => {
             let mut out = HashMap::with_capacity(map.len());
             for (name, child) in map {
-                if resource
-                    && node.properties.get(name).is_none_or(|_| name == "metadata")
-                    && is_resource_field(name)
-                {
+                if resource && node.properties.get(name).is_none_or(|_| name == "metadata") && is_resource_field(name) {
                     out.insert(key(name), resource_field(name, child));
                 } else if let Some(below) = node.properties.get(name) {
                     if child.is_null() && !below.nullable {
@@ -82,9 +79,7 @@ pub(crate) fn to_cel(node: &Node, value: &Value, resource: bool) -> Cel {
 
 /// `oldSelf` of a rule with `optionalOldSelf`.
 pub(crate) fn optional(value: Option<Cel>) -> Cel {
-    Cel::Opaque(Arc::new(
-        value.map_or_else(OptionalValue::none, OptionalValue::of),
-    ))
+    Cel::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
 }
 
 fn is_resource_field(name: &str) -> bool {
@@ -138,16 +133,11 @@ fn string(node: &Node, text: &str) -> Cel {
     if node.int_or_string {
         return plain();
     }
-    match node
-        .checks
-        .as_deref()
-        .and_then(crate::check::Checks::string_format)
-    {
-        Some(Format::DateTime) => {
-            chrono::DateTime::parse_from_rfc3339(text).map_or_else(|_| plain(), Cel::Timestamp)
+    match node.checks.as_deref().and_then(crate::check::Checks::string_format) {
+        Some(Format::DateTime) => chrono::DateTime::parse_from_rfc3339(text).map_or_else(|_| plain(), Cel::Timestamp),
+        Some(Format::Date) => {
+            chrono::DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z")).map_or_else(|_| plain(), Cel::Timestamp)
         }
-        Some(Format::Date) => chrono::DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z"))
-            .map_or_else(|_| plain(), Cel::Timestamp),
         Some(Format::Duration) => duration(text).map_or_else(plain, Cel::Duration),
         Some(Format::Byte) => base64::engine::general_purpose::STANDARD
             .decode(text)
@@ -185,16 +175,9 @@ fn duration(text: &str) -> Option<chrono::Duration> {
         nanos += number * unit;
         rest = &rest[end..];
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "durations beyond 292 years saturate"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "durations beyond 292 years saturate")]
     let nanos = nanos as i64;
-    Some(chrono::Duration::nanoseconds(if negative {
-        -nanos
-    } else {
-        nanos
-    }))
+    Some(chrono::Duration::nanoseconds(if negative { -nanos } else { nanos }))
 }
 
 /// The name of a field in CEL.

@@ -106,7 +106,7 @@ fn replay(schema: &Schema, steps: &[Value], label: &str) {
                         .collect();
                     live.clone()
                 }
-                Err(error) => panic!("{error}: {}", at()),
+                Err(error) => unreachable!("{error}: {}", at()),
             }
         } else {
             let request = Update {

@@ -1,0 +1,90 @@
+//! Uniqueness in lists with set or map semantics.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::error::FieldError;
+use crate::node::{Additional, ListType, Node};
+use crate::path::Path;
+
+/// Items of sets and keys of list maps must be unique.
+pub(crate) fn keyed_lists(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !node.has_keyed_lists {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            match node.list_type {
+                ListType::Atomic => {}
+                ListType::Set => {
+                    for index in second_ones(items.iter()) {
+                        errors.push(FieldError::duplicate(
+                            Path::Index(path, index).to_string(),
+                            items[index].clone(),
+                        ));
+                    }
+                }
+                ListType::Map => keyed_items(node, items, path, errors),
+            }
+            if let Some(below) = &node.items {
+                for (index, item) in items.iter().enumerate() {
+                    keyed_lists(below, item, &Path::Index(path, index), errors);
+                }
+            }
+        }
+        Value::Object(map) => {
+            for (name, child) in map {
+                if let Some(below) = node.properties.get(name) {
+                    keyed_lists(below, child, &Path::Field(path, name), errors);
+                } else if let Additional::Values(below) = &node.additional {
+                    keyed_lists(below, child, &Path::Key(path, name), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn keyed_items(node: &Node, items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for (index, item) in items.iter().enumerate() {
+        if !item.is_null() && !item.is_object() {
+            let here = Path::Index(path, index).to_string();
+            errors.push(FieldError::invalid(
+                here,
+                item.clone(),
+                "must be an object for an array of list-type map",
+            ));
+            return;
+        }
+    }
+    let keys: Vec<Value> = items
+        .iter()
+        .map(|item| {
+            let named = node
+                .list_map_keys
+                .iter()
+                .filter_map(|name| Some((name.clone(), item.get(name)?.clone())));
+            Value::Object(named.collect())
+        })
+        .collect();
+    for index in second_ones(keys.iter()) {
+        errors.push(FieldError::duplicate(
+            Path::Index(path, index).to_string(),
+            keys[index].clone(),
+        ));
+    }
+}
+
+/// The indexes at which a value occurs for the second time (further occurrences are not reported).
+fn second_ones<'a>(items: impl Iterator<Item = &'a Value>) -> Vec<usize> {
+    let mut seen: HashSet<&Value> = HashSet::new();
+    let mut reported: HashSet<&Value> = HashSet::new();
+    let mut found = Vec::new();
+    for (index, item) in items.enumerate() {
+        if !seen.insert(item) && reported.insert(item) {
+            found.push(index);
+        }
+    }
+    found
+}

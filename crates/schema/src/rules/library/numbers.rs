@@ -1,0 +1,159 @@
+//! Quantities and semantic versions.
+
+use cel::common::functions::Function;
+use cel::common::types::{INT_TYPE, STRING_TYPE};
+use cel::{DeclarationError, Env, ExecutionError, Value};
+
+use super::{Args, Outcome, OwnedType as _, arg, extra, give, give_extra, text};
+use crate::rules::values::{self, Extra, QUANTITY, SEMVER};
+
+pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_overload("isQuantity", "is_quantity", vec![STRING_TYPE], |args| {
+        give(values::parse_quantity(&text(&args, 0)?).is_some())
+    })?;
+    env.add_overload("quantity", "quantity_of", vec![STRING_TYPE], |args| {
+        let parsed = values::parse_quantity(&text(&args, 0)?).map(Extra::Quantity);
+        give_extra(
+            parsed,
+            "quantity",
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        )
+    })?;
+    env.add_overload("isSemver", "is_semver", vec![STRING_TYPE], |args| {
+        give(semver::Version::parse(&text(&args, 0)?).is_ok())
+    })?;
+    env.add_overload("semver", "semver_of", vec![STRING_TYPE], |args| {
+        give_extra(
+            semver::Version::parse(&text(&args, 0)?).ok().map(Extra::Semver),
+            "semver",
+            "not a semantic version",
+        )
+    })?;
+    for (name, of) in [("quantity", &QUANTITY), ("semver", &SEMVER)] {
+        let functions: [(&str, Function); 3] = [
+            ("isGreaterThan", |args| {
+                give(order(&args)? == std::cmp::Ordering::Greater)
+            }),
+            ("isLessThan", |args| give(order(&args)? == std::cmp::Ordering::Less)),
+            ("compareTo", |args| give(order(&args)? as i64)),
+        ];
+        for (function, op) in functions {
+            env.add_member_overload(
+                function,
+                &format!("{name}_{function}"),
+                of.to_owned_type(),
+                vec![of.to_owned_type()],
+                op,
+            )?;
+        }
+    }
+    let parts: [(&str, Function); 3] = [
+        ("major", |args| version_part(&args, |v| v.major)),
+        ("minor", |args| version_part(&args, |v| v.minor)),
+        ("patch", |args| version_part(&args, |v| v.patch)),
+    ];
+    for (name, function) in parts {
+        env.add_member_overload(name, name, SEMVER.to_owned_type(), vec![], function)?;
+    }
+    quantities(env)
+}
+
+fn quantities(env: &mut Env) -> Result<(), DeclarationError> {
+    let parts: [(&str, Function); 5] = [
+        ("sign", |args| {
+            on_quantity(&args, |q| Ok(Value::Int(i64::from(q.signum() as i8))))
+        }),
+        ("isInteger", |args| {
+            on_quantity(&args, |q| {
+                Ok((q % BILLION == 0 && i64::try_from(q / BILLION).is_ok()).into())
+            })
+        }),
+        ("asInteger", |args| {
+            on_quantity(&args, |q| match i64::try_from(q / BILLION) {
+                Ok(n) if q % BILLION == 0 => Ok(Value::Int(n)),
+                _ => Err(ExecutionError::function_error(
+                    "asInteger",
+                    "cannot convert value to integer",
+                )),
+            })
+        }),
+        #[expect(clippy::cast_precision_loss, reason = "an approximation is what is asked for")]
+        ("asApproximateFloat", |args| {
+            on_quantity(&args, |q| Ok(Value::Float(q as f64 / BILLION as f64)))
+        }),
+        ("add", |args| arithmetic(&args, i128::checked_add)),
+    ];
+    for (name, function) in parts {
+        let arguments = if name == "add" {
+            vec![QUANTITY.to_owned_type()]
+        } else {
+            vec![]
+        };
+        env.add_member_overload(
+            name,
+            &format!("quantity_{name}"),
+            QUANTITY.to_owned_type(),
+            arguments,
+            function,
+        )?;
+    }
+    env.add_member_overload(
+        "add",
+        "quantity_add_int",
+        QUANTITY.to_owned_type(),
+        vec![INT_TYPE],
+        |args| arithmetic(&args, i128::checked_add),
+    )?;
+    env.add_member_overload(
+        "sub",
+        "quantity_sub",
+        QUANTITY.to_owned_type(),
+        vec![QUANTITY.to_owned_type()],
+        |args| arithmetic(&args, i128::checked_sub),
+    )?;
+    env.add_member_overload(
+        "sub",
+        "quantity_sub_int",
+        QUANTITY.to_owned_type(),
+        vec![INT_TYPE],
+        |args| arithmetic(&args, i128::checked_sub),
+    )
+}
+
+const BILLION: i128 = 1_000_000_000;
+
+fn order(args: &Args<'_, '_>) -> Result<std::cmp::Ordering, ExecutionError> {
+    match (extra(args, 0)?, extra(args, 1)?) {
+        (Extra::Quantity(a), Extra::Quantity(b)) => Ok(a.cmp(&b)),
+        (Extra::Semver(a), Extra::Semver(b)) => Ok(a.cmp_precedence(&b)),
+        _ => Err(ExecutionError::MissingArgumentOrTarget),
+    }
+}
+
+fn version_part<'b, 'v>(args: &Args<'_, '_>, part: impl Fn(&semver::Version) -> u64) -> Outcome<'b, 'v> {
+    match extra(args, 0)? {
+        Extra::Semver(version) => give(i64::try_from(part(&version)).unwrap_or(i64::MAX)),
+        _ => Err(ExecutionError::MissingArgumentOrTarget),
+    }
+}
+
+fn on_quantity<'b, 'v>(args: &Args<'_, '_>, part: impl Fn(i128) -> Result<Value, ExecutionError>) -> Outcome<'b, 'v> {
+    match extra(args, 0)? {
+        Extra::Quantity(quantity) => give(part(quantity)?),
+        _ => Err(ExecutionError::MissingArgumentOrTarget),
+    }
+}
+
+fn arithmetic<'b, 'v>(args: &Args<'_, '_>, op: fn(i128, i128) -> Option<i128>) -> Outcome<'b, 'v> {
+    let Extra::Quantity(a) = extra(args, 0)? else {
+        return Err(ExecutionError::MissingArgumentOrTarget);
+    };
+    let b = match extra(args, 1) {
+        Ok(Extra::Quantity(b)) => b,
+        _ => match arg(args, 1)? {
+            Value::Int(n) => i128::from(n) * BILLION,
+            other => return Err(ExecutionError::UnsupportedTargetType { target: other }),
+        },
+    };
+    give_extra(op(a, b).map(Extra::Quantity), "add", "quantity overflow")
+}

@@ -1,0 +1,264 @@
+//! Values that Kubernetes adds to CEL: URLs, addresses, networks, quantities, versions, named formats.
+
+use std::any::Any;
+use std::net::IpAddr;
+
+use cel::common::types::Type;
+use cel::common::value::{StaticVal, Val};
+
+use crate::format::Format;
+
+pub(super) static URL: Type = Type::new_unspecified_type("kubernetes.URL");
+pub(super) static IP: Type = Type::new_unspecified_type("net.IP");
+pub(super) static CIDR: Type = Type::new_unspecified_type("net.CIDR");
+pub(super) static QUANTITY: Type = Type::new_unspecified_type("kubernetes.Quantity");
+pub(super) static SEMVER: Type = Type::new_unspecified_type("kubernetes.Semver");
+pub(super) static FORMAT: Type = Type::new_unspecified_type("kubernetes.NamedFormat");
+
+/// One of those values.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Extra {
+    Url(Url),
+    Ip(IpAddr),
+    Cidr(IpAddr, u8),
+    /// In units of a billionth.
+    Quantity(i128),
+    Semver(semver::Version),
+    Format(NamedFormat),
+}
+
+impl Val for Extra {
+    fn get_type(&self) -> &Type {
+        match self {
+            Self::Url(_) => &URL,
+            Self::Ip(_) => &IP,
+            Self::Cidr(..) => &CIDR,
+            Self::Quantity(_) => &QUANTITY,
+            Self::Semver(_) => &SEMVER,
+            Self::Format(_) => &FORMAT,
+        }
+    }
+
+    fn cel_type() -> &'static Type {
+        // Only asked for by registration macros, which are not used with this type.
+        &URL
+    }
+
+    fn equals(&self, other: &dyn Val) -> bool {
+        other.downcast_ref::<Self>().is_some_and(|other| self == other)
+    }
+
+    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+impl StaticVal for Extra {}
+
+/// The parts of a URL that rules may ask for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Url {
+    pub(super) scheme: String,
+    pub(super) host: String,
+    pub(super) path: String,
+}
+
+impl Url {
+    /// Reads an absolute URL or an absolute path.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if !Format::Uri.accepts(text) {
+            return None;
+        }
+        let text = text.split_once('#').map_or(text, |(before, _)| before);
+        let text = text.split_once('?').map_or(text, |(before, _)| before);
+        if text.starts_with('/') {
+            return Some(Self {
+                scheme: String::new(),
+                host: String::new(),
+                path: text.to_owned(),
+            });
+        }
+        let (scheme, rest) = text.split_once(':')?;
+        let (host, path) = match rest.strip_prefix("//") {
+            Some(rest) => rest.find('/').map_or((rest, ""), |at| rest.split_at(at)),
+            None => ("", rest),
+        };
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        Some(Self {
+            scheme: scheme.to_lowercase(),
+            host: host.to_owned(),
+            path: path.to_owned(),
+        })
+    }
+
+    pub(super) fn hostname(&self) -> &str {
+        if let Some(rest) = self.host.strip_prefix('[') {
+            return rest.split_once(']').map_or(rest, |(name, _)| name);
+        }
+        self.host.split_once(':').map_or(&self.host, |(name, _)| name)
+    }
+
+    pub(super) fn port(&self) -> &str {
+        let after = self
+            .host
+            .rsplit_once(']')
+            .map_or(self.host.as_str(), |(_, after)| after);
+        after.rsplit_once(':').map_or("", |(_, port)| port)
+    }
+}
+
+/// Reads an address; IPv4 in IPv6 notation is refused, as Kubernetes does.
+pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
+    match text.parse().ok()? {
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => None,
+        ip => Some(ip),
+    }
+}
+
+/// Reads a network.
+pub(super) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, bits) = text.split_once('/')?;
+    let address = parse_ip(address)?;
+    if bits.len() > 1 && bits.starts_with('0') {
+        return None;
+    }
+    let bits: u8 = bits.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    (bits <= most).then_some((address, bits))
+}
+
+/// The address as a number of `most` bits.
+fn number(ip: IpAddr) -> (u128, u8) {
+    match ip {
+        IpAddr::V4(v4) => (u32::from(v4).into(), 32),
+        IpAddr::V6(v6) => (v6.into(), 128),
+    }
+}
+
+/// Whether the first `bits` bits of two addresses are the same.
+pub(super) fn in_network(network: IpAddr, bits: u8, ip: IpAddr) -> bool {
+    let ((network, most), (ip, other)) = (number(network), number(ip));
+    let rest = u32::from(most - bits.min(most));
+    most == other && network.checked_shr(rest).unwrap_or(0) == ip.checked_shr(rest).unwrap_or(0)
+}
+
+/// The network with the bits behind the prefix cleared.
+pub(super) fn masked(ip: IpAddr, bits: u8) -> IpAddr {
+    let (value, most) = number(ip);
+    let rest = u32::from(most - bits.min(most));
+    let value = value.checked_shr(rest).and_then(|v| v.checked_shl(rest)).unwrap_or(0);
+    match ip {
+        #[expect(clippy::cast_possible_truncation, reason = "it came from 32 bits")]
+        IpAddr::V4(_) => IpAddr::V4((value as u32).into()),
+        IpAddr::V6(_) => IpAddr::V6(value.into()),
+    }
+}
+
+/// Reads a quantity, in units of a billionth, rounded up as Kubernetes does.
+pub(super) fn parse_quantity(text: &str) -> Option<i128> {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
+    let (digits, suffix) = text.split_at(end);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return None;
+    }
+    let (base, power): (i128, i32) = match suffix {
+        "Ki" => (1024, 1),
+        "Mi" => (1024, 2),
+        "Gi" => (1024, 3),
+        "Ti" => (1024, 4),
+        "Pi" => (1024, 5),
+        "Ei" => (1024, 6),
+        "n" => (10, -9),
+        "u" => (10, -6),
+        "m" => (10, -3),
+        "" => (10, 0),
+        "k" => (10, 3),
+        "M" => (10, 6),
+        "G" => (10, 9),
+        "T" => (10, 12),
+        "P" => (10, 15),
+        "E" => (10, 18),
+        exponent => (10, exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
+    };
+    let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let places = 9 - i32::try_from(fraction.len()).ok()?;
+    let scale = |value: i128, power: i32| -> Option<i128> {
+        let factor = 10i128.checked_pow(power.unsigned_abs())?;
+        if power >= 0 {
+            value.checked_mul(factor)
+        } else {
+            Some((value + factor - 1) / factor)
+        }
+    };
+    let value = if base == 1024 {
+        scale(
+            mantissa.checked_mul(1024i128.checked_pow(power.unsigned_abs())?)?,
+            places,
+        )?
+    } else {
+        scale(mantissa, places + power)?
+    };
+    Some(if negative { -value } else { value })
+}
+
+/// A format that rules can check strings against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NamedFormat {
+    Label,
+    Subdomain,
+    Label1035,
+    QualifiedName,
+    LabelValue,
+    Known(Format),
+}
+
+impl NamedFormat {
+    pub(super) const ALL: [(&'static str, Self); 12] = [
+        ("dns1123Label", Self::Label),
+        ("dns1123Subdomain", Self::Subdomain),
+        ("dns1035Label", Self::Label1035),
+        ("dns1123LabelPrefix", Self::Label),
+        ("qualifiedName", Self::QualifiedName),
+        ("labelValue", Self::LabelValue),
+        ("uri", Self::Known(Format::Uri)),
+        ("uuid", Self::Known(Format::Uuid('0'))),
+        ("byte", Self::Known(Format::Byte)),
+        ("date", Self::Known(Format::Date)),
+        ("datetime", Self::Known(Format::DateTime)),
+        ("dns1123SubdomainPrefix", Self::Subdomain),
+    ];
+
+    /// What is wrong with a text, if anything.
+    pub(super) fn problem(self, text: &str) -> Option<String> {
+        let fits = match self {
+            Self::Label => Format::ShortName.accepts(text),
+            Self::Subdomain => Format::LongName.accepts(text),
+            Self::Label1035 => Format::ShortName.accepts(text) && text.starts_with(|c: char| c.is_ascii_lowercase()),
+            Self::LabelValue => text.is_empty() || is_name(text),
+            Self::QualifiedName => match text.split_once('/') {
+                Some((prefix, name)) => Format::LongName.accepts(prefix) && is_name(name),
+                None => is_name(text),
+            },
+            Self::Known(format) => format.accepts(text),
+        };
+        (!fits).then(|| format!("invalid {self:?}"))
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.len() <= 63
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}

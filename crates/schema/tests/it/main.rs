@@ -1,0 +1,3 @@
+//! Schemas against recorded cases, laws, and tables.
+
+mod cases;
