@@ -56,9 +56,16 @@ impl<T: Cached> Cache<T> {
         }
     }
 
-    /// A cache of its own, fed by `url` (`/api/v1/nodes`) of another API server; for connections to workload clusters.
-    pub fn stand_alone(client: kube::Client, url: impl Into<String>, gvk: Gvk, tasks: &Tasks) -> Self {
-        let store = Arc::new(Store::new(gvk));
+    /// A cache of its own, fed by `url` (`/api/v1/nodes`) of another API server, for connections to workload clusters. `trim` drops
+    /// what nobody reads. It ends with `tasks`.
+    pub fn stand_alone(
+        client: kube::Client,
+        url: impl Into<String>,
+        gvk: Gvk,
+        trim: fn(&mut T),
+        tasks: &Tasks,
+    ) -> Self {
+        let store = Arc::new(Store::new(gvk).trimmed(trim));
         let informer = Informer {
             client,
             url: url.into(),

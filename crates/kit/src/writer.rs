@@ -1,7 +1,6 @@
 //! Writing objects: server-side apply that is not sent when nothing would change, status, patches, deletion, finalizers.
 
 mod body;
-mod differs;
 mod finalizer;
 mod send;
 
@@ -514,7 +513,7 @@ fn is_known_unchanged(
     let Some(live) = store.value(&target.key) else {
         return false;
     };
-    let same = !differs::differs(body, &live)
+    let same = windlass_smd::differs(body, &live).is_none()
         || memo
             .live
             .is_some_and(|hash| hash == body::live_hash(&live, subresource));

@@ -87,6 +87,8 @@ type IndexFn<T> = fn(&T) -> Vec<String>;
 /// The objects of one kind.
 pub(crate) struct Store<T> {
     gvk: Gvk,
+    /// Drops more than what nobody ever reads.
+    trim: Option<fn(&mut T)>,
     state: RwLock<State<T>>,
     /// Held while subscribers are called, so that each one sees all changes in order from the moment it subscribed.
     subscribers: Mutex<Vec<Subscriber<T>>>,
@@ -138,6 +140,7 @@ impl<T: Cached> Store<T> {
     pub(crate) fn new(gvk: Gvk) -> Self {
         Self {
             gvk,
+            trim: None,
             state: RwLock::new(State {
                 objects: BTreeMap::new(),
                 owners: HashMap::new(),
@@ -149,6 +152,19 @@ impl<T: Cached> Store<T> {
             subscribers: Mutex::new(Vec::new()),
             memos: Mutex::new(HashMap::new()),
             synced: watch::Sender::new(false),
+        }
+    }
+
+    /// Objects are trimmed before they are kept.
+    pub(crate) fn trimmed(mut self, trim: fn(&mut T)) -> Self {
+        self.trim = Some(trim);
+        self
+    }
+
+    fn reduce(&self, object: &mut T) {
+        object.strip();
+        if let Some(trim) = self.trim {
+            trim(object);
         }
     }
 
@@ -226,7 +242,7 @@ impl<T: Cached> Store<T> {
 
     /// Takes over an added or changed object.
     pub(crate) fn apply(&self, mut object: T) {
-        object.strip();
+        self.reduce(&mut object);
         let subscribers = self.subscribers.lock();
         let object = Arc::new(object);
         let (old, met) = {
@@ -278,7 +294,7 @@ impl<T: Cached> Store<T> {
             }
             let mut gone = state.keys();
             for mut object in objects {
-                object.strip();
+                self.reduce(&mut object);
                 let key = key_of(object.meta());
                 gone.remove(&key);
                 let same = state.find(&key).is_some_and(|old| {

@@ -1,0 +1,365 @@
+//! All workload clusters: which there are, the state of each connection, and who wants to know.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Node, Secret};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+use windlass_api::core::Cluster;
+use windlass_kit::{Backoff, Cache, Cx, ObjectKey, Tasks, Watch, key_of};
+use windlass_pki::Purpose;
+
+use crate::connection::RemoteCluster;
+use crate::error::NotConnected;
+use crate::health::{Health, Probe, Verdict};
+
+/// How connections are made and kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Time between two probes.
+    pub interval: Duration,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// Failed probes in a row after which a connection is given up.
+    pub threshold: u32,
+    /// Delays between attempts to connect.
+    pub backoff: Backoff,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(10),
+            timeout: Duration::from_secs(5),
+            threshold: 5,
+            backoff: Backoff::new(Duration::from_millis(200), Duration::from_secs(30)),
+        }
+    }
+}
+
+/// What happened to a workload cluster.
+#[derive(Clone, Debug)]
+pub enum RemoteEvent {
+    /// There is a connection.
+    Connected(ObjectKey),
+    /// There is none any more.
+    Disconnected(ObjectKey),
+    /// A probe or an attempt to connect failed, or the first one after that succeeded. Successes in a row are silent.
+    Probed(ObjectKey),
+    /// A Node changed; without `old` it is new, without `new` it is gone.
+    Node {
+        /// The Cluster.
+        cluster: ObjectKey,
+        /// Before.
+        old: Option<Arc<Node>>,
+        /// After.
+        new: Option<Arc<Node>>,
+    },
+}
+
+type Subscriber = Arc<dyn Fn(&RemoteEvent) + Send + Sync>;
+
+/// The connections to all workload clusters. Cheap to clone.
+#[derive(Clone)]
+pub struct Clusters(Arc<Inner>);
+
+struct Inner {
+    cx: Cx,
+    options: Options,
+    secrets: Cache<Secret>,
+    clusters: Cache<Cluster>,
+    entries: Mutex<HashMap<ObjectKey, Arc<Entry>>>,
+    subscribers: RwLock<Vec<Subscriber>>,
+}
+
+/// One workload cluster.
+struct Entry {
+    key: ObjectKey,
+    health: Arc<RwLock<Health>>,
+    link: RwLock<Link>,
+    /// Something changed that may let an attempt succeed, or need a new connection.
+    wake: Notify,
+    tasks: Tasks,
+}
+
+/// The state of the way to a workload cluster.
+enum Link {
+    Down(String),
+    Up(Arc<RemoteCluster>),
+}
+
+impl std::fmt::Debug for Clusters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clusters").finish_non_exhaustive()
+    }
+}
+
+impl Clusters {
+    /// Follows all Clusters: connects to each as soon as its infrastructure is there and its kubeconfig Secret exists.
+    pub fn new(cx: &Cx, options: Options) -> Self {
+        let inner = Arc::new(Inner {
+            cx: cx.clone(),
+            options,
+            secrets: cx.cache(),
+            clusters: cx.cache(),
+            entries: Mutex::default(),
+            subscribers: RwLock::default(),
+        });
+        let follow = Arc::downgrade(&inner);
+        inner.clusters.subscribe(move |change| {
+            let Some(inner) = follow.upgrade() else { return };
+            match (&change.old, &change.new) {
+                (_, Some(new)) => inner.ensure(key_of(&new.metadata)),
+                (Some(old), None) => inner.forget(&key_of(&old.metadata)),
+                (None, None) => {}
+            }
+        });
+        let follow = Arc::downgrade(&inner);
+        inner.secrets.subscribe(move |change| {
+            let Some(inner) = follow.upgrade() else { return };
+            let Some(secret) = change.object() else { return };
+            let key = key_of(&secret.metadata);
+            if let Some(cluster) = key.name.strip_suffix("-kubeconfig") {
+                inner.wake(&ObjectKey::new(key.namespace.as_str(), cluster));
+            }
+        });
+        Self(inner)
+    }
+
+    /// The connection to a workload cluster. Without one, the next attempt is made soon.
+    pub fn get(&self, cluster: &ObjectKey) -> Result<Arc<RemoteCluster>, NotConnected> {
+        let entry = self.0.entries.lock().get(cluster).cloned();
+        let why = match entry {
+            None => "there is no such Cluster".to_owned(),
+            Some(entry) => {
+                let why = match &*entry.link.read() {
+                    Link::Up(connection) => return Ok(connection.clone()),
+                    Link::Down(why) => why.clone(),
+                };
+                entry.wake.notify_one();
+                why
+            }
+        };
+        Err(NotConnected {
+            cluster: cluster.clone(),
+            why,
+        })
+    }
+
+    /// When the API server of a workload cluster last answered a probe, connected or not.
+    pub fn last_probe_success(&self, cluster: &ObjectKey) -> Option<Timestamp> {
+        self.health(cluster).last_success
+    }
+
+    /// What is known about the way to a workload cluster.
+    pub fn health(&self, cluster: &ObjectKey) -> Health {
+        let entries = self.0.entries.lock();
+        let entry = entries.get(cluster);
+        entry.map(|e| e.health.read().clone()).unwrap_or_default()
+    }
+
+    /// Ends a connection, so that a new one is made.
+    pub fn disconnect(&self, cluster: &ObjectKey) {
+        let entry = self.0.entries.lock().get(cluster).cloned();
+        if let Some(entry) = entry {
+            self.0.set_down(&entry, "it was ended on purpose".to_owned());
+            entry.wake.notify_one();
+        }
+    }
+
+    /// Calls `f` for everything that happens from now on. `f` must not block.
+    pub fn subscribe(&self, f: impl Fn(&RemoteEvent) + Send + Sync + 'static) {
+        self.0.subscribers.write().push(Arc::new(f));
+    }
+
+    /// A source of wake-ups for a controller.
+    pub fn watch(&self, map: impl Fn(&Cx, &RemoteEvent) -> Vec<ObjectKey> + Send + Sync + 'static) -> Watch {
+        let clusters = self.clone();
+        Watch::source(move |cx, wake| {
+            clusters.subscribe(move |event| wake.add_all(map(&cx, event)));
+        })
+    }
+}
+
+impl Inner {
+    fn ensure(self: &Arc<Self>, key: ObjectKey) {
+        let mut entries = self.entries.lock();
+        if let Some(entry) = entries.get(&key) {
+            // Whether its infrastructure is there may have changed.
+            entry.wake.notify_one();
+            return;
+        }
+        let entry = Arc::new(Entry {
+            key: key.clone(),
+            health: Arc::default(),
+            link: RwLock::new(Link::Down("no attempt was made yet".to_owned())),
+            wake: Notify::new(),
+            tasks: self.cx.tasks().child(),
+        });
+        entries.insert(key, entry.clone());
+        drop(entries);
+        let inner = self.clone();
+        let tasks = entry.tasks.clone();
+        tasks.spawn("remote cluster", async move { inner.run(&entry).await });
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        let entry = self.entries.lock().remove(key);
+        if let Some(entry) = entry {
+            entry.tasks.stop();
+            self.set_down(&entry, "the Cluster is gone".to_owned());
+        }
+    }
+
+    fn wake(&self, key: &ObjectKey) {
+        if let Some(entry) = self.entries.lock().get(key) {
+            entry.wake.notify_one();
+        }
+    }
+
+    fn tell(&self, event: &RemoteEvent) {
+        let subscribers = self.subscribers.read().clone();
+        for subscriber in &subscribers {
+            subscriber(event);
+        }
+    }
+
+    fn set_down(&self, entry: &Entry, why: String) {
+        let old = std::mem::replace(&mut *entry.link.write(), Link::Down(why));
+        if matches!(old, Link::Up(_)) {
+            self.tell(&RemoteEvent::Disconnected(entry.key.clone()));
+        }
+    }
+
+    /// Connects and stays connected, for as long as the Cluster exists.
+    async fn run(self: Arc<Self>, entry: &Arc<Entry>) {
+        let mut failures = 0;
+        loop {
+            let kubeconfig = match self.kubeconfig(&entry.key) {
+                Ok(kubeconfig) => kubeconfig,
+                Err(why) => {
+                    self.set_down(entry, why);
+                    entry.wake.notified().await;
+                    continue;
+                }
+            };
+            match self.connect(entry, &kubeconfig).await {
+                Ok(connection) => {
+                    failures = 0;
+                    self.stay(entry, &connection, &kubeconfig).await;
+                }
+                Err(why) => {
+                    failures += 1;
+                    self.wait(entry, failures, why).await;
+                }
+            }
+        }
+    }
+
+    /// The kubeconfig, or why nothing can be done yet.
+    fn kubeconfig(&self, cluster: &ObjectKey) -> Result<ByteString, String> {
+        let object = self.clusters.get(cluster);
+        let provisioned = object.is_some_and(|cluster| {
+            let status = cluster.status.as_ref();
+            let initialization = status.and_then(|s| s.initialization.as_ref());
+            initialization.and_then(|i| i.infrastructure_provisioned) == Some(true)
+        });
+        if !provisioned {
+            return Err("its infrastructure is not provisioned yet".to_owned());
+        }
+        let name = Purpose::Kubeconfig.secret_name(&cluster.name);
+        let key = ObjectKey::new(cluster.namespace.as_str(), name.as_str());
+        let secret = self.secrets.get(&key);
+        secret
+            .and_then(|secret| secret.data.as_ref()?.get("value").cloned())
+            .ok_or_else(|| format!("Secret {name} with key \"value\" does not exist yet"))
+    }
+
+    async fn connect(&self, entry: &Arc<Entry>, kubeconfig: &ByteString) -> Result<Arc<RemoteCluster>, String> {
+        let health = entry.health.clone();
+        let timeout = self.options.timeout;
+        let connecting = RemoteCluster::connect(&self.cx, &entry.key, &kubeconfig.0, health, timeout);
+        match connecting.await {
+            Ok(connection) => {
+                let (now, threshold) = (self.cx.now(), self.options.threshold);
+                let mut health = entry.health.write();
+                health.probed(&Probe::Answered, now, threshold);
+                Ok(connection)
+            }
+            Err(error) => {
+                entry.health.write().connect_failed(self.cx.now());
+                tracing::debug!(cluster = %entry.key, %error, "cannot connect");
+                Err(error.why)
+            }
+        }
+    }
+
+    /// Waits before the next attempt: the back-off, or a sign that something changed, whichever comes first.
+    async fn wait(&self, entry: &Entry, failures: u32, why: String) {
+        self.set_down(entry, why);
+        self.tell(&RemoteEvent::Probed(entry.key.clone()));
+        let delay = self.options.backoff.jittered(failures);
+        let floor = self.options.backoff.delay(1, 0.0);
+        tokio::time::sleep(floor).await;
+        tokio::select! {
+            () = tokio::time::sleep(delay.saturating_sub(floor)) => {}
+            () = entry.wake.notified() => {}
+        }
+    }
+
+    /// Probes the connection until it is lost, or the kubeconfig changes.
+    async fn stay(self: &Arc<Self>, entry: &Arc<Entry>, connection: &Arc<RemoteCluster>, kubeconfig: &ByteString) {
+        *entry.link.write() = Link::Up(connection.clone());
+        tracing::info!(cluster = %entry.key, "connected");
+        self.tell(&RemoteEvent::Connected(entry.key.clone()));
+        let (teller, cluster) = (Arc::downgrade(self), entry.key.clone());
+        connection.nodes().subscribe(move |change| {
+            if let Some(teller) = teller.upgrade() {
+                teller.tell(&RemoteEvent::Node {
+                    cluster: cluster.clone(),
+                    old: change.old.clone(),
+                    new: change.new.clone(),
+                });
+            }
+        });
+        let why = loop {
+            // A quarter of jitter spreads the probes of many clusters.
+            let pause = Backoff::new(self.options.interval, self.options.interval).jittered(1);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = entry.wake.notified() => {
+                    if matches!(*entry.link.read(), Link::Down(_)) {
+                        break "it was ended on purpose".to_owned();
+                    }
+                    match self.kubeconfig(&entry.key) {
+                        Ok(now) if now == *kubeconfig => continue,
+                        Ok(_) => break "its kubeconfig changed".to_owned(),
+                        Err(why) => break why,
+                    }
+                }
+            }
+            let probe = connection.probe(self.options.timeout).await;
+            let (verdict, failed_before) = {
+                let mut health = entry.health.write();
+                let before = health.failures > 0;
+                let verdict = health.probed(&probe, self.cx.now(), self.options.threshold);
+                (verdict, before)
+            };
+            if failed_before || probe != Probe::Answered {
+                self.tell(&RemoteEvent::Probed(entry.key.clone()));
+            }
+            if verdict == Verdict::Disconnect {
+                break match probe {
+                    Probe::Failed(why) => why,
+                    _ => "the API server refuses the kubeconfig's credentials".to_owned(),
+                };
+            }
+        };
+        tracing::info!(cluster = %entry.key, why, "disconnected");
+        self.set_down(entry, why);
+    }
+}

@@ -1,0 +1,106 @@
+//! When a connection counts as lost. Pure: probes and times come from outside.
+
+use jiff::Timestamp;
+
+/// What is known about the way to one workload cluster. It survives reconnecting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// When the API server was last asked.
+    pub last_probe: Option<Timestamp>,
+    /// When it last answered.
+    pub last_success: Option<Timestamp>,
+    /// Failures since then.
+    pub failures: u32,
+}
+
+/// What a probe found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// The server answered.
+    Answered,
+    /// The server does not accept our credentials (any more).
+    Unauthorized,
+    /// No answer, or not a usable one.
+    Failed(String),
+}
+
+/// What follows from a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Go on.
+    Keep,
+    /// The connection is lost: make a new one.
+    Disconnect,
+}
+
+impl Health {
+    /// Takes a probe over an existing connection into account.
+    pub(crate) fn probed(&mut self, probe: &Probe, now: Timestamp, threshold: u32) -> Verdict {
+        self.last_probe = Some(now);
+        match probe {
+            Probe::Answered => {
+                self.last_success = Some(now);
+                self.failures = 0;
+                Verdict::Keep
+            }
+            Probe::Unauthorized => {
+                self.failures = self.failures.saturating_add(1);
+                Verdict::Disconnect
+            }
+            Probe::Failed(_) => {
+                self.failures = self.failures.saturating_add(1);
+                if self.failures >= threshold {
+                    Verdict::Disconnect
+                } else {
+                    Verdict::Keep
+                }
+            }
+        }
+    }
+
+    /// Takes a failed attempt to connect into account.
+    pub(crate) fn connect_failed(&mut self, now: Timestamp) {
+        self.last_probe = Some(now);
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn given_up_after_enough_failures_in_a_row() {
+        let mut health = Health::default();
+        let failed = Probe::Failed("no".to_owned());
+        assert_eq!(health.probed(&Probe::Answered, at(0), 3), Verdict::Keep);
+        assert_eq!(health.probed(&failed, at(1), 3), Verdict::Keep);
+        assert_eq!(health.probed(&failed, at(2), 3), Verdict::Keep);
+        assert_eq!(health.probed(&Probe::Answered, at(3), 3), Verdict::Keep);
+        assert_eq!(health.failures, 0);
+        for second in 4..6 {
+            assert_eq!(health.probed(&failed, at(second), 3), Verdict::Keep);
+        }
+        assert_eq!(health.probed(&failed, at(6), 3), Verdict::Disconnect);
+        assert_eq!(health.last_success, Some(at(3)));
+        assert_eq!(health.last_probe, Some(at(6)));
+    }
+
+    #[test]
+    fn refused_credentials_end_the_connection_at_once() {
+        let mut health = Health::default();
+        assert_eq!(health.probed(&Probe::Unauthorized, at(1), 5), Verdict::Disconnect);
+    }
+
+    #[test]
+    fn failed_attempts_do_not_move_the_last_success() {
+        let mut health = Health::default();
+        health.probed(&Probe::Answered, at(1), 5);
+        health.connect_failed(at(2));
+        assert_eq!((health.last_success, health.failures), (Some(at(1)), 1));
+    }
+}
