@@ -1,1 +1,22 @@
 //! Versioned storage of encoded objects: memory and durable.
+//!
+//! A [`Store`] holds the encoded form of every object under (resource, namespace, name), gives each change the next number of
+//! one global revision, and keeps a bounded log of changes per resource for watches. It never decodes an object: what it must
+//! know (uid, labels, owners, finalizers) travels in a [`Header`].
+//!
+//! All reads are served from memory. The durable variant answers a write only after a commit that was synced to disk, and
+//! shows it to readers and watchers only then, so nobody ever sees a change that a crash could take back.
+
+mod durable;
+mod error;
+mod folder;
+mod header_codec;
+mod memory;
+mod record;
+mod store;
+mod watcher;
+
+pub use error::{CommitError, OpenError, StorageError};
+pub use record::{Change, Draft, Event, Expect, Header, Key, OwnerLink, Record, Write};
+pub use store::{Limits, ListQuery, Page, Store};
+pub use watcher::{Expired, Watcher};

@@ -1,0 +1,188 @@
+//! What is stored: keys, records, events, and the writes that make them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Where an object lives: resource (for example `deployments.apps`), namespace (empty for cluster scope) and name.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// Resource and group.
+    pub resource: Arc<str>,
+    /// Namespace, a zero byte, name: sorts as (namespace, name).
+    pub(crate) path: Arc<str>,
+}
+
+impl Key {
+    /// Builds a key; `namespace` is empty for cluster scope.
+    pub fn new(resource: &Arc<str>, namespace: &str, name: &str) -> Self {
+        Self {
+            resource: Arc::clone(resource),
+            path: path_of(namespace, name).into(),
+        }
+    }
+
+    /// The namespace, empty for cluster scope.
+    pub fn namespace(&self) -> &str {
+        self.path.split_once('\0').map_or("", |(ns, _)| ns)
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.path.split_once('\0').map_or("", |(_, name)| name)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.resource, self.namespace(), self.name())
+    }
+}
+
+pub(crate) fn path_of(namespace: &str, name: &str) -> String {
+    let mut path = String::with_capacity(namespace.len() + name.len() + 1);
+    path.push_str(namespace);
+    path.push('\0');
+    path.push_str(name);
+    path
+}
+
+/// One owner of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerLink {
+    /// Uid of the owner.
+    #[serde(rename = "u")]
+    pub uid: Box<str>,
+    /// The owner waits for this object when it is deleted in the foreground.
+    #[serde(rename = "b", default, skip_serializing_if = "std::ops::Not::not")]
+    pub blocks: bool,
+}
+
+/// What is known of an object without decoding it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Uid of the object.
+    #[serde(rename = "u")]
+    pub uid: Box<str>,
+    /// Labels, sorted by key.
+    #[serde(rename = "l", default, skip_serializing_if = "<[_]>::is_empty")]
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// Owner references.
+    #[serde(rename = "o", default, skip_serializing_if = "<[_]>::is_empty")]
+    pub owners: Box<[OwnerLink]>,
+    /// Finalizers.
+    #[serde(rename = "f", default, skip_serializing_if = "<[_]>::is_empty")]
+    pub finalizers: Box<[Box<str>]>,
+    /// The object has a deletion timestamp.
+    #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
+}
+
+/// An object about to be stored: its encoding lacks the revision, which the store writes in at `rv_at`.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// What is known of it.
+    pub header: Header,
+    /// The encoding, without the digits of its revision.
+    pub value: Vec<u8>,
+    /// Where the digits belong.
+    pub rv_at: u32,
+}
+
+/// A stored object.
+#[derive(Debug)]
+pub struct Record {
+    /// Where it lives.
+    pub key: Key,
+    /// The revision that wrote it (in a deletion event: that deleted it).
+    pub revision: u64,
+    /// What is known of it.
+    pub header: Header,
+    /// Its encoding.
+    pub value: Bytes,
+    pub(crate) rv_at: u32,
+}
+
+impl Record {
+    pub(crate) fn from_draft(key: Key, revision: u64, draft: Draft) -> Self {
+        let at = draft.rv_at as usize;
+        let mut value = Vec::with_capacity(draft.value.len() + 20);
+        value.extend_from_slice(&draft.value[..at]);
+        value.extend_from_slice(revision.to_string().as_bytes());
+        value.extend_from_slice(&draft.value[at..]);
+        value.shrink_to_fit();
+        Self {
+            key,
+            revision,
+            header: draft.header,
+            value: value.into(),
+            rv_at: draft.rv_at,
+        }
+    }
+
+    /// The same object as it appears in the event of its deletion at `revision`.
+    pub(crate) fn deleted_at(&self, revision: u64) -> Self {
+        let at = self.rv_at as usize;
+        let digits = self.revision.to_string().len();
+        let mut value = Vec::with_capacity(self.value.len() + 4);
+        value.extend_from_slice(&self.value[..at]);
+        value.extend_from_slice(revision.to_string().as_bytes());
+        value.extend_from_slice(&self.value[at + digits..]);
+        Self {
+            key: self.key.clone(),
+            revision,
+            header: self.header.clone(),
+            value: value.into(),
+            rv_at: self.rv_at,
+        }
+    }
+}
+
+/// What must hold for a write to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing is stored under the key.
+    Absent,
+    /// What is stored was written by this revision.
+    Revision(u64),
+}
+
+/// What a write does.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// Stores an object.
+    Put(Draft),
+    /// Removes the object.
+    Delete,
+}
+
+/// One write of a transaction.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// Where.
+    pub key: Key,
+    /// Precondition.
+    pub expect: Expect,
+    /// What.
+    pub change: Change,
+}
+
+/// One change, as watchers see it.
+#[derive(Debug)]
+pub struct Event {
+    /// What is stored now; for a deletion what was stored last, with the revision of the deletion.
+    pub record: Arc<Record>,
+    /// What was stored before.
+    pub previous: Option<Arc<Record>>,
+    /// The object is gone.
+    pub deleted: bool,
+}
+
+impl Event {
+    /// The revision that this change made.
+    pub fn revision(&self) -> u64 {
+        self.record.revision
+    }
+}

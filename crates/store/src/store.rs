@@ -1,0 +1,297 @@
+//! The store as its users see it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::durable::{self, Request};
+use crate::error::{CommitError, OpenError, StorageError};
+use crate::memory::Memory;
+use crate::record::{Change, Event, Expect, Key, Record, Write};
+use crate::watcher::{Expired, Watcher};
+
+/// How much history is kept for watches and continued lists, per resource.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Changes.
+    pub log_events: usize,
+    /// Bytes of their encodings.
+    pub log_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            log_events: 10_000,
+            log_bytes: 16 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// For one of thousands of small stores in a process.
+    pub fn small() -> Self {
+        Self {
+            log_events: 100,
+            log_bytes: 256 << 10,
+        }
+    }
+}
+
+/// What to list.
+#[derive(Debug, Clone, Copy)]
+pub struct ListQuery<'a> {
+    /// Resource and group.
+    pub resource: &'a str,
+    /// Only this namespace.
+    pub namespace: Option<&'a str>,
+    /// Only what sorts after this namespace and name.
+    pub after: Option<(&'a str, &'a str)>,
+    /// As it was at this revision; else as it is now.
+    pub at: Option<u64>,
+}
+
+/// Objects in order, as they were at one revision.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The revision.
+    pub revision: u64,
+    /// The objects.
+    pub items: Vec<Arc<Record>>,
+}
+
+/// Objects, and the log of their changes. A clone is another handle to the same store.
+#[derive(Debug, Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) memory: RwLock<Memory>,
+    feeds: Mutex<Vec<mpsc::UnboundedSender<Arc<Event>>>>,
+    writer: Mutex<Option<mpsc::UnboundedSender<Request>>>,
+    durable: bool,
+    finished: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Store {
+    /// A store that lives as long as the process.
+    pub fn memory(limits: Limits) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                memory: RwLock::new(Memory::new(1, limits)),
+                feeds: Mutex::new(Vec::new()),
+                writer: Mutex::new(None),
+                durable: false,
+                finished: Mutex::new(None),
+            }),
+        }
+    }
+
+    /// Opens, or makes, a data folder.
+    pub fn open(folder: &Path, limits: Limits) -> Result<Self, OpenError> {
+        let (disk, memory) = durable::open(folder, limits)?;
+        let (tx, rx) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            memory: RwLock::new(memory),
+            feeds: Mutex::new(Vec::new()),
+            writer: Mutex::new(Some(tx)),
+            durable: true,
+            finished: Mutex::new(None),
+        });
+        let weak = Arc::downgrade(&shared);
+        let thread = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || durable::run(disk, rx, &weak))
+            .map_err(|source| OpenError::Io {
+                path: folder.to_path_buf(),
+                what: "cannot start the writer",
+                source,
+            })?;
+        *shared.finished.lock() = Some(thread);
+        Ok(Self { shared })
+    }
+
+    /// Stops taking writes, waits for those under way, and releases the data folder. Reads go on.
+    pub async fn close(&self) {
+        self.shared.writer.lock().take();
+        let thread = self.shared.finished.lock().take();
+        if let Some(thread) = thread {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+
+    /// The revision of the last change.
+    pub fn revision(&self) -> u64 {
+        self.shared.memory.read().revision
+    }
+
+    /// One object.
+    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Record>> {
+        self.shared
+            .memory
+            .read()
+            .find(resource, namespace, name)
+            .cloned()
+    }
+
+    /// Objects in order.
+    pub fn list(&self, query: &ListQuery<'_>) -> Result<Page, Expired> {
+        self.shared.memory.read().list(query)
+    }
+
+    /// How many objects a resource has.
+    pub fn count(&self, resource: &str) -> usize {
+        self.shared.memory.read().count(resource)
+    }
+
+    /// The resources that have objects.
+    pub fn resources(&self) -> Vec<Arc<str>> {
+        self.shared.memory.read().resources()
+    }
+
+    /// The objects of a resource, and a watcher of everything that happens after.
+    pub fn list_and_watch(&self, resource: &Arc<str>, namespace: Option<&str>) -> (Page, Watcher) {
+        let mut memory = self.shared.memory.write();
+        let changed = memory.subscribe(resource);
+        let page = memory
+            .list(&ListQuery {
+                resource,
+                namespace,
+                after: None,
+                at: None,
+            })
+            .unwrap_or_else(|_| Page {
+                revision: memory.revision,
+                items: Vec::new(),
+            });
+        let watcher = Watcher::new(self.clone(), Arc::clone(resource), page.revision, changed);
+        (page, watcher)
+    }
+
+    /// A watcher of what happened after a revision.
+    pub fn watch(&self, resource: &Arc<str>, after: u64) -> Result<Watcher, Expired> {
+        let mut memory = self.shared.memory.write();
+        memory.events_after(resource, after)?;
+        let changed = memory.subscribe(resource);
+        drop(memory);
+        Ok(Watcher::new(
+            self.clone(),
+            Arc::clone(resource),
+            after,
+            changed,
+        ))
+    }
+
+    pub(crate) fn events_after(
+        &self,
+        resource: &str,
+        after: u64,
+    ) -> Result<(u64, Vec<Arc<Event>>), Expired> {
+        let memory = self.shared.memory.read();
+        Ok((memory.revision, memory.events_after(resource, after)?))
+    }
+
+    /// Every change of every resource from now on, in order, without loss: for what keeps an index of its own.
+    pub fn feed(&self) -> mpsc::UnboundedReceiver<Arc<Event>> {
+        let (tx, rx) = mpsc::unbounded_channel();
+        let _order = self.shared.memory.write();
+        self.shared.feeds.lock().push(tx);
+        rx
+    }
+
+    /// Makes all writes, each at a revision of its own, or none. Returns the records as stored, or, for deletions, as in
+    /// their event.
+    pub async fn commit(&self, writes: Vec<Write>) -> Result<Vec<Arc<Record>>, CommitError> {
+        if !self.shared.durable {
+            let mut memory = self.shared.memory.write();
+            let events = evaluate(
+                &writes,
+                memory.revision,
+                |key| memory.get(key).cloned(),
+            )?;
+            self.shared.publish(&mut memory, &events);
+            return Ok(events.iter().map(|e| Arc::clone(&e.record)).collect());
+        }
+        let (tx, rx) = oneshot::channel();
+        {
+            let writer = self.shared.writer.lock();
+            let Some(writer) = writer.as_ref() else {
+                return Err(StorageError::closed().into());
+            };
+            if writer.send(Request { writes, answer: tx }).is_err() {
+                return Err(StorageError::closed().into());
+            }
+        }
+        rx.await.unwrap_or_else(|_| Err(StorageError::closed().into()))
+    }
+}
+
+impl Shared {
+    /// Makes changes visible to readers, watchers and feeds.
+    pub(crate) fn publish(&self, memory: &mut Memory, events: &[Arc<Event>]) {
+        let mut feeds = self.feeds.lock();
+        for event in events {
+            memory.apply(event);
+            feeds.retain(|f| f.send(Arc::clone(event)).is_ok());
+        }
+    }
+}
+
+/// Checks a transaction against what is stored and turns it into changes; `current` sees neither of them.
+pub(crate) fn evaluate(
+    writes: &[Write],
+    revision: u64,
+    current: impl Fn(&Key) -> Option<Arc<Record>>,
+) -> Result<Vec<Arc<Event>>, CommitError> {
+    let mut events: Vec<Arc<Event>> = Vec::with_capacity(writes.len());
+    let mut revision = revision;
+    for (index, write) in writes.iter().enumerate() {
+        let earlier = events.iter().rev().find(|e| e.record.key == write.key);
+        let have = match earlier {
+            Some(e) => (!e.deleted).then(|| Arc::clone(&e.record)),
+            None => current(&write.key),
+        };
+        let holds = match (write.expect, &have) {
+            (Expect::Absent, None) => true,
+            (Expect::Revision(want), Some(have)) => have.revision == want,
+            _ => false,
+        };
+        if !holds {
+            return Err(CommitError::Conflict {
+                index,
+                current: have,
+            });
+        }
+        revision += 1;
+        let event = match &write.change {
+            Change::Put(draft) => Event {
+                record: Arc::new(Record::from_draft(
+                    write.key.clone(),
+                    revision,
+                    draft.clone(),
+                )),
+                previous: have,
+                deleted: false,
+            },
+            Change::Delete => match have {
+                Some(have) => Event {
+                    record: Arc::new(have.deleted_at(revision)),
+                    previous: Some(have),
+                    deleted: true,
+                },
+                None => {
+                    return Err(CommitError::Conflict {
+                        index,
+                        current: None,
+                    });
+                }
+            },
+        };
+        events.push(Arc::new(event));
+    }
+    Ok(events)
+}
