@@ -156,6 +156,8 @@ pub enum Change {
     Put(Draft),
     /// Removes the object.
     Delete,
+    /// Changes nothing: only the precondition counts.
+    Check,
 }
 
 /// One write of a transaction.

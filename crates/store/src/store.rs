@@ -204,7 +204,7 @@ impl Store {
     }
 
     /// Makes all writes, each at a revision of its own, or none. Returns the records as stored, or, for deletions, as in
-    /// their event.
+    /// their event; checks return nothing.
     pub async fn commit(&self, writes: Vec<Write>) -> Result<Vec<Arc<Record>>, CommitError> {
         if !self.shared.durable {
             let mut memory = self.shared.memory.write();
@@ -266,8 +266,12 @@ pub(crate) fn evaluate(
                 current: have,
             });
         }
+        if matches!(write.change, Change::Check) {
+            continue;
+        }
         revision += 1;
         let event = match &write.change {
+            Change::Check => continue,
             Change::Put(draft) => Event {
                 record: Arc::new(Record::from_draft(
                     write.key.clone(),

@@ -1,0 +1,155 @@
+//! Bodies: what comes in is gathered, what goes out is bytes or a stream.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::Stream;
+use futures::stream::BoxStream;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::Value;
+
+use crate::error::ApiError;
+
+/// The largest request.
+const MAX_BYTES: usize = 3 << 20;
+
+/// An error of a body that is being received.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of an answer.
+pub struct ApiBody(Inner);
+
+enum Inner {
+    Whole(Option<Bytes>),
+    Stream(BoxStream<'static, Bytes>),
+    Remote(Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>),
+}
+
+impl std::fmt::Debug for ApiBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            Inner::Whole(_) => "ApiBody::Whole",
+            Inner::Stream(_) => "ApiBody::Stream",
+            Inner::Remote(_) => "ApiBody::Remote",
+        })
+    }
+}
+
+impl ApiBody {
+    /// A body that is there.
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self(Inner::Whole(Some(bytes.into())))
+    }
+
+    /// A body that goes on.
+    pub(crate) fn stream(stream: BoxStream<'static, Bytes>) -> Self {
+        Self(Inner::Stream(stream))
+    }
+
+    /// A body that comes over a connection.
+    pub(crate) fn remote<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self(Inner::Remote(Box::pin(body.map_err(Into::into))))
+    }
+}
+
+impl Body for ApiBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.0 {
+            Inner::Whole(bytes) => {
+                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
+            }
+            Inner::Stream(stream) => stream
+                .as_mut()
+                .poll_next(cx)
+                .map(|b| b.map(|b| Ok(Frame::data(b)))),
+            Inner::Remote(body) => body.as_mut().poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Inner::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
+            Inner::Stream(_) => false,
+            Inner::Remote(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Inner::Stream(_) => SizeHint::default(),
+            Inner::Remote(body) => body.size_hint(),
+        }
+    }
+}
+
+/// Receives a request's body.
+pub(crate) async fn gather<B>(body: B) -> Result<Bytes, ApiError>
+where
+    B: Body + Send,
+    B::Error: Into<BoxError>,
+{
+    match Limited::new(body, MAX_BYTES).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(ApiError::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {MAX_BYTES}"),
+        )),
+        Err(error) => Err(ApiError::bad_request(format!(
+            "the body of the request could not be read: {error}"
+        ))),
+    }
+}
+
+/// An answer with a JSON object.
+pub(crate) fn json(code: u16, value: &Value) -> http::Response<ApiBody> {
+    json_bytes(code, serde_json::to_vec(value).unwrap_or_default())
+}
+
+/// An answer with encoded JSON.
+pub(crate) fn json_bytes(code: u16, bytes: impl Into<Bytes>) -> http::Response<ApiBody> {
+    with_type(code, "application/json", bytes)
+}
+
+/// An answer of any media type.
+pub(crate) fn with_type(
+    code: u16,
+    media_type: &'static str,
+    bytes: impl Into<Bytes>,
+) -> http::Response<ApiBody> {
+    let mut response = http::Response::new(ApiBody::whole(bytes));
+    *response.status_mut() =
+        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(
+        http::header::CONTENT_TYPE,
+        http::HeaderValue::from_static(media_type),
+    );
+    response
+        .headers_mut()
+        .insert(http::header::CACHE_CONTROL, http::HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// An answer that is an error.
+pub(crate) fn error(error: &ApiError) -> http::Response<ApiBody> {
+    let mut response = json(error.code, &error.status());
+    if let Some(seconds) = error.details.as_ref().and_then(|d| d.retry_after) {
+        response
+            .headers_mut()
+            .insert(http::header::RETRY_AFTER, seconds.into());
+    }
+    response
+}

@@ -1,0 +1,168 @@
+//! From the bytes of a request to an object: JSON or YAML, duplicate and unknown fields.
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::error::ApiError;
+
+/// The media types that objects may come in.
+pub(crate) const OBJECT_TYPES: &str = "application/json, application/yaml";
+
+/// Form of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    Yaml,
+}
+
+/// The media type of a request without its parameters.
+pub(crate) fn media_type(headers: &http::HeaderMap) -> &str {
+    headers
+        .get(http::header::CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .map_or("", |v| v.split(';').next().unwrap_or("").trim())
+}
+
+/// The form of an object in a request.
+pub(crate) fn form(headers: &http::HeaderMap) -> Result<Form, ApiError> {
+    match media_type(headers) {
+        "" | "application/json" | "*/*" => Ok(Form::Json),
+        "application/yaml" => Ok(Form::Yaml),
+        _ => Err(ApiError::unsupported_media_type(OBJECT_TYPES)),
+    }
+}
+
+/// Decodes a body; also returns the paths of fields that occur twice.
+pub(crate) fn decode(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), ApiError> {
+    match form {
+        Form::Json => {
+            let mut duplicates = Vec::new();
+            let mut de = serde_json::Deserializer::from_slice(bytes);
+            let seed = Seed {
+                path: String::new(),
+                duplicates: &mut duplicates,
+            };
+            let value = seed
+                .deserialize(&mut de)
+                .and_then(|v| de.end().map(|()| v))
+                .map_err(|e| {
+                    ApiError::bad_request(format!("couldn't get object from the request body: {e}"))
+                })?;
+            Ok((value, duplicates))
+        }
+        Form::Yaml => {
+            let text = std::str::from_utf8(bytes)
+                .map_err(|_| ApiError::bad_request("the YAML of the request is not UTF-8"))?;
+            let value = serde_saphyr::from_str::<Value>(text).map_err(|e| {
+                ApiError::bad_request(format!("error converting YAML to JSON: {e}"))
+            })?;
+            Ok((value, Vec::new()))
+        }
+    }
+}
+
+struct Seed<'a> {
+    path: String,
+    duplicates: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+        Ok(Value::Bool(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, v: f64) -> Result<Value, E> {
+        Number::from_f64(v)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("a number is out of range"))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_string<E>(self, v: String) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut out = Vec::new();
+        loop {
+            let seed = Seed {
+                path: format!("{}[{}]", self.path, out.len()),
+                duplicates: &mut *self.duplicates,
+            };
+            match seq.next_element_seed(seed)? {
+                Some(value) => out.push(value),
+                None => return Ok(Value::Array(out)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut out = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let path = if self.path.is_empty() {
+                key.clone()
+            } else {
+                format!("{}.{key}", self.path)
+            };
+            if out.len() > 1_000_000 {
+                return Err(A::Error::custom("too many fields"));
+            }
+            let value = map.next_value_seed(Seed {
+                path: path.clone(),
+                duplicates: &mut *self.duplicates,
+            })?;
+            if out.insert(key, value).is_some() {
+                self.duplicates.push(path);
+            }
+        }
+        Ok(Value::Object(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicates_are_found() {
+        let (value, duplicates) = decode(br#"{"a":{"b":1,"b":2},"c":[{"d":1,"d":1}]}"#, Form::Json).unwrap();
+        assert_eq!(value["a"]["b"], 2);
+        assert_eq!(duplicates, ["a.b", "c[0].d"]);
+    }
+
+    #[test]
+    fn broken_bodies_are_bad_requests() {
+        for body in ["{", "{}{}", ""] {
+            assert_eq!(decode(body.as_bytes(), Form::Json).unwrap_err().code, 400);
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! delete and deletecollection.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_store::{Change, CommitError, Expect, Record, Write};
+
+use crate::admission::{AdmissionRequest, AdmissionVerb};
+use crate::change::{Call, holds};
+use crate::convert::{served, to_storage};
+use crate::error::ApiError;
+use crate::object::{draft, finalizers, generation, is_deleting, meta, meta_value, seconds, set_meta, text};
+use crate::request::Query;
+use crate::resource::Special;
+
+/// Dependents are left without their owner.
+pub(crate) const ORPHAN: &str = "orphan";
+/// The object goes after its dependents.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+/// What becomes of dependents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+/// How to delete.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) uid: Option<String>,
+    pub(crate) revision: Option<String>,
+    pub(crate) propagation: Option<Propagation>,
+    pub(crate) grace: Option<i64>,
+    pub(crate) dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// Reads the body, if there is one, else the query.
+    pub(crate) fn parse(body: &Value, query: &Query) -> Result<Self, ApiError> {
+        let mut out = Self::default();
+        let mut propagation = query.get("propagationPolicy").map(str::to_owned);
+        let mut orphan = query.flag("orphanDependents");
+        out.grace = query.get("gracePeriodSeconds").and_then(|g| g.parse().ok());
+        let mut dry: Vec<String> = query.all("dryRun").map(str::to_owned).collect();
+        if body.as_object().is_some_and(|b| !b.is_empty()) {
+            let kind = text(body, "kind");
+            if !matches!(kind, "" | "DeleteOptions") {
+                return Err(ApiError::bad_request(format!(
+                    "the body of a deletion must be DeleteOptions, not {kind}"
+                )));
+            }
+            if let Some(policy) = body.get("propagationPolicy").and_then(Value::as_str) {
+                propagation = Some(policy.to_owned());
+            }
+            if let Some(flag) = body.get("orphanDependents").and_then(Value::as_bool) {
+                orphan = Some(flag);
+            }
+            if let Some(grace) = body.get("gracePeriodSeconds").and_then(Value::as_i64) {
+                out.grace = Some(grace);
+            }
+            dry.extend(crate::object::strings(body.get("dryRun")).into_iter().map(str::to_owned));
+            let wanted = |key: &str| {
+                body.pointer(&format!("/preconditions/{key}"))
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+            };
+            out.uid = wanted("uid");
+            out.revision = wanted("resourceVersion");
+        }
+        for value in dry {
+            let mut options = crate::request::WriteOptions::default();
+            options.set_dry_run(&value)?;
+            out.dry_run |= options.dry_run;
+        }
+        if orphan.is_some() && propagation.is_some() {
+            return Err(ApiError::new(
+                422,
+                "Invalid",
+                "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: orphanDependents and deletionPropagation cannot be both set",
+            ));
+        }
+        out.propagation = match (propagation.as_deref(), orphan) {
+            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (None, None) => None,
+            (Some(other), _) => {
+                return Err(ApiError::new(
+                    422,
+                    "Invalid",
+                    format!(
+                        "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
+                    ),
+                ));
+            }
+        };
+        Ok(out)
+    }
+}
+
+/// What a deletion led to.
+pub(crate) struct Deleted {
+    /// The object as it is now, or was last, in the served version.
+    pub(crate) object: Value,
+    pub(crate) gone: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What a deletion does to an object: with finalizers it is marked, else it goes. Pure.
+pub(crate) fn plan(
+    special: Special,
+    old: &Value,
+    options: &DeleteOptions,
+    now: jiff::Timestamp,
+    graceful: bool,
+) -> Option<Value> {
+    let mut new = old.clone();
+    let mut list: Vec<String> = finalizers(old).into_iter().map(str::to_owned).collect();
+    if let Some(propagation) = options.propagation {
+        list.retain(|f| f != ORPHAN && f != FOREGROUND);
+        match propagation {
+            Propagation::Orphan => list.push(ORPHAN.to_owned()),
+            Propagation::Foreground => list.push(FOREGROUND.to_owned()),
+            Propagation::Background => {}
+        }
+    }
+    if special == Special::Crd && !list.iter().any(|f| f == crate::crd::FINALIZER) && !is_deleting(old) {
+        list.push(crate::crd::FINALIZER.to_owned());
+    }
+    let grace = grace_seconds(special, old, options, graceful);
+    let namespace_holds = special == Special::Namespace
+        && old
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|f| !f.is_empty());
+    set_meta(
+        &mut new,
+        "finalizers",
+        (!list.is_empty()).then(|| json!(list)),
+    );
+    if list.is_empty() && !namespace_holds && grace == 0 {
+        return None;
+    }
+    if !is_deleting(old) {
+        let at = now + jiff::SignedDuration::from_secs(grace);
+        set_meta(&mut new, "deletionTimestamp", Some(seconds(at).into()));
+        set_meta(&mut new, "deletionGracePeriodSeconds", Some(grace.into()));
+        if generation(old) > 0 {
+            set_meta(&mut new, "generation", Some((generation(old) + 1).into()));
+        }
+    } else if meta_value(old, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > grace {
+        let at = now + jiff::SignedDuration::from_secs(grace);
+        set_meta(&mut new, "deletionTimestamp", Some(seconds(at).into()));
+        set_meta(&mut new, "deletionGracePeriodSeconds", Some(grace.into()));
+    }
+    if special == Special::Namespace {
+        if let Some(status) = new.as_object_mut().map(|o| o.entry("status").or_insert_with(|| json!({}))) {
+            status["phase"] = "Terminating".into();
+        }
+    }
+    if special == Special::Crd && !is_deleting(old) {
+        crate::crd::set_terminating(&mut new, &seconds(now));
+    }
+    Some(new)
+}
+
+/// How long a pod may take to end; everything else has no time.
+fn grace_seconds(special: Special, old: &Value, options: &DeleteOptions, graceful: bool) -> i64 {
+    if special != Special::Pod || !graceful {
+        return 0;
+    }
+    let field = |pointer: &str| old.pointer(pointer).and_then(Value::as_str).unwrap_or("");
+    let placed = !field("/spec/nodeName").is_empty();
+    if !placed || matches!(field("/status/phase"), "Succeeded" | "Failed") {
+        return 0;
+    }
+    options
+        .grace
+        .or_else(|| old.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64))
+        .unwrap_or(30)
+        .max(0)
+}
+
+impl Call<'_> {
+    fn check_preconditions(&self, record: &Record, options: &DeleteOptions) -> Result<(), ApiError> {
+        let name = record.key.name();
+        let conflict = |what: &str, wanted: &str, have: &str| {
+            ApiError::conflict(
+                &self.resource.group,
+                &self.resource.plural,
+                name,
+                &format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {have}"),
+            )
+        };
+        if let Some(uid) = options.uid.as_deref()
+            && uid != record.header.uid.as_ref()
+        {
+            return Err(conflict("UID", uid, &record.header.uid));
+        }
+        let have = record.revision.to_string();
+        if let Some(revision) = options.revision.as_deref()
+            && revision != have
+        {
+            return Err(conflict("ResourceVersion", revision, &have));
+        }
+        Ok(())
+    }
+
+    fn admit_deletion(&self, old: &Value, dry_run: bool) -> Result<Vec<String>, ApiError> {
+        let mut warnings = Vec::new();
+        let request = AdmissionRequest {
+            verb: AdmissionVerb::Delete,
+            group: &self.resource.group,
+            version: &self.resource.version,
+            kind: &self.resource.kind,
+            resource: &self.resource.plural,
+            subresource: "",
+            namespace: self.namespace,
+            name: meta(old, "name"),
+            user: self.user,
+            old: Some(old),
+            dry_run,
+        };
+        let mut seen = old.clone();
+        for hook in &self.server.options.admission {
+            hook.admit(&request, &mut seen, &mut warnings)?;
+        }
+        Ok(warnings)
+    }
+
+    /// Deletes one object.
+    pub(crate) async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+        const TRIES: usize = 20;
+        if self.resource.special == Special::Namespace
+            && matches!(name, "default" | "kube-system" | "kube-public")
+        {
+            return Err(ApiError::forbidden("", "namespaces", name, "this namespace may not be deleted"));
+        }
+        for _ in 0..TRIES {
+            let record = crate::read::find(self.server, self.resource, self.namespace, name)?;
+            self.check_preconditions(&record, options)?;
+            let old = served(self.resource, &record)?;
+            let warnings = self.admit_deletion(&old, options.dry_run)?;
+            let graceful = self.server.options.graceful_pods;
+            let planned = plan(self.resource.special, &old, options, self.server.now(), graceful);
+            if let Some(done) = self.carry_out(&record, old, planned, options.dry_run, warnings).await? {
+                return Ok(done);
+            }
+        }
+        Err(ApiError::modified(
+            &self.resource.group,
+            &self.resource.plural,
+            name,
+        ))
+    }
+
+    async fn carry_out(
+        &self,
+        record: &Arc<Record>,
+        old: Value,
+        planned: Option<Value>,
+        dry_run: bool,
+        warnings: Vec<String>,
+    ) -> Result<Option<Deleted>, ApiError> {
+        let name = record.key.name();
+        let expect = Expect::Revision(record.revision);
+        let key = record.key.clone();
+        let gone = planned.is_none();
+        if dry_run {
+            return Ok(Some(Deleted {
+                object: planned.unwrap_or(old),
+                gone,
+                warnings,
+            }));
+        }
+        let change = match &planned {
+            None => Change::Delete,
+            Some(new) if !crate::prepare::differs(&old, new) => {
+                return Ok(Some(Deleted {
+                    object: old,
+                    gone: false,
+                    warnings,
+                }));
+            }
+            Some(new) => {
+                debug_assert!(!finalizers(new).is_empty() || holds(self.resource, new));
+                let mut stored = new.clone();
+                to_storage(self.resource, &mut stored);
+                Change::Put(draft(&stored))
+            }
+        };
+        match self.server.store.commit(vec![Write { key, expect, change }]).await {
+            Ok(records) => {
+                if self.resource.special == Special::Crd {
+                    self.server.refresh_definition(name);
+                }
+                let object = match records.first() {
+                    Some(record) => served(self.resource, record)?,
+                    None => old,
+                };
+                Ok(Some(Deleted {
+                    object,
+                    gone,
+                    warnings,
+                }))
+            }
+            Err(CommitError::Conflict { .. }) => Ok(None),
+            Err(CommitError::Storage(error)) => Err(ApiError::storage(&error)),
+        }
+    }
+
+    /// The answer to a deletion that left nothing.
+    pub(crate) fn success(&self, object: &Value) -> Value {
+        json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+            "details": {
+                "name": meta(object, "name"),
+                "group": self.resource.group,
+                "kind": self.resource.plural,
+                "uid": meta(object, "uid"),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(special: Special, old: &Value, options: &DeleteOptions, want: Option<&Value>) {
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        assert_eq!(plan(special, old, options, now, true).as_ref(), want);
+    }
+
+    #[test]
+    fn what_has_no_finalizer_goes() {
+        let object = json!({"metadata": {"name": "a"}});
+        check(Special::None, &object, &DeleteOptions::default(), None);
+    }
+
+    #[test]
+    fn what_has_a_finalizer_is_marked() {
+        let object = json!({"metadata": {"name": "a", "generation": 2, "finalizers": ["x/y"]}});
+        check(
+            Special::None,
+            &object,
+            &DeleteOptions::default(),
+            Some(&json!({"metadata": {"name": "a", "generation": 3, "finalizers": ["x/y"],
+                "deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 0}})),
+        );
+    }
+
+    #[test]
+    fn propagation_becomes_a_finalizer() {
+        let options = DeleteOptions {
+            propagation: Some(Propagation::Foreground),
+            ..DeleteOptions::default()
+        };
+        let object = json!({"metadata": {"name": "a", "finalizers": ["orphan"]}});
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let new = plan(Special::None, &object, &options, now, false).unwrap();
+        assert_eq!(finalizers(&new), [FOREGROUND]);
+        // Asking for background takes a waiting foreground deletion back.
+        let options = DeleteOptions {
+            propagation: Some(Propagation::Background),
+            ..DeleteOptions::default()
+        };
+        assert!(plan(Special::None, &new, &options, now, false).is_none());
+    }
+
+    #[test]
+    fn a_running_pod_gets_time() {
+        let pod = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}});
+        check(
+            Special::Pod,
+            &pod,
+            &DeleteOptions::default(),
+            Some(&json!({"metadata": {"name": "a", "deletionTimestamp": "2026-01-02T03:04:35Z", "deletionGracePeriodSeconds": 30},
+                "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}})),
+        );
+        let now_please = DeleteOptions {
+            grace: Some(0),
+            ..DeleteOptions::default()
+        };
+        check(Special::Pod, &pod, &now_please, None);
+    }
+}

@@ -1,0 +1,293 @@
+//! Errors as Kubernetes answers them: a `Status` with reason, details and causes.
+
+use serde_json::{Map, Value, json};
+use windlass_schema::FieldError;
+
+/// An answer that is not a success.
+#[derive(Debug, Clone)]
+pub struct ApiError {
+    /// HTTP status code.
+    pub code: u16,
+    /// Reason, empty when Kubernetes has none.
+    pub reason: &'static str,
+    /// Words for people.
+    pub message: String,
+    pub(crate) details: Option<Box<Details>>,
+}
+
+/// The `details` of a `Status`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Details {
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) uid: String,
+    pub(crate) causes: Vec<Cause>,
+    pub(crate) retry_after: Option<u32>,
+}
+
+/// One cause.
+#[derive(Debug, Clone)]
+pub(crate) struct Cause {
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) field: String,
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+/// Group and resource as messages name them: `pods`, `deployments.apps`.
+pub(crate) fn qualified(group: &str, name: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
+}
+
+impl ApiError {
+    /// An error without details.
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }
+    }
+
+    /// The request cannot be understood.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// The server failed.
+    pub fn internal(message: impl std::fmt::Display) -> Self {
+        let mut error = Self::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        );
+        error.details = Some(Box::new(Details {
+            causes: vec![Cause {
+                reason: String::new(),
+                message: message.to_string(),
+                field: String::new(),
+            }],
+            ..Details::default()
+        }));
+        error
+    }
+
+    fn with(mut self, group: &str, kind: &str, name: &str) -> Self {
+        self.details = Some(Box::new(Details {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            ..Details::default()
+        }));
+        self
+    }
+
+    /// No such object.
+    pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", qualified(group, resource));
+        Self::new(404, "NotFound", message).with(group, resource, name)
+    }
+
+    /// No such path.
+    pub fn no_resource() -> Self {
+        let mut error = Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        );
+        error.details = Some(Box::default());
+        error
+    }
+
+    /// The object exists.
+    pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", qualified(group, resource));
+        Self::new(409, "AlreadyExists", message).with(group, resource, name)
+    }
+
+    /// The object was changed by somebody else, or a precondition failed.
+    pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            qualified(group, resource)
+        );
+        Self::new(409, "Conflict", message).with(group, resource, name)
+    }
+
+    /// The object was changed since it was read.
+    pub fn modified(group: &str, resource: &str, name: &str) -> Self {
+        Self::conflict(
+            group,
+            resource,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// Not allowed, whoever asks.
+    pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let what = qualified(group, resource);
+        let message = if name.is_empty() {
+            format!("{what} is forbidden: {why}")
+        } else {
+            format!("{what} \"{name}\" is forbidden: {why}")
+        };
+        Self::new(403, "Forbidden", message).with(group, resource, name)
+    }
+
+    /// Fields are invalid.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let list = match texts.as_slice() {
+            [] => String::new(),
+            [one] => one.clone(),
+            many => {
+                let mut unique: Vec<&String> = Vec::new();
+                for text in many {
+                    if !unique.contains(&text) {
+                        unique.push(text);
+                    }
+                }
+                match unique.as_slice() {
+                    [one] => (*one).clone(),
+                    many => format!(
+                        "[{}]",
+                        many.iter()
+                            .map(|s| s.as_str())
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    ),
+                }
+            }
+        };
+        let message = format!("{} \"{name}\" is invalid: {list}", qualified(group, kind));
+        let mut error = Self::new(422, "Invalid", message).with(group, kind, name);
+        if let Some(details) = &mut error.details {
+            details.causes = errors
+                .iter()
+                .map(|e| Cause {
+                    reason: e.kind.reason().to_owned(),
+                    message: e.body(),
+                    field: e.path.clone(),
+                })
+                .collect();
+        }
+        error
+    }
+
+    /// Server-side apply met fields of other managers.
+    pub(crate) fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
+        let mut error = Self::new(409, "Conflict", message);
+        error.details = Some(Box::new(Details {
+            causes,
+            ..Details::default()
+        }));
+        error
+    }
+
+    /// The verb does not exist for the resource.
+    pub fn method_not_allowed(verb: &str) -> Self {
+        let mut error = Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        );
+        error.details = Some(Box::default());
+        tracing::debug!(verb, "method not allowed");
+        error
+    }
+
+    /// The history asked for is gone.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// The body has a form nobody here reads.
+    pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
+        Self::new(
+            415,
+            "UnsupportedMediaType",
+            format!("the body of the request was in an unknown format - accepted media types include: {accepted}"),
+        )
+    }
+
+    /// Who asks is unknown.
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    pub(crate) fn storage(error: &windlass_store::StorageError) -> Self {
+        let mut out = Self::internal(error);
+        if error.full {
+            out.code = 507;
+        }
+        out
+    }
+
+    /// The `Status` object.
+    pub fn status(&self) -> Value {
+        let mut out = Map::new();
+        out.insert("kind".into(), "Status".into());
+        out.insert("apiVersion".into(), "v1".into());
+        out.insert("metadata".into(), json!({}));
+        out.insert("status".into(), "Failure".into());
+        out.insert("message".into(), self.message.clone().into());
+        if !self.reason.is_empty() {
+            out.insert("reason".into(), self.reason.into());
+        }
+        if let Some(d) = &self.details {
+            out.insert("details".into(), d.value());
+        }
+        out.insert("code".into(), self.code.into());
+        Value::Object(out)
+    }
+}
+
+impl Details {
+    fn value(&self) -> Value {
+        let mut out = Map::new();
+        for (key, text) in [
+            ("name", &self.name),
+            ("group", &self.group),
+            ("kind", &self.kind),
+            ("uid", &self.uid),
+        ] {
+            if !text.is_empty() {
+                out.insert(key.into(), text.clone().into());
+            }
+        }
+        if !self.causes.is_empty() {
+            let causes = self.causes.iter().map(|c| {
+                let mut cause = Map::new();
+                if !c.reason.is_empty() {
+                    cause.insert("reason".into(), c.reason.clone().into());
+                }
+                if !c.message.is_empty() {
+                    cause.insert("message".into(), c.message.clone().into());
+                }
+                if !c.field.is_empty() {
+                    cause.insert("field".into(), c.field.clone().into());
+                }
+                Value::Object(cause)
+            });
+            out.insert("causes".into(), causes.collect());
+        }
+        if let Some(seconds) = self.retry_after {
+            out.insert("retryAfterSeconds".into(), seconds.into());
+        }
+        Value::Object(out)
+    }
+}

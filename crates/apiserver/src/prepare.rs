@@ -1,0 +1,319 @@
+//! What the server itself sets on an object that is written. Pure: time and names come in.
+
+use serde_json::{Map, Value};
+use windlass_schema::FieldError;
+
+use crate::error::ApiError;
+use crate::object::{
+    finalizers, generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text,
+};
+use crate::resource::{Resource, Special};
+
+/// Which part of an object a write is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything but the status.
+    Main,
+    /// The status.
+    Status,
+    /// Finalizers of a namespace.
+    Finalize,
+}
+
+/// Time, uid and name suffix for a new object.
+#[derive(Debug, Clone)]
+pub(crate) struct Fresh {
+    pub(crate) now: jiff::Timestamp,
+    pub(crate) uid: String,
+    pub(crate) suffix: String,
+}
+
+/// Checks that the object is of the kind and at the place that the path names; fills in the namespace.
+pub(crate) fn check_place(
+    resource: &Resource,
+    object: &mut Value,
+    namespace: &str,
+    name: Option<&str>,
+) -> Result<(), ApiError> {
+    if !object.is_object() {
+        return Err(ApiError::bad_request("the object must be a JSON object"));
+    }
+    let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    if resource.is_custom() && (version.is_empty() || kind.is_empty()) {
+        return Err(ApiError::bad_request(
+            "Object 'Kind' or 'apiVersion' is missing: both must be set",
+        ));
+    }
+    let want = resource.api_version();
+    if !version.is_empty() && version != want {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({want})"
+        )));
+    }
+    if !kind.is_empty() && kind != resource.kind {
+        return Err(ApiError::bad_request(format!(
+            "{want}, Kind={kind} does not match the expected kind {}",
+            resource.kind
+        )));
+    }
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".into(), want.into());
+        map.insert("kind".into(), resource.kind.clone().into());
+    }
+    let have = meta(object, "namespace");
+    if resource.namespaced {
+        if !have.is_empty() && have != namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        set_meta(object, "namespace", Some(namespace.into()));
+    } else {
+        // A namespace on a cluster scoped object is dropped, as Kubernetes does.
+        set_meta(object, "namespace", None);
+    }
+    if let Some(name) = name {
+        let have = meta(object, "name");
+        if have.is_empty() {
+            set_meta(object, "name", Some(name.into()));
+        } else if have != name {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({have}) does not match the name on the URL ({name})"
+            )));
+        }
+    }
+    tidy_metadata(object);
+    Ok(())
+}
+
+/// Drops what Kubernetes does not write: nulls, empty texts, lists and maps in the metadata.
+pub(crate) fn tidy_metadata(object: &mut Value) {
+    let meta = meta_mut(object);
+    meta.remove("selfLink");
+    meta.retain(|_, v| match v {
+        Value::Null => false,
+        Value::String(s) => !s.is_empty(),
+        Value::Array(a) => !a.is_empty(),
+        Value::Object(o) => !o.is_empty(),
+        _ => true,
+    });
+}
+
+/// Completes a new object.
+pub(crate) fn for_create(
+    resource: &Resource,
+    object: &mut Value,
+    fresh: &Fresh,
+) -> Result<(), ApiError> {
+    if !meta(object, "resourceVersion").is_empty() {
+        return Err(ApiError::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    if meta(object, "name").is_empty() {
+        let prefix = meta(object, "generateName");
+        if !prefix.is_empty() {
+            const MAX_PREFIX: usize = 58;
+            let end = prefix.floor_char_boundary(MAX_PREFIX);
+            let name = format!("{}{}", &prefix[..end], fresh.suffix);
+            set_meta(object, "name", Some(name.into()));
+        }
+    }
+    set_meta(object, "uid", Some(fresh.uid.clone().into()));
+    set_meta(
+        object,
+        "creationTimestamp",
+        Some(seconds(fresh.now).into()),
+    );
+    set_meta(object, "deletionTimestamp", None);
+    set_meta(object, "deletionGracePeriodSeconds", None);
+    set_meta(object, "resourceVersion", None);
+    set_meta(
+        object,
+        "generation",
+        resource.generation.then(|| 1.into()),
+    );
+    let keeps_status = matches!(resource.special, Special::Crd);
+    if resource.status && !keeps_status && let Some(map) = object.as_object_mut() {
+        // A node is made by its kubelet, together with its first status.
+        if resource.kind != "Node" {
+            map.remove("status");
+        }
+    }
+    Ok(())
+}
+
+/// Completes a changed object from what is stored.
+pub(crate) fn for_update(
+    resource: &Resource,
+    old: &Value,
+    new: &mut Value,
+    part: Part,
+) -> Result<(), ApiError> {
+    let uid = meta(new, "uid");
+    let old_uid = meta(old, "uid");
+    if !uid.is_empty() && uid != old_uid {
+        return Err(ApiError::conflict(
+            &resource.group,
+            &resource.plural,
+            meta(old, "name"),
+            &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}"),
+        ));
+    }
+    match part {
+        Part::Main => {
+            if resource.status {
+                copy_field(old, new, "status");
+            }
+        }
+        Part::Status if resource.is_custom() => {
+            let status = new.get("status").cloned();
+            let fields = meta_value(new, "managedFields").cloned();
+            *new = old.clone();
+            put_field(new, "status", status);
+            set_meta(new, "managedFields", fields);
+        }
+        Part::Status => keep_all_but(old, new, &["status"]),
+        Part::Finalize => {
+            let wanted = new.pointer("/spec/finalizers").cloned();
+            let mut spec = old.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+            put_field(&mut spec, "finalizers", wanted.filter(|v| v.as_array().is_some_and(|a| !a.is_empty())));
+            keep_all_but(old, new, &[]);
+            put_field(new, "spec", Some(spec));
+        }
+    }
+    for key in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"] {
+        // A creation time or generateName that differs is complained about when validating, so only what is missing is filled.
+        let fill_only = matches!(key, "creationTimestamp" | "generateName");
+        if !(fill_only && meta_value(new, key).is_some()) {
+            set_meta(new, key, meta_value(old, key).cloned());
+        }
+    }
+    tidy_metadata(new);
+    if part == Part::Main && bumps_generation(resource, old, new) {
+        set_meta(new, "generation", Some((generation(old) + 1).into()));
+    }
+    Ok(())
+}
+
+fn copy_field(from: &Value, to: &mut Value, key: &str) {
+    put_field(to, key, from.get(key).cloned());
+}
+
+fn put_field(object: &mut Value, key: &str, value: Option<Value>) {
+    if let Some(map) = object.as_object_mut() {
+        match value {
+            Some(value) => {
+                map.insert(key.to_owned(), value);
+            }
+            None => {
+                map.remove(key);
+            }
+        }
+    }
+}
+
+fn keep_all_but(old: &Value, new: &mut Value, keys: &[&str]) {
+    let Some(map) = new.as_object_mut() else {
+        return;
+    };
+    map.retain(|k, _| k == "metadata" || k == "kind" || k == "apiVersion" || keys.contains(&k.as_str()));
+    for (key, value) in old.as_object().into_iter().flatten() {
+        if key != "metadata" && !keys.contains(&key.as_str()) {
+            map.insert(key.clone(), value.clone());
+        }
+    }
+}
+
+fn bumps_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
+    if !resource.generation {
+        return false;
+    }
+    let counts = |key: &str| {
+        !matches!(key, "metadata" | "apiVersion" | "kind")
+            && !(key == "status" && resource.status)
+    };
+    let empty = Map::new();
+    let (old, new) = (
+        old.as_object().unwrap_or(&empty),
+        new.as_object().unwrap_or(&empty),
+    );
+    old.iter()
+        .filter(|(k, _)| counts(k))
+        .any(|(k, v)| new.get(k) != Some(v))
+        || new.keys().any(|k| counts(k) && !old.contains_key(k))
+}
+
+/// Errors of metadata that an update may not make.
+pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for key in ["name", "namespace", "uid", "creationTimestamp"] {
+        let (was, is) = (meta_value(old, key), meta_value(new, key));
+        if was != is {
+            errors.push(FieldError::invalid(
+                format!("metadata.{key}"),
+                is.cloned().unwrap_or(Value::Null),
+                "field is immutable",
+            ));
+        }
+    }
+    if is_deleting(old) {
+        let had = finalizers(old);
+        let added: Vec<String> = finalizers(new)
+            .into_iter()
+            .filter(|f| !had.contains(f))
+            .map(|f| format!("\"{f}\""))
+            .collect();
+        if !added.is_empty() {
+            errors.push(FieldError::forbidden(
+                "metadata.finalizers",
+                format!(
+                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                    added.join(", ")
+                ),
+            ));
+        }
+    }
+    errors
+}
+
+/// Whether two objects differ in anything but their revision and the times of their managers.
+pub(crate) fn differs(old: &Value, new: &Value) -> bool {
+    let empty = Map::new();
+    let (a, b) = (
+        old.as_object().unwrap_or(&empty),
+        new.as_object().unwrap_or(&empty),
+    );
+    if a.len() != b.len() {
+        return true;
+    }
+    a.iter().any(|(key, was)| match b.get(key) {
+        None => true,
+        Some(is) if key == "metadata" => metadata_differs(was, is),
+        Some(is) => was != is,
+    })
+}
+
+fn metadata_differs(old: &Value, new: &Value) -> bool {
+    let strip = |meta: &Value| {
+        let mut meta = meta.clone();
+        if let Some(map) = meta.as_object_mut() {
+            map.remove("resourceVersion");
+            for entry in map
+                .get_mut("managedFields")
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+            {
+                if let Some(entry) = entry.as_object_mut() {
+                    entry.remove("time");
+                }
+            }
+        }
+        meta
+    };
+    strip(old) != strip(new)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! What is served: the built-in resources and those that CRDs define.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::builtin;
+use crate::resource::{Resource, split_api_version};
+
+/// The resources that CRDs define, by CRD name; replaced as a whole when one changes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Custom {
+    crds: BTreeMap<String, Arc<Vec<Arc<Resource>>>>,
+    /// Counts changes: what is derived from the registry is cached under this number.
+    pub(crate) changes: u64,
+}
+
+impl Custom {
+    /// Sets, or with `None` removes, what a CRD defines.
+    pub(crate) fn set(&mut self, crd: &str, resources: Option<Vec<Arc<Resource>>>) {
+        self.changes += 1;
+        match resources {
+            Some(resources) => {
+                self.crds.insert(crd.to_owned(), Arc::new(resources));
+            }
+            None => {
+                self.crds.remove(crd);
+            }
+        }
+    }
+
+    /// All served custom resources, newest version of each first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.crds.values().flat_map(|v| v.iter())
+    }
+
+    /// A resource by its path.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        let built_in = builtin::resources()
+            .iter()
+            .find(|r| r.plural == plural && r.group == group && r.version == version);
+        if let Some(found) = built_in {
+            return Some(Arc::clone(found));
+        }
+        self.crds
+            .get(&format!("{plural}.{group}"))?
+            .iter()
+            .find(|r| r.version == version)
+            .map(Arc::clone)
+    }
+
+    /// A resource by the kind that an object or reference names.
+    pub(crate) fn find_kind(&self, version: &str, kind: &str) -> Option<Arc<Resource>> {
+        let (group, version) = split_api_version(version);
+        builtin::resources()
+            .iter()
+            .chain(self.all())
+            .find(|r| r.kind == kind && r.group == group && r.version == version)
+            .map(Arc::clone)
+    }
+
+    /// Any served version of what is stored under a name.
+    pub(crate) fn find_storage(&self, storage: &str) -> Option<Arc<Resource>> {
+        builtin::resources()
+            .iter()
+            .chain(self.all())
+            .find(|r| r.storage.as_ref() == storage)
+            .map(Arc::clone)
+    }
+
+    /// All served resources: built-in ones, then custom ones.
+    pub(crate) fn everything(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        builtin::resources().iter().chain(self.all())
+    }
+}

@@ -1,0 +1,142 @@
+//! One served resource: what the verbs must know of it.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+use windlass_schema::Schema;
+
+use crate::names::NameRule;
+
+/// Kinds with rules of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Special {
+    /// Only the common rules.
+    #[default]
+    None,
+    /// Deleted with what is in it.
+    Namespace,
+    /// Types, stringData, immutability.
+    Secret,
+    /// Immutability.
+    ConfigMap,
+    /// Phase, eviction, grace.
+    Pod,
+    /// A service type and addresses.
+    Service,
+    /// A selector that must match its template.
+    Workload,
+    /// Defines other resources.
+    Crd,
+    /// An event in the form of events.k8s.io, stored in the core form.
+    EventsV1,
+    /// A custom resource.
+    Custom,
+}
+
+/// Where the scale subresource finds its numbers, as dotted paths.
+#[derive(Debug, Clone)]
+pub(crate) struct ScalePaths {
+    pub(crate) spec: String,
+    pub(crate) status: String,
+    pub(crate) selector: Option<String>,
+}
+
+/// A printer column.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
+    pub(crate) path: String,
+}
+
+/// Where a schema comes from.
+#[derive(Debug)]
+pub(crate) enum SchemaSource {
+    /// None: anything goes.
+    None,
+    /// Derived from the built-in types on first use, once per process.
+    BuiltIn(&'static str, OnceLock<Option<Arc<Schema>>>),
+    /// From a CRD.
+    Custom(Arc<Schema>),
+}
+
+/// A resource in one served version.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    /// The resource's name in the store: the same for all versions.
+    pub(crate) storage: Arc<str>,
+    /// The apiVersion that is written to the store.
+    pub(crate) storage_api_version: String,
+    pub(crate) status: bool,
+    pub(crate) scale: Option<ScalePaths>,
+    /// The kind counts generations.
+    pub(crate) generation: bool,
+    pub(crate) name_rule: NameRule,
+    pub(crate) special: Special,
+    /// PUT may make it, and need not name a resourceVersion.
+    pub(crate) create_on_update: bool,
+    pub(crate) columns: Vec<Column>,
+    /// Field selectors besides metadata.name and metadata.namespace: label and dotted path.
+    pub(crate) selectable: Vec<(String, String)>,
+    pub(crate) schema: SchemaSource,
+    /// The schema as the CRD has it, for OpenAPI documents.
+    pub(crate) raw_schema: Option<Arc<Value>>,
+    /// The CRD is being deleted: nothing new is taken.
+    pub(crate) terminating: bool,
+    /// Words for clients that use an old version.
+    pub(crate) deprecation: Option<String>,
+}
+
+impl Resource {
+    /// `v1` or `group/version`.
+    pub(crate) fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
+
+    /// A custom resource.
+    pub(crate) fn is_custom(&self) -> bool {
+        self.special == Special::Custom
+    }
+
+    /// The schema, if there is one.
+    pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
+        match &self.schema {
+            SchemaSource::None => None,
+            SchemaSource::BuiltIn(name, cell) => cell
+                .get_or_init(|| crate::builtin_schema::parsed(name))
+                .as_ref(),
+            SchemaSource::Custom(schema) => Some(schema),
+        }
+    }
+
+    /// Objects must be changed on their way to and from the store by more than their apiVersion.
+    pub(crate) fn converts(&self) -> bool {
+        self.special == Special::EventsV1
+    }
+}
+
+/// `v1` or `group/version`.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+/// Splits an apiVersion into group and version.
+pub(crate) fn split_api_version(text: &str) -> (&str, &str) {
+    text.split_once('/').unwrap_or(("", text))
+}

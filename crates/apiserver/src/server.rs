@@ -1,0 +1,222 @@
+//! The server: what it holds, and how it is made.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
+use windlass_store::{Change, Expect, Key, Store, Write};
+
+use crate::admission::AdmissionHook;
+use crate::counters::Counters;
+use crate::error::ApiError;
+use crate::object::{decode, draft, seconds};
+use crate::portforward::PodTunnel;
+use crate::registry::Custom;
+use crate::service::ClientService;
+use crate::user::{AllowAuthenticated, Authorizer, UserInfo};
+use crate::{builtin, crd, lifecycle};
+
+/// How a server is set up.
+#[derive(Clone)]
+pub struct Options {
+    /// Where objects are kept.
+    pub store: Store,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Suffixes for `generateName`.
+    pub names: Arc<dyn NameSource>,
+    /// Hooks, in order.
+    pub admission: Vec<Arc<dyn AdmissionHook>>,
+    /// Who may do what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Who answers connections to pods.
+    pub pod_tunnel: Option<Arc<dyn PodTunnel>>,
+    /// Bearer tokens and whose they are.
+    pub tokens: BTreeMap<String, UserInfo>,
+    /// What `/version` says.
+    pub kubernetes_version: String,
+    /// Pods on a node stay until their kubelet has ended them. Without kubelets they go at once.
+    pub graceful_pods: bool,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("kubernetes_version", &self.kubernetes_version)
+            .field("graceful_pods", &self.graceful_pods)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// The usual set-up over a store.
+    pub fn new(store: Store) -> Self {
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            names: Arc::new(SystemNames),
+            admission: Vec::new(),
+            authorizer: Arc::new(AllowAuthenticated),
+            pod_tunnel: None,
+            tokens: BTreeMap::new(),
+            kubernetes_version: "v1.34.0".to_owned(),
+            graceful_pods: false,
+        }
+    }
+}
+
+/// A running server. A clone is another handle to it.
+#[derive(Clone)]
+pub struct ApiServer {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiServer").finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) options: Options,
+    pub(crate) custom: RwLock<Arc<Custom>>,
+    pub(crate) counters: Counters,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) crd_writes: tokio::sync::Mutex<()>,
+    names: Mutex<HashMap<&'static str, Arc<str>>>,
+}
+
+impl ApiServer {
+    /// Starts a server: makes the namespaces that every cluster has, reads the definitions that are stored, and starts the
+    /// task that follows deletions. Must be called within a tokio runtime.
+    pub async fn start(options: Options) -> Result<Self, ApiError> {
+        let inner = Arc::new(Inner {
+            store: options.store.clone(),
+            options,
+            custom: RwLock::default(),
+            counters: Counters::default(),
+            shutdown: CancellationToken::new(),
+            crd_writes: tokio::sync::Mutex::new(()),
+            names: Mutex::default(),
+        });
+        inner.load_definitions()?;
+        inner.make_namespaces().await?;
+        lifecycle::start(&inner);
+        Ok(Self { inner })
+    }
+
+    /// A service that answers requests in this process as if the user had authenticated: fit for
+    /// `kube::Client::new(server.client_service(user), "default")`.
+    pub fn client_service(&self, user: UserInfo) -> ClientService {
+        ClientService::new(Arc::clone(&self.inner), user)
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// How many requests there were.
+    pub fn counters(&self) -> &Counters {
+        &self.inner.counters
+    }
+
+    /// Ends watches, and refuses new ones; what serves a listener ends, too. Data folders are released by
+    /// [`Store::close`].
+    pub fn shutdown(&self) {
+        self.inner.shutdown.cancel();
+    }
+}
+
+impl Inner {
+    pub(crate) fn now(&self) -> jiff::Timestamp {
+        self.options.clock.now()
+    }
+
+    /// The registry as it is now.
+    pub(crate) fn registry(&self) -> Arc<Custom> {
+        Arc::clone(&self.custom.read())
+    }
+
+    /// A shared copy of a store name of a built-in resource.
+    pub(crate) fn storage_name(&self, name: &'static str) -> Arc<str> {
+        Arc::clone(self.names.lock().entry(name).or_insert_with(|| Arc::from(name)))
+    }
+
+    /// Takes over what a definition says after it was written or removed.
+    pub(crate) fn refresh_definition(&self, name: &str) {
+        // The stored definition is read under the lock, so the last refresh always sees the last write.
+        let mut custom = self.custom.write();
+        let resources = self
+            .store
+            .get(crd::STORAGE, "", name)
+            .and_then(|record| decode(&record).ok())
+            .map(|definition| crd::resources(&definition));
+        let mut next = Custom::clone(&custom);
+        next.set(name, resources);
+        *custom = Arc::new(next);
+    }
+
+    /// All stored definitions.
+    pub(crate) fn definitions(&self) -> Vec<Value> {
+        let query = windlass_store::ListQuery {
+            resource: crd::STORAGE,
+            namespace: None,
+            after: None,
+            at: None,
+        };
+        self.store
+            .list(&query)
+            .map(|page| page.items.iter().filter_map(|r| decode(r).ok()).collect())
+            .unwrap_or_default()
+    }
+
+    fn load_definitions(&self) -> Result<(), ApiError> {
+        let mut custom = Custom::default();
+        for definition in self.definitions() {
+            custom.set(
+                crate::object::meta(&definition, "name"),
+                Some(crd::resources(&definition)),
+            );
+        }
+        *self.custom.write() = Arc::new(custom);
+        Ok(())
+    }
+
+    async fn make_namespaces(&self) -> Result<(), ApiError> {
+        let storage = self.storage_name("namespaces");
+        let now = seconds(self.now());
+        let mut writes = Vec::new();
+        for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+            if self.store.get(&storage, "", name).is_some() {
+                continue;
+            }
+            let object = json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {
+                    "name": name, "uid": uuid::Uuid::new_v4().to_string(), "creationTimestamp": now,
+                    "labels": {"kubernetes.io/metadata.name": name},
+                },
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            });
+            writes.push(Write {
+                key: Key::new(&storage, "", name),
+                expect: Expect::Absent,
+                change: Change::Put(draft(&object)),
+            });
+        }
+        if !writes.is_empty() {
+            self.store
+                .commit(writes)
+                .await
+                .map_err(ApiError::internal)?;
+        }
+        debug_assert!(!builtin::resources().is_empty());
+        Ok(())
+    }
+}

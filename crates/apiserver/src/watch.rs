@@ -1,0 +1,292 @@
+//! watch: a stream of changes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use http::Response;
+use rand::RngExt as _;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use windlass_store::{Event, Record, Watcher};
+
+use crate::accept::View;
+use crate::body::{ApiBody, with_type};
+use crate::convert::{served, served_bytes};
+use crate::error::ApiError;
+use crate::read::{check_fields, metadata_only, selected};
+use crate::request::ListOptions;
+use crate::resource::Resource;
+use crate::server::Inner;
+use crate::table;
+
+/// How often a quiet watch hears of the revision it has reached.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// A batch is cut into pieces of about this size.
+const PIECE: usize = 256 << 10;
+
+struct Stream {
+    server: Arc<Inner>,
+    resource: Arc<Resource>,
+    namespace: Option<String>,
+    options: ListOptions,
+    view: View,
+    include: table::Include,
+    watcher: Option<Watcher>,
+    pending: VecDeque<Bytes>,
+    shutdown: CancellationToken,
+    ends: Instant,
+    next_bookmark: Instant,
+    bookmarked: u64,
+    over: bool,
+    sent_columns: bool,
+}
+
+/// Answers a watch.
+pub(crate) fn watch(
+    server: &Arc<Inner>,
+    resource: &Arc<Resource>,
+    namespace: Option<&str>,
+    options: ListOptions,
+    view: View,
+    include: table::Include,
+) -> Result<Response<ApiBody>, ApiError> {
+    check_fields(resource, &options)?;
+    let timeout = options.timeout.map_or_else(
+        || Duration::from_secs(rand::rng().random_range(1800..3600)),
+        Duration::from_secs,
+    );
+    let now = Instant::now();
+    let mut out = Stream {
+        server: Arc::clone(server),
+        resource: Arc::clone(resource),
+        namespace: namespace
+            .or_else(|| options.fields.exact("metadata.namespace"))
+            .filter(|_| resource.namespaced)
+            .map(str::to_owned),
+        options,
+        view,
+        include,
+        watcher: None,
+        pending: VecDeque::new(),
+        shutdown: server.shutdown.clone(),
+        ends: now + timeout,
+        next_bookmark: now + BOOKMARK_EVERY,
+        bookmarked: 0,
+        over: false,
+        sent_columns: false,
+    };
+    out.begin()?;
+    let body = stream::unfold(out, |mut s| async move { s.next().await.map(|b| (b, s)) });
+    let body: BoxStream<'static, Bytes> = body.boxed();
+    let mut response = with_type(200, "application/json", Bytes::new());
+    *response.body_mut() = ApiBody::stream(body);
+    Ok(response)
+}
+
+impl Stream {
+    fn begin(&mut self) -> Result<(), ApiError> {
+        let current = self.server.store.revision();
+        let from_start = match (self.options.initial_events, self.options.revision) {
+            (Some(initial), _) => initial,
+            (None, revision) => matches!(revision, None | Some(0)),
+        };
+        if self.options.initial_events == Some(true)
+            && self.options.revision.is_some_and(|rv| rv > current)
+        {
+            return Err(crate::read::too_large(self.options.revision.unwrap_or(0), current));
+        }
+        if from_start {
+            let storage = &self.resource.storage;
+            let (page, watcher) = self.server.store.list_and_watch(storage, self.namespace.as_deref());
+            let mut buffer = BytesMut::new();
+            for record in &page.items {
+                if self.wants(record) {
+                    self.put(&mut buffer, "ADDED", record);
+                    self.cut(&mut buffer);
+                }
+            }
+            if self.options.initial_events == Some(true) && self.options.bookmarks {
+                self.bookmark(&mut buffer, page.revision, true);
+            }
+            if !buffer.is_empty() {
+                self.pending.push_back(buffer.freeze());
+            }
+            self.watcher = Some(watcher);
+            return Ok(());
+        }
+        let after = match self.options.revision {
+            Some(rv) if rv > 0 => rv,
+            _ => current,
+        };
+        let watcher = if after > current {
+            None
+        } else {
+            self.server.store.watch(&self.resource.storage, after).ok()
+        };
+        match watcher {
+            Some(watcher) => self.watcher = Some(watcher),
+            None => self.fail(&ApiError::expired(format!(
+                "too old resource version: {after} ({current})"
+            ))),
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: &ApiError) {
+        let line = format!("{}\n", json!({"type": "ERROR", "object": error.status()}));
+        self.pending.push_back(line.into());
+        self.over = true;
+    }
+
+    fn in_namespace(&self, record: &Record) -> bool {
+        self.namespace
+            .as_deref()
+            .is_none_or(|ns| record.key.namespace() == ns)
+    }
+
+    fn wants(&self, record: &Record) -> bool {
+        self.in_namespace(record) && selected(&self.resource, &self.options, record)
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.pending.pop_front() {
+                return Some(piece);
+            }
+            if self.over {
+                return None;
+            }
+            self.take();
+            if !self.pending.is_empty() {
+                continue;
+            }
+            let watcher = self.watcher.as_mut()?;
+            let wakes = if self.options.bookmarks {
+                self.ends.min(self.next_bookmark)
+            } else {
+                self.ends
+            };
+            tokio::select! {
+                () = watcher.changed() => {}
+                () = self.shutdown.cancelled() => return None,
+                () = tokio::time::sleep_until(wakes) => self.on_time(),
+            }
+        }
+    }
+
+    fn on_time(&mut self) {
+        let now = Instant::now();
+        self.over = now >= self.ends;
+        if self.options.bookmarks {
+            self.next_bookmark = now + BOOKMARK_EVERY;
+            self.take();
+            let position = self.watcher.as_ref().map_or(0, Watcher::position);
+            if position > self.bookmarked {
+                let mut buffer = BytesMut::new();
+                self.bookmark(&mut buffer, position, false);
+                self.pending.push_back(buffer.freeze());
+            }
+        }
+    }
+
+    /// Takes what has happened into `pending`.
+    fn take(&mut self) {
+        let Some(watcher) = self.watcher.as_mut() else {
+            return;
+        };
+        let events = match watcher.take() {
+            Ok(events) => events,
+            Err(expired) => {
+                let error = ApiError::expired(format!(
+                    "too old resource version: {} ({})",
+                    watcher.position(),
+                    expired.oldest
+                ));
+                self.fail(&error);
+                return;
+            }
+        };
+        let mut buffer = BytesMut::new();
+        for event in &events {
+            self.event(&mut buffer, event);
+            self.cut(&mut buffer);
+        }
+        if !buffer.is_empty() {
+            self.pending.push_back(buffer.freeze());
+        }
+    }
+
+    fn event(&mut self, buffer: &mut BytesMut, event: &Event) {
+        if !self.in_namespace(&event.record) {
+            return;
+        }
+        let had = event.previous.as_deref().is_some_and(|p| self.wants(p));
+        let has = !event.deleted && self.wants(&event.record);
+        let kind = match (had, has) {
+            (false, false) => return,
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+        };
+        self.put(buffer, kind, &event.record);
+    }
+
+    fn put(&mut self, buffer: &mut BytesMut, kind: &str, record: &Record) {
+        buffer.extend_from_slice(b"{\"type\":\"");
+        buffer.extend_from_slice(kind.as_bytes());
+        buffer.extend_from_slice(b"\",\"object\":");
+        match self.view {
+            View::Full => match served_bytes(&self.resource, record) {
+                Ok(bytes) => buffer.extend_from_slice(&bytes),
+                Err(error) => buffer.extend_from_slice(error.status().to_string().as_bytes()),
+            },
+            View::Metadata => {
+                let object = served(&self.resource, record).unwrap_or(Value::Null);
+                buffer.extend_from_slice(metadata_only(&object).to_string().as_bytes());
+            }
+            View::Table => {
+                let object = served(&self.resource, record).unwrap_or(Value::Null);
+                let row = table::row(&self.resource, &object, self.server.now(), self.include);
+                let meta = json!({"resourceVersion": record.revision.to_string()});
+                let mut table = table::table(&self.resource, vec![row], meta);
+                if self.sent_columns && let Some(map) = table.as_object_mut() {
+                    // Only the first event of a stream describes the columns.
+                    map.insert("columnDefinitions".into(), Value::Null);
+                }
+                self.sent_columns = true;
+                buffer.extend_from_slice(table.to_string().as_bytes());
+            }
+        }
+        buffer.extend_from_slice(b"}\n");
+    }
+
+    fn bookmark(&mut self, buffer: &mut BytesMut, revision: u64, initial_end: bool) {
+        let mut object = match self.view {
+            View::Full => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()}),
+            View::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}),
+            View::Table => {
+                table::table(&self.resource, Vec::new(), json!({"resourceVersion": revision.to_string()}))
+            }
+        };
+        if self.view != View::Table {
+            object["metadata"] = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+            if initial_end {
+                object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            }
+        }
+        self.bookmarked = revision;
+        let line = format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n");
+        buffer.extend_from_slice(line.as_bytes());
+    }
+
+    fn cut(&mut self, buffer: &mut BytesMut) {
+        if buffer.len() >= PIECE {
+            self.pending.push_back(buffer.split().freeze());
+        }
+    }
+}
