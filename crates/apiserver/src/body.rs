@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::Stream;
 use futures::stream::BoxStream;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -62,18 +61,10 @@ impl Body for ApiBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
-            Inner::Whole(bytes) => {
-                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
-            }
-            Inner::Stream(stream) => stream
-                .as_mut()
-                .poll_next(cx)
-                .map(|b| b.map(|b| Ok(Frame::data(b)))),
+            Inner::Whole(bytes) => Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b)))),
+            Inner::Stream(stream) => stream.as_mut().poll_next(cx).map(|b| b.map(|b| Ok(Frame::data(b)))),
             Inner::Remote(body) => body.as_mut().poll_frame(cx),
         }
     }
@@ -125,21 +116,16 @@ pub(crate) fn json_bytes(code: u16, bytes: impl Into<Bytes>) -> http::Response<A
 }
 
 /// An answer of any media type.
-pub(crate) fn with_type(
-    code: u16,
-    media_type: &'static str,
-    bytes: impl Into<Bytes>,
-) -> http::Response<ApiBody> {
+pub(crate) fn with_type(code: u16, media_type: &'static str, bytes: impl Into<Bytes>) -> http::Response<ApiBody> {
     let mut response = http::Response::new(ApiBody::whole(bytes));
-    *response.status_mut() =
-        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(
-        http::header::CONTENT_TYPE,
-        http::HeaderValue::from_static(media_type),
-    );
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     response
         .headers_mut()
-        .insert(http::header::CACHE_CONTROL, http::HeaderValue::from_static("no-cache, private"));
+        .insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(media_type));
+    response.headers_mut().insert(
+        http::header::CACHE_CONTROL,
+        http::HeaderValue::from_static("no-cache, private"),
+    );
     response
 }
 
@@ -147,9 +133,7 @@ pub(crate) fn with_type(
 pub(crate) fn error(error: &ApiError) -> http::Response<ApiBody> {
     let mut response = json(error.code, &error.status());
     if let Some(seconds) = error.details.as_ref().and_then(|d| d.retry_after) {
-        response
-            .headers_mut()
-            .insert(http::header::RETRY_AFTER, seconds.into());
+        response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
     }
     response
 }

@@ -102,18 +102,13 @@ fn name_rule(row: &Row) -> NameRule {
 fn package(row: &Row) -> String {
     match row.package {
         "apiregistration.v1" => "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1".to_owned(),
-        "apiextensions.v1" => {
-            "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1".to_owned()
-        }
+        "apiextensions.v1" => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1".to_owned(),
         other => format!("io.k8s.api.{other}"),
     }
 }
 
 fn list(text: &str) -> Vec<String> {
-    text.split(',')
-        .filter(|s| !s.is_empty())
-        .map(str::to_owned)
-        .collect()
+    text.split(',').filter(|s| !s.is_empty()).map(str::to_owned).collect()
 }
 
 fn columns(text: &str) -> Vec<Column> {
@@ -187,7 +182,6 @@ fn resource(row: &'static Row) -> Resource {
         selectable: list(row.fields).into_iter().map(|f| (f.clone(), f)).collect(),
         schema: SchemaSource::BuiltIn(type_name, OnceLock::new()),
         raw_schema: None,
-        terminating: false,
         deprecation: None,
     }
 }

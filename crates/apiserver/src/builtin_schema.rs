@@ -23,8 +23,8 @@ fn definitions() -> Value {
     use k8s_openapi::api::{
         admissionregistration::v1 as admission, apps::v1 as apps, authentication::v1 as authn,
         authorization::v1 as authz, autoscaling::v1 as autoscaling, batch::v1 as batch,
-        coordination::v1 as coordination, core::v1 as core, discovery::v1 as discovery,
-        events::v1 as events, policy::v1 as policy, rbac::v1 as rbac, storage::v1 as storage,
+        coordination::v1 as coordination, core::v1 as core, discovery::v1 as discovery, events::v1 as events,
+        policy::v1 as policy, rbac::v1 as rbac, storage::v1 as storage,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as extensions;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
@@ -76,7 +76,11 @@ fn complete(definitions: &mut Value) {
             property.insert("x-kubernetes-list-type".into(), "map".into());
             property.insert("x-kubernetes-list-map-keys".into(), json!(keys));
             property.insert("x-kubernetes-patch-merge-key".into(), (*first).into());
-            let strategy = if field == "volumes" { "merge,retainKeys" } else { "merge" };
+            let strategy = if field == "volumes" {
+                "merge,retainKeys"
+            } else {
+                "merge"
+            };
             property.insert("x-kubernetes-patch-strategy".into(), strategy.into());
         } else {
             property.insert("x-kubernetes-list-type".into(), "set".into());

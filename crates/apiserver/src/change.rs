@@ -226,12 +226,7 @@ impl Call<'_> {
         let mut object = object;
         let now = self.server.now();
         prepare::check_place(self.resource, &mut object, self.namespace, name)?;
-        let mut warnings = validate::shape(
-            self.resource,
-            &mut object,
-            duplicates,
-            self.options.field_validation,
-        )?;
+        let mut warnings = validate::shape(self.resource, &mut object, duplicates, self.options.field_validation)?;
         if by_apply {
             object = self.apply_onto(None, &object, Part::Main, now)?;
         }
@@ -297,14 +292,16 @@ impl Call<'_> {
     }
 
     /// Stores a new object; `None` when its namespace or definition changed meanwhile.
-    async fn store_new(
-        &self,
-        (object, warnings): (Value, Vec<String>),
-    ) -> Result<Option<Outcome>, ApiError> {
+    async fn store_new(&self, (object, warnings): (Value, Vec<String>)) -> Result<Option<Outcome>, ApiError> {
         let name = meta(&object, "name").to_owned();
         let mut writes = self.checks(&name)?;
         if self.options.dry_run {
-            if self.server.store.get(&self.resource.storage, self.namespace, &name).is_some() {
+            if self
+                .server
+                .store
+                .get(&self.resource.storage, self.namespace, &name)
+                .is_some()
+            {
                 return Err(self.exists(&name));
             }
             return Ok(Some(Outcome {
@@ -330,12 +327,7 @@ impl Call<'_> {
         }
     }
 
-    fn stored(
-        &self,
-        records: Vec<Arc<Record>>,
-        created: bool,
-        warnings: Vec<String>,
-    ) -> Result<Outcome, ApiError> {
+    fn stored(&self, records: Vec<Arc<Record>>, created: bool, warnings: Vec<String>) -> Result<Outcome, ApiError> {
         let record = records
             .into_iter()
             .next_back()
@@ -352,15 +344,9 @@ impl Call<'_> {
     }
 
     /// Changes an object, or, where the mutation may, makes it.
-    pub(crate) async fn change(
-        &self,
-        name: &str,
-        mutation: &Mutation,
-        part: Part,
-    ) -> Result<Outcome, ApiError> {
+    pub(crate) async fn change(&self, name: &str, mutation: &Mutation, part: Part) -> Result<Outcome, ApiError> {
         for _ in 0..TRIES {
-            let Some(record) = self.server.store.get(&self.resource.storage, self.namespace, name)
-            else {
+            let Some(record) = self.server.store.get(&self.resource.storage, self.namespace, name) else {
                 match self.change_absent(name, mutation, part).await {
                     // Somebody else made it first.
                     Err(error) if error.reason == "AlreadyExists" => continue,
@@ -375,12 +361,7 @@ impl Call<'_> {
         Err(self.modified(name))
     }
 
-    async fn change_absent(
-        &self,
-        name: &str,
-        mutation: &Mutation,
-        part: Part,
-    ) -> Result<Outcome, ApiError> {
+    async fn change_absent(&self, name: &str, mutation: &Mutation, part: Part) -> Result<Outcome, ApiError> {
         match mutation {
             Mutation::Apply(config, duplicates) if part == Part::Main => {
                 let given = meta(config, "resourceVersion");
@@ -392,14 +373,15 @@ impl Call<'_> {
                         &self.resource.group,
                         &self.resource.plural,
                         name,
-                        &format!("Precondition failed: UID in precondition: {}, UID in object meta: ", meta(config, "uid")),
+                        &format!(
+                            "Precondition failed: UID in precondition: {}, UID in object meta: ",
+                            meta(config, "uid")
+                        ),
                     ));
                 }
                 self.create(config.clone(), duplicates, true, Some(name)).await
             }
-            Mutation::Replace(object, duplicates)
-                if part == Part::Main && self.resource.create_on_update =>
-            {
+            Mutation::Replace(object, duplicates) if part == Part::Main && self.resource.create_on_update => {
                 if !meta(object, "resourceVersion").is_empty() {
                     return Err(self.not_found(name));
                 }
@@ -430,8 +412,7 @@ impl Call<'_> {
             }
             Mutation::Merge(patch) => windlass_smd::merge_patch(&mut out, patch),
             Mutation::Strategic(patch) => {
-                windlass_smd::strategic_merge_patch(schema, &mut out, patch)
-                    .map_err(|e| patch_error(e, self, name))?;
+                windlass_smd::strategic_merge_patch(schema, &mut out, patch).map_err(|e| patch_error(e, self, name))?;
             }
             Mutation::Scale(path, replicas, _) => set_path(&mut out, path, (*replicas).into()),
             Mutation::Apply(config, twice) => {
@@ -450,24 +431,14 @@ impl Call<'_> {
             }
         }
         prepare::check_place(self.resource, &mut out, self.namespace, Some(name))?;
-        let warnings = validate::shape(
-            self.resource,
-            &mut out,
-            duplicates,
-            self.options.field_validation,
-        )?;
+        let warnings = validate::shape(self.resource, &mut out, duplicates, self.options.field_validation)?;
         Ok((out, warnings))
     }
 
     /// Prunes what is applied, without defaults: those are nobody's.
     fn check_applied(&self, config: &mut Value, duplicates: &[String]) -> Result<Vec<String>, ApiError> {
         let mut shaped = config.clone();
-        let warnings = validate::shape(
-            self.resource,
-            &mut shaped,
-            duplicates,
-            self.options.field_validation,
-        )?;
+        let warnings = validate::shape(self.resource, &mut shaped, duplicates, self.options.field_validation)?;
         if let Some(schema) = self.resource.schema() {
             windlass_schema::prune(schema, config);
         }
@@ -516,13 +487,7 @@ impl Call<'_> {
     }
 
     /// Compares the revision that a request names, if any, with the stored one.
-    fn check_revision(
-        &self,
-        record: &Record,
-        mutation: &Mutation,
-        new: &Value,
-        name: &str,
-    ) -> Result<bool, ApiError> {
+    fn check_revision(&self, record: &Record, mutation: &Mutation, new: &Value, name: &str) -> Result<bool, ApiError> {
         let given = match mutation {
             Mutation::Scale(_, _, revision) => revision.as_deref().unwrap_or(""),
             // Its revision was checked before it was merged.
@@ -562,18 +527,16 @@ impl Call<'_> {
         let gone = is_deleting(&new) && finalizers(&new).is_empty() && !holds(self.resource, &new);
         let mut stored = new.clone();
         to_storage(self.resource, &mut stored);
-        let mut writes = vec![Write {
+        let draft = draft(&stored);
+        let writes = vec![Write {
             key: self.key(name),
             expect: Expect::Revision(record.revision),
-            change: Change::Put(draft(&stored)),
+            change: if gone {
+                Change::Delete(Some(draft))
+            } else {
+                Change::Put(draft)
+            },
         }];
-        if gone {
-            // The last change is part of the deletion's event: write it and remove it at once.
-            writes = vec![Write {
-                change: Change::Delete,
-                ..writes.swap_remove(0)
-            }];
-        }
         match self.server.store.commit(writes).await {
             Ok(_) if gone => {
                 if self.resource.special == Special::Crd {

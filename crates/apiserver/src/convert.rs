@@ -35,10 +35,7 @@ pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
     if resource.converts() {
         rename(map, EVENT_FIELDS.iter().map(|(core, new)| (*new, *core)));
     }
-    map.insert(
-        "apiVersion".into(),
-        resource.storage_api_version.clone().into(),
-    );
+    map.insert("apiVersion".into(), resource.storage_api_version.clone().into());
 }
 
 /// Brings a stored object into the form of the served version.
@@ -63,9 +60,7 @@ pub(crate) fn served(resource: &Resource, record: &Record) -> Result<Value, ApiE
 pub(crate) fn served_bytes(resource: &Resource, record: &Record) -> Result<Bytes, ApiError> {
     if resource.converts() {
         let object = served(resource, record)?;
-        return serde_json::to_vec(&object)
-            .map(Bytes::from)
-            .map_err(ApiError::internal);
+        return serde_json::to_vec(&object).map(Bytes::from).map_err(ApiError::internal);
     }
     const START: &[u8] = b"{\"apiVersion\":\"";
     let want = resource.api_version();

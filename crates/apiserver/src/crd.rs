@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use windlass_schema::{FieldError, Schema};
 
 use crate::names::{NameRule, label_problems};
-use crate::object::{is_deleting, meta, strings, text};
+use crate::object::{meta, strings, text};
 use crate::resource::{Column, Resource, ScalePaths, SchemaSource, Special, api_version};
 
 /// The store's name for definitions.
@@ -51,28 +51,16 @@ fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
 
 /// Fills in names that follow from others.
 pub(crate) fn default(crd: &mut Value) {
-    let Some(names) = crd
-        .pointer_mut("/spec/names")
-        .and_then(Value::as_object_mut)
-    else {
+    let Some(names) = crd.pointer_mut("/spec/names").and_then(Value::as_object_mut) else {
         return;
     };
-    let kind = names
-        .get("kind")
-        .and_then(Value::as_str)
-        .unwrap_or("")
-        .to_owned();
+    let kind = names.get("kind").and_then(Value::as_str).unwrap_or("").to_owned();
     if !kind.is_empty() {
-        names
-            .entry("singular")
-            .or_insert_with(|| kind.to_lowercase().into());
-        names
-            .entry("listKind")
-            .or_insert_with(|| format!("{kind}List").into());
+        names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
+        names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
     }
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.entry("conversion")
-            .or_insert_with(|| json!({"strategy": "None"}));
+        spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
     }
 }
 
@@ -103,18 +91,13 @@ pub(crate) fn errors(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
         ));
     }
     let approved = crd.pointer("/metadata/annotations/api-approved.kubernetes.io");
-    if (group == "k8s.io" || group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io"))
-        && approved.is_none()
-    {
+    if (group == "k8s.io" || group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io")) && approved.is_none() {
         errors.push(FieldError::required(
             "metadata.annotations[api-approved.kubernetes.io]",
             "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111",
         ));
     }
-    let scope = crd
-        .pointer("/spec/scope")
-        .cloned()
-        .unwrap_or_else(|| "".into());
+    let scope = crd.pointer("/spec/scope").cloned().unwrap_or_else(|| "".into());
     if !matches!(scope.as_str(), Some("Namespaced" | "Cluster")) {
         errors.push(FieldError::not_supported(
             "spec.scope",
@@ -167,10 +150,7 @@ fn name_errors(crd: &Value, errors: &mut Vec<FieldError>) {
 fn version_errors(crd: &Value, errors: &mut Vec<FieldError>) {
     let versions = versions(crd);
     if versions.is_empty() {
-        errors.push(FieldError::required(
-            "spec.versions",
-            "must have at least one version",
-        ));
+        errors.push(FieldError::required("spec.versions", "must have at least one version"));
         return;
     }
     let stored = versions.iter().filter(|v| flag(v, "storage")).count();
@@ -254,7 +234,14 @@ pub(crate) fn set_status(crd: &mut Value, others: &[Value], now: &str) {
         .unwrap_or_default();
     let was_established = is_established(crd);
     match taken {
-        None => set_condition(&mut conditions, "NamesAccepted", true, "NoConflicts", "no conflicts found", now),
+        None => set_condition(
+            &mut conditions,
+            "NamesAccepted",
+            true,
+            "NoConflicts",
+            "no conflicts found",
+            now,
+        ),
         Some(why) => set_condition(&mut conditions, "NamesAccepted", false, "NameConflict", &why, now),
     }
     if accepted || was_established {
@@ -267,7 +254,14 @@ pub(crate) fn set_status(crd: &mut Value, others: &[Value], now: &str) {
             now,
         );
     } else {
-        set_condition(&mut conditions, "Established", false, "NotAccepted", "not all names are accepted", now);
+        set_condition(
+            &mut conditions,
+            "Established",
+            false,
+            "NotAccepted",
+            "not all names are accepted",
+            now,
+        );
     }
     status.insert("conditions".into(), conditions.into());
     if let Some(map) = crd.as_object_mut() {
@@ -275,14 +269,7 @@ pub(crate) fn set_status(crd: &mut Value, others: &[Value], now: &str) {
     }
 }
 
-fn set_condition(
-    conditions: &mut Vec<Value>,
-    kind: &str,
-    is_true: bool,
-    reason: &str,
-    message: &str,
-    now: &str,
-) {
+fn set_condition(conditions: &mut Vec<Value>, kind: &str, is_true: bool, reason: &str, message: &str, now: &str) {
     let status = if is_true { "True" } else { "False" };
     let found = conditions.iter().position(|c| text(c, "type") == kind);
     let since = found
@@ -300,10 +287,7 @@ fn set_condition(
 
 /// Marks a definition as being deleted.
 pub(crate) fn set_terminating(crd: &mut Value, now: &str) {
-    if let Some(conditions) = crd
-        .pointer_mut("/status/conditions")
-        .and_then(Value::as_array_mut)
-    {
+    if let Some(conditions) = crd.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
         set_condition(
             conditions,
             "Terminating",
@@ -405,7 +389,6 @@ fn resource(crd: &Value, version: &Value) -> Option<Arc<Resource>> {
             .collect(),
         schema: SchemaSource::Custom(schema),
         raw_schema: Some(Arc::new(raw.clone())),
-        terminating: is_deleting(crd),
         deprecation: flag(version, "deprecated").then(|| {
             let words = text(version, "deprecationWarning");
             if words.is_empty() {

@@ -45,17 +45,14 @@ pub(crate) fn decode(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), A
             let value = seed
                 .deserialize(&mut de)
                 .and_then(|v| de.end().map(|()| v))
-                .map_err(|e| {
-                    ApiError::bad_request(format!("couldn't get object from the request body: {e}"))
-                })?;
+                .map_err(|e| ApiError::bad_request(format!("couldn't get object from the request body: {e}")))?;
             Ok((value, duplicates))
         }
         Form::Yaml => {
             let text = std::str::from_utf8(bytes)
                 .map_err(|_| ApiError::bad_request("the YAML of the request is not UTF-8"))?;
-            let value = serde_saphyr::from_str::<Value>(text).map_err(|e| {
-                ApiError::bad_request(format!("error converting YAML to JSON: {e}"))
-            })?;
+            let value = serde_saphyr::from_str::<Value>(text)
+                .map_err(|e| ApiError::bad_request(format!("error converting YAML to JSON: {e}")))?;
             Ok((value, Vec::new()))
         }
     }

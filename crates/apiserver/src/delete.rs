@@ -60,7 +60,11 @@ impl DeleteOptions {
             if let Some(grace) = body.get("gracePeriodSeconds").and_then(Value::as_i64) {
                 out.grace = Some(grace);
             }
-            dry.extend(crate::object::strings(body.get("dryRun")).into_iter().map(str::to_owned));
+            dry.extend(
+                crate::object::strings(body.get("dryRun"))
+                    .into_iter()
+                    .map(str::to_owned),
+            );
             let wanted = |key: &str| {
                 body.pointer(&format!("/preconditions/{key}"))
                     .and_then(Value::as_str)
@@ -135,11 +139,7 @@ pub(crate) fn plan(
             .pointer("/spec/finalizers")
             .and_then(Value::as_array)
             .is_some_and(|f| !f.is_empty());
-    set_meta(
-        &mut new,
-        "finalizers",
-        (!list.is_empty()).then(|| json!(list)),
-    );
+    set_meta(&mut new, "finalizers", (!list.is_empty()).then(|| json!(list)));
     if list.is_empty() && !namespace_holds && grace == 0 {
         return None;
     }
@@ -150,13 +150,20 @@ pub(crate) fn plan(
         if generation(old) > 0 {
             set_meta(&mut new, "generation", Some((generation(old) + 1).into()));
         }
-    } else if meta_value(old, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > grace {
+    } else if meta_value(old, "deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
+        > grace
+    {
         let at = now + jiff::SignedDuration::from_secs(grace);
         set_meta(&mut new, "deletionTimestamp", Some(seconds(at).into()));
         set_meta(&mut new, "deletionGracePeriodSeconds", Some(grace.into()));
     }
     if special == Special::Namespace {
-        if let Some(status) = new.as_object_mut().map(|o| o.entry("status").or_insert_with(|| json!({}))) {
+        if let Some(status) = new
+            .as_object_mut()
+            .map(|o| o.entry("status").or_insert_with(|| json!({})))
+        {
             status["phase"] = "Terminating".into();
         }
     }
@@ -178,7 +185,10 @@ fn grace_seconds(special: Special, old: &Value, options: &DeleteOptions, gracefu
     }
     options
         .grace
-        .or_else(|| old.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64))
+        .or_else(|| {
+            old.pointer("/spec/terminationGracePeriodSeconds")
+                .and_then(Value::as_i64)
+        })
         .unwrap_or(30)
         .max(0)
 }
@@ -233,10 +243,13 @@ impl Call<'_> {
     /// Deletes one object.
     pub(crate) async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
         const TRIES: usize = 20;
-        if self.resource.special == Special::Namespace
-            && matches!(name, "default" | "kube-system" | "kube-public")
-        {
-            return Err(ApiError::forbidden("", "namespaces", name, "this namespace may not be deleted"));
+        if self.resource.special == Special::Namespace && matches!(name, "default" | "kube-system" | "kube-public") {
+            return Err(ApiError::forbidden(
+                "",
+                "namespaces",
+                name,
+                "this namespace may not be deleted",
+            ));
         }
         for _ in 0..TRIES {
             let record = crate::read::find(self.server, self.resource, self.namespace, name)?;
@@ -249,11 +262,7 @@ impl Call<'_> {
                 return Ok(done);
             }
         }
-        Err(ApiError::modified(
-            &self.resource.group,
-            &self.resource.plural,
-            name,
-        ))
+        Err(ApiError::modified(&self.resource.group, &self.resource.plural, name))
     }
 
     async fn carry_out(
@@ -276,7 +285,7 @@ impl Call<'_> {
             }));
         }
         let change = match &planned {
-            None => Change::Delete,
+            None => Change::Delete(None),
             Some(new) if !crate::prepare::differs(&old, new) => {
                 return Ok(Some(Deleted {
                     object: old,
@@ -300,11 +309,7 @@ impl Call<'_> {
                     Some(record) => served(self.resource, record)?,
                     None => old,
                 };
-                Ok(Some(Deleted {
-                    object,
-                    gone,
-                    warnings,
-                }))
+                Ok(Some(Deleted { object, gone, warnings }))
             }
             Err(CommitError::Conflict { .. }) => Ok(None),
             Err(CommitError::Storage(error)) => Err(ApiError::storage(&error)),
@@ -347,8 +352,10 @@ mod tests {
             Special::None,
             &object,
             &DeleteOptions::default(),
-            Some(&json!({"metadata": {"name": "a", "generation": 3, "finalizers": ["x/y"],
-                "deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 0}})),
+            Some(
+                &json!({"metadata": {"name": "a", "generation": 3, "finalizers": ["x/y"],
+                "deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 0}}),
+            ),
         );
     }
 
@@ -377,8 +384,10 @@ mod tests {
             Special::Pod,
             &pod,
             &DeleteOptions::default(),
-            Some(&json!({"metadata": {"name": "a", "deletionTimestamp": "2026-01-02T03:04:35Z", "deletionGracePeriodSeconds": 30},
-                "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}})),
+            Some(
+                &json!({"metadata": {"name": "a", "deletionTimestamp": "2026-01-02T03:04:35Z", "deletionGracePeriodSeconds": 30},
+                "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}}),
+            ),
         );
         let now_please = DeleteOptions {
             grace: Some(0),

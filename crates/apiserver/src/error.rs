@@ -69,11 +69,7 @@ impl ApiError {
 
     /// The server failed.
     pub fn internal(message: impl std::fmt::Display) -> Self {
-        let mut error = Self::new(
-            500,
-            "InternalError",
-            format!("Internal error occurred: {message}"),
-        );
+        let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {message}"));
         error.details = Some(Box::new(Details {
             causes: vec![Cause {
                 reason: String::new(),
@@ -103,11 +99,7 @@ impl ApiError {
 
     /// No such path.
     pub fn no_resource() -> Self {
-        let mut error = Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        );
+        let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
         error.details = Some(Box::default());
         error
     }
@@ -163,13 +155,7 @@ impl ApiError {
                 }
                 match unique.as_slice() {
                     [one] => (*one).clone(),
-                    many => format!(
-                        "[{}]",
-                        many.iter()
-                            .map(|s| s.as_str())
-                            .collect::<Vec<_>>()
-                            .join(", ")
-                    ),
+                    many => format!("[{}]", many.iter().map(|s| s.as_str()).collect::<Vec<_>>().join(", ")),
                 }
             }
         };

@@ -1,1 +1,52 @@
 //! A Kubernetes-compatible API server that knows no kind but the built-in ones.
+//!
+//! An [`ApiServer`] serves the objects of a store: the kinds that Kubernetes itself has, and those that definitions stored in it
+//! define. Within a process, [`ApiServer::client_service`] answers a `kube::Client` without a socket; [`ApiServer::serve`]
+//! answers over TLS. What a write does to an object is decided by pure functions (`prepare`, `validate`, `special`, `delete::plan`,
+//! `crd`, `graph`); what is around them reads the store, and commits with the revision it has read as precondition.
+
+mod accept;
+mod admission;
+mod body;
+mod builtin;
+mod builtin_schema;
+mod change;
+mod convert;
+mod counters;
+mod crd;
+mod decoding;
+mod delete;
+mod discovery;
+mod dispatch;
+mod error;
+mod graph;
+mod jsonpath;
+mod lifecycle;
+mod names;
+mod object;
+mod openapi;
+mod portforward;
+mod prepare;
+mod read;
+mod registry;
+mod request;
+mod resource;
+mod review;
+mod scale;
+mod selector;
+mod server;
+mod service;
+mod special;
+mod table;
+mod user;
+mod validate;
+mod watch;
+
+pub use admission::{AdmissionHook, AdmissionRequest, AdmissionVerb};
+pub use body::{ApiBody, BoxError};
+pub use counters::{Counters, RequestKey};
+pub use error::ApiError;
+pub use portforward::{PodConnection, PodStream, PodTunnel};
+pub use server::{ApiServer, Options};
+pub use service::ClientService;
+pub use user::{AllowAuthenticated, Attributes, Authorizer, UserInfo};

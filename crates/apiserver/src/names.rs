@@ -28,10 +28,7 @@ fn edge(c: u8) -> bool {
 
 fn is_label(text: &str) -> bool {
     let b = text.as_bytes();
-    !b.is_empty()
-        && edge(b[0])
-        && edge(b[b.len() - 1])
-        && b.iter().all(|&c| edge(c) || c == b'-')
+    !b.is_empty() && edge(b[0]) && edge(b[b.len() - 1]) && b.iter().all(|&c| edge(c) || c == b'-')
 }
 
 fn too_long(max: usize) -> String {
@@ -201,8 +198,8 @@ mod tests {
 
     #[test]
     fn names_follow_their_rule() {
-        let ok = |rule: NameRule, name| assert_eq!(rule.problems(name, false), Vec::<String>::new());
-        let bad = |rule: NameRule, name| assert!(!rule.problems(name, false).is_empty(), "{name}");
+        let ok = |rule: NameRule, name: &str| assert_eq!(rule.problems(name, false), Vec::<String>::new());
+        let bad = |rule: NameRule, name: &str| assert!(!rule.problems(name, false).is_empty(), "{name}");
         ok(NameRule::Subdomain, "a.b-c.d");
         ok(NameRule::Label, "0-a");
         ok(NameRule::PathSegment, "system:node");

@@ -26,9 +26,7 @@ pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     }
     let map = object.as_object_mut();
     let slot = match map {
-        Some(map) => map
-            .entry("metadata")
-            .or_insert_with(|| Value::Object(Map::new())),
+        Some(map) => map.entry("metadata").or_insert_with(|| Value::Object(Map::new())),
         None => unreachable!("made an object above"),
     };
     if !slot.is_object() {
@@ -78,9 +76,7 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 
 /// The generation, 0 when there is none.
 pub(crate) fn generation(object: &Value) -> i64 {
-    meta_value(object, "generation")
-        .and_then(Value::as_i64)
-        .unwrap_or(0)
+    meta_value(object, "generation").and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Decodes a stored object.

@@ -4,9 +4,7 @@ use serde_json::{Map, Value};
 use windlass_schema::FieldError;
 
 use crate::error::ApiError;
-use crate::object::{
-    finalizers, generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text,
-};
+use crate::object::{finalizers, generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text};
 use crate::resource::{Resource, Special};
 
 /// Which part of an object a write is for.
@@ -100,11 +98,7 @@ pub(crate) fn tidy_metadata(object: &mut Value) {
 }
 
 /// Completes a new object.
-pub(crate) fn for_create(
-    resource: &Resource,
-    object: &mut Value,
-    fresh: &Fresh,
-) -> Result<(), ApiError> {
+pub(crate) fn for_create(resource: &Resource, object: &mut Value, fresh: &Fresh) -> Result<(), ApiError> {
     if !meta(object, "resourceVersion").is_empty() {
         return Err(ApiError::bad_request(
             "resourceVersion should not be set on objects to be created",
@@ -120,21 +114,16 @@ pub(crate) fn for_create(
         }
     }
     set_meta(object, "uid", Some(fresh.uid.clone().into()));
-    set_meta(
-        object,
-        "creationTimestamp",
-        Some(seconds(fresh.now).into()),
-    );
+    set_meta(object, "creationTimestamp", Some(seconds(fresh.now).into()));
     set_meta(object, "deletionTimestamp", None);
     set_meta(object, "deletionGracePeriodSeconds", None);
     set_meta(object, "resourceVersion", None);
-    set_meta(
-        object,
-        "generation",
-        resource.generation.then(|| 1.into()),
-    );
+    set_meta(object, "generation", resource.generation.then(|| 1.into()));
     let keeps_status = matches!(resource.special, Special::Crd);
-    if resource.status && !keeps_status && let Some(map) = object.as_object_mut() {
+    if resource.status
+        && !keeps_status
+        && let Some(map) = object.as_object_mut()
+    {
         // A node is made by its kubelet, together with its first status.
         if resource.kind != "Node" {
             map.remove("status");
@@ -144,12 +133,7 @@ pub(crate) fn for_create(
 }
 
 /// Completes a changed object from what is stored.
-pub(crate) fn for_update(
-    resource: &Resource,
-    old: &Value,
-    new: &mut Value,
-    part: Part,
-) -> Result<(), ApiError> {
+pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part: Part) -> Result<(), ApiError> {
     let uid = meta(new, "uid");
     let old_uid = meta(old, "uid");
     if !uid.is_empty() && uid != old_uid {
@@ -177,12 +161,23 @@ pub(crate) fn for_update(
         Part::Finalize => {
             let wanted = new.pointer("/spec/finalizers").cloned();
             let mut spec = old.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-            put_field(&mut spec, "finalizers", wanted.filter(|v| v.as_array().is_some_and(|a| !a.is_empty())));
+            put_field(
+                &mut spec,
+                "finalizers",
+                wanted.filter(|v| v.as_array().is_some_and(|a| !a.is_empty())),
+            );
             keep_all_but(old, new, &[]);
             put_field(new, "spec", Some(spec));
         }
     }
-    for key in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"] {
+    for key in [
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generateName",
+    ] {
         // A creation time or generateName that differs is complained about when validating, so only what is missing is filled.
         let fill_only = matches!(key, "creationTimestamp" | "generateName");
         if !(fill_only && meta_value(new, key).is_some()) {
@@ -229,15 +224,10 @@ fn bumps_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
     if !resource.generation {
         return false;
     }
-    let counts = |key: &str| {
-        !matches!(key, "metadata" | "apiVersion" | "kind")
-            && !(key == "status" && resource.status)
-    };
+    let counts =
+        |key: &str| !matches!(key, "metadata" | "apiVersion" | "kind") && !(key == "status" && resource.status);
     let empty = Map::new();
-    let (old, new) = (
-        old.as_object().unwrap_or(&empty),
-        new.as_object().unwrap_or(&empty),
-    );
+    let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
     old.iter()
         .filter(|(k, _)| counts(k))
         .any(|(k, v)| new.get(k) != Some(v))
@@ -280,10 +270,7 @@ pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
 /// Whether two objects differ in anything but their revision and the times of their managers.
 pub(crate) fn differs(old: &Value, new: &Value) -> bool {
     let empty = Map::new();
-    let (a, b) = (
-        old.as_object().unwrap_or(&empty),
-        new.as_object().unwrap_or(&empty),
-    );
+    let (a, b) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
     if a.len() != b.len() {
         return true;
     }

@@ -61,12 +61,7 @@ pub(crate) fn answer_value(
 }
 
 /// One stored object.
-pub(crate) fn find(
-    server: &Inner,
-    resource: &Resource,
-    namespace: &str,
-    name: &str,
-) -> Result<Arc<Record>, ApiError> {
+pub(crate) fn find(server: &Inner, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Record>, ApiError> {
     server
         .store
         .get(&resource.storage, namespace, name)
@@ -113,7 +108,11 @@ fn selectable_text(resource: &Resource, field: &str, object: &Value) -> String {
         // The event selector "source" looks into two places.
         ("Event", "source") => {
             let text = field_text(object, "source.component");
-            if text.is_empty() { field_text(object, "reportingComponent") } else { text }
+            if text.is_empty() {
+                field_text(object, "reportingComponent")
+            } else {
+                text
+            }
         }
         ("Node", "spec.unschedulable") => {
             let text = field_text(object, field);
@@ -202,7 +201,10 @@ pub(crate) fn collect(
     let revision = at.unwrap_or(page.revision);
     let selective = !options.labels.is_empty() || !options.fields.0.is_empty();
     let limit = options.limit.unwrap_or(usize::MAX);
-    let mut rest = page.items.into_iter().filter(|r| !selective || selected(resource, options, r));
+    let mut rest = page
+        .items
+        .into_iter()
+        .filter(|r| !selective || selected(resource, options, r));
     let items: Vec<Arc<Record>> = rest.by_ref().take(limit).collect();
     let left = rest.count();
     let continues = (left > 0)
@@ -286,7 +288,14 @@ pub(crate) fn render(
     };
     let size: usize = listed.items.iter().map(|r| r.value.len() + 1).sum();
     let mut out = Vec::with_capacity(size + 256);
-    out.extend_from_slice(format!("{{\"kind\":{},\"apiVersion\":{},\"metadata\":{meta},\"items\":[", json!(kind), json!(version)).as_bytes());
+    out.extend_from_slice(
+        format!(
+            "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{meta},\"items\":[",
+            json!(kind),
+            json!(version)
+        )
+        .as_bytes(),
+    );
     for (i, record) in listed.items.iter().enumerate() {
         if i > 0 {
             out.push(b',');

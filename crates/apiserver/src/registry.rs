@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::builtin;
-use crate::resource::{Resource, split_api_version};
+use crate::resource::Resource;
 
 /// The resources that CRDs define, by CRD name; replaced as a whole when one changes.
 #[derive(Debug, Clone, Default)]
@@ -45,16 +45,6 @@ impl Custom {
             .get(&format!("{plural}.{group}"))?
             .iter()
             .find(|r| r.version == version)
-            .map(Arc::clone)
-    }
-
-    /// A resource by the kind that an object or reference names.
-    pub(crate) fn find_kind(&self, version: &str, kind: &str) -> Option<Arc<Resource>> {
-        let (group, version) = split_api_version(version);
-        builtin::resources()
-            .iter()
-            .chain(self.all())
-            .find(|r| r.kind == kind && r.group == group && r.version == version)
             .map(Arc::clone)
     }
 

@@ -63,9 +63,7 @@ pub(crate) fn parse_path(path: &str) -> Option<ResourcePath> {
     parts.drain(..skip);
     let is_namespaced = parts[0] == "namespaces"
         && parts.len() >= 3
-        && !(out.group.is_empty()
-            && parts.len() == 3
-            && matches!(parts[2].as_str(), "status" | "finalize"));
+        && !(out.group.is_empty() && parts.len() == 3 && matches!(parts[2].as_str(), "status" | "finalize"));
     if is_namespaced {
         out.namespace = Some(parts.remove(1));
         parts.remove(0);
@@ -105,10 +103,7 @@ impl Query {
     }
 
     pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0
-            .iter()
-            .filter(move |(k, _)| k == key)
-            .map(|(_, v)| v.as_str())
+        self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
     pub(crate) fn flag(&self, key: &str) -> Option<bool> {
@@ -122,9 +117,9 @@ impl Query {
         let Some(text) = self.get(key) else {
             return Ok(None);
         };
-        text.parse().map(Some).map_err(|_| {
-            ApiError::bad_request(format!("invalid value for {key}: {text:?} is not a number"))
-        })
+        text.parse()
+            .map(Some)
+            .map_err(|_| ApiError::bad_request(format!("invalid value for {key}: {text:?} is not a number")))
     }
 }
 
@@ -241,9 +236,7 @@ impl ListOptions {
                 Some(other) => {
                     return Err(list_invalid(
                         "resourceVersionMatch",
-                        &format!(
-                            "Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\""
-                        ),
+                        &format!("Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\""),
                     ));
                 }
             },
@@ -298,9 +291,10 @@ fn list_invalid(field: &str, why: &str) -> ApiError {
 pub(crate) fn parse_revision(text: Option<&str>) -> Result<Option<u64>, ApiError> {
     match text {
         None | Some("") => Ok(None),
-        Some(text) => text.parse().map(Some).map_err(|_| {
-            ApiError::bad_request(format!("invalid resource version: {text:?} is not a number"))
-        }),
+        Some(text) => text
+            .parse()
+            .map(Some)
+            .map_err(|_| ApiError::bad_request(format!("invalid resource version: {text:?} is not a number"))),
     }
 }
 

@@ -55,8 +55,6 @@ pub(crate) struct Column {
 /// Where a schema comes from.
 #[derive(Debug)]
 pub(crate) enum SchemaSource {
-    /// None: anything goes.
-    None,
     /// Derived from the built-in types on first use, once per process.
     BuiltIn(&'static str, OnceLock<Option<Arc<Schema>>>),
     /// From a CRD.
@@ -93,8 +91,6 @@ pub(crate) struct Resource {
     pub(crate) schema: SchemaSource,
     /// The schema as the CRD has it, for OpenAPI documents.
     pub(crate) raw_schema: Option<Arc<Value>>,
-    /// The CRD is being deleted: nothing new is taken.
-    pub(crate) terminating: bool,
     /// Words for clients that use an old version.
     pub(crate) deprecation: Option<String>,
 }
@@ -113,10 +109,7 @@ impl Resource {
     /// The schema, if there is one.
     pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
         match &self.schema {
-            SchemaSource::None => None,
-            SchemaSource::BuiltIn(name, cell) => cell
-                .get_or_init(|| crate::builtin_schema::parsed(name))
-                .as_ref(),
+            SchemaSource::BuiltIn(name, cell) => cell.get_or_init(|| crate::builtin_schema::parsed(name)).as_ref(),
             SchemaSource::Custom(schema) => Some(schema),
         }
     }
@@ -134,9 +127,4 @@ pub(crate) fn api_version(group: &str, version: &str) -> String {
     } else {
         format!("{group}/{version}")
     }
-}
-
-/// Splits an apiVersion into group and version.
-pub(crate) fn split_api_version(text: &str) -> (&str, &str) {
-    text.split_once('/').unwrap_or(("", text))
 }

@@ -31,9 +31,10 @@ impl LabelSelector {
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut out = Vec::new();
         for part in split(text) {
-            out.push(requirement(part.trim()).map_err(|why| {
-                ApiError::bad_request(format!("unable to parse requirement: {why}"))
-            })?);
+            out.push(
+                requirement(part.trim())
+                    .map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))?,
+            );
         }
         Ok(Self(out))
     }
@@ -145,7 +146,9 @@ fn requirement(text: &str) -> Result<Requirement, String> {
                 }
             }
         } else if values.iter().any(|v| v.parse::<i64>().is_err()) {
-            return Err(format!("values[0][{key}]: Invalid value: {values:?}: for 'Gt', 'Lt' operators, the value must be an integer"));
+            return Err(format!(
+                "values[0][{key}]: Invalid value: {values:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+            ));
         }
         Ok(Requirement {
             key: key.to_owned(),
@@ -254,10 +257,7 @@ mod tests {
     use super::*;
 
     fn check(selector: &str, labels: &[(&str, &str)], want: bool) {
-        let mut labels: Vec<(Box<str>, Box<str>)> = labels
-            .iter()
-            .map(|(k, v)| ((*k).into(), (*v).into()))
-            .collect();
+        let mut labels: Vec<(Box<str>, Box<str>)> = labels.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
         labels.sort();
         let parsed = LabelSelector::parse(selector).unwrap();
         assert_eq!(parsed.matches(&labels), want, "{selector} {labels:?}");

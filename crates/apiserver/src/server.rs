@@ -211,10 +211,7 @@ impl Inner {
             });
         }
         if !writes.is_empty() {
-            self.store
-                .commit(writes)
-                .await
-                .map_err(ApiError::internal)?;
+            self.store.commit(writes).await.map_err(ApiError::internal)?;
         }
         debug_assert!(!builtin::resources().is_empty());
         Ok(())

@@ -28,7 +28,13 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
 pub(crate) fn on_create(resource: &Resource, object: &mut Value) {
     match resource.special {
         Special::Pod => set(object, "status", json!({"phase": "Pending", "qosClass": "BestEffort"})),
-        Special::Namespace => set(object, "status", json!({"phase": "Active"})),
+        Special::Namespace => {
+            or_set(object, "spec", json!({}));
+            if let Some(spec) = object.get_mut("spec") {
+                or_set(spec, "finalizers", json!(["kubernetes"]));
+            }
+            set(object, "status", json!({"phase": "Active"}));
+        }
         Special::None if resource.kind == "PersistentVolumeClaim" || resource.kind == "PersistentVolume" => {
             set(object, "status", json!({"phase": "Pending"}));
         }
@@ -53,14 +59,8 @@ fn or_set(object: &mut Value, key: &str, value: Value) {
 
 fn default_namespace(object: &mut Value) {
     let name = meta(object, "name").to_owned();
-    or_set(object, "spec", json!({}));
-    if let Some(spec) = object.get_mut("spec") {
-        or_set(spec, "finalizers", json!(["kubernetes"]));
-    }
     if !name.is_empty() {
-        let labels = meta_mut(object)
-            .entry("labels")
-            .or_insert_with(|| json!({}));
+        let labels = meta_mut(object).entry("labels").or_insert_with(|| json!({}));
         or_set(labels, "kubernetes.io/metadata.name", name.into());
     }
 }
@@ -69,8 +69,7 @@ fn default_secret(object: &mut Value) {
     if text(object, "type").is_empty() {
         set(object, "type", "Opaque".into());
     }
-    let Some(Value::Object(plain)) = object.as_object_mut().and_then(|o| o.remove("stringData"))
-    else {
+    let Some(Value::Object(plain)) = object.as_object_mut().and_then(|o| o.remove("stringData")) else {
         return;
     };
     if plain.is_empty() {
@@ -150,12 +149,20 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -
 }
 
 fn data_keys(object: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    for key in object.get(field).and_then(Value::as_object).into_iter().flatten().map(|(k, _)| k) {
+    for key in object
+        .get(field)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(k, _)| k)
+    {
         let fine = !key.is_empty()
             && key.len() <= 253
             && key != "."
             && !key.starts_with("..")
-            && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+            && key
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
         if !fine {
             errors.push(FieldError::invalid(
                 format!("{field}[{key}]"),
@@ -177,7 +184,12 @@ fn secret_errors(object: &Value, errors: &mut Vec<FieldError>) {
         .map(|(_, v)| v.as_str().unwrap_or("").len() / 4 * 3)
         .sum();
     if size > MAX {
-        errors.push(FieldError::new("data", Kind::TooLong, None, format!("may not be more than {MAX} bytes")));
+        errors.push(FieldError::new(
+            "data",
+            Kind::TooLong,
+            None,
+            format!("may not be more than {MAX} bytes"),
+        ));
     }
     let mut require = |keys: &[&str]| {
         for key in keys {
@@ -218,21 +230,22 @@ fn immutable_data(object: &Value, old: &Value, fields: &[&str], errors: &mut Vec
         return;
     }
     if object.get("immutable") != Some(&Value::Bool(true)) {
-        errors.push(FieldError::forbidden("immutable", "field is immutable when `immutable` is set"));
+        errors.push(FieldError::forbidden(
+            "immutable",
+            "field is immutable when `immutable` is set",
+        ));
     }
     for field in fields {
         if old.get(field) != object.get(field) {
-            errors.push(FieldError::forbidden(*field, "field is immutable when `immutable` is set"));
+            errors.push(FieldError::forbidden(
+                *field,
+                "field is immutable when `immutable` is set",
+            ));
         }
     }
 }
 
-fn workload_errors(
-    resource: &Resource,
-    object: &Value,
-    old: Option<&Value>,
-    errors: &mut Vec<FieldError>,
-) {
+fn workload_errors(resource: &Resource, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let selector = object.pointer("/spec/selector");
     if resource.kind == "Job" {
         container_errors(object.pointer("/spec/template/spec"), "spec.template.spec", errors);
@@ -267,7 +280,11 @@ fn workload_errors(
             "field is immutable",
         ));
     }
-    if object.pointer("/spec/replicas").and_then(Value::as_i64).is_some_and(|n| n < 0) {
+    if object
+        .pointer("/spec/replicas")
+        .and_then(Value::as_i64)
+        .is_some_and(|n| n < 0)
+    {
         errors.push(FieldError::invalid(
             "spec.replicas",
             object.pointer("/spec/replicas").cloned().unwrap_or(Value::Null),

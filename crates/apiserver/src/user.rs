@@ -20,10 +20,7 @@ impl UserInfo {
     pub fn admin(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            groups: vec![
-                "system:masters".to_owned(),
-                "system:authenticated".to_owned(),
-            ],
+            groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
             ..Self::default()
         }
     }

@@ -12,9 +12,8 @@ use crate::prepare::immutable_errors;
 use crate::request::FieldValidation;
 use crate::resource::{Resource, Special};
 
-static METADATA: LazyLock<Option<Arc<Schema>>> = LazyLock::new(|| {
-    crate::builtin_schema::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
-});
+static METADATA: LazyLock<Option<Arc<Schema>>> =
+    LazyLock::new(|| crate::builtin_schema::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
 
 /// Drops what the schema does not know and fills in defaults; returns warnings, or refuses when that was asked for.
 pub(crate) fn shape(
@@ -138,11 +137,7 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -
 }
 
 /// Refuses an object with errors.
-pub(crate) fn check(
-    resource: &Resource,
-    object: &Value,
-    old: Option<&Value>,
-) -> Result<(), ApiError> {
+pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     let errors = errors(resource, object, old);
     if errors.is_empty() {
         return Ok(());
@@ -155,22 +150,13 @@ pub(crate) fn check(
     ))
 }
 
-fn metadata_errors(
-    resource: &Resource,
-    object: &Value,
-    old: Option<&Value>,
-    errors: &mut Vec<FieldError>,
-) {
+fn metadata_errors(resource: &Resource, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let name = meta(object, "name");
     let prefix = meta(object, "generateName");
     if old.is_none() {
         if !prefix.is_empty() {
             for problem in resource.name_rule.problems(prefix, true) {
-                errors.push(FieldError::invalid(
-                    "metadata.generateName",
-                    prefix.into(),
-                    problem,
-                ));
+                errors.push(FieldError::invalid("metadata.generateName", prefix.into(), problem));
             }
         }
         if name.is_empty() {
@@ -184,23 +170,21 @@ fn metadata_errors(
             }
         }
     }
-    let changed = |key: &str| {
-        old.is_none_or(|old| meta_value(old, key) != meta_value(object, key))
-    };
-    if changed("labels") && let Some(labels) = meta_value(object, "labels") {
+    let changed = |key: &str| old.is_none_or(|old| meta_value(old, key) != meta_value(object, key));
+    if changed("labels")
+        && let Some(labels) = meta_value(object, "labels")
+    {
         check_labels(labels, "metadata.labels", errors);
     }
-    if changed("annotations") && let Some(annotations) = meta_value(object, "annotations") {
+    if changed("annotations")
+        && let Some(annotations) = meta_value(object, "annotations")
+    {
         check_annotations(annotations, "metadata.annotations", errors);
     }
     if changed("finalizers") {
         for finalizer in finalizers(object) {
             for problem in qualified_name_problems(finalizer) {
-                errors.push(FieldError::invalid(
-                    "metadata.finalizers",
-                    finalizer.into(),
-                    problem,
-                ));
+                errors.push(FieldError::invalid("metadata.finalizers", finalizer.into(), problem));
             }
             let known = matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes");
             if !finalizer.contains('/') && !known && !resource.is_custom() {

@@ -95,9 +95,7 @@ impl Stream {
             (Some(initial), _) => initial,
             (None, revision) => matches!(revision, None | Some(0)),
         };
-        if self.options.initial_events == Some(true)
-            && self.options.revision.is_some_and(|rv| rv > current)
-        {
+        if self.options.initial_events == Some(true) && self.options.revision.is_some_and(|rv| rv > current) {
             return Err(crate::read::too_large(self.options.revision.unwrap_or(0), current));
         }
         if from_start {
@@ -144,9 +142,7 @@ impl Stream {
     }
 
     fn in_namespace(&self, record: &Record) -> bool {
-        self.namespace
-            .as_deref()
-            .is_none_or(|ns| record.key.namespace() == ns)
+        self.namespace.as_deref().is_none_or(|ns| record.key.namespace() == ns)
     }
 
     fn wants(&self, record: &Record) -> bool {
@@ -254,7 +250,9 @@ impl Stream {
                 let row = table::row(&self.resource, &object, self.server.now(), self.include);
                 let meta = json!({"resourceVersion": record.revision.to_string()});
                 let mut table = table::table(&self.resource, vec![row], meta);
-                if self.sent_columns && let Some(map) = table.as_object_mut() {
+                if self.sent_columns
+                    && let Some(map) = table.as_object_mut()
+                {
                     // Only the first event of a stream describes the columns.
                     map.insert("columnDefinitions".into(), Value::Null);
                 }
@@ -269,9 +267,11 @@ impl Stream {
         let mut object = match self.view {
             View::Full => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()}),
             View::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}),
-            View::Table => {
-                table::table(&self.resource, Vec::new(), json!({"resourceVersion": revision.to_string()}))
-            }
+            View::Table => table::table(
+                &self.resource,
+                Vec::new(),
+                json!({"resourceVersion": revision.to_string()}),
+            ),
         };
         if self.view != View::Table {
             object["metadata"] = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});

@@ -114,9 +114,7 @@ fn load(database: &Database, limits: Limits) -> Result<Memory, String> {
         let Some((resource, namespace, name)) = decode_key(key.value()) else {
             return Err("a key is unreadable".to_owned());
         };
-        let resource = names
-            .entry(resource.to_owned())
-            .or_insert_with(|| Arc::from(resource));
+        let resource = names.entry(resource.to_owned()).or_insert_with(|| Arc::from(resource));
         let key = Key::new(resource, namespace, name);
         let Some(record) = decode(key.clone(), value.value()) else {
             return Err(format!("the object {key:?} is unreadable"));
@@ -127,22 +125,17 @@ fn load(database: &Database, limits: Limits) -> Result<Memory, String> {
 }
 
 fn write(database: &Database, revision: u64, events: &[Arc<Event>]) -> Result<(), StorageError> {
-    let mut tx = database
-        .begin_write()
-        .map_err(|e| StorageError::new(&e))?;
+    let mut tx = database.begin_write().map_err(|e| StorageError::new(&e))?;
     tx.set_durability(redb::Durability::Immediate)
         .map_err(|e| StorageError::new(&e))?;
     {
         let mut meta = tx.open_table(META).map_err(|e| StorageError::new(&e))?;
-        meta.insert(REVISION, revision)
-            .map_err(|e| StorageError::new(&e))?;
+        meta.insert(REVISION, revision).map_err(|e| StorageError::new(&e))?;
         let mut objects = tx.open_table(OBJECTS).map_err(|e| StorageError::new(&e))?;
         for event in events {
             let key = encode_key(&event.record.key);
             if event.deleted {
-                objects
-                    .remove(key.as_slice())
-                    .map_err(|e| StorageError::new(&e))?;
+                objects.remove(key.as_slice()).map_err(|e| StorageError::new(&e))?;
             } else {
                 objects
                     .insert(key.as_slice(), encode(&event.record).as_slice())
@@ -181,9 +174,7 @@ impl Disk {
         }
         self.database = None;
         Err(StorageError {
-            message: format!(
-                "the database is at revision {revision}, expected {expected}: restart to read it again"
-            ),
+            message: format!("the database is at revision {revision}, expected {expected}: restart to read it again"),
             full: false,
         })
     }
@@ -204,11 +195,7 @@ impl Disk {
 }
 
 /// The writer: gathers what is waiting, commits it, makes it visible, answers.
-pub(crate) fn run(
-    mut disk: Disk,
-    mut requests: mpsc::UnboundedReceiver<Request>,
-    shared: &Weak<Shared>,
-) {
+pub(crate) fn run(mut disk: Disk, mut requests: mpsc::UnboundedReceiver<Request>, shared: &Weak<Shared>) {
     while let Some(first) = requests.blocking_recv() {
         let Some(shared) = shared.upgrade() else {
             return;

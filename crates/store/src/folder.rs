@@ -77,8 +77,7 @@ pub(crate) fn write_marker(folder: &Path) -> Result<(), OpenError> {
 
 /// Gives the finished database its name.
 pub(crate) fn name_database(folder: &Path) -> Result<(), OpenError> {
-    fs::rename(folder.join(UNFINISHED), folder.join(DATABASE))
-        .map_err(io(folder, "cannot be written"))?;
+    fs::rename(folder.join(UNFINISHED), folder.join(DATABASE)).map_err(io(folder, "cannot be written"))?;
     sync(folder)
 }
 

@@ -46,9 +46,7 @@ impl Table {
         let revision = event.revision();
         self.log_bytes += weight(&event);
         self.log.push_back(event);
-        while self.log.len() > limits.log_events
-            || (self.log_bytes > limits.log_bytes && self.log.len() > 1)
-        {
+        while self.log.len() > limits.log_events || (self.log_bytes > limits.log_bytes && self.log.len() > 1) {
             let Some(old) = self.log.pop_front() else {
                 break;
             };
@@ -105,9 +103,7 @@ impl Memory {
         if event.deleted {
             table.objects.remove(&record.key.path);
         } else {
-            table
-                .objects
-                .insert(Arc::clone(&record.key.path), Arc::clone(record));
+            table.objects.insert(Arc::clone(&record.key.path), Arc::clone(record));
         }
         self.revision = event.revision();
         table.push(Arc::clone(event), self.limits);
@@ -123,11 +119,7 @@ impl Memory {
     }
 
     /// Changes of a resource after a revision, oldest first.
-    pub(crate) fn events_after(
-        &self,
-        resource: &str,
-        after: u64,
-    ) -> Result<Vec<Arc<Event>>, Expired> {
+    pub(crate) fn events_after(&self, resource: &str, after: u64) -> Result<Vec<Arc<Event>>, Expired> {
         let Some(table) = self.tables.get(resource) else {
             return if after < self.base {
                 Err(Expired { oldest: self.base })
@@ -189,11 +181,9 @@ impl Memory {
                 items: now.map(|(_, r)| Arc::clone(r)).collect(),
             });
         }
-        let mut items: BTreeMap<Arc<str>, Arc<Record>> =
-            now.map(|(p, r)| (Arc::clone(p), Arc::clone(r))).collect();
+        let mut items: BTreeMap<Arc<str>, Arc<Record>> = now.map(|(p, r)| (Arc::clone(p), Arc::clone(r))).collect();
         for (path, record) in undone {
-            let within = path.starts_with(&prefix)
-                && after.as_ref().is_none_or(|a| path.as_ref() > a.as_str());
+            let within = path.starts_with(&prefix) && after.as_ref().is_none_or(|a| path.as_ref() > a.as_str());
             match record {
                 Some(record) if within => {
                     items.insert(path, record);
@@ -214,9 +204,7 @@ impl Table {
     /// What was stored at a revision under each key that has changed since.
     fn undone(&self, at: u64) -> Result<BTreeMap<Arc<str>, Option<Arc<Record>>>, Expired> {
         if at < self.compacted {
-            return Err(Expired {
-                oldest: self.compacted,
-            });
+            return Err(Expired { oldest: self.compacted });
         }
         let mut undone = BTreeMap::new();
         for event in self.log.iter().rev().take_while(|e| e.revision() > at) {

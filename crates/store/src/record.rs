@@ -154,8 +154,8 @@ pub enum Expect {
 pub enum Change {
     /// Stores an object.
     Put(Draft),
-    /// Removes the object.
-    Delete,
+    /// Removes the object; with a draft, that is what it looked like last.
+    Delete(Option<Draft>),
     /// Changes nothing: only the precondition counts.
     Check,
 }

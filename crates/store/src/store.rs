@@ -131,11 +131,7 @@ impl Store {
 
     /// One object.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Record>> {
-        self.shared
-            .memory
-            .read()
-            .find(resource, namespace, name)
-            .cloned()
+        self.shared.memory.read().find(resource, namespace, name).cloned()
     }
 
     /// Objects in order.
@@ -178,19 +174,10 @@ impl Store {
         memory.events_after(resource, after)?;
         let changed = memory.subscribe(resource);
         drop(memory);
-        Ok(Watcher::new(
-            self.clone(),
-            Arc::clone(resource),
-            after,
-            changed,
-        ))
+        Ok(Watcher::new(self.clone(), Arc::clone(resource), after, changed))
     }
 
-    pub(crate) fn events_after(
-        &self,
-        resource: &str,
-        after: u64,
-    ) -> Result<(u64, Vec<Arc<Event>>), Expired> {
+    pub(crate) fn events_after(&self, resource: &str, after: u64) -> Result<(u64, Vec<Arc<Event>>), Expired> {
         let memory = self.shared.memory.read();
         Ok((memory.revision, memory.events_after(resource, after)?))
     }
@@ -208,11 +195,7 @@ impl Store {
     pub async fn commit(&self, writes: Vec<Write>) -> Result<Vec<Arc<Record>>, CommitError> {
         if !self.shared.durable {
             let mut memory = self.shared.memory.write();
-            let events = evaluate(
-                &writes,
-                memory.revision,
-                |key| memory.get(key).cloned(),
-            )?;
+            let events = evaluate(&writes, memory.revision, |key| memory.get(key).cloned())?;
             self.shared.publish(&mut memory, &events);
             return Ok(events.iter().map(|e| Arc::clone(&e.record)).collect());
         }
@@ -261,10 +244,7 @@ pub(crate) fn evaluate(
             _ => false,
         };
         if !holds {
-            return Err(CommitError::Conflict {
-                index,
-                current: have,
-            });
+            return Err(CommitError::Conflict { index, current: have });
         }
         if matches!(write.change, Change::Check) {
             continue;
@@ -273,25 +253,21 @@ pub(crate) fn evaluate(
         let event = match &write.change {
             Change::Check => continue,
             Change::Put(draft) => Event {
-                record: Arc::new(Record::from_draft(
-                    write.key.clone(),
-                    revision,
-                    draft.clone(),
-                )),
+                record: Arc::new(Record::from_draft(write.key.clone(), revision, draft.clone())),
                 previous: have,
                 deleted: false,
             },
-            Change::Delete => match have {
+            Change::Delete(last) => match have {
                 Some(have) => Event {
-                    record: Arc::new(have.deleted_at(revision)),
+                    record: Arc::new(match last {
+                        Some(last) => Record::from_draft(write.key.clone(), revision, last.clone()),
+                        None => have.deleted_at(revision),
+                    }),
                     previous: Some(have),
                     deleted: true,
                 },
                 None => {
-                    return Err(CommitError::Conflict {
-                        index,
-                        current: None,
-                    });
+                    return Err(CommitError::Conflict { index, current: None });
                 }
             },
         };

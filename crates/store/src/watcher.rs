@@ -26,12 +26,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn new(
-        store: Store,
-        resource: Arc<str>,
-        cursor: u64,
-        changed: watch::Receiver<u64>,
-    ) -> Self {
+    pub(crate) fn new(store: Store, resource: Arc<str>, cursor: u64, changed: watch::Receiver<u64>) -> Self {
         Self {
             store,
             resource,

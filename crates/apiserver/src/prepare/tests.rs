@@ -5,12 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn resource(kind: &str) -> std::sync::Arc<Resource> {
-    std::sync::Arc::clone(
-        crate::builtin::resources()
-            .iter()
-            .find(|r| r.kind == kind)
-            .unwrap(),
-    )
+    std::sync::Arc::clone(crate::builtin::resources().iter().find(|r| r.kind == kind).unwrap())
 }
 
 fn fresh() -> Fresh {
@@ -38,18 +33,35 @@ fn creation_sets_what_is_the_servers() {
 #[test]
 fn only_spec_changes_count_generations() {
     let check = |new: Value, part, want: i64| {
-        let old = json!({"metadata": {"name": "n", "generation": 1}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
+        let old =
+            json!({"metadata": {"name": "n", "generation": 1}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
         let mut new = new;
         for_update(&resource("Deployment"), &old, &mut new, part).unwrap();
         assert_eq!(generation(&new), want);
         new
     };
-    check(json!({"metadata": {"name": "n", "labels": {"a": "b"}, "generation": 9}, "spec": {"replicas": 1}}), Part::Main, 1);
-    check(json!({"metadata": {"name": "n"}, "spec": {"replicas": 2}}), Part::Main, 2);
-    let out = check(json!({"metadata": {"name": "n"}, "spec": {"replicas": 2}, "status": {"replicas": 2}}), Part::Status, 1);
+    check(
+        json!({"metadata": {"name": "n", "labels": {"a": "b"}, "generation": 9}, "spec": {"replicas": 1}}),
+        Part::Main,
+        1,
+    );
+    check(
+        json!({"metadata": {"name": "n"}, "spec": {"replicas": 2}}),
+        Part::Main,
+        2,
+    );
+    let out = check(
+        json!({"metadata": {"name": "n"}, "spec": {"replicas": 2}, "status": {"replicas": 2}}),
+        Part::Status,
+        1,
+    );
     assert_eq!(out["spec"]["replicas"], 1);
     assert_eq!(out["status"]["replicas"], 2);
-    let out = check(json!({"metadata": {"name": "n"}, "spec": {"replicas": 1}, "status": {"replicas": 2}}), Part::Main, 1);
+    let out = check(
+        json!({"metadata": {"name": "n"}, "spec": {"replicas": 1}, "status": {"replicas": 2}}),
+        Part::Main,
+        1,
+    );
     assert_eq!(out["status"]["replicas"], 1);
 }
 

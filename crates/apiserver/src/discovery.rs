@@ -1,0 +1,310 @@
+//! Which groups, versions and resources there are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::Response;
+use serde_json::{Map, Value, json};
+
+use crate::body::{self, ApiBody};
+use crate::crd::compare_versions;
+use crate::registry::Custom;
+use crate::resource::{Resource, Special, api_version};
+use crate::server::Inner;
+
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+
+/// `/version`.
+pub(crate) fn version(server: &Inner) -> Value {
+    let text = server.options.kubernetes_version.as_str();
+    let mut parts = text.trim_start_matches('v').split('.');
+    json!({
+        "major": parts.next().unwrap_or(""),
+        "minor": parts.next().unwrap_or(""),
+        "gitVersion": text,
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "", "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, if cfg!(target_arch = "x86_64") { "amd64" } else { "arm64" }),
+    })
+}
+
+/// Groups in order, each with its versions, preferred first, and their resources.
+type Groups<'a> = Vec<(&'a str, Vec<(&'a str, Vec<&'a Arc<Resource>>)>)>;
+
+fn groups(registry: &Custom) -> Groups<'_> {
+    let mut order: Vec<&str> = Vec::new();
+    let mut map: BTreeMap<&str, BTreeMap<&str, Vec<&Arc<Resource>>>> = BTreeMap::new();
+    for resource in registry.everything() {
+        if !map.contains_key(resource.group.as_str()) {
+            order.push(&resource.group);
+        }
+        map.entry(&resource.group)
+            .or_default()
+            .entry(&resource.version)
+            .or_default()
+            .push(resource);
+    }
+    for (group, version, _) in crate::review::VIRTUAL {
+        if !map.contains_key(group) {
+            order.push(group);
+        }
+        map.entry(group).or_default().entry(version).or_default();
+    }
+    order
+        .into_iter()
+        .map(|group| {
+            let mut versions: Vec<_> = map.remove(group).unwrap_or_default().into_iter().collect();
+            versions.sort_by(|a, b| compare_versions(b.0, a.0));
+            (group, versions)
+        })
+        .collect()
+}
+
+/// `/`: the paths there are.
+pub(crate) fn paths(registry: &Custom) -> Value {
+    let mut out = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
+    for (group, versions) in groups(registry) {
+        if group.is_empty() {
+            continue;
+        }
+        out.push(format!("/apis/{group}"));
+        out.extend(versions.iter().map(|(v, _)| format!("/apis/{group}/{v}")));
+    }
+    for path in ["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"] {
+        out.push(path.to_owned());
+    }
+    json!({"paths": out})
+}
+
+/// Answers a path of discovery, if it is one.
+pub(crate) fn answer(server: &Inner, path: &str, aggregated: bool) -> Option<Response<ApiBody>> {
+    let registry = server.registry();
+    let groups = groups(&registry);
+    let named = |wanted: &str| groups.iter().find(|(g, _)| *g == wanted);
+    match path.split('/').skip(1).collect::<Vec<_>>().as_slice() {
+        ["api"] if aggregated => Some(aggregate(&groups, |g| g.is_empty())),
+        ["apis"] if aggregated => Some(aggregate(&groups, |g| !g.is_empty())),
+        ["api"] => Some(body::json(
+            200,
+            &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        )),
+        ["apis"] => {
+            let list: Vec<Value> = groups
+                .iter()
+                .filter(|(g, _)| !g.is_empty())
+                .map(|(g, v)| group(g, v, false))
+                .collect();
+            Some(body::json(
+                200,
+                &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list}),
+            ))
+        }
+        ["apis", name] => {
+            let (name, versions) = named(name).filter(|(g, _)| !g.is_empty())?;
+            Some(body::json(200, &group(name, versions, true)))
+        }
+        ["api", version] => resources(named("")?, version),
+        ["apis", name, version] => resources(named(name)?, version),
+        _ => None,
+    }
+}
+
+fn group(name: &str, versions: &[(&str, Vec<&Arc<Resource>>)], alone: bool) -> Value {
+    let list: Vec<Value> = versions
+        .iter()
+        .map(|(v, _)| json!({"groupVersion": api_version(name, v), "version": v}))
+        .collect();
+    let mut out = Map::new();
+    if alone {
+        out.insert("kind".into(), "APIGroup".into());
+        out.insert("apiVersion".into(), "v1".into());
+    }
+    out.insert("name".into(), name.into());
+    out.insert("preferredVersion".into(), list.first().cloned().unwrap_or(Value::Null));
+    out.insert("versions".into(), list.into());
+    Value::Object(out)
+}
+
+fn resources((group, versions): &(&str, Vec<(&str, Vec<&Arc<Resource>>)>), version: &str) -> Option<Response<ApiBody>> {
+    let (version, resources) = versions.iter().find(|(v, _)| *v == version)?;
+    let mut list: Vec<Value> = Vec::new();
+    for resource in resources {
+        list.push(main_entry(resource));
+        for (name, kind, verbs) in subresources(resource) {
+            let mut entry = json!({
+                "name": format!("{}/{name}", resource.plural), "singularName": "", "namespaced": resource.namespaced,
+                "kind": kind.kind, "verbs": verbs,
+            });
+            if !kind.group.is_empty() || kind.kind == "Eviction" {
+                entry["group"] = kind.group.into();
+                entry["version"] = kind.version.into();
+            }
+            list.push(entry);
+        }
+    }
+    for (g, v, entries) in crate::review::VIRTUAL {
+        if g == group && v == version {
+            for (plural, kind, namespaced) in *entries {
+                list.push(json!({"name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": ["create"]}));
+            }
+        }
+    }
+    list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    Some(body::json(
+        200,
+        &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(group, version), "resources": list}),
+    ))
+}
+
+fn main_entry(resource: &Resource) -> Value {
+    let mut out = json!({
+        "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
+        "kind": resource.kind, "verbs": VERBS,
+    });
+    if !resource.short_names.is_empty() {
+        out["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        out["categories"] = json!(resource.categories);
+    }
+    out
+}
+
+struct SubKind<'a> {
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+}
+
+fn subresources(resource: &Resource) -> Vec<(&'static str, SubKind<'_>, Vec<&'static str>)> {
+    let mut out = Vec::new();
+    let own = || SubKind {
+        group: "",
+        version: "",
+        kind: &resource.kind,
+    };
+    if resource.status {
+        out.push(("status", own(), vec!["get", "patch", "update"]));
+    }
+    if resource.scale.is_some() {
+        let scale = SubKind {
+            group: "autoscaling",
+            version: "v1",
+            kind: "Scale",
+        };
+        out.push(("scale", scale, vec!["get", "patch", "update"]));
+    }
+    match resource.special {
+        Special::Namespace => out.push(("finalize", own(), vec!["update"])),
+        Special::Pod => {
+            let eviction = SubKind {
+                group: "policy",
+                version: "v1",
+                kind: "Eviction",
+            };
+            out.push(("eviction", eviction, vec!["create"]));
+            let options = SubKind {
+                group: "",
+                version: "",
+                kind: "PodPortForwardOptions",
+            };
+            out.push(("portforward", options, vec!["create", "get"]));
+        }
+        _ => {}
+    }
+    out
+}
+
+/// All groups in one answer.
+fn aggregate(groups: &Groups<'_>, wanted: impl Fn(&str) -> bool) -> Response<ApiBody> {
+    let items: Vec<Value> = groups
+        .iter()
+        .filter(|(g, _)| wanted(g))
+        .map(|(group, versions)| {
+            let versions: Vec<Value> = versions
+                .iter()
+                .map(|(version, resources)| {
+                    let mut list: Vec<Value> = resources.iter().map(|r| aggregated_entry(r)).collect();
+                    list.extend(virtual_entries(group, version));
+                    list.sort_by(|a, b| a["resource"].as_str().cmp(&b["resource"].as_str()));
+                    json!({"version": version, "resources": list, "freshness": "Current"})
+                })
+                .collect();
+            let metadata = if group.is_empty() {
+                json!({"creationTimestamp": null})
+            } else {
+                json!({"name": group, "creationTimestamp": null})
+            };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    let value = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
+    let mut response = body::json(200, &value);
+    response.headers_mut().insert(
+        http::header::CONTENT_TYPE,
+        http::HeaderValue::from_static("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
+    );
+    response
+        .headers_mut()
+        .insert(http::header::VARY, http::HeaderValue::from_static("Accept"));
+    response
+}
+
+fn virtual_entries(group: &str, version: &str) -> Vec<Value> {
+    crate::review::VIRTUAL
+        .iter()
+        .filter(|(g, v, _)| *g == group && *v == version)
+        .flat_map(|(g, v, entries)| entries.iter().map(move |e| (g, v, e)))
+        .map(|(g, v, (plural, kind, namespaced))| {
+            json!({
+                "resource": plural, "singularResource": kind.to_lowercase(),
+                "responseKind": {"group": g, "version": v, "kind": kind},
+                "scope": if *namespaced { "Namespaced" } else { "Cluster" }, "verbs": ["create"],
+            })
+        })
+        .collect()
+}
+
+fn aggregated_entry(resource: &Resource) -> Value {
+    let mut out = json!({
+        "resource": resource.plural,
+        "singularResource": resource.singular,
+        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "verbs": VERBS,
+    });
+    if !resource.short_names.is_empty() {
+        out["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        out["categories"] = json!(resource.categories);
+    }
+    let subs: Vec<Value> = subresources(resource)
+        .into_iter()
+        .map(|(name, kind, verbs)| {
+            let (group, version) = if kind.version.is_empty() {
+                (resource.group.as_str(), resource.version.as_str())
+            } else {
+                (kind.group, kind.version)
+            };
+            json!({
+                "subresource": name,
+                "responseKind": {"group": group, "version": version, "kind": kind.kind},
+                "verbs": verbs,
+            })
+        })
+        .collect();
+    if !subs.is_empty() {
+        out["subresources"] = subs.into();
+    }
+    out
+}

@@ -1,0 +1,453 @@
+//! From a request to the verb that answers it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response};
+use serde_json::Value;
+
+use crate::accept::{self, View};
+use crate::body::{self, ApiBody};
+use crate::change::{Call, Mutation, Outcome};
+use crate::counters::RequestKey;
+use crate::decoding::{self, Form};
+use crate::delete::DeleteOptions;
+use crate::error::ApiError;
+use crate::prepare::Part;
+use crate::read;
+use crate::request::{ListOptions, Query, ResourcePath, WriteOptions, parse_path};
+use crate::resource::Resource;
+use crate::server::Inner;
+use crate::table::Include;
+use crate::user::{Attributes, UserInfo};
+use crate::{discovery, openapi, portforward, review, scale, watch};
+
+/// A request, ready to be answered.
+pub(crate) struct Asked<'a> {
+    pub(crate) server: &'a Arc<Inner>,
+    pub(crate) user: &'a UserInfo,
+    pub(crate) parts: &'a Parts,
+    pub(crate) body: &'a Bytes,
+    pub(crate) query: Query,
+    pub(crate) view: View,
+    pub(crate) include: Include,
+}
+
+type Answer = Result<Response<ApiBody>, ApiError>;
+
+/// Answers a request; errors become answers, too.
+pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, body: Bytes) -> Response<ApiBody> {
+    let path = parse_path(parts.uri.path());
+    let query = Query::parse(parts.uri.query().unwrap_or(""));
+    let mut key = RequestKey {
+        verb: verb(&parts, path.as_ref(), &query).to_owned(),
+        group: path.as_ref().map(|p| p.group.clone()).unwrap_or_default(),
+        resource: path.as_ref().map_or_else(
+            || parts.uri.path().to_owned(),
+            |p| match &p.subresource {
+                Some(sub) => format!("{}/{sub}", p.resource),
+                None => p.resource.clone(),
+            },
+        ),
+        agent: agent(&parts).to_owned(),
+        code: 0,
+    };
+    let answer = match authorize(server, user, &parts, path.as_ref(), &key.verb) {
+        Err(error) => Err(error),
+        Ok(()) => match path {
+            Some(path) => answer_resource(server, user, parts, &body, query, path).await,
+            None => answer_path(server, user, &parts, &body, query).await,
+        },
+    };
+    let response = answer.unwrap_or_else(|error| body::error(&error));
+    key.code = response.status().as_u16();
+    server.counters.add(key);
+    response
+}
+
+fn agent(parts: &Parts) -> &str {
+    parts
+        .headers
+        .get(http::header::USER_AGENT)
+        .and_then(|v| v.to_str().ok())
+        .and_then(|v| v.split_whitespace().next())
+        .unwrap_or("")
+}
+
+fn verb(parts: &Parts, path: Option<&ResourcePath>, query: &Query) -> &'static str {
+    let named = path.is_some_and(|p| p.name.is_some());
+    match (parts.method.as_str(), named) {
+        ("GET" | "HEAD", _) if path.is_none() => "get",
+        ("GET", _) if query.flag("watch") == Some(true) => "watch",
+        ("GET" | "HEAD", true) => "get",
+        ("GET" | "HEAD", false) => "list",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) if decoding::media_type(&parts.headers).starts_with("application/apply-patch") => "apply",
+        ("PATCH", _) => "patch",
+        ("DELETE", true) => "delete",
+        ("DELETE", false) => "deletecollection",
+        _ => "other",
+    }
+}
+
+fn authorize(
+    server: &Inner,
+    user: &UserInfo,
+    parts: &Parts,
+    path: Option<&ResourcePath>,
+    verb: &str,
+) -> Result<(), ApiError> {
+    let url = parts.uri.path();
+    let open = matches!(url, "/version" | "/healthz" | "/livez" | "/readyz")
+        || ["/healthz/", "/livez/", "/readyz/", "/version/"]
+            .iter()
+            .any(|p| url.starts_with(p));
+    if open || user.is_master() {
+        return Ok(());
+    }
+    if !user.is_authenticated() {
+        return Err(ApiError::unauthorized());
+    }
+    let empty = ResourcePath::default();
+    let path = path.unwrap_or(&empty);
+    let attributes = Attributes {
+        verb: if verb == "apply" { "patch" } else { verb },
+        group: &path.group,
+        resource: &path.resource,
+        subresource: path.subresource.as_deref().unwrap_or(""),
+        namespace: path.namespace.as_deref().unwrap_or(""),
+        name: path.name.as_deref().unwrap_or(""),
+        path: url,
+    };
+    server.options.authorizer.authorize(user, &attributes).map_err(|why| {
+        let a = &attributes;
+        let place = if a.namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace \"{}\"", a.namespace)
+        };
+        let tail = if why.is_empty() {
+            String::new()
+        } else {
+            format!(": {why}")
+        };
+        let words = if a.resource.is_empty() {
+            format!("User \"{}\" cannot {} path \"{url}\"{tail}", user.name, a.verb)
+        } else {
+            format!(
+                "User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {place}{tail}",
+                user.name, a.verb, a.resource, a.group
+            )
+        };
+        ApiError::forbidden(a.group, a.resource, a.name, &words)
+    })
+}
+
+async fn answer_path(server: &Arc<Inner>, user: &UserInfo, parts: &Parts, body: &Bytes, query: Query) -> Answer {
+    let path = parts.uri.path().trim_end_matches('/');
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        return Err(ApiError::method_not_allowed(parts.method.as_str()));
+    }
+    let _ = (user, body, query);
+    match path {
+        "/version" => Ok(body::json(200, &discovery::version(server))),
+        "/metrics" => Ok(body::with_type(
+            200,
+            "text/plain; version=0.0.4",
+            server.counters.render(),
+        )),
+        "" => Ok(body::json(200, &discovery::paths(&server.registry()))),
+        _ if is_health(path) => Ok(body::with_type(200, "text/plain; charset=utf-8", "ok")),
+        "/openapi/v3" => openapi::index(server),
+        _ if path.starts_with("/openapi/v3/") => openapi::document(server, &path["/openapi/v3/".len()..]),
+        _ => {
+            discovery::answer(server, path, accept::wants_aggregated(&parts.headers)).ok_or_else(ApiError::no_resource)
+        }
+    }
+}
+
+fn is_health(path: &str) -> bool {
+    ["/healthz", "/livez", "/readyz"]
+        .iter()
+        .any(|p| path == *p || path.strip_prefix(p).is_some_and(|rest| rest.starts_with('/')))
+}
+
+async fn answer_resource(
+    server: &Arc<Inner>,
+    user: &UserInfo,
+    parts: Parts,
+    body: &Bytes,
+    query: Query,
+    path: ResourcePath,
+) -> Answer {
+    if path.group.is_empty() && path.resource == "pods" && path.subresource.as_deref() == Some("portforward") {
+        let namespace = path.namespace.unwrap_or_default();
+        return portforward::upgrade(server, parts, &namespace, path.name.as_deref().unwrap_or(""));
+    }
+    let asked = Asked {
+        server,
+        user,
+        parts: &parts,
+        body,
+        view: accept::view(&parts.headers),
+        include: Include::parse(query.get("includeObject")),
+        query,
+    };
+    if let Some(answer) = review::answer(&asked, &path) {
+        return answer;
+    }
+    let registry = server.registry();
+    let resource = registry
+        .find(&path.group, &path.version, &path.resource)
+        .ok_or_else(ApiError::no_resource)?;
+    if !resource.namespaced && path.namespace.is_some() {
+        return Err(ApiError::no_resource());
+    }
+    let mut response = asked.answer(&resource, &path).await?;
+    if let Some(words) = &resource.deprecation {
+        add_warning(&mut response, words);
+    }
+    Ok(response)
+}
+
+/// Adds a Warning header.
+pub(crate) fn add_warning(response: &mut Response<ApiBody>, words: &str) {
+    let clean: String = words.chars().filter(|c| !c.is_control()).collect();
+    let text = format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""));
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.headers_mut().append(http::header::WARNING, value);
+    }
+}
+
+impl Asked<'_> {
+    async fn answer(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
+        let namespace = path.namespace.as_deref();
+        let method = self.parts.method.as_str();
+        match (&path.name, path.subresource.as_deref()) {
+            (None, _) => self.collection(resource, namespace, method).await,
+            (Some(name), None) => self.named(resource, namespace, name, Part::Main, method).await,
+            (Some(name), Some("status")) if resource.status && method != "DELETE" => {
+                self.named(resource, namespace, name, Part::Status, method).await
+            }
+            (Some(name), Some("finalize"))
+                if resource.special == crate::resource::Special::Namespace && method == "PUT" =>
+            {
+                self.named(resource, namespace, name, Part::Finalize, method).await
+            }
+            (Some(name), Some("scale")) if resource.scale.is_some() => {
+                scale::answer(self, resource, namespace.unwrap_or(""), name).await
+            }
+            (Some(name), Some("eviction")) if resource.special == crate::resource::Special::Pod && method == "POST" => {
+                review::evict(self, resource, namespace.unwrap_or(""), name).await
+            }
+            _ => Err(ApiError::no_resource()),
+        }
+    }
+
+    fn place<'n>(resource: &Resource, namespace: Option<&'n str>) -> Result<&'n str, ApiError> {
+        match namespace {
+            None if resource.namespaced => Err(ApiError::bad_request(
+                "an empty namespace may not be set when a resource name is provided",
+            )),
+            other => Ok(other.unwrap_or("")),
+        }
+    }
+
+    async fn collection(&self, resource: &Arc<Resource>, namespace: Option<&str>, method: &str) -> Answer {
+        match method {
+            "GET" | "HEAD" => {
+                let options = ListOptions::parse(&self.query)?;
+                if options.watch {
+                    return watch::watch(self.server, resource, namespace, options, self.view, self.include);
+                }
+                read::list(self.server, resource, namespace, &options, self.view, self.include)
+            }
+            "POST" => {
+                if namespace.is_none() && resource.namespaced {
+                    return Err(ApiError::method_not_allowed("create"));
+                }
+                let options = WriteOptions::parse(&self.query)?;
+                let (object, duplicates) = self.object()?;
+                let call = self.call(resource, namespace.unwrap_or(""), &options);
+                let outcome = call.create(object, &duplicates, false, None).await?;
+                self.outcome(resource, outcome)
+            }
+            "DELETE" => {
+                let options = ListOptions::parse(&self.query)?;
+                let delete = self.delete_options()?;
+                if namespace.is_none() && resource.namespaced {
+                    return Err(ApiError::method_not_allowed("deletecollection"));
+                }
+                self.delete_collection(resource, namespace, &options, &delete).await
+            }
+            _ => Err(ApiError::method_not_allowed(method)),
+        }
+    }
+
+    async fn named(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        name: &str,
+        part: Part,
+        method: &str,
+    ) -> Answer {
+        let namespace = Self::place(resource, namespace)?;
+        match method {
+            "GET" | "HEAD" => {
+                if self.query.flag("watch") == Some(true) {
+                    let mut options = ListOptions::parse(&self.query)?;
+                    options.fields.0.push(crate::selector::FieldTerm {
+                        field: "metadata.name".to_owned(),
+                        equal: true,
+                        value: name.to_owned(),
+                    });
+                    let within = resource.namespaced.then_some(namespace);
+                    return watch::watch(self.server, resource, within, options, self.view, self.include);
+                }
+                let record = read::find(self.server, resource, namespace, name)?;
+                read::answer(self.server, resource, &record, self.view, 200)
+            }
+            "PUT" => {
+                let options = WriteOptions::parse(&self.query)?;
+                let (object, duplicates) = self.object()?;
+                let call = self.call(resource, namespace, &options);
+                let mutation = Mutation::Replace(object, duplicates);
+                let outcome = call.change(name, &mutation, part).await?;
+                self.outcome(resource, outcome)
+            }
+            "PATCH" => {
+                let options = WriteOptions::parse(&self.query)?;
+                let mutation = self.patch(resource, &options)?;
+                let mut call = self.call(resource, namespace, &options);
+                if matches!(mutation, Mutation::Apply(..)) {
+                    call.manager = options.field_manager.clone().unwrap_or_default();
+                }
+                let outcome = call.change(name, &mutation, part).await?;
+                self.outcome(resource, outcome)
+            }
+            "DELETE" => {
+                let delete = self.delete_options()?;
+                let options = WriteOptions::default();
+                let call = self.call(resource, namespace, &options);
+                let done = call.delete(name, &delete).await?;
+                let mut response = if done.gone {
+                    body::json(200, &call.success(&done.object))
+                } else {
+                    body::json(200, &done.object)
+                };
+                for words in &done.warnings {
+                    add_warning(&mut response, words);
+                }
+                Ok(response)
+            }
+            _ => Err(ApiError::method_not_allowed(method)),
+        }
+    }
+
+    /// A call to a resource with the manager that the request or its user agent names.
+    pub(crate) fn call<'b>(
+        &'b self,
+        resource: &'b Arc<Resource>,
+        namespace: &'b str,
+        options: &'b WriteOptions,
+    ) -> Call<'b> {
+        let manager = options.field_manager.clone().unwrap_or_else(|| {
+            let agent = agent(self.parts).split('/').next().unwrap_or("");
+            let agent: String = agent.chars().take(128).collect();
+            if agent.is_empty() { "unknown".to_owned() } else { agent }
+        });
+        Call {
+            server: self.server,
+            resource,
+            namespace,
+            user: self.user,
+            options,
+            manager,
+        }
+    }
+
+    /// The object in the body.
+    pub(crate) fn object(&self) -> Result<(Value, Vec<String>), ApiError> {
+        decoding::decode(self.body, decoding::form(&self.parts.headers)?)
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
+        let body = if self.body.is_empty() {
+            Value::Null
+        } else {
+            self.object()?.0
+        };
+        DeleteOptions::parse(&body, &self.query)
+    }
+
+    /// The patch in the body.
+    pub(crate) fn patch(&self, resource: &Resource, options: &WriteOptions) -> Result<Mutation, ApiError> {
+        const TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
+        let media = decoding::media_type(&self.parts.headers);
+        let is_apply = matches!(media, "application/apply-patch+yaml" | "application/apply-patch+json");
+        if options.force.is_some() && !is_apply {
+            return Err(ApiError::new(
+                422,
+                "Invalid",
+                "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
+            ));
+        }
+        let json = || decoding::decode(self.body, Form::Json).map(|(v, _)| v);
+        match media {
+            "application/json-patch+json" => Ok(Mutation::Json(json()?)),
+            "application/merge-patch+json" => Ok(Mutation::Merge(json()?)),
+            "application/strategic-merge-patch+json" if !resource.is_custom() => Ok(Mutation::Strategic(json()?)),
+            _ if is_apply => {
+                if options.field_manager.as_deref().unwrap_or("").is_empty() {
+                    return Err(ApiError::new(
+                        422,
+                        "Invalid",
+                        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+                    ));
+                }
+                // Every JSON document is YAML; what starts like an object is one.
+                let looks_json = self.body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
+                let form = if looks_json { Form::Json } else { Form::Yaml };
+                let (value, duplicates) = decoding::decode(self.body, form)?;
+                Ok(Mutation::Apply(value, duplicates))
+            }
+            _ => Err(ApiError::unsupported_media_type(TYPES)),
+        }
+    }
+
+    /// Answers with what a write led to.
+    pub(crate) fn outcome(&self, resource: &Resource, outcome: Outcome) -> Answer {
+        let code = if outcome.created { 201 } else { 200 };
+        let mut response = match &outcome.record {
+            Some(record) => read::answer(self.server, resource, record, self.view, code)?,
+            None => read::answer_value(self.server, resource, &outcome.object, self.view, code)?,
+        };
+        for words in &outcome.warnings {
+            add_warning(&mut response, words);
+        }
+        Ok(response)
+    }
+
+    async fn delete_collection(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        options: &ListOptions,
+        delete: &DeleteOptions,
+    ) -> Answer {
+        let listed = read::collect(self.server, resource, namespace, options)?;
+        let write = WriteOptions::default();
+        for record in &listed.items {
+            let call = self.call(resource, record.key.namespace(), &write);
+            match call.delete(record.key.name(), delete).await {
+                Ok(_) => {}
+                Err(error) if error.code == 404 => {}
+                Err(error) => return Err(error),
+            }
+        }
+        read::render(self.server, resource, &listed, self.view, self.include)
+    }
+}

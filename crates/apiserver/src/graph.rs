@@ -1,0 +1,228 @@
+//! Who owns what, and what must be done when owners go. Pure: changes come in, actions go out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use windlass_store::{Event, Key, Record};
+
+use crate::delete::{FOREGROUND, ORPHAN};
+
+type Uid = Arc<str>;
+
+/// An object.
+#[derive(Debug)]
+struct Node {
+    key: Key,
+    /// Owners, and whether each waits for this object.
+    owners: Vec<(Uid, bool)>,
+    deleting: bool,
+    foreground: bool,
+    orphan: bool,
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Action {
+    /// Delete an object whose owners are gone.
+    Delete { key: Key, uid: Uid, foreground: bool },
+    /// Take owners that are gone, or that leave it behind, off an object.
+    Disown { key: Key, uid: Uid, owners: Vec<Uid> },
+    /// Let an object go whose dependents are gone.
+    Release {
+        key: Key,
+        uid: Uid,
+        finalizer: &'static str,
+    },
+}
+
+/// The objects by uid and the references between them.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    nodes: HashMap<Uid, Node>,
+    dependents: HashMap<Uid, BTreeSet<Uid>>,
+    dirty: BTreeSet<Uid>,
+}
+
+impl Graph {
+    /// Takes in a change.
+    pub(crate) fn observe(&mut self, event: &Event) {
+        let record = &event.record;
+        if event.deleted {
+            self.remove(&Uid::from(record.header.uid.as_ref()));
+        } else {
+            if let Some(previous) = &event.previous
+                && previous.header.uid != record.header.uid
+            {
+                self.remove(&Uid::from(previous.header.uid.as_ref()));
+            }
+            self.put(record);
+        }
+    }
+
+    /// Takes in an object.
+    pub(crate) fn put(&mut self, record: &Record) {
+        let header = &record.header;
+        let uid = Uid::from(header.uid.as_ref());
+        let owners: Vec<(Uid, bool)> = header
+            .owners
+            .iter()
+            .map(|o| (Uid::from(o.uid.as_ref()), o.blocks))
+            .collect();
+        let has = |name: &str| header.finalizers.iter().any(|f| f.as_ref() == name);
+        let node = Node {
+            key: record.key.clone(),
+            owners,
+            deleting: header.deleting,
+            foreground: header.deleting && has(FOREGROUND),
+            orphan: header.deleting && has(ORPHAN),
+        };
+        let old = self.nodes.remove(&uid);
+        for (owner, _) in old.iter().flat_map(|o| &o.owners) {
+            if !node.owners.iter().any(|(o, _)| o == owner) {
+                self.unlink(owner, &uid);
+            }
+        }
+        for (owner, _) in &node.owners {
+            self.dependents
+                .entry(Arc::clone(owner))
+                .or_default()
+                .insert(Arc::clone(&uid));
+        }
+        let was_waiting = old.as_ref().is_some_and(|o| o.foreground || o.orphan);
+        if (node.foreground || node.orphan) && !was_waiting {
+            self.dirty
+                .extend(self.dependents.get(&uid).into_iter().flatten().cloned());
+        }
+        if !node.owners.is_empty() || node.foreground || node.orphan {
+            self.dirty.insert(Arc::clone(&uid));
+        }
+        self.nodes.insert(uid, node);
+    }
+
+    fn unlink(&mut self, owner: &Uid, dependent: &Uid) {
+        if let Some(set) = self.dependents.get_mut(owner) {
+            set.remove(dependent);
+            if set.is_empty() {
+                self.dependents.remove(owner);
+            }
+        }
+        self.dirty.insert(Arc::clone(owner));
+    }
+
+    fn remove(&mut self, uid: &Uid) {
+        let Some(node) = self.nodes.remove(uid) else {
+            return;
+        };
+        for (owner, _) in &node.owners {
+            self.unlink(owner, uid);
+        }
+        self.dirty
+            .extend(self.dependents.get(uid).into_iter().flatten().cloned());
+    }
+
+    /// Has an object looked at again.
+    pub(crate) fn again(&mut self, action: &Action) {
+        let (Action::Delete { uid, .. } | Action::Disown { uid, .. } | Action::Release { uid, .. }) = action;
+        self.dirty.insert(Arc::clone(uid));
+    }
+
+    /// What follows from the changes since the last call.
+    pub(crate) fn decide(&mut self) -> Vec<Action> {
+        let dirty = std::mem::take(&mut self.dirty);
+        let mut disown: BTreeMap<Uid, Vec<Uid>> = BTreeMap::new();
+        let mut out = Vec::new();
+        for uid in dirty {
+            let Some(node) = self.nodes.get(&uid) else {
+                continue;
+            };
+            if node.orphan {
+                self.orphan(&uid, node, &mut disown, &mut out);
+            } else if node.foreground {
+                self.foreground(&uid, node, &mut out);
+            }
+            if !node.deleting {
+                out.extend(self.as_dependent(&uid, node));
+            }
+        }
+        for (uid, owners) in disown {
+            if let Some(node) = self.nodes.get(&uid) {
+                out.push(Action::Disown {
+                    key: node.key.clone(),
+                    uid,
+                    owners,
+                });
+            }
+        }
+        out
+    }
+
+    fn orphan(&self, uid: &Uid, node: &Node, disown: &mut BTreeMap<Uid, Vec<Uid>>, out: &mut Vec<Action>) {
+        match self.dependents.get(uid) {
+            Some(dependents) => {
+                for dependent in dependents {
+                    disown.entry(Arc::clone(dependent)).or_default().push(Arc::clone(uid));
+                }
+            }
+            None => out.push(Action::Release {
+                key: node.key.clone(),
+                uid: Arc::clone(uid),
+                finalizer: ORPHAN,
+            }),
+        }
+    }
+
+    fn foreground(&self, uid: &Uid, node: &Node, out: &mut Vec<Action>) {
+        let blocked = self.dependents.get(uid).into_iter().flatten().any(|d| {
+            self.nodes
+                .get(d)
+                .is_some_and(|n| n.owners.iter().any(|(o, blocks)| o == uid && *blocks))
+        });
+        if !blocked {
+            out.push(Action::Release {
+                key: node.key.clone(),
+                uid: Arc::clone(uid),
+                finalizer: FOREGROUND,
+            });
+        }
+    }
+
+    /// What becomes of an object because of its owners.
+    fn as_dependent(&self, uid: &Uid, node: &Node) -> Option<Action> {
+        let (mut solid, mut gone, mut waiting) = (false, Vec::new(), Vec::new());
+        for (owner, _) in &node.owners {
+            match self.nodes.get(owner).filter(|o| reachable(o, node)) {
+                None => gone.push(Arc::clone(owner)),
+                Some(o) if o.foreground => waiting.push(Arc::clone(owner)),
+                // Its owner is about to leave it behind.
+                Some(o) if o.orphan => return None,
+                Some(_) => solid = true,
+            }
+        }
+        let key = node.key.clone();
+        let uid_ = Arc::clone(uid);
+        if solid {
+            gone.append(&mut waiting);
+            return (!gone.is_empty()).then_some(Action::Disown {
+                key,
+                uid: uid_,
+                owners: gone,
+            });
+        }
+        if gone.is_empty() && waiting.is_empty() {
+            return None;
+        }
+        Some(Action::Delete {
+            key,
+            uid: uid_,
+            foreground: !waiting.is_empty() && self.dependents.contains_key(uid),
+        })
+    }
+}
+
+/// An owner is in the same namespace, or in none.
+fn reachable(owner: &Node, dependent: &Node) -> bool {
+    owner.key.namespace().is_empty() || owner.key.namespace() == dependent.key.namespace()
+}
+
+#[cfg(test)]
+mod tests;

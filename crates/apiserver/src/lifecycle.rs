@@ -1,0 +1,365 @@
+//! The task that follows deletions: garbage collection, namespaces and definitions that go with what is in them. It is driven by
+//! the store's changes; nothing is polled.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use windlass_store::{Event, ListQuery, Record};
+
+use crate::change::{Call, Mutation};
+use crate::convert::served;
+use crate::crd;
+use crate::delete::{DeleteOptions, Propagation};
+use crate::error::ApiError;
+use crate::graph::{Action, Graph};
+use crate::object::{finalizers, meta_value, text};
+use crate::prepare::Part;
+use crate::request::WriteOptions;
+use crate::resource::Resource;
+use crate::server::Inner;
+use crate::user::UserInfo;
+
+/// Deletions under way at once.
+const CONCURRENT: usize = 32;
+/// When something could not be done it is tried again after this time.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// What the task keeps track of.
+#[derive(Default)]
+struct Work {
+    graph: Graph,
+    /// Namespaces being deleted.
+    namespaces: BTreeSet<String>,
+    /// Definitions being deleted.
+    definitions: BTreeSet<String>,
+    /// Of these, the ones to look at now.
+    empty_namespaces: BTreeSet<String>,
+    empty_definitions: BTreeSet<String>,
+}
+
+/// Starts the task.
+pub(crate) fn start(server: &Arc<Inner>) {
+    let mut feed = server.store.feed();
+    let mut work = Work::default();
+    for resource in server.store.resources() {
+        let query = ListQuery {
+            resource: &resource,
+            namespace: None,
+            after: None,
+            at: None,
+        };
+        for record in server.store.list(&query).map(|p| p.items).unwrap_or_default() {
+            work.object(&record);
+        }
+    }
+    let shutdown = server.shutdown.clone();
+    let server = Arc::downgrade(server);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = run(&server, &mut feed, work) => {}
+            () = shutdown.cancelled() => {}
+        }
+    });
+}
+
+async fn run(server: &Weak<Inner>, feed: &mut UnboundedReceiver<Arc<Event>>, mut work: Work) {
+    let mut busy = true;
+    let mut retry = false;
+    loop {
+        if !busy {
+            let event = if retry {
+                tokio::select! {
+                    event = feed.recv() => event,
+                    () = tokio::time::sleep(RETRY) => None,
+                }
+            } else {
+                match feed.recv().await {
+                    Some(event) => Some(event),
+                    None => return,
+                }
+            };
+            if let Some(event) = event {
+                work.event(&event);
+            }
+        }
+        while let Ok(event) = feed.try_recv() {
+            work.event(&event);
+        }
+        let Some(server) = server.upgrade() else {
+            return;
+        };
+        (busy, retry) = round(&server, &mut work).await;
+    }
+}
+
+/// Does what there is to do; returns whether anything was done, and whether something must be tried again.
+async fn round(server: &Arc<Inner>, work: &mut Work) -> (bool, bool) {
+    let actions = work.graph.decide();
+    let namespaces = std::mem::take(&mut work.empty_namespaces);
+    let definitions = std::mem::take(&mut work.empty_definitions);
+    let idle = actions.is_empty() && namespaces.is_empty() && definitions.is_empty();
+    let failed: Vec<Action> = futures::stream::iter(actions)
+        .map(|action| async move {
+            match carry_out(server, &action).await {
+                Ok(()) => None,
+                Err(error) if error.code == 404 => None,
+                Err(error) => {
+                    tracing::debug!(%error, ?action, "will be tried again");
+                    Some(action)
+                }
+            }
+        })
+        .buffer_unordered(CONCURRENT)
+        .filter_map(|x| async move { x })
+        .collect()
+        .await;
+    let mut retry = !failed.is_empty();
+    for action in &failed {
+        work.graph.again(action);
+    }
+    for name in namespaces {
+        if let Err(error) = empty_namespace(server, &name).await
+            && error.code != 404
+        {
+            tracing::debug!(%error, name, "the namespace will be tried again");
+            retry = true;
+            work.empty_namespaces.insert(name);
+        }
+    }
+    for name in definitions {
+        if let Err(error) = empty_definition(server, &name).await
+            && error.code != 404
+        {
+            tracing::debug!(%error, name, "the definition will be tried again");
+            retry = true;
+            work.empty_definitions.insert(name);
+        }
+    }
+    (!idle && !retry, retry)
+}
+
+impl Work {
+    fn object(&mut self, record: &Record) {
+        self.graph.put(record);
+        self.containers(record);
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.graph.observe(event);
+        if !event.deleted {
+            self.containers(&event.record);
+            return;
+        }
+        let key = &event.record.key;
+        match key.resource.as_ref() {
+            "namespaces" => {
+                self.namespaces.remove(key.name());
+            }
+            crd::STORAGE => {
+                self.definitions.remove(key.name());
+            }
+            resource => {
+                if self.namespaces.contains(key.namespace()) {
+                    self.empty_namespaces.insert(key.namespace().to_owned());
+                }
+                if self.definitions.contains(resource) {
+                    self.empty_definitions.insert(resource.to_owned());
+                }
+            }
+        }
+    }
+
+    fn containers(&mut self, record: &Record) {
+        if !record.header.deleting {
+            return;
+        }
+        let name = record.key.name();
+        match record.key.resource.as_ref() {
+            "namespaces" if self.namespaces.insert(name.to_owned()) => {
+                self.empty_namespaces.insert(name.to_owned());
+            }
+            crd::STORAGE if self.definitions.insert(name.to_owned()) => {
+                self.empty_definitions.insert(name.to_owned());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs a write as the controller that does such things in Kubernetes.
+struct Internal<'a> {
+    server: &'a Arc<Inner>,
+    user: UserInfo,
+    options: WriteOptions,
+}
+
+impl<'a> Internal<'a> {
+    fn new(server: &'a Arc<Inner>, who: &str) -> Self {
+        let name = format!("system:serviceaccount:kube-system:{who}");
+        Self {
+            server,
+            user: UserInfo::new(&name, &["system:serviceaccounts", "system:serviceaccounts:kube-system"]),
+            options: WriteOptions::default(),
+        }
+    }
+
+    fn call<'b>(&'b self, resource: &'b Arc<Resource>, namespace: &'b str) -> Call<'b> {
+        Call {
+            server: self.server,
+            resource,
+            namespace,
+            user: &self.user,
+            options: &self.options,
+            manager: "kube-controller-manager".to_owned(),
+        }
+    }
+}
+
+async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError> {
+    let (Action::Delete { key, uid, .. } | Action::Disown { key, uid, .. } | Action::Release { key, uid, .. }) = action;
+    let Some(resource) = server.registry().find_storage(&key.resource) else {
+        return Ok(());
+    };
+    let internal = Internal::new(server, "generic-garbage-collector");
+    let call = internal.call(&resource, key.namespace());
+    let record = crate::read::find(server, &resource, key.namespace(), key.name())?;
+    if record.header.uid.as_ref() != uid.as_ref() {
+        return Ok(());
+    }
+    let object = served(&resource, &record)?;
+    match action {
+        Action::Delete { foreground, .. } => {
+            let propagation = if finalizers(&object).contains(&crate::delete::ORPHAN) {
+                Propagation::Orphan
+            } else if *foreground || finalizers(&object).contains(&crate::delete::FOREGROUND) {
+                Propagation::Foreground
+            } else {
+                Propagation::Background
+            };
+            let options = DeleteOptions {
+                uid: Some(uid.to_string()),
+                propagation: Some(propagation),
+                ..DeleteOptions::default()
+            };
+            call.delete(key.name(), &options).await.map(|_| ())
+        }
+        Action::Disown { owners, .. } => {
+            let left: Vec<Value> = meta_value(&object, "ownerReferences")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter(|o| !owners.iter().any(|gone| gone.as_ref() == text(o, "uid")))
+                .cloned()
+                .collect();
+            patch(&call, &record, "ownerReferences", left).await
+        }
+        Action::Release { finalizer, .. } => {
+            let left: Vec<Value> = finalizers(&object)
+                .into_iter()
+                .filter(|f| f != finalizer)
+                .map(Into::into)
+                .collect();
+            patch(&call, &record, "finalizers", left).await
+        }
+    }
+}
+
+async fn patch(call: &Call<'_>, record: &Record, field: &str, left: Vec<Value>) -> Result<(), ApiError> {
+    let mut metadata = json!({"resourceVersion": record.revision.to_string()});
+    metadata[field] = if left.is_empty() { Value::Null } else { left.into() };
+    let mutation = Mutation::Merge(json!({"metadata": metadata}));
+    call.change(record.key.name(), &mutation, Part::Main).await.map(|_| ())
+}
+
+/// Deletes what is in a namespace that is being deleted; when nothing is left, the namespace goes.
+async fn empty_namespace(server: &Arc<Inner>, name: &str) -> Result<(), ApiError> {
+    let internal = Internal::new(server, "namespace-controller");
+    let mut left = 0;
+    for storage in server.store.resources() {
+        let items = list(server, &storage, Some(name));
+        left += items.len();
+        delete_all(&internal, &storage, items).await?;
+    }
+    let storage = server.storage_name("namespaces");
+    let Some(namespace) = server.store.get(&storage, "", name) else {
+        return Ok(());
+    };
+    if left > 0 {
+        return Ok(());
+    }
+    let Some(resource) = server.registry().find_storage(&namespace.key.resource) else {
+        return Ok(());
+    };
+    let object = served(&resource, &namespace)?;
+    let held = object
+        .pointer("/spec/finalizers")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let rest: Vec<Value> = held.into_iter().filter(|f| f.as_str() != Some("kubernetes")).collect();
+    let mutation = Mutation::Merge(json!({"spec": {"finalizers": rest}}));
+    let call = internal.call(&resource, "");
+    call.change(name, &mutation, Part::Finalize).await.map(|_| ())
+}
+
+/// Deletes the objects of a definition that is being deleted; when none is left, the definition goes.
+async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<(), ApiError> {
+    let internal = Internal::new(server, "customresource-controller");
+    let items = list(server, name, None);
+    let left = items.len();
+    delete_all(&internal, name, items).await?;
+    let Some(record) = server.store.get(crd::STORAGE, "", name) else {
+        return Ok(());
+    };
+    let Some(resource) = server.registry().find_storage(crd::STORAGE) else {
+        return Ok(());
+    };
+    if left > 0 && server.store.count(name) > 0 {
+        return Ok(());
+    }
+    let object = served(&resource, &record)?;
+    let rest: Vec<Value> = finalizers(&object)
+        .into_iter()
+        .filter(|f| *f != crd::FINALIZER)
+        .map(Into::into)
+        .collect();
+    patch(&internal.call(&resource, ""), &record, "finalizers", rest).await
+}
+
+fn list(server: &Inner, storage: &str, namespace: Option<&str>) -> Vec<Arc<Record>> {
+    let query = ListQuery {
+        resource: storage,
+        namespace,
+        after: None,
+        at: None,
+    };
+    server.store.list(&query).map(|p| p.items).unwrap_or_default()
+}
+
+async fn delete_all(internal: &Internal<'_>, storage: &str, items: Vec<Arc<Record>>) -> Result<(), ApiError> {
+    let Some(resource) = internal.server.registry().find_storage(storage) else {
+        return Ok(());
+    };
+    let resource = &resource;
+    let results: Vec<Result<(), ApiError>> = futures::stream::iter(items)
+        .filter(|r| std::future::ready(!r.header.deleting))
+        .map(|record| async move {
+            let call = internal.call(resource, record.key.namespace());
+            let options = DeleteOptions {
+                propagation: Some(Propagation::Background),
+                ..DeleteOptions::default()
+            };
+            match call.delete(record.key.name(), &options).await {
+                Err(error) if error.code != 404 => Err(error),
+                _ => Ok(()),
+            }
+        })
+        .buffer_unordered(CONCURRENT)
+        .collect()
+        .await;
+    results.into_iter().collect()
+}

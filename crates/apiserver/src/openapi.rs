@@ -1,0 +1,250 @@
+//! OpenAPI v3 documents, one per group and version: enough for `kubectl explain` and for clients that validate.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::Response;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::body::{self, ApiBody};
+use crate::builtin_schema;
+use crate::error::ApiError;
+use crate::registry::Custom;
+use crate::resource::{Resource, SchemaSource};
+use crate::server::Inner;
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+
+fn group_path(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
+}
+
+/// `/openapi/v3`: where the documents are.
+pub(crate) fn index(server: &Inner) -> Result<Response<ApiBody>, ApiError> {
+    let registry = server.registry();
+    let mut paths = Map::new();
+    let versions: BTreeSet<(&str, &str)> = registry
+        .everything()
+        .map(|r| (r.group.as_str(), r.version.as_str()))
+        .collect();
+    for (group, version) in versions {
+        let path = group_path(group, version);
+        let hash = hash(&registry, group, version);
+        paths.insert(
+            path.clone(),
+            json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
+        );
+    }
+    Ok(body::json(200, &json!({"paths": paths})))
+}
+
+/// Changes with the document, without making it.
+fn hash(registry: &Custom, group: &str, version: &str) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(env!("CARGO_PKG_VERSION"));
+    for resource in of_version(registry, group, version) {
+        hasher.update(resource.plural.as_bytes());
+        if let Some(raw) = &resource.raw_schema {
+            hasher.update(raw.to_string().as_bytes());
+        }
+    }
+    hasher.finalize().iter().fold(String::new(), |mut out, b| {
+        use std::fmt::Write as _;
+        let _ = write!(out, "{b:02X}");
+        out
+    })
+}
+
+fn of_version<'a>(registry: &'a Custom, group: &'a str, version: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
+    registry
+        .everything()
+        .filter(move |r| r.group == group && r.version == version)
+}
+
+/// One document.
+pub(crate) fn document(server: &Inner, path: &str) -> Result<Response<ApiBody>, ApiError> {
+    let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+    let (group, version) = match parts.as_slice() {
+        ["api", version] => ("", *version),
+        ["apis", group, version] => (*group, *version),
+        _ => return Err(ApiError::no_resource()),
+    };
+    let registry = server.registry();
+    let mut schemas = Map::new();
+    let mut paths = Map::new();
+    for resource in of_version(&registry, group, version) {
+        let name = add_schemas(resource, &mut schemas);
+        add_paths(resource, &name, &mut paths);
+    }
+    if paths.is_empty() {
+        return Err(ApiError::no_resource());
+    }
+    add_referenced(&mut schemas);
+    Ok(body::json(
+        200,
+        &json!({
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": server.options.kubernetes_version},
+            "paths": paths,
+            "components": {"schemas": schemas},
+        }),
+    ))
+}
+
+fn gvk(resource: &Resource, kind: &str) -> Value {
+    json!([{"group": resource.group, "version": resource.version, "kind": kind}])
+}
+
+/// The name of a custom kind's schema: the group's parts reversed, as Kubernetes does.
+fn type_name(resource: &Resource) -> String {
+    match &resource.schema {
+        SchemaSource::BuiltIn(name, _) => (*name).to_owned(),
+        _ => {
+            let mut parts: Vec<&str> = resource.group.split('.').collect();
+            parts.reverse();
+            format!("{}.{}.{}", parts.join("."), resource.version, resource.kind)
+        }
+    }
+}
+
+fn add_schemas(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
+    let name = type_name(resource);
+    let mut schema = match &resource.raw_schema {
+        Some(raw) => custom_schema(raw),
+        None => builtin_schema::all()
+            .get(&name)
+            .cloned()
+            .unwrap_or_else(|| json!({"type": "object"})),
+    };
+    schema["x-kubernetes-group-version-kind"] = gvk(resource, &resource.kind);
+    schemas.insert(name.clone(), schema);
+    schemas.insert(
+        format!("{name}List"),
+        json!({
+            "type": "object", "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
+            "required": ["items"],
+            "properties": {
+                "apiVersion": {"type": "string"}, "kind": {"type": "string"},
+                "metadata": reference(&format!("{META}ListMeta")),
+                "items": {"type": "array", "items": reference(&name)},
+            },
+            "x-kubernetes-group-version-kind": gvk(resource, &resource.list_kind),
+        }),
+    );
+    name
+}
+
+fn reference(name: &str) -> Value {
+    json!({"allOf": [{"$ref": format!("#/components/schemas/{name}")}], "default": {}})
+}
+
+/// The schema of a definition with the fields that every object has.
+fn custom_schema(raw: &Value) -> Value {
+    let mut schema = raw.clone();
+    if !schema["properties"].is_object() {
+        schema["properties"] = json!({});
+    }
+    let words = [
+        (
+            "apiVersion",
+            "APIVersion defines the versioned schema of this representation of an object.",
+        ),
+        (
+            "kind",
+            "Kind is a string value representing the REST resource this object represents.",
+        ),
+    ];
+    for (key, description) in words {
+        if schema["properties"].get(key).is_none() {
+            schema["properties"][key] = json!({"type": "string", "description": description});
+        }
+    }
+    schema["properties"]["metadata"] = json!({
+        "description": "Standard object's metadata.",
+        "allOf": [{"$ref": format!("#/components/schemas/{META}ObjectMeta")}],
+    });
+    schema
+}
+
+fn add_referenced(schemas: &mut Map<String, Value>) {
+    let all = builtin_schema::all();
+    let mut queue: Vec<String> = Vec::new();
+    for schema in schemas.values() {
+        references(schema, &mut queue);
+    }
+    while let Some(name) = queue.pop() {
+        if schemas.contains_key(&name) {
+            continue;
+        }
+        let schema = match all.get(&name) {
+            Some(schema) => schema.clone(),
+            None if name.ends_with(".ListMeta") => json!({
+                "type": "object", "description": "ListMeta describes metadata that synthetic resources must have.",
+                "properties": {
+                    "continue": {"type": "string"}, "remainingItemCount": {"type": "integer", "format": "int64"},
+                    "resourceVersion": {"type": "string"}, "selfLink": {"type": "string"},
+                },
+            }),
+            None => json!({"type": "object"}),
+        };
+        references(&schema, &mut queue);
+        schemas.insert(name, schema);
+    }
+}
+
+fn references(value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                match (key.as_str(), value) {
+                    ("$ref", Value::String(text)) => {
+                        out.extend(text.rsplit('/').next().map(str::to_owned));
+                    }
+                    _ => references(value, out),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|v| references(v, out)),
+        _ => {}
+    }
+}
+
+fn add_paths(resource: &Resource, name: &str, paths: &mut Map<String, Value>) {
+    let base = group_path(&resource.group, &resource.version);
+    let namespace = if resource.namespaced {
+        "namespaces/{namespace}/"
+    } else {
+        ""
+    };
+    let collection = format!("/{base}/{namespace}{}", resource.plural);
+    let kind = gvk(resource, &resource.kind)[0].clone();
+    let operation = |action: &str| {
+        json!({
+            "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}}}},
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": kind,
+        })
+    };
+    let with_validation = |action: &str| {
+        let mut op = operation(action);
+        op["parameters"] = json!([
+            {"name": "dryRun", "in": "query", "schema": {"type": "string", "uniqueItems": true}},
+            {"name": "fieldManager", "in": "query", "schema": {"type": "string", "uniqueItems": true}},
+            {"name": "fieldValidation", "in": "query", "schema": {"type": "string", "uniqueItems": true}},
+        ]);
+        op
+    };
+    paths.insert(
+        collection.clone(),
+        json!({"get": operation("list"), "post": with_validation("post"), "delete": operation("deletecollection")}),
+    );
+    paths.insert(
+        format!("{collection}/{{name}}"),
+        json!({"get": operation("get"), "put": with_validation("put"), "patch": with_validation("patch"), "delete": operation("delete")}),
+    );
+}

@@ -1,0 +1,130 @@
+//! The scale subresource.
+
+use std::sync::Arc;
+
+use http::Response;
+use serde_json::{Value, json};
+use windlass_schema::FieldError;
+
+use crate::accept::View;
+use crate::body::{self, ApiBody};
+use crate::change::Mutation;
+use crate::convert::served;
+use crate::dispatch::Asked;
+use crate::error::ApiError;
+use crate::object::{meta, meta_value, text};
+use crate::prepare::Part;
+use crate::read;
+use crate::request::WriteOptions;
+use crate::resource::{Resource, ScalePaths};
+use crate::selector::field_text;
+
+/// The scale of an object.
+fn of(object: &Value, paths: &ScalePaths) -> Value {
+    let number = |path: &str| field_text(object, path).parse::<i64>().unwrap_or(0);
+    let mut status = json!({"replicas": number(&paths.status)});
+    if let Some(path) = &paths.selector {
+        let selector = selector_text(object, path);
+        if !selector.is_empty() {
+            status["selector"] = selector.into();
+        }
+    }
+    let mut metadata = json!({});
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = meta_value(object, key) {
+            metadata[key] = value.clone();
+        }
+    }
+    json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
+        "spec": {"replicas": number(&paths.spec)}, "status": status,
+    })
+}
+
+/// A selector as text; built-in kinds have it as an object.
+fn selector_text(object: &Value, path: &str) -> String {
+    let found = object.pointer(&format!("/{}", path.replace('.', "/")));
+    match found {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Object(map)) => {
+            let labels = map.get("matchLabels").and_then(Value::as_object);
+            let parts = labels
+                .into_iter()
+                .flatten()
+                .map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or("")));
+            parts.collect::<Vec<_>>().join(",")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Answers a request to the scale of an object.
+pub(crate) async fn answer(
+    asked: &Asked<'_>,
+    resource: &Arc<Resource>,
+    namespace: &str,
+    name: &str,
+) -> Result<Response<ApiBody>, ApiError> {
+    let Some(paths) = &resource.scale else {
+        return Err(ApiError::no_resource());
+    };
+    let record = read::find(asked.server, resource, namespace, name)?;
+    let object = served(resource, &record)?;
+    let current = of(&object, paths);
+    let options = WriteOptions::parse(&asked.query)?;
+    let wanted = match asked.parts.method.as_str() {
+        "GET" | "HEAD" => return Ok(body::json(200, &current)),
+        "PUT" => {
+            let (scale, _) = asked.object()?;
+            if !matches!(text(&scale, "kind"), "" | "Scale") {
+                return Err(ApiError::bad_request(format!(
+                    "the object must be a Scale, not {}",
+                    text(&scale, "kind")
+                )));
+            }
+            scale
+        }
+        "PATCH" => {
+            let mut scale = current.clone();
+            match asked.patch(resource, &options)? {
+                Mutation::Json(patch) => {
+                    windlass_smd::json_patch(&mut scale, &patch).map_err(|e| ApiError::bad_request(e.to_string()))?;
+                }
+                Mutation::Merge(patch) | Mutation::Strategic(patch) | Mutation::Apply(patch, _) => {
+                    windlass_smd::merge_patch(&mut scale, &patch);
+                }
+                _ => return Err(ApiError::unsupported_media_type("application/merge-patch+json")),
+            }
+            if meta(&scale, "resourceVersion") == meta(&current, "resourceVersion")
+                && let Some(map) = scale.get_mut("metadata").and_then(Value::as_object_mut)
+            {
+                map.remove("resourceVersion");
+            }
+            scale
+        }
+        other => return Err(ApiError::method_not_allowed(other)),
+    };
+    let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+    if replicas < 0 {
+        return Err(ApiError::invalid(
+            "autoscaling",
+            "Scale",
+            name,
+            &[FieldError::invalid(
+                "spec.replicas",
+                replicas.into(),
+                "must be greater than or equal to 0",
+            )],
+        ));
+    }
+    let given = meta(&wanted, "resourceVersion");
+    let revision = (!given.is_empty()).then(|| given.to_owned());
+    let mutation = Mutation::Scale(paths.spec.clone(), replicas, revision);
+    let call = asked.call(resource, namespace, &options);
+    let outcome = call.change(name, &mutation, Part::Main).await?;
+    let scale = of(&outcome.object, paths);
+    if asked.view == View::Metadata {
+        return Ok(body::json(200, &read::metadata_only(&scale)));
+    }
+    Ok(body::json(200, &scale))
+}
