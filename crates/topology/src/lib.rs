@@ -5,6 +5,7 @@
 //! takes.
 
 pub mod blueprint;
+pub mod compat;
 pub mod current;
 pub mod desired;
 pub mod diff;

@@ -158,6 +158,24 @@ fn resolved(
     }
 }
 
+/// Checks everything about an operation that does not need values.
+pub(crate) fn check_operation(class: &str, field: &str, patch: &JsonPatch) -> Result<(), Error> {
+    path_of(class, field, patch)?;
+    match (patch.op.as_str(), &patch.value, &patch.value_from) {
+        ("remove", _, _) | ("add" | "replace", Some(_), None) => Ok(()),
+        ("add" | "replace", None, Some(from)) if from.variable.is_some() != from.template.is_some() => Ok(()),
+        ("add" | "replace", None, Some(_)) => {
+            let message = "must set exactly one of variable and template";
+            Err(Error::new(class, format!("{field}.valueFrom"), message))
+        }
+        ("add" | "replace", _, _) => Err(Error::new(class, field, "must set exactly one of value and valueFrom")),
+        (other, _, _) => {
+            let message = format!("{other:?} is not supported; use add, replace or remove");
+            Err(Error::new(class, format!("{field}.op"), message))
+        }
+    }
+}
+
 fn path_of(class: &str, field: &str, patch: &JsonPatch) -> Result<json_patch::jsonptr::PointerBuf, Error> {
     let refuse = |message: String| Err(Error::new(class, format!("{field}.path"), message));
     let path = patch.path.as_str();

@@ -110,6 +110,12 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
         ..Plan::default()
     };
     let contract = input.blueprint.contract;
+    for (have, want) in [
+        (&input.current.infrastructure_cluster, &desired.infrastructure_cluster),
+        (&input.current.control_plane, &desired.control_plane.object),
+    ] {
+        same_kind(have.as_deref(), want, &input.blueprint.class_name)?;
+    }
 
     plan.cluster(input, &desired);
     plan.ensure(
@@ -144,6 +150,27 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
     }
     plan.workers(input, desired.workers);
     Ok(plan)
+}
+
+/// What exists cannot become an object of another kind.
+fn same_kind(have: Option<&Value>, want: &Value, class: &str) -> Result<(), Error> {
+    let Some(have) = have else { return Ok(()) };
+    let group_kind = |object: &Value| {
+        let group = text(object, "/apiVersion")
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+            .to_owned();
+        (group, text(object, "/kind").to_owned())
+    };
+    let (is, would) = (group_kind(have), group_kind(want));
+    if is == would {
+        return Ok(());
+    }
+    let message = format!(
+        "kind cannot change from {}.{} to {}.{} as {class} wants; use a class of the same kinds",
+        is.1, is.0, would.1, would.0
+    );
+    Err(Error::new(name_of(have), "kind", message))
 }
 
 /// ` with version change from a to b`, as events say it.
@@ -271,8 +298,8 @@ impl Plan {
                 self.unsure.insert(Target::of(have));
                 None
             }
-            Change::None => None,
-            Change::Metadata => {
+            // Content is equal: whatever differs otherwise is changed in place.
+            Change::None | Change::Metadata => {
                 self.ensure(Some(have), want.clone(), "");
                 None
             }

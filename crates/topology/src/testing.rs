@@ -171,9 +171,7 @@ impl World {
                     let uid = format!("uid-{}-{}", key.0, key.1);
                     let mut object = intent.clone();
                     if let Some(have) = self.objects.get(&key) {
-                        for kept in ["status"] {
-                            patches::set_or_remove(&mut object, &[kept], have.get(kept).cloned());
-                        }
+                        patches::set_or_remove(&mut object, &["status"], have.get("status").cloned());
                     }
                     object["metadata"]["uid"] = uid.into();
                     let owned = json!([{

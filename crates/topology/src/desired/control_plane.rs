@@ -151,11 +151,11 @@ impl Names {
         }
         put(&mut object, &["spec", "version"], Some(step.version.clone().into()));
         put(&mut object, &["spec", "replicas"], topology.replicas.map(Value::from));
-        put(
-            &mut object,
-            &["spec", "rollout", "after"],
-            topology.rollout.get("after").cloned(),
-        );
+        let after: &[&str] = match contract {
+            Contract::V1Beta1 => &["spec", "rolloutAfter"],
+            Contract::V1Beta2 => &["spec", "rollout", "after"],
+        };
+        put(&mut object, after, topology.rollout.get("after").cloned());
         let Some(machines) = machines else { return object };
 
         let at = "/spec/template/spec/machineTemplate/metadata";

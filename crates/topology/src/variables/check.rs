@@ -177,6 +177,7 @@ pub fn check_class(class: &str, variables: &[VariableClass]) -> Vec<Error> {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "cases read best as literals")]
 mod tests {
     use serde_json::json;
 

@@ -1,0 +1,62 @@
+//! What the Cluster's status says about its topology: one condition, and the versions still to be gone through.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_api::conditions::TOPOLOGY_RECONCILED;
+use windlass_api::core::Cluster;
+use windlass_api::kind::Conditioned as _;
+use windlass_conditions::{Status, condition, set};
+use windlass_topology::status::{self, Report};
+
+use super::apply::Done;
+use super::observe::Observed;
+use super::plan::Plan;
+
+pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    let cluster = match seen {
+        Observed::Unmanaged => return None,
+        Observed::Deleting(cluster) => cluster,
+        Observed::Managed(seen) => &seen.cluster,
+    };
+    let failed = |message: String| Report {
+        reconciled: false,
+        reason: status::FAILED,
+        message,
+    };
+    let report = match (plan, &done.failure) {
+        (Plan::Nothing, _) => return None,
+        (_, Some(error)) => failed(error.to_string()),
+        (Plan::Report(report), None) => report.clone(),
+        (Plan::Unreadable(why), None) => failed(why.clone()),
+        (Plan::Steps(steps), None) => status::report(&steps.progress),
+    };
+    let mut out = json!({"conditions": conditions(cluster, &report, now)});
+    if let Plan::Steps(steps) = plan {
+        let progress = &steps.progress;
+        for (part, versions) in [
+            ("controlPlane", &progress.control_plane_plan),
+            ("workers", &progress.workers_plan),
+        ] {
+            if !versions.is_empty() {
+                let versions: Vec<Value> = versions.iter().map(|v| json!({"version": v})).collect();
+                out[part] = json!({"upgradePlan": versions});
+            }
+        }
+    }
+    Some(out)
+}
+
+fn conditions(cluster: &Cluster, report: &Report, now: Timestamp) -> Value {
+    let mut all = cluster.conditions().to_vec();
+    let new = condition(
+        TOPOLOGY_RECONCILED,
+        Status::from(report.reconciled),
+        report.reason,
+        report.message.clone(),
+        now,
+        cluster.metadata.generation,
+    );
+    set(&mut all, new);
+    all.retain(|c| c.type_ == TOPOLOGY_RECONCILED);
+    json!(all)
+}

@@ -1,0 +1,126 @@
+//! What wakes a Cluster's topology.
+
+use serde_json::Value;
+use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck};
+use windlass_api::kind::ApiKind;
+use windlass_api::labels;
+use windlass_kit::{Cx, Dynamic, ObjectKey, Watch};
+
+use super::observe::class_key;
+
+/// Index of Clusters by the class they use.
+const BY_CLASS: &str = "topology class";
+
+/// Status fields of control planes on which upgrades depend.
+const CONTROL_PLANE_STATUS: [&str; 8] = [
+    "/status/version",
+    "/status/versions",
+    "/status/replicas",
+    "/status/upToDateReplicas",
+    "/status/readyReplicas",
+    "/status/availableReplicas",
+    "/status/updatedReplicas",
+    "/status/unavailableReplicas",
+];
+
+pub(super) fn all() -> Vec<Watch> {
+    vec![
+        Watch::source(|cx, _| cx.cache::<Cluster>().add_index(BY_CLASS, classes_of)),
+        Watch::map::<ClusterClass>(|cx, old, new| match (old, new) {
+            (old, Some(class)) if old.is_none_or(|old| class_changed(old, class)) => using(cx, &class.key()),
+            (Some(class), None) => using(cx, &class.key()),
+            _ => Vec::new(),
+        }),
+        Watch::map::<MachineDeployment>(|_, old, new| changed(old, new, |a, b| a.spec != b.spec).into_iter().collect()),
+        Watch::map::<MachineHealthCheck>(|_, old, new| {
+            changed(old, new, |a, b| a.spec != b.spec).into_iter().collect()
+        }),
+        // Versions of Machines say when a worker set has been upgraded.
+        Watch::map::<Machine>(|_, old, new| {
+            changed(old, new, |a, b| a.spec.version != b.spec.version)
+                .into_iter()
+                .collect()
+        }),
+        Watch::dynamic_map(|cx, old, new| {
+            let Some(object) = new.or(old) else { return Vec::new() };
+            if let (Some(old), Some(new)) = (old, new)
+                && !dynamic_changed(old, new)
+            {
+                return Vec::new();
+            }
+            generated(cx, object)
+        }),
+    ]
+}
+
+fn classes_of(cluster: &Cluster) -> Vec<String> {
+    let managed = cluster.spec.topology.is_some();
+    managed.then(|| class_key(cluster).to_string()).into_iter().collect()
+}
+
+/// The Clusters that use a class.
+fn using(cx: &Cx, class: &ObjectKey) -> Vec<ObjectKey> {
+    let clusters = cx.cache::<Cluster>().by_index(BY_CLASS, &class.to_string());
+    clusters.iter().map(|cluster| cluster.key()).collect()
+}
+
+fn class_changed(old: &ClusterClass, new: &ClusterClass) -> bool {
+    old.metadata.generation != new.metadata.generation || old.status != new.status
+}
+
+/// The Cluster of a generated object, when something about the object changed that matters.
+fn changed<K: ApiKind>(old: Option<&K>, new: Option<&K>, differs: impl Fn(&K, &K) -> bool) -> Option<ObjectKey> {
+    let object = new.or(old)?;
+    let marks = object.meta().labels.as_ref()?;
+    marks.get(labels::TOPOLOGY_OWNED)?;
+    let matters = match (old, new) {
+        (Some(old), Some(new)) => {
+            let (a, b) = (old.meta(), new.meta());
+            a.labels != b.labels
+                || a.annotations != b.annotations
+                || a.deletion_timestamp != b.deletion_timestamp
+                || differs(old, new)
+        }
+        _ => true,
+    };
+    let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+    matters.then(|| {
+        marks
+            .get(labels::CLUSTER_NAME)
+            .map(|name| ObjectKey::new(namespace, name.as_str()))
+    })?
+}
+
+fn dynamic_changed(old: &Dynamic, new: &Dynamic) -> bool {
+    let (a, b) = (old.metadata(), new.metadata());
+    a.labels != b.labels
+        || a.annotations != b.annotations
+        || a.owner_references != b.owner_references
+        || a.deletion_timestamp != b.deletion_timestamp
+        || old.value().get("spec") != new.value().get("spec")
+        || CONTROL_PLANE_STATUS
+            .iter()
+            .any(|field| at(old, field) != at(new, field))
+}
+
+fn at<'a>(object: &'a Dynamic, pointer: &str) -> Option<&'a Value> {
+    object.value().pointer(pointer)
+}
+
+/// The Cluster of a generated object, and the Clusters that use a template through its class.
+fn generated(cx: &Cx, object: &Dynamic) -> Vec<ObjectKey> {
+    let meta = object.metadata();
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    let mut out = Vec::new();
+    if object.label(labels::TOPOLOGY_OWNED).is_some()
+        && let Some(cluster) = object.label(labels::CLUSTER_NAME)
+    {
+        out.push(ObjectKey::new(namespace, cluster));
+    }
+    for owner in meta.owner_references.iter().flatten() {
+        if owner.kind == ClusterClass::KIND && owner.api_version.starts_with(ClusterClass::GROUP) {
+            out.extend(using(cx, &ObjectKey::new(namespace, owner.name.as_str())));
+        }
+    }
+    out
+}

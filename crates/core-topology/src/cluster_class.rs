@@ -1,0 +1,92 @@
+//! The ClusterClass controller: tells which variables a class defines and whether its references are up to date, and
+//! makes its templates belong to it.
+
+mod apply;
+mod observe;
+mod plan;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_api::Condition;
+use windlass_api::core::ClusterClass;
+use windlass_api::kind::{ApiKind as _, Conditioned as _};
+use windlass_kit::{Controller, Cx, ObjectKey, Outcome, ReconcileError, Watch};
+
+/// Reconciles ClusterClasses.
+#[derive(Debug, Default)]
+pub struct ClusterClasses;
+
+/// Index of classes by the templates they name.
+const BY_TEMPLATE: &str = "template";
+
+impl Controller for ClusterClasses {
+    type Kind = ClusterClass;
+    type Observed = observe::Observed;
+    type Plan = plan::Plan;
+    type Done = apply::Done;
+
+    const NAME: &'static str = "clusterclass";
+    const MANAGER: &'static str = apply::MANAGER;
+    const STATUS_MANAGER: &'static str = "capi-clusterclass-status";
+    const FINALIZER: Option<&'static str> = None;
+
+    fn conditions(object: &ClusterClass) -> &[Condition] {
+        object.conditions()
+    }
+
+    fn cluster_of(_object: &ClusterClass) -> Option<ObjectKey> {
+        None
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![
+            Watch::source(|cx, _| cx.cache::<ClusterClass>().add_index(BY_TEMPLATE, observe::templates_of)),
+            Watch::dynamic_map(|cx, old, new| {
+                let Some(object) = new.or(old) else { return Vec::new() };
+                // Only coming, going and changes of ownership matter here.
+                if let (Some(old), Some(new)) = (old, new)
+                    && old.metadata().owner_references == new.metadata().owner_references
+                    && old.metadata().annotations == new.metadata().annotations
+                {
+                    return Vec::new();
+                }
+                let classes = cx
+                    .cache::<ClusterClass>()
+                    .by_index(BY_TEMPLATE, &observe::index_of(object));
+                classes.iter().map(|class| class.key()).collect()
+            }),
+        ]
+    }
+
+    async fn observe(&self, cx: &Cx, object: Arc<ClusterClass>) -> observe::Observed {
+        observe::observe(cx, object).await
+    }
+
+    fn plan(&self, seen: &observe::Observed, _now: Timestamp) -> plan::Plan {
+        plan::plan(seen)
+    }
+
+    async fn apply(&self, cx: &Cx, _seen: &observe::Observed, plan: &plan::Plan) -> apply::Done {
+        apply::apply(cx, plan).await
+    }
+
+    fn status(&self, seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done, now: Timestamp) -> Option<Value> {
+        status::status(seen, plan, done, now)
+    }
+
+    fn outcome(&self, _seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done) -> Outcome {
+        if let Some(error) = &done.failure {
+            return Outcome::Failed(error.into());
+        }
+        match &plan.unreadable {
+            Some(why) => Outcome::Failed(ReconcileError::new("Unreadable", why.clone())),
+            // A missing template wakes the class when it comes.
+            None => Outcome::Settled,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Makes templates belong to their class. The only writer.
+
+use windlass_kit::{Cx, WriteError};
+
+use super::plan::Plan;
+
+/// Field manager of owner references on templates.
+pub(super) const MANAGER: &str = "capi-clusterclass";
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Why the pass stopped, if it did.
+    pub(super) failure: Option<WriteError>,
+}
+
+pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
+    for intent in &plan.own {
+        if let Err(error) = cx.writer().apply_value(MANAGER, intent).await {
+            return Done { failure: Some(error) };
+        }
+    }
+    Done::default()
+}

@@ -1,0 +1,133 @@
+//! Decides which templates are to belong to a class, and what is to be said about the class.
+
+use serde_json::{Value, json};
+use windlass_api::values::VARIABLE_FROM_INLINE;
+use windlass_kit::{Dynamic, Seen, owner};
+use windlass_topology::blueprint::references;
+use windlass_topology::model::{ClassSpec, name_of, read};
+use windlass_topology::variables::check::check_class;
+
+use super::observe::Observed;
+
+/// Templates with this annotation are left alone.
+const PAUSED: &str = windlass_api::annotations::PAUSED;
+
+/// What is to be done and said.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Owner references to apply, one object each.
+    pub(super) own: Vec<Value>,
+    /// What is wrong with templates.
+    pub(super) missing: Vec<String>,
+    /// Why something could not be read, if so.
+    pub(super) unreadable: Option<String>,
+    /// What is wrong with the variables.
+    pub(super) variable_faults: Vec<String>,
+    /// Variables for the status.
+    pub(super) variables: Vec<Value>,
+    /// References that name an older version of a kind.
+    pub(super) outdated: Vec<String>,
+}
+
+pub(super) fn plan(seen: &Observed) -> Plan {
+    let mut plan = Plan::default();
+    let class = name_of(&seen.value);
+    let spec: ClassSpec = match read(&seen.value, "/spec") {
+        Ok(spec) => spec,
+        Err(error) => {
+            plan.missing.push(error.to_string());
+            return plan;
+        }
+    };
+    for reference in references(&spec) {
+        let Some(template) = seen.templates.get(reference.template) else {
+            continue;
+        };
+        let name = &reference.template.name;
+        match &template.object {
+            Seen::Found(object) => plan.own(seen, object),
+            Seen::NotFound => {
+                let namespace = seen.class.metadata.namespace.as_deref().unwrap_or_default();
+                let kind = &reference.template.kind;
+                plan.missing.push(format!(
+                    "{class}: {}: {kind} {namespace}/{name} does not exist",
+                    reference.field
+                ));
+            }
+            Seen::Failed(why) => {
+                plan.unreadable = Some(why.clone());
+                plan.missing.push(format!("{class}: {}: {why}", reference.field));
+            }
+        }
+        let want = template.newest.as_deref().unwrap_or(&reference.template.api_version);
+        if want != reference.template.api_version {
+            let (kind, have) = (&reference.template.kind, &reference.template.api_version);
+            plan.outdated.push(format!(
+                "* Ref \"{have} {kind} {name}\" should be \"{want} {kind} {name}\""
+            ));
+        }
+    }
+    plan.outdated.dedup();
+    plan.variables(seen, &class, &spec);
+    plan
+}
+
+impl Plan {
+    /// A reference to the class, beside those that the template has.
+    fn own(&mut self, seen: &Observed, template: &Dynamic) {
+        let uid = seen.class.metadata.uid.as_deref().unwrap_or_default();
+        if template.annotation(PAUSED).is_some()
+            || template.is_deleting()
+            || owner::is_owned_by(template.metadata(), uid)
+        {
+            return;
+        }
+        let intent = json!({
+            "apiVersion": template.api_version(),
+            "kind": template.kind(),
+            "metadata": {
+                "namespace": template.key().namespace,
+                "name": template.name(),
+                "uid": template.uid(),
+                "ownerReferences": [owner::owner_ref(&*seen.class)],
+            },
+        });
+        if !self.own.contains(&intent) {
+            self.own.push(intent);
+        }
+    }
+
+    fn variables(&mut self, seen: &Observed, class: &str, spec: &ClassSpec) {
+        self.variable_faults = check_class(class, &spec.variables)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        for (index, patch) in spec.patches.iter().enumerate() {
+            let external = patch.external.as_ref();
+            if external.is_some_and(|e| e.get("discoverVariablesExtension").is_some()) {
+                self.variable_faults.push(format!(
+                    "{class}: spec.patches[{index}].external.discoverVariablesExtension: runtime extensions are not \
+                     supported yet"
+                ));
+            }
+        }
+        let raw = seen.value.pointer("/spec/variables").and_then(Value::as_array);
+        self.variables = raw
+            .into_iter()
+            .flatten()
+            .map(|variable| {
+                let mut definition = json!({
+                    "from": VARIABLE_FROM_INLINE,
+                    "required": variable["required"],
+                    "schema": variable["schema"],
+                });
+                if let Some(metadata) = variable.get("deprecatedV1Beta1Metadata") {
+                    definition["deprecatedV1Beta1Metadata"] = metadata.clone();
+                }
+                json!({"name": variable["name"], "definitions": [definition]})
+            })
+            .collect();
+        self.variables
+            .sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    }
+}

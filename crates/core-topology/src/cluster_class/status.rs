@@ -1,0 +1,61 @@
+//! The status of a class.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_api::conditions::{REF_VERSIONS_UP_TO_DATE, VARIABLES_READY};
+use windlass_api::kind::{ApiKind as _, Conditioned as _};
+use windlass_api::reasons;
+use windlass_conditions::{Status, condition, set};
+
+use super::apply::Done;
+use super::observe::Observed;
+use super::plan::Plan;
+
+/// Reason when it cannot be told whether references are up to date.
+const UNKNOWN: &str = "InternalError";
+
+pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    if seen.class.is_deleting() {
+        return None;
+    }
+    let generation = seen.class.metadata.generation;
+    let (refs, reason, message) = if !plan.missing.is_empty() {
+        (Status::Unknown, UNKNOWN, plan.missing.join("\n"))
+    } else if plan.outdated.is_empty() {
+        (Status::True, reasons::REF_VERSIONS_UP_TO_DATE, String::new())
+    } else {
+        (
+            Status::False,
+            reasons::REF_VERSIONS_NOT_UP_TO_DATE,
+            plan.outdated.join("\n"),
+        )
+    };
+    let mut conditions = seen.class.conditions().to_vec();
+    set(
+        &mut conditions,
+        condition(REF_VERSIONS_UP_TO_DATE, refs, reason, message, now, generation),
+    );
+    let (ready, reason) = if plan.variable_faults.is_empty() {
+        (Status::True, reasons::VARIABLES_READY)
+    } else {
+        (Status::False, reasons::VARIABLE_DISCOVERY_FAILED)
+    };
+    let message = plan.variable_faults.join("; ");
+    set(
+        &mut conditions,
+        condition(VARIABLES_READY, ready, reason, message, now, generation),
+    );
+    conditions.retain(|c| c.type_ == REF_VERSIONS_UP_TO_DATE || c.type_ == VARIABLES_READY);
+    let mut out = json!({"conditions": conditions});
+    if !plan.variables.is_empty() {
+        out["variables"] = plan.variables.clone().into();
+    }
+    // Only a pass that went through has seen the class.
+    let complete = plan.missing.is_empty() && plan.variable_faults.is_empty() && done.failure.is_none();
+    let before = seen.class.status.as_ref().and_then(|s| s.observed_generation);
+    let observed = if complete { generation } else { before };
+    if let Some(observed) = observed.filter(|o| *o > 0) {
+        out["observedGeneration"] = observed.into();
+    }
+    Some(out)
+}
