@@ -1,4 +1,5 @@
 //! Good and bad classes, and changes of classes.
+#![allow(clippy::semicolon_if_nothing_returned, reason = "one change a closure")]
 
 use serde_json::{Value, json};
 
