@@ -1,0 +1,105 @@
+//! Carries out what was planned for a Cluster. The only file of this controller that writes.
+
+use serde_json::json;
+use windlass_api::core::{Machine, MachineDeployment, MachineSet};
+use windlass_api::{finalizers, labels};
+use windlass_kit::{Cx, Dynamic, EventType, ReconcileError, owner};
+
+use super::observe::Observed;
+use super::plan::{Action, Descendant, External, Plan};
+
+/// The field manager of what this controller writes to specs and metadata, as Cluster API names it.
+pub(super) const MANAGER: &str = "capi-manager";
+
+/// What became of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// The first action that failed; those after it were not tried.
+    pub(crate) failed: Option<ReconcileError>,
+    /// Whether the Cluster was let go, so that nothing is left to report on.
+    pub(crate) gone: bool,
+}
+
+/// Carries out the actions in order, up to the first that fails.
+pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+    let mut done = Done::default();
+    for action in &plan.actions {
+        if let Err(error) = act(cx, seen, action).await {
+            done.failed = Some(error);
+            break;
+        }
+        done.gone |= matches!(action, Action::RemoveFinalizer);
+    }
+    done
+}
+
+async fn act(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+    let cluster = &*seen.cluster;
+    let writer = cx.writer();
+    match action {
+        Action::Own(which) => {
+            if let Some(object) = external(seen, *which) {
+                let desired = json!({
+                    "apiVersion": object.api_version(),
+                    "kind": object.kind(),
+                    "metadata": {
+                        "name": object.name(),
+                        "namespace": cluster.metadata.namespace,
+                        "uid": object.uid(),
+                        "labels": { (labels::CLUSTER_NAME): cluster.metadata.name },
+                        "ownerReferences": [owner::controller_ref(cluster)],
+                    },
+                });
+                writer.apply_value(MANAGER, &desired).await?;
+            }
+        }
+        Action::SetEndpoint(endpoint) => {
+            let desired = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2",
+                "kind": "Cluster",
+                "metadata": {
+                    "name": cluster.metadata.name,
+                    "namespace": cluster.metadata.namespace,
+                    "uid": cluster.metadata.uid,
+                },
+                "spec": { "controlPlaneEndpoint": endpoint },
+            });
+            writer.apply_value(MANAGER, &desired).await?;
+        }
+        Action::DeleteExternal(which) => {
+            if let Some(object) = external(seen, *which) {
+                writer.delete_value(object).await?;
+            }
+        }
+        Action::Delete(kind, key) => {
+            match kind {
+                Descendant::Deployment => {
+                    if let Some(object) = cx.cache::<MachineDeployment>().get(key) {
+                        writer.delete(&*object).await?;
+                    }
+                }
+                Descendant::Set => {
+                    if let Some(object) = cx.cache::<MachineSet>().get(key) {
+                        writer.delete(&*object).await?;
+                    }
+                }
+                Descendant::Machine => {
+                    if let Some(object) = cx.cache::<Machine>().get(key) {
+                        writer.delete(&*object).await?;
+                    }
+                }
+            };
+        }
+        Action::RemoveFinalizer => writer.remove_finalizer(MANAGER, cluster, finalizers::CLUSTER).await?,
+        Action::Announce { reason, message } => cx.event(cluster, EventType::Normal, reason, message.as_str()),
+    }
+    Ok(())
+}
+
+fn external(seen: &Observed, which: External) -> Option<&Dynamic> {
+    let object = match which {
+        External::Infrastructure => seen.infrastructure(),
+        External::ControlPlane => seen.control_plane(),
+    };
+    object.map(|object| &**object)
+}

@@ -1,0 +1,106 @@
+//! Everything the Cluster controller reads, as plain data. The only file of this controller that reads.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windlass_api::core::{Cluster, ClusterClass, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet};
+use windlass_api::labels;
+use windlass_kit::{Cx, ObjectKey, Seen, key_of, owner};
+use windlass_remote::Clusters;
+
+use crate::shared::referenced::{self, Referenced};
+
+/// How the connection to the workload cluster is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Probe {
+    /// Whether there is a connection now.
+    pub(crate) connected: bool,
+    /// When it last proved to work.
+    pub(crate) last_success: Option<Timestamp>,
+}
+
+/// What one pass over a Cluster knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed {
+    /// The Cluster.
+    pub(crate) cluster: Arc<Cluster>,
+    /// Its class, for the availability gates.
+    pub(crate) class: Option<Arc<ClusterClass>>,
+    /// The infrastructure cluster; none when the Cluster names none.
+    pub(crate) infrastructure: Option<Seen<Referenced>>,
+    /// The control plane object; none when the Cluster names none.
+    pub(crate) control_plane: Option<Seen<Referenced>>,
+    /// The MachineDeployments of the Cluster.
+    pub(crate) deployments: Vec<Arc<MachineDeployment>>,
+    /// MachineSets that belong to the Cluster itself.
+    pub(crate) sets: Vec<Arc<MachineSet>>,
+    /// Control plane Machines.
+    pub(crate) control_plane_machines: Vec<Arc<Machine>>,
+    /// All other Machines.
+    pub(crate) worker_machines: Vec<Arc<Machine>>,
+    /// The connection to the workload cluster.
+    pub(crate) probe: Probe,
+}
+
+impl Observed {
+    /// Whether the Cluster is being deleted.
+    pub(crate) fn deleting(&self) -> bool {
+        self.cluster.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether an object belongs to the Cluster itself, not to something of it.
+    pub(crate) fn owns(&self, metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> bool {
+        owner::is_owned_by(metadata, self.cluster.metadata.uid.as_deref().unwrap_or_default())
+    }
+
+    /// The infrastructure cluster, when it is there.
+    pub(crate) fn infrastructure(&self) -> Option<&Referenced> {
+        self.infrastructure.as_ref().and_then(Seen::found)
+    }
+
+    /// The control plane object, when it is there.
+    pub(crate) fn control_plane(&self) -> Option<&Referenced> {
+        self.control_plane.as_ref().and_then(Seen::found)
+    }
+}
+
+/// Reads everything.
+pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>) -> Observed {
+    let key = key_of(&cluster.metadata);
+    let machines = cx.cache::<Machine>().by_cluster(&key.namespace, &key.name);
+    let is_control_plane =
+        |machine: &Arc<Machine>| machine.metadata.labels.as_ref().is_some_and(|all| all.contains_key(labels::CONTROL_PLANE));
+    let (control_plane_machines, worker_machines) = machines.into_iter().partition(is_control_plane);
+    let class = cluster.spec.topology.as_ref().and_then(|topology| {
+        let namespace = topology.class_ref.namespace.clone().unwrap_or_else(|| key.namespace.clone());
+        cx.cache::<ClusterClass>().get(&ObjectKey::new(&namespace, &topology.class_ref.name))
+    });
+    let uid = cluster.metadata.uid.clone().unwrap_or_default();
+    let mut sets = cx.cache::<MachineSet>().by_cluster(&key.namespace, &key.name);
+    sets.retain(|set| owner::is_owned_by(&set.metadata, &uid));
+    let last_success = clusters.last_probe_success(&key);
+    let initialized = cluster.status.as_ref().and_then(|s| s.initialization.as_ref()).and_then(|i| i.control_plane_initialized);
+    let control_plane = reference(cx, &key, cluster.spec.control_plane_ref.as_ref()).await;
+    let expected = initialized == Some(true)
+        || control_plane.as_ref().and_then(Seen::found).is_some_and(|object| super::plan::is_initialized(object));
+    Observed {
+        class,
+        infrastructure: reference(cx, &key, cluster.spec.infrastructure_ref.as_ref()).await,
+        control_plane,
+        deployments: cx.cache::<MachineDeployment>().by_cluster(&key.namespace, &key.name),
+        sets,
+        control_plane_machines,
+        worker_machines,
+        // Asking makes the connection, so nobody asks before there is something to connect to.
+        probe: Probe { connected: expected && clusters.get(&key).is_ok(), last_success },
+        cluster,
+    }
+}
+
+async fn reference(
+    cx: &Cx,
+    cluster: &ObjectKey,
+    to: Option<&ContractVersionedObjectReference>,
+) -> Option<Seen<Referenced>> {
+    Some(referenced::read(cx, &cluster.namespace, to?).await)
+}

@@ -1,0 +1,75 @@
+//! The conditions of the previous API generation, derived from the same facts as the current ones. The list has no keys, so one
+//! writer keeps all of it, the topology controller's included.
+
+use jiff::Timestamp;
+use windlass_api::conditions as types;
+use windlass_api::core::{ClusterDeprecatedStatus, ClusterStatus, ClusterV1Beta1DeprecatedStatus};
+
+use crate::cluster::observe::Observed;
+use crate::cluster::plan::{is_initialized, is_provisioned};
+use crate::shared::legacy::{Legacy, LegacyConditions, summary};
+
+/// The deprecated block.
+pub(super) fn deprecated(
+    seen: &Observed,
+    status: &ClusterStatus,
+    before: &ClusterStatus,
+    now: Timestamp,
+) -> ClusterDeprecatedStatus {
+    let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
+    let mut list = LegacyConditions::new(old.map_or(&[], |block| block.conditions.as_slice()), now);
+    let initialized = status.initialization.as_ref().and_then(|done| done.control_plane_initialized) == Some(true);
+
+    let infrastructure = reference(
+        seen.cluster.spec.infrastructure_ref.is_none(),
+        seen.infrastructure().map(|object| is_provisioned(object)),
+        seen,
+        "WaitingForInfrastructure",
+    );
+    let control_plane = reference(
+        seen.cluster.spec.control_plane_ref.is_none(),
+        seen.control_plane().map(|object| is_initialized(object)),
+        seen,
+        "WaitingForControlPlane",
+    );
+    let initialized = if initialized {
+        Legacy::Good
+    } else {
+        Legacy::info("WaitingForControlPlaneProviderInitialized", "Waiting for control plane provider to indicate the control plane has been initialized")
+    };
+    list.set("InfrastructureReady", &infrastructure);
+    list.set("ControlPlaneReady", &control_plane);
+    list.set("ControlPlaneInitialized", &initialized);
+    let mut counted = vec![infrastructure, control_plane, initialized];
+    if seen.cluster.spec.topology.is_some()
+        && let Some(topology) = before.conditions.iter().find(|condition| condition.type_ == types::TOPOLOGY_RECONCILED)
+        && topology.status != "Unknown"
+    {
+        let state = if topology.status == "True" {
+            Legacy::Good
+        } else if topology.reason == windlass_api::reasons::RECONCILE_FAILED {
+            Legacy::error("TopologyReconcileFailed", topology.message.clone())
+        } else {
+            Legacy::info(&topology.reason, topology.message.clone())
+        };
+        list.set("TopologyReconciled", &state);
+        counted.push(state);
+    }
+    list.set("Ready", &summary(&counted));
+    ClusterDeprecatedStatus {
+        v1beta1: Some(ClusterV1Beta1DeprecatedStatus {
+            conditions: list.done(),
+            ..ClusterV1Beta1DeprecatedStatus::default()
+        }),
+    }
+}
+
+fn reference(absent: bool, done: Option<bool>, seen: &Observed, waiting: &str) -> Legacy {
+    match done {
+        _ if absent && seen.cluster.spec.topology.is_none() => Legacy::Good,
+        Some(true) => Legacy::Good,
+        Some(false) => Legacy::info(waiting, ""),
+        None if seen.deleting() => Legacy::info("Deleted", ""),
+        None => Legacy::info(waiting, ""),
+    }
+}

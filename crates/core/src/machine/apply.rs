@@ -1,0 +1,131 @@
+//! Carries out what was planned for a Machine. The only file of this controller that writes.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::{DeleteParams, EvictParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use windlass_api::core::Machine;
+use windlass_api::{finalizers, labels};
+use windlass_kit::{Cx, Dynamic, EventType, ObjectKey, ReconcileError, Seen, owner};
+use windlass_remote::Clusters;
+
+use super::observe::Observed;
+use super::plan::{Action, External, Plan};
+
+/// The field manager of what this controller writes to specs and metadata, as Cluster API names it.
+pub(super) const MANAGER: &str = "capi-manager";
+
+/// What became of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// The first action that failed; those after it were not tried.
+    pub(crate) failed: Option<ReconcileError>,
+    /// Whether the Machine was let go, so that nothing is left to report on.
+    pub(crate) gone: bool,
+}
+
+/// Carries out the actions in order, up to the first that fails.
+pub(super) async fn apply(cx: &Cx, clusters: &Clusters, seen: &Observed, plan: &Plan) -> Done {
+    let mut done = Done::default();
+    for action in &plan.actions {
+        if let Err(error) = act(cx, clusters, seen, action).await {
+            done.failed = Some(error);
+            break;
+        }
+        done.gone |= matches!(action, Action::RemoveFinalizer);
+    }
+    done
+}
+
+async fn act(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+    let machine = &seen.machine;
+    match action {
+        Action::Own(which) => {
+            if let Some(object) = external(seen, *which) {
+                cx.writer().apply_value(MANAGER, &ownership(machine, object)).await?;
+            }
+        }
+        Action::TakeOver(spec) => {
+            let desired = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2",
+                "kind": "Machine",
+                "metadata": {
+                    "name": machine.metadata.name,
+                    "namespace": machine.metadata.namespace,
+                    "uid": machine.metadata.uid,
+                },
+                "spec": spec,
+            });
+            cx.writer().apply_value(MANAGER, &desired).await?;
+        }
+        Action::Delete(which) => {
+            if let Some(object) = external(seen, *which) {
+                cx.writer().delete_value(object).await?;
+            }
+        }
+        Action::AnnounceNode(name) => cx.event(&**machine, EventType::Normal, "SuccessfulSetNodeRef", name.as_str()),
+        Action::Announce { reason, message } => cx.event(&**machine, EventType::Normal, reason, message.as_str()),
+        Action::RemoveFinalizer => cx.writer().remove_finalizer(MANAGER, &**machine, finalizers::MACHINE).await?,
+        Action::PatchNode { .. } | Action::Cordon(_) | Action::Evict(_) | Action::DeleteNode(_) => {
+            act_remotely(clusters, machine, action).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes to the workload cluster. A Node or Pod that is already gone is what was wanted.
+async fn act_remotely(clusters: &Clusters, machine: &Machine, action: &Action) -> Result<(), ReconcileError> {
+    let key = ObjectKey::new(machine.metadata.namespace.as_deref().unwrap_or_default(), &machine.spec.cluster_name);
+    let connection =
+        clusters.get(&key).map_err(|why| ReconcileError::new("ConnectionDown", format!("workload cluster {key}: {why}")))?;
+    let nodes: Api<Node> = Api::all(connection.client().clone());
+    let result = match action {
+        Action::PatchNode { name, patch } => {
+            nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+        }
+        Action::Cordon(name) => {
+            let patch = json!({"spec": {"unschedulable": true}});
+            nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+        }
+        Action::DeleteNode(name) => nodes.delete(name, &DeleteParams::default()).await.map(drop),
+        Action::Evict(pods) => {
+            // One Pod that may not go yet (a disruption budget) must not keep the others: the next look tries again.
+            for (namespace, name) in pods {
+                let pods: Api<Pod> = Api::namespaced(connection.client().clone(), namespace);
+                if let Err(error) = pods.evict(name, &EvictParams::default()).await {
+                    tracing::debug!(%namespace, pod = %name, %error, "eviction was refused");
+                }
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    };
+    match result {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(ReconcileError::new("RemoteRequestFailed", format!("workload cluster {key}: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn external(seen: &Observed, which: External) -> Option<&Dynamic> {
+    let object = match which {
+        External::Bootstrap => seen.bootstrap.as_ref(),
+        External::Infrastructure => Some(&seen.infrastructure),
+    };
+    object.and_then(Seen::found).map(|object| &**object)
+}
+
+/// The part of a referenced object that makes it the Machine's.
+fn ownership(machine: &Machine, object: &Dynamic) -> Value {
+    json!({
+        "apiVersion": object.api_version(),
+        "kind": object.kind(),
+        "metadata": {
+            "name": object.name(),
+            "namespace": machine.metadata.namespace,
+            "uid": object.uid(),
+            "labels": { (labels::CLUSTER_NAME): machine.spec.cluster_name },
+            "ownerReferences": [owner::controller_ref(machine)],
+        },
+    })
+}

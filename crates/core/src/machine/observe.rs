@@ -1,0 +1,168 @@
+//! Everything the Machine controller reads, as plain data. The only file of this controller that reads.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::ListParams;
+use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::{conditions, labels};
+use windlass_kit::{Cx, ObjectKey, Seen};
+use windlass_remote::Clusters;
+
+use super::plan;
+use crate::shared::referenced::{self, Referenced};
+
+/// What is known of the workload cluster and of this Machine's Node.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    /// When the connection last proved to work; none before the first time.
+    pub(crate) last_probe: Option<Timestamp>,
+    /// Why nobody can ask at the moment.
+    pub(crate) disconnected: Option<String>,
+    /// The Node.
+    pub(crate) node: Seen<Arc<Node>>,
+    /// The Pods on the Node; read only when the Machine is being drained.
+    pub(crate) pods: Seen<Vec<Pod>>,
+    /// The volumes attached to the Node; read only when the Machine waits for them.
+    pub(crate) attachments: Seen<Vec<VolumeAttachment>>,
+}
+
+impl Default for Remote {
+    fn default() -> Self {
+        Self { last_probe: None, disconnected: None, node: Seen::NotFound, pods: Seen::NotFound, attachments: Seen::NotFound }
+    }
+}
+
+/// What one pass over a Machine knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed {
+    /// The Machine.
+    pub(crate) machine: Arc<Machine>,
+    /// Its Cluster.
+    pub(crate) cluster: Seen<Arc<Cluster>>,
+    /// The bootstrap configuration; none when the user brings the data Secret.
+    pub(crate) bootstrap: Option<Seen<Referenced>>,
+    /// The infrastructure machine.
+    pub(crate) infrastructure: Seen<Referenced>,
+    /// The control plane object of the Cluster.
+    pub(crate) control_plane: Seen<Referenced>,
+    /// The control plane Machines of the Cluster.
+    pub(crate) control_plane_machines: Vec<Arc<Machine>>,
+    /// The MachineSet that controls this Machine.
+    pub(crate) machine_set: Option<Arc<MachineSet>>,
+    /// The MachineDeployment that controls that MachineSet.
+    pub(crate) machine_deployment: Option<Arc<MachineDeployment>>,
+    /// The workload cluster's side.
+    pub(crate) remote: Remote,
+}
+
+impl Observed {
+    /// Whether the Machine is being deleted.
+    pub(crate) fn deleting(&self) -> bool {
+        self.machine.metadata.deletion_timestamp.is_some()
+    }
+
+    /// The Node, when it is there.
+    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
+        self.remote.node.found()
+    }
+
+    /// The name of the Node this Machine became, also when the Node is gone.
+    pub(crate) fn node_name(&self) -> Option<&str> {
+        let recorded = self.machine.status.as_ref().and_then(|s| s.node_ref.as_ref()).map(|r| r.name.as_str());
+        self.node().and_then(|node| node.metadata.name.as_deref()).or(recorded)
+    }
+}
+
+/// Reads everything.
+pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>) -> Observed {
+    let namespace = machine.metadata.namespace.clone().unwrap_or_default();
+    let cluster_key = ObjectKey::new(&namespace, &machine.spec.cluster_name);
+    let cluster: Seen<_> = cx.cache::<Cluster>().get(&cluster_key).into();
+    let bootstrap = match &machine.spec.bootstrap.config_ref {
+        Some(reference) => Some(referenced::read(cx, &namespace, reference).await),
+        None => None,
+    };
+    let infrastructure = referenced::read(cx, &namespace, &machine.spec.infrastructure_ref).await;
+    let mut seen = Observed {
+        cluster,
+        bootstrap,
+        infrastructure,
+        control_plane: Seen::NotFound,
+        control_plane_machines: Vec::new(),
+        machine_set: None,
+        machine_deployment: None,
+        remote: Remote::default(),
+        machine,
+    };
+    if seen.deleting() {
+        let reference = seen.cluster.found().and_then(|cluster| cluster.spec.control_plane_ref.clone());
+        if let Some(reference) = reference {
+            seen.control_plane = referenced::read(cx, &namespace, &reference).await;
+        }
+        seen.control_plane_machines = cx
+            .cache::<Machine>()
+            .by_cluster(&namespace, &seen.machine.spec.cluster_name)
+            .into_iter()
+            .filter(|machine| machine.metadata.labels.as_ref().is_some_and(|all| all.contains_key(labels::CONTROL_PLANE)))
+            .collect();
+    }
+    seen.machine_set = controller_of(&seen.machine.metadata, "MachineSet")
+        .and_then(|name| cx.cache::<MachineSet>().get(&ObjectKey::new(&namespace, &name)));
+    seen.machine_deployment = seen
+        .machine_set
+        .as_ref()
+        .and_then(|set| controller_of(&set.metadata, "MachineDeployment"))
+        .and_then(|name| cx.cache::<MachineDeployment>().get(&ObjectKey::new(&namespace, &name)));
+    seen.remote = remote(clusters, &cluster_key, &seen).await;
+    seen
+}
+
+/// The name of the controlling owner of that kind.
+fn controller_of(metadata: &ObjectMeta, kind: &str) -> Option<String> {
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.controller == Some(true) && owner.kind == kind).map(|owner| owner.name.clone())
+}
+
+/// The workload cluster's side. Nobody connects before the control plane has answered once.
+async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Remote {
+    let initialized = seen
+        .cluster
+        .found()
+        .and_then(|cluster| cluster.status.as_ref())
+        .is_some_and(|status| windlass_conditions::is_true(&status.conditions, conditions::CONTROL_PLANE_INITIALIZED));
+    if !initialized {
+        return Remote { disconnected: Some("the control plane is not initialized".to_owned()), ..Remote::default() };
+    }
+    let last_probe = clusters.last_probe_success(cluster);
+    let connection = match clusters.get(cluster) {
+        Ok(connection) => connection,
+        Err(why) => return Remote { last_probe, disconnected: Some(why.to_string()), ..Remote::default() },
+    };
+    let node = plan::provider_id(seen)
+        .and_then(|id| connection.node_by_provider_id(&id))
+        .or_else(|| {
+            let name = seen.machine.status.as_ref()?.node_ref.as_ref()?.name.clone();
+            connection.nodes().get(&ObjectKey::new("", &name))
+        });
+    let mut remote = Remote { last_probe, node: node.into(), ..Remote::default() };
+    if seen.deleting()
+        && let Some(name) = remote.node.found().and_then(|node| node.metadata.name.clone())
+    {
+        // Pods and attachments are read only while a Machine goes: a drain is rare, a cache of all Pods is not cheap.
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={name}"));
+        remote.pods = match Api::<Pod>::all(connection.client().clone()).list(&on_node).await {
+            Ok(list) => Seen::Found(list.items),
+            Err(error) => Seen::Failed(error.to_string()),
+        };
+        remote.attachments = match Api::<VolumeAttachment>::all(connection.client().clone()).list(&ListParams::default()).await {
+            Ok(list) => Seen::Found(list.items.into_iter().filter(|item| item.spec.node_name == name).collect()),
+            Err(error) => Seen::Failed(error.to_string()),
+        };
+    }
+    remote
+}

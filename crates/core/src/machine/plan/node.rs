@@ -1,0 +1,180 @@
+//! What the Node of a Machine should carry: annotations that lead back to the Machine, labels and annotations synced from it,
+//! taints that belong to Cluster API. The answer is a merge patch of exactly what differs, or nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use serde_json::{Map, Value, json};
+use windlass_api::core::Machine;
+use windlass_api::{annotations, labels};
+
+use crate::machine::observe::Observed;
+
+/// The taint of a Node that no Machine has claimed yet.
+const UNINITIALIZED: &str = "node.cluster.x-k8s.io/uninitialized";
+/// The taint of a Node whose Machine belongs to an older MachineSet.
+const OUTDATED: &str = "node.cluster.x-k8s.io/outdated-revision";
+
+/// The merge patch that brings the Node to what its Machine asks for.
+pub(super) fn patch(seen: &Observed, node: &Node) -> Option<Value> {
+    let machine = &seen.machine;
+    let mut metadata = Map::new();
+    let annotations = changes(
+        node.metadata.annotations.as_ref(),
+        &wanted_annotations(machine),
+        &dropped_annotations(machine, node),
+    );
+    let labels = changes(
+        node.metadata.labels.as_ref(),
+        &wanted_labels(seen),
+        &tracked(node, annotations::LABELS_FROM_MACHINE),
+    );
+    if !annotations.is_empty() {
+        metadata.insert("annotations".to_owned(), Value::Object(annotations));
+    }
+    if !labels.is_empty() {
+        metadata.insert("labels".to_owned(), Value::Object(labels));
+    }
+    let mut patch = Map::new();
+    let have = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    let want = taints(seen, &have);
+    if want != have {
+        // Taints are one value to a merge patch: whoever changed them in between must win, so the patch names what it saw.
+        metadata.insert("resourceVersion".to_owned(), json!(node.metadata.resource_version));
+        patch.insert("spec".to_owned(), json!({ "taints": want }));
+    }
+    if !metadata.is_empty() {
+        patch.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// Additions, changes and removals, as a merge patch says them.
+fn changes(
+    have: Option<&BTreeMap<String, String>>,
+    want: &BTreeMap<String, String>,
+    drop: &BTreeSet<String>,
+) -> Map<String, Value> {
+    let live = |key: &str| have.and_then(|map| map.get(key));
+    let added =
+        want.iter().filter(|(key, value)| live(key) != Some(value)).map(|(key, value)| (key.clone(), json!(value)));
+    let removed = drop
+        .iter()
+        .filter(|key| !want.contains_key(*key) && live(key).is_some())
+        .map(|key| (key.clone(), Value::Null));
+    added.chain(removed).collect()
+}
+
+/// Annotations of the Machine that go to its Node: those of the domain `node.cluster.x-k8s.io`.
+fn synced_annotations(machine: &Machine) -> BTreeMap<String, String> {
+    let all = machine.metadata.annotations.clone().unwrap_or_default();
+    all.into_iter().filter(|(key, _)| in_domain(key, "node.cluster.x-k8s.io")).collect()
+}
+
+/// Labels of the Machine that go to its Node, by name or domain.
+fn synced_labels(machine: &Machine) -> BTreeMap<String, String> {
+    let all = machine.metadata.labels.clone().unwrap_or_default();
+    all.into_iter()
+        .filter(|(key, _)| {
+            key.starts_with("node-role.kubernetes.io/")
+                || in_domain(key, "node-restriction.kubernetes.io")
+                || in_domain(key, "node.cluster.x-k8s.io")
+        })
+        .collect()
+}
+
+fn wanted_annotations(machine: &Machine) -> BTreeMap<String, String> {
+    let synced = synced_annotations(machine);
+    let keys = |map: BTreeMap<String, String>| map.into_keys().collect::<Vec<_>>().join(",");
+    let metadata = &machine.metadata;
+    let mut want = synced.clone();
+    let mut put = |key: &str, value: String| want.insert(key.to_owned(), value);
+    put(annotations::NODE_CLUSTER_NAME, machine.spec.cluster_name.clone());
+    put(annotations::NODE_CLUSTER_NAMESPACE, metadata.namespace.clone().unwrap_or_default());
+    put(annotations::NODE_MACHINE, metadata.name.clone().unwrap_or_default());
+    if let Some(owner) = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true)) {
+        put(annotations::NODE_OWNER_KIND, owner.kind.clone());
+        put(annotations::NODE_OWNER_NAME, owner.name.clone());
+    }
+    put(annotations::ANNOTATIONS_FROM_MACHINE, keys(synced));
+    put(annotations::LABELS_FROM_MACHINE, keys(synced_labels(machine)));
+    want
+}
+
+/// What an earlier pass put there and this one may no longer want.
+fn dropped_annotations(machine: &Machine, node: &Node) -> BTreeSet<String> {
+    let mut drop = tracked(node, annotations::ANNOTATIONS_FROM_MACHINE);
+    if machine.metadata.owner_references.iter().flatten().all(|owner| owner.controller != Some(true)) {
+        drop.extend([annotations::NODE_OWNER_KIND.to_owned(), annotations::NODE_OWNER_NAME.to_owned()]);
+    }
+    drop
+}
+
+fn wanted_labels(seen: &Observed) -> BTreeMap<String, String> {
+    let mut want = synced_labels(&seen.machine);
+    let infrastructure = seen.infrastructure.found();
+    let interruptible = infrastructure.and_then(|infra| infra.value().pointer("/status/interruptible"));
+    if interruptible.and_then(Value::as_bool) == Some(true) {
+        want.insert(labels::INTERRUPTIBLE.to_owned(), String::new());
+    }
+    want
+}
+
+/// The keys that an annotation of the Node says came from its Machine.
+fn tracked(node: &Node, annotation: &str) -> BTreeSet<String> {
+    let list = node.metadata.annotations.as_ref().and_then(|map| map.get(annotation)).map_or("", String::as_str);
+    list.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect()
+}
+
+/// Whether a key's prefix is the domain or one below it.
+fn in_domain(key: &str, domain: &str) -> bool {
+    key.split_once('/').is_some_and(|(prefix, _)| {
+        prefix == domain || prefix.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+    })
+}
+
+/// The taints the Node should have: others' stay as they are.
+fn taints(seen: &Observed, have: &[Taint]) -> Vec<Taint> {
+    let outdated = is_outdated(seen);
+    let keep = |taint: &&Taint| taint.key != UNINITIALIZED && (outdated || taint.key != OUTDATED);
+    let mut want: Vec<Taint> = have.iter().filter(keep).cloned().collect();
+    if outdated && !want.iter().any(|taint| taint.key == OUTDATED) {
+        want.push(Taint { key: OUTDATED.to_owned(), effect: "PreferNoSchedule".to_owned(), ..Taint::default() });
+    }
+    want
+}
+
+/// Whether the Machine's MachineSet is older than the newest revision its MachineDeployment knows.
+fn is_outdated(seen: &Observed) -> bool {
+    let (Some(set), Some(deployment)) = (&seen.machine_set, &seen.machine_deployment) else {
+        return false;
+    };
+    let revision = |all: Option<&BTreeMap<String, String>>| -> Option<i64> {
+        all?.get(annotations::REVISION)?.parse().ok()
+    };
+    match (revision(set.metadata.annotations.as_ref()), revision(deployment.metadata.annotations.as_ref())) {
+        (Some(own), Some(newest)) => own < newest,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_include_what_is_below_them() {
+        assert!(in_domain("node.cluster.x-k8s.io/a", "node.cluster.x-k8s.io"));
+        assert!(in_domain("x.node.cluster.x-k8s.io/a", "node.cluster.x-k8s.io"));
+        assert!(!in_domain("othernode.cluster.x-k8s.io/a", "node.cluster.x-k8s.io"));
+        assert!(!in_domain("a", "node.cluster.x-k8s.io"));
+    }
+
+    #[test]
+    fn only_differences_are_patched() {
+        let have = BTreeMap::from([("keep".to_owned(), "1".to_owned()), ("old".to_owned(), "1".to_owned())]);
+        let want = BTreeMap::from([("keep".to_owned(), "1".to_owned()), ("new".to_owned(), "2".to_owned())]);
+        let drop = BTreeSet::from(["old".to_owned(), "gone".to_owned()]);
+        assert_eq!(Value::Object(changes(Some(&have), &want, &drop)), json!({"new": "2", "old": null}));
+    }
+}

@@ -1,0 +1,170 @@
+//! What the Node of a Machine means for the conditions NodeReady and NodeHealthy.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::NodeCondition;
+use windlass_api::{conditions, reasons};
+use windlass_kit::Seen;
+
+use crate::machine::observe::Observed;
+use crate::machine::plan::provider_id;
+
+/// How long the last known state of a Node counts while the workload cluster does not answer.
+const GRACE_PERIOD: Duration = Duration::from_secs(300);
+
+/// One of the two conditions, without its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// True, False or Unknown.
+    pub(super) status: &'static str,
+    /// The reason.
+    pub(super) reason: &'static str,
+    /// The message.
+    pub(super) message: String,
+}
+
+/// What to report: both conditions, or none when the last report stays valid.
+pub(super) fn verdicts(seen: &Observed, now: Timestamp) -> Option<(Verdict, Verdict)> {
+    match common(seen, now) {
+        Some(Common::Keep) => None,
+        Some(Common::Both(verdict)) => Some((verdict.clone(), verdict)),
+        None => {
+            let node = seen.node()?;
+            let conditions: Vec<NodeCondition> =
+                node.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
+            Some((ready(&conditions), healthy(&conditions)))
+        }
+    }
+}
+
+enum Common {
+    Keep,
+    Both(Verdict),
+}
+
+fn both(status: &'static str, reason: &'static str, message: impl Into<String>) -> Option<Common> {
+    Some(Common::Both(Verdict { status, reason, message: message.into() }))
+}
+
+/// What holds for both conditions before the Node itself is looked at.
+fn common(seen: &Observed, now: Timestamp) -> Option<Common> {
+    let Seen::Found(cluster) = &seen.cluster else {
+        return both("Unknown", reasons::INSPECTION_FAILED, "Waiting for the Cluster to exist");
+    };
+    let status = cluster.status.as_ref();
+    let provisioned = status.and_then(|s| s.initialization.as_ref()).and_then(|done| done.infrastructure_provisioned);
+    if provisioned != Some(true) {
+        let message = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true";
+        return both("Unknown", reasons::INSPECTION_FAILED, message);
+    }
+    let initialized = status.and_then(|s| {
+        s.conditions.iter().find(|c| c.type_ == conditions::CONTROL_PLANE_INITIALIZED && c.status == "True")
+    });
+    let Some(initialized) = initialized else {
+        return both("Unknown", reasons::INSPECTION_FAILED, "Waiting for Cluster control plane to be initialized");
+    };
+    let reported = seen.machine.status.as_ref().is_some_and(|status| {
+        status.conditions.iter().any(|condition| condition.type_ == conditions::NODE_READY)
+    });
+    if seen.remote.disconnected.is_some() {
+        let Some(last) = seen.remote.last_probe else {
+            let connecting = both("Unknown", reasons::CONNECTION_DOWN, "Remote connection not established yet");
+            return if reported { Some(Common::Keep) } else { connecting };
+        };
+        let since = last.max(initialized.last_transition_time.0);
+        let over = now.duration_since(since) > jiff::SignedDuration::try_from(GRACE_PERIOD).unwrap_or_default();
+        let message = format!("Last successful probe at {}", last.strftime("%Y-%m-%dT%H:%M:%SZ"));
+        return if over || !reported { both("Unknown", reasons::CONNECTION_DOWN, message) } else { Some(Common::Keep) };
+    }
+    if let Seen::Failed(_) = seen.remote.node {
+        return both("Unknown", reasons::INTERNAL_ERROR, "Please check controller logs for errors");
+    }
+    if seen.node().is_some() { None } else { missing(seen) }
+}
+
+/// There is no Node.
+fn missing(seen: &Observed) -> Option<Common> {
+    let had = seen.machine.status.as_ref().and_then(|status| status.node_ref.as_ref()).map(|node| &node.name);
+    match (seen.deleting(), had) {
+        (true, Some(name)) => both("False", reasons::NODE_DELETED, format!("Node {name} has been deleted")),
+        (true, None) => both("Unknown", reasons::NODE_DOES_NOT_EXIST, "Node does not exist"),
+        (false, Some(name)) => {
+            let message = format!("Node {name} has been deleted while the Machine still exists");
+            both("False", reasons::NODE_DELETED, message)
+        }
+        (false, None) => {
+            let waiting = match provider_id(seen) {
+                Some(id) => format!("Waiting for a Node with spec.providerID {id} to exist"),
+                None => format!("Waiting for {} to report spec.providerID", seen.machine.spec.infrastructure_ref.kind),
+            };
+            both("Unknown", reasons::INSPECTION_FAILED, waiting)
+        }
+    }
+}
+
+fn ready(conditions: &[NodeCondition]) -> Verdict {
+    let Some(condition) = conditions.iter().find(|condition| condition.type_ == "Ready") else {
+        let message = "* Node.Ready: Condition not yet reported".to_owned();
+        return Verdict { status: "Unknown", reason: reasons::NODE_READY_UNKNOWN, message };
+    };
+    let (status, reason) = match condition.status.as_str() {
+        "True" => ("True", reasons::NODE_READY),
+        "False" => ("False", reasons::NODE_NOT_READY),
+        _ => ("Unknown", reasons::NODE_READY_UNKNOWN),
+    };
+    let words = condition.message.as_deref().filter(|text| !text.is_empty() && status != "True");
+    Verdict { status, reason, message: words.map(|text| format!("* Node.Ready: {text}")).unwrap_or_default() }
+}
+
+/// The Node has to be ready and under no pressure; the worst of the four decides.
+fn healthy(conditions: &[NodeCondition]) -> Verdict {
+    let mut bad = Vec::new();
+    let mut unknown = Vec::new();
+    for (type_, good) in [("Ready", "True"), ("MemoryPressure", "False"), ("DiskPressure", "False"), ("PIDPressure", "False")] {
+        let Some(condition) = conditions.iter().find(|condition| condition.type_ == type_) else {
+            unknown.push(format!("* Node.{type_}: Condition not yet reported"));
+            continue;
+        };
+        if condition.status == good {
+            continue;
+        }
+        let words = condition.message.clone().filter(|text| !text.is_empty());
+        let line = format!("* Node.{type_}: {}", words.unwrap_or_else(|| format!("Condition is {}", condition.status)));
+        if condition.status == "Unknown" { unknown.push(line) } else { bad.push(line) }
+    }
+    let message = bad.iter().chain(&unknown).cloned().collect::<Vec<_>>().join("\n");
+    let (status, reason) = if !bad.is_empty() {
+        ("False", reasons::NODE_NOT_HEALTHY)
+    } else if !unknown.is_empty() {
+        ("Unknown", reasons::NODE_HEALTHY_UNKNOWN)
+    } else {
+        ("True", reasons::NODE_HEALTHY)
+    };
+    Verdict { status, reason, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(pairs: &[(&str, &str)]) -> Vec<NodeCondition> {
+        pairs.iter().map(|(type_, status)| NodeCondition { type_: (*type_).to_owned(), status: (*status).to_owned(), ..NodeCondition::default() }).collect()
+    }
+
+    #[test]
+    fn a_node_under_pressure_is_ready_but_not_healthy() {
+        let conditions =
+            node(&[("Ready", "True"), ("MemoryPressure", "True"), ("DiskPressure", "False"), ("PIDPressure", "False")]);
+        assert_eq!(ready(&conditions).status, "True");
+        let verdict = healthy(&conditions);
+        assert_eq!((verdict.status, verdict.reason), ("False", "NodeNotHealthy"));
+        assert_eq!(verdict.message, "* Node.MemoryPressure: Condition is True");
+    }
+
+    #[test]
+    fn a_silent_kubelet_is_unknown() {
+        let verdict = healthy(&node(&[("Ready", "Unknown")]));
+        assert_eq!((verdict.status, verdict.reason), ("Unknown", "NodeHealthyUnknown"));
+    }
+}

@@ -1,0 +1,300 @@
+//! Cases for the plan and the status of Machines, and for the order in which a Machine goes.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use serde_json::{Value, json};
+use windlass_api::core::{Machine, MachineStatus};
+use windlass_conditions::get;
+use windlass_kit::Seen;
+
+use super::observe::{Observed, Remote};
+use super::plan::{Action, External, Plan, plan};
+use super::status::status;
+use crate::shared::referenced::Referenced;
+
+fn now() -> Timestamp {
+    "2026-03-01T10:00:00Z".parse().unwrap()
+}
+
+fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn machine() -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "metadata": {
+            "name": "m", "namespace": "ns", "uid": "uid-m", "generation": 2,
+            "creationTimestamp": "2026-03-01T09:00:00Z",
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "set", "uid": "uid-s", "controller": true}],
+        },
+        "spec": {
+            "clusterName": "c", "version": "v1.35.0",
+            "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": "m"}},
+            "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "m"},
+        },
+    })
+}
+
+fn external(kind: &str, status: Value) -> Value {
+    json!({
+        "apiVersion": "x/v1beta2", "kind": kind,
+        "metadata": {
+            "name": "m", "namespace": "ns", "uid": format!("uid-{kind}"),
+            "labels": {"cluster.x-k8s.io/cluster-name": "c"},
+            "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "m", "uid": "uid-m", "controller": true}],
+        },
+        "status": status,
+    })
+}
+
+fn cluster() -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "ns"},
+        "spec": {},
+        "status": {
+            "initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true},
+            "conditions": [{"type": "ControlPlaneInitialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": "2026-03-01T09:00:00Z"}],
+        },
+    })
+}
+
+fn node() -> Node {
+    from(json!({
+        "metadata": {"name": "node-m", "resourceVersion": "5"},
+        "spec": {"providerID": "in-memory://m", "taints": [{"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"}]},
+        "status": {
+            "nodeInfo": {"architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "",
+                "kubeletVersion": "v1.35.0", "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""},
+            "conditions": [
+                {"type": "Ready", "status": "True"}, {"type": "MemoryPressure", "status": "False"},
+                {"type": "DiskPressure", "status": "False"}, {"type": "PIDPressure", "status": "False"},
+            ],
+        },
+    }))
+}
+
+/// A worker whose providers have reported nothing yet.
+fn pending() -> Observed {
+    Observed {
+        machine: Arc::new(from(machine())),
+        cluster: Seen::Found(Arc::new(from(cluster()))),
+        bootstrap: Some(Seen::Found(Referenced::of(external("KubeadmConfig", json!({}))))),
+        infrastructure: Seen::Found(Referenced::of(external("DevMachine", json!({})))),
+        control_plane: Seen::NotFound,
+        control_plane_machines: Vec::new(),
+        machine_set: None,
+        machine_deployment: None,
+        remote: Remote { last_probe: Some(now()), ..Remote::default() },
+    }
+}
+
+/// The same one when everything runs.
+fn running() -> Observed {
+    let mut seen = pending();
+    let bootstrap = external("KubeadmConfig", json!({"dataSecretName": "m", "initialization": {"dataSecretCreated": true},
+        "conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-03-01T09:00:00Z"}]}));
+    let mut infrastructure = external("DevMachine", json!({"initialization": {"provisioned": true}, "failureDomain": "a",
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}));
+    infrastructure["spec"] = json!({"providerID": "in-memory://m"});
+    seen.bootstrap = Some(Seen::Found(Referenced::of(bootstrap)));
+    seen.infrastructure = Seen::Found(Referenced::of(infrastructure));
+    seen.remote.node = Seen::Found(Arc::new(node()));
+    let mut machine = machine();
+    machine["spec"]["providerID"] = json!("in-memory://m");
+    machine["spec"]["bootstrap"]["dataSecretName"] = json!("m");
+    machine["status"] = json!({"nodeRef": {"name": "node-m"}});
+    seen.machine = Arc::new(from(machine));
+    seen
+}
+
+fn change(seen: &mut Observed, edit: impl FnOnce(&mut Machine)) {
+    edit(Arc::make_mut(&mut seen.machine));
+}
+
+fn deleting(seen: &mut Observed) {
+    change(seen, |machine| {
+        machine.metadata.deletion_timestamp = Some(from(json!("2026-03-01T09:59:00Z")));
+    });
+    let other: Machine = from(json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "metadata": {"name": "cp", "namespace": "ns"}, "spec": machine()["spec"]}));
+    seen.control_plane_machines = vec![Arc::new(other)];
+    seen.remote.pods = Seen::Found(Vec::new());
+    seen.remote.attachments = Seen::Found(Vec::new());
+}
+
+fn reported(seen: &Observed) -> (Plan, MachineStatus) {
+    let plan = plan(seen, now());
+    let status = status(seen, &plan, now());
+    (plan, status)
+}
+
+fn check_condition(status: &MachineStatus, type_: &str, expect: (&str, &str, &str)) {
+    let found = get(&status.conditions, type_).unwrap_or_else(|| panic!("{type_} is missing"));
+    assert_eq!((found.status.as_str(), found.reason.as_str(), found.message.as_str()), expect, "{type_}");
+}
+
+#[test]
+fn a_new_machine_says_what_it_waits_for() {
+    let (plan, status) = reported(&pending());
+    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    assert_eq!(status.phase.as_deref(), Some("Pending"));
+    check_condition(&status, "Ready", ("False", "NotReady", "* BootstrapConfigReady: KubeadmConfig status.initialization.dataSecretCreated is false\n* InfrastructureReady: DevMachine status.initialization.provisioned is false\n* NodeHealthy: Waiting for DevMachine to report spec.providerID"));
+    check_condition(&status, "Available", ("False", "NotReady", ""));
+    check_condition(&status, "Deleting", ("False", "NotDeleting", ""));
+    assert!(status.initialization.is_none());
+}
+
+#[test]
+fn a_running_machine_is_ready_and_names_its_node() {
+    let (_, status) = reported(&running());
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+    assert_eq!(status.node_ref.as_ref().map(|node| node.name.as_str()), Some("node-m"));
+    assert_eq!(status.failure_domain.as_deref(), Some("a"));
+    assert_eq!(status.addresses.len(), 1);
+    check_condition(&status, "Ready", ("True", "Ready", ""));
+    check_condition(&status, "Available", ("True", "Available", ""));
+    check_condition(&status, "NodeHealthy", ("True", "NodeHealthy", ""));
+    let legacy = status.deprecated.unwrap().v1beta1.unwrap().conditions;
+    let names: Vec<&str> = legacy.iter().map(|condition| condition.type_.as_str()).collect();
+    assert_eq!(names, ["Ready", "BootstrapReady", "InfrastructureReady", "NodeHealthy"]);
+    assert!(legacy.iter().all(|condition| condition.status == "True"));
+}
+
+#[test]
+fn what_providers_report_is_taken_over_once() {
+    let mut seen = running();
+    change(&mut seen, |machine| {
+        machine.spec.provider_id = None;
+        machine.spec.bootstrap.data_secret_name = None;
+    });
+    let (plan, _) = reported(&seen);
+    let taken = json!({"bootstrap": {"dataSecretName": "m"}, "providerID": "in-memory://m"});
+    assert!(plan.actions.contains(&Action::TakeOver(taken)), "{:?}", plan.actions);
+    let (settled, _) = reported(&running());
+    assert!(!settled.actions.iter().any(|action| matches!(action, Action::TakeOver(_))));
+}
+
+#[test]
+fn a_node_gets_annotations_and_loses_the_uninitialized_taint() {
+    let (plan, _) = reported(&running());
+    let Some(Action::PatchNode { patch, .. }) = plan.actions.first() else { panic!("{:?}", plan.actions) };
+    assert_eq!(patch["metadata"]["annotations"]["cluster.x-k8s.io/machine"], "m");
+    assert_eq!(patch["metadata"]["annotations"]["cluster.x-k8s.io/owner-kind"], "MachineSet");
+    assert_eq!(patch["spec"]["taints"], json!([]));
+    assert_eq!(patch["metadata"]["resourceVersion"], "5");
+}
+
+#[test]
+fn an_object_without_owner_is_adopted() {
+    let mut seen = pending();
+    let mut config = external("KubeadmConfig", json!({}));
+    config["metadata"]["ownerReferences"] = json!([]);
+    seen.bootstrap = Some(Seen::Found(Referenced::of(config)));
+    assert_eq!(reported(&seen).0.actions, [Action::Own(External::Bootstrap)]);
+}
+
+#[test]
+fn a_lost_node_is_trouble() {
+    let mut seen = running();
+    seen.remote.node = Seen::NotFound;
+    let (_, status) = reported(&seen);
+    check_condition(&status, "NodeHealthy", ("False", "NodeDeleted", "Node node-m has been deleted while the Machine still exists"));
+    check_condition(&status, "Ready", ("False", "NotReady", "* NodeHealthy: Node node-m has been deleted while the Machine still exists"));
+}
+
+#[test]
+fn a_silent_cluster_keeps_the_last_word_for_a_while() {
+    let mut seen = running();
+    let (_, before) = reported(&seen);
+    change(&mut seen, |machine| machine.status = Some(before));
+    seen.remote = Remote {
+        last_probe: Some("2026-03-01T09:58:00Z".parse().unwrap()),
+        disconnected: Some("connection refused".to_owned()),
+        ..Remote::default()
+    };
+    check_condition(&reported(&seen).1, "NodeReady", ("True", "NodeReady", ""));
+    seen.remote.last_probe = Some("2026-03-01T09:00:00Z".parse().unwrap());
+    check_condition(&reported(&seen).1, "NodeReady", ("Unknown", "ConnectionDown", "Last successful probe at 2026-03-01T09:00:00Z"));
+}
+
+/// Every step of a deletion, in order: what is done and which reason is reported.
+#[test]
+fn a_machine_goes_stage_by_stage() {
+    let mut seen = running();
+    deleting(&mut seen);
+    change(&mut seen, |machine| {
+        machine.metadata.annotations = Some(from(json!({"pre-drain.delete.hook.machine.cluster.x-k8s.io/a": "", "pre-terminate.delete.hook.machine.cluster.x-k8s.io/b": ""})));
+    });
+    let (first, status) = reported(&seen);
+    assert!(first.actions.is_empty());
+    check_condition(&status, "Deleting", ("True", "WaitingForPreDrainHook", "Waiting for pre-drain hooks to succeed (hooks: pre-drain.delete.hook.machine.cluster.x-k8s.io/a)"));
+    assert!(status.deletion.unwrap().wait_for_pre_drain_hook_start_time.is_some());
+
+    change(&mut seen, |machine| {
+        machine.metadata.annotations = Some(from(json!({"pre-terminate.delete.hook.machine.cluster.x-k8s.io/b": ""})));
+    });
+    let pod: Pod = from(json!({"metadata": {"namespace": "apps", "name": "web"}}));
+    seen.remote.pods = Seen::Found(vec![pod]);
+    let (drain, status) = reported(&seen);
+    assert_eq!(drain.actions, [Action::Cordon("node-m".to_owned()), Action::Evict(vec![("apps".to_owned(), "web".to_owned())])]);
+    assert_eq!(get(&status.conditions, "Deleting").unwrap().reason, "DrainingNode");
+    check_condition(&status, "Ready", ("False", "NotReady", "* Deleting: Machine deletion in progress, stage: DrainingNode"));
+
+    seen.remote.pods = Seen::Found(Vec::new());
+    let (hook, status) = reported(&seen);
+    assert!(!hook.actions.iter().any(|action| matches!(action, Action::Delete(_))));
+    assert_eq!(get(&status.conditions, "Deleting").unwrap().reason, "WaitingForPreTerminateHook");
+
+    change(&mut seen, |machine| machine.metadata.annotations = None);
+    let (infrastructure, status) = reported(&seen);
+    assert!(infrastructure.actions.contains(&Action::Delete(External::Infrastructure)));
+    check_condition(&status, "Deleting", ("True", "WaitingForInfrastructureDeletion", "Waiting for DevMachine to be deleted"));
+
+    seen.infrastructure = Seen::NotFound;
+    let (bootstrap, _) = reported(&seen);
+    assert_eq!(bootstrap.actions, [Action::Delete(External::Bootstrap)]);
+
+    seen.bootstrap = Some(Seen::NotFound);
+    let (last, status) = reported(&seen);
+    assert_eq!(last.actions, [Action::DeleteNode("node-m".to_owned()), Action::RemoveFinalizer]);
+    check_condition(&status, "Deleting", ("True", "DeletionCompleted", "Deletion completed"));
+}
+
+#[test]
+fn nothing_of_a_node_is_touched_when_its_cluster_goes() {
+    let mut seen = running();
+    deleting(&mut seen);
+    let mut going: windlass_api::core::Cluster = from(cluster());
+    going.metadata.deletion_timestamp = Some(from(json!("2026-03-01T09:59:00Z")));
+    seen.cluster = Seen::Found(Arc::new(going));
+    let (plan, _) = reported(&seen);
+    assert_eq!(plan.actions, [Action::Delete(External::Infrastructure)]);
+    assert!(plan.notes.iter().any(|note| note.contains("the Cluster is being deleted")));
+}
+
+#[test]
+fn a_machine_is_available_only_after_its_time() {
+    let mut seen = running();
+    change(&mut seen, |machine| machine.spec.min_ready_seconds = Some(60));
+    let (_, fresh) = reported(&seen);
+    check_condition(&fresh, "Available", ("False", "WaitingForMinReadySeconds", ""));
+    change(&mut seen, |machine| machine.status = Some(fresh));
+    assert_eq!(plan(&seen, now()).requeue, Some(std::time::Duration::from_secs(60)));
+}
+
+#[test]
+fn a_settled_machine_plans_nothing() {
+    let mut seen = running();
+    let Some(Action::PatchNode { patch, .. }) = reported(&seen).0.actions.first().cloned() else { panic!("no patch") };
+    let mut node = node();
+    node.metadata.annotations = Some(from(patch["metadata"]["annotations"].clone()));
+    node.spec.as_mut().unwrap().taints = None;
+    seen.remote.node = Seen::Found(Arc::new(node));
+    let (plan, first) = reported(&seen);
+    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    change(&mut seen, |machine| machine.status = Some(first.clone()));
+    assert_eq!(reported(&seen).1, first, "the status settles");
+}
