@@ -173,8 +173,14 @@ impl Applier<'_> {
             Action::EnsureRbac => connection.ensure_rbac().await,
             Action::SetKubeProxyImage { image } => connection.set_kube_proxy_image(image).await,
             Action::RecordExpiry { config, node } => {
-                let expiry = connection.certificate_expiry(node).await;
-                let expiry = expiry.map_err(ApplyError::Workload)?;
+                // Best effort: asked again with the next reconcile, and nothing depends on it but `rollout.before`.
+                let expiry = match connection.certificate_expiry(node).await {
+                    Ok(expiry) => expiry,
+                    Err(error) => {
+                        tracing::debug!(node, error, "the API server's certificate could not be read");
+                        return Ok(());
+                    }
+                };
                 let annotations = json!({ CERTIFICATES_EXPIRY: expiry.to_string() });
                 let patch = json!({ "metadata": { "annotations": annotations } });
                 let key = self.key(config);

@@ -19,3 +19,4 @@ pub mod workload;
 
 pub use controller::ControlPlaneController;
 pub use observe::Observed;
+pub use workload::remote::RemoteClusters;

@@ -10,6 +10,7 @@ use windlass_meta::ObjectKey;
 
 use crate::facts::{NodeFacts, PodFacts};
 
+pub mod remote;
 pub mod testing;
 
 /// Finds workload clusters.

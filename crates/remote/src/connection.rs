@@ -11,6 +11,7 @@ use parking_lot::RwLock;
 use tonic::transport::Channel;
 use windlass_kit::{Cache, Cx, ObjectKey, Tasks, gvk_of, transport};
 
+use crate::certificate;
 use crate::error::RemoteError;
 use crate::etcd::{self, Credentials};
 use crate::health::{Health, Probe};
@@ -150,6 +151,13 @@ impl RemoteCluster {
             etcd::credentials(&self.cluster, &self.secrets, self.cx.now(), &mut credentials)?
         };
         etcd::channel(&self.cluster, self.upgradable()?.clone(), pod, tls).await
+    }
+
+    /// The certificate (DER) that a port of a pod in `kube-system` serves, for its dates. Nothing is trusted because of it.
+    pub async fn server_certificate(&self, pod: &str, port: u16) -> Result<Vec<u8>, RemoteError> {
+        let client = self.upgradable()?.clone();
+        let served = certificate::served(client, pod, port).await;
+        served.map_err(|e| RemoteError::new(&self.cluster, format!("read the certificate of pod {pod}"), e))
     }
 
     /// A client for upgraded connections, which need HTTP/1.1; made when first asked for.

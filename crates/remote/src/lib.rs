@@ -3,6 +3,7 @@
 //! A controller asks [`Clusters::get`] and gets a connection or the reason why there is none; [`Clusters::watch`] wakes its
 //! objects when that changes, and when Nodes change.
 
+mod certificate;
 mod clusters;
 mod connection;
 mod error;

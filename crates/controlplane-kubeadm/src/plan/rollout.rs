@@ -1,6 +1,9 @@
 //! Replaces Machines that are not what is asked for, one at a time.
 
+use windlass_meta::KubernetesVersion;
+
 use super::{Action, Plan, Step, scale_down, scale_up};
+use crate::desired;
 use crate::facts::Facts;
 use crate::health::Health;
 
@@ -25,14 +28,16 @@ pub(super) fn plan(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     scale_up::plan(facts, health, plan);
     if plan.actions.len() > before {
         // A Machine that joins reads kubeadm's configuration from the cluster: that has to be the new one first.
-        let configuration = control_plane.kubeadm["clusterConfiguration"].clone();
-        let preparations = [
-            Action::UpdateKubeadmConfig {
-                configuration,
-                version: control_plane.version.clone(),
-            },
-            Action::EnsureRbac,
-        ];
+        let configuration = desired::kubeadm_spec(control_plane, true)["clusterConfiguration"].clone();
+        let mut preparations = vec![Action::UpdateKubeadmConfig {
+            configuration,
+            version: control_plane.version.clone(),
+        }];
+        // Later versions of kubeadm make the role binding themselves.
+        let version = KubernetesVersion::parse_tolerant(&control_plane.version);
+        if version.is_ok_and(|v| !v.at_least_minor(1, 38)) {
+            preparations.push(Action::EnsureRbac);
+        }
         plan.actions.splice(before..before, preparations);
     }
     Step::Ended

@@ -1,0 +1,378 @@
+//! Workload clusters through the shared connections of `windlass-remote`.
+
+mod kubeadm;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use windlass_etcd::{EtcdMembers, GrpcEtcd, async_trait};
+use windlass_kit::{Cache, Cx, ObjectKey, Tasks, gvk_of};
+use windlass_remote::{Clusters, RemoteCluster, RemoteEvent};
+
+use super::{Connection, WorkloadCluster, WorkloadClusters};
+use crate::facts::{NodeFacts, PodFacts};
+use crate::names::{MANAGER, NODE_ROLE, NODE_UNREACHABLE};
+
+const SYSTEM: &str = "kube-system";
+const PODS: &str = "/api/v1/namespaces/kube-system/pods";
+/// How long the first list of pods may take.
+const FIRST_LIST: Duration = Duration::from_secs(10);
+/// How long a tunnel that is kept may take to show that it still works.
+const KEPT_TUNNEL: Duration = Duration::from_secs(3);
+/// The port of API servers unless told otherwise.
+const API_SERVER_PORT: u16 = 6443;
+/// Static pods that make up a control plane, by the beginning of their names.
+const COMPONENTS: [&str; 4] = [
+    "kube-apiserver-",
+    "kube-controller-manager-",
+    "kube-scheduler-",
+    "etcd-",
+];
+
+type Changed = Arc<dyn Fn(&ObjectKey) + Send + Sync>;
+
+/// Workload clusters through the shared connections.
+///
+/// Adds to each connection that a control plane asks for a watch of the static pods, which end the waits for components,
+/// and one tunnel to an etcd member that is kept while it works.
+pub struct RemoteClusters {
+    clusters: Clusters,
+    tasks: Tasks,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    links: Mutex<HashMap<ObjectKey, Arc<Link>>>,
+    subscribers: Mutex<Vec<Changed>>,
+}
+
+/// What is kept beside one connection.
+struct Link {
+    connection: Arc<RemoteCluster>,
+    pods: Cache<Pod>,
+    etcd: Mutex<Option<(String, GrpcEtcd)>>,
+    tasks: Tasks,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.tasks.stop();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn tell(&self, cluster: &ObjectKey) {
+        let subscribers = locked(&self.subscribers).clone();
+        for subscriber in subscribers {
+            subscriber(cluster);
+        }
+    }
+}
+
+impl RemoteClusters {
+    /// Workload clusters that `clusters` connects to.
+    pub fn new(cx: &Cx, clusters: Clusters) -> Self {
+        let shared = Arc::new(Shared::default());
+        let follow = Arc::downgrade(&shared);
+        clusters.subscribe(move |event| {
+            let Some(shared) = follow.upgrade() else {
+                return;
+            };
+            match event {
+                RemoteEvent::Disconnected(cluster) => {
+                    locked(&shared.links).remove(cluster);
+                    shared.tell(cluster);
+                }
+                RemoteEvent::Connected(cluster) | RemoteEvent::Probed(cluster) => {
+                    shared.tell(cluster);
+                }
+                RemoteEvent::Node { cluster, old, new } => {
+                    if matters(old.as_deref(), new.as_deref()) {
+                        shared.tell(cluster);
+                    }
+                }
+            }
+        });
+        Self {
+            clusters,
+            tasks: cx.tasks().clone(),
+            shared,
+        }
+    }
+
+    fn link(&self, cluster: &ObjectKey, connection: Arc<RemoteCluster>) -> Arc<Link> {
+        let mut links = locked(&self.shared.links);
+        if let Some(link) = links.get(cluster)
+            && Arc::ptr_eq(&link.connection, &connection)
+        {
+            return Arc::clone(link);
+        }
+        let tasks = self.tasks.child();
+        let client = connection.client().clone();
+        let pods = Cache::stand_alone(client, PODS, gvk_of::<Pod>(), trim, &tasks);
+        let (teller, key) = (Arc::downgrade(&self.shared), cluster.clone());
+        pods.subscribe(move |change| {
+            let component = change.object().is_some_and(|pod| is_component(pod));
+            if let (Some(teller), true) = (teller.upgrade(), component) {
+                teller.tell(&key);
+            }
+        });
+        let link = Arc::new(Link {
+            connection,
+            pods,
+            etcd: Mutex::default(),
+            tasks,
+        });
+        links.insert(cluster.clone(), Arc::clone(&link));
+        link
+    }
+}
+
+impl WorkloadClusters for RemoteClusters {
+    fn get(&self, cluster: &ObjectKey) -> Connection {
+        match self.clusters.get(cluster) {
+            Ok(connection) => Connection::Connected(Box::new(Remote {
+                link: self.link(cluster, connection),
+            })),
+            Err(error) => Connection::Down {
+                reason: error.why,
+                last_success: self.clusters.last_probe_success(cluster),
+            },
+        }
+    }
+
+    fn subscribe(&self, changed: Changed) {
+        locked(&self.shared.subscribers).push(changed);
+    }
+}
+
+/// A Node that comes or goes, or whose role, reachability or readiness changes; heartbeats do not matter.
+fn matters(old: Option<&Node>, new: Option<&Node>) -> bool {
+    match (old.map(node), new.map(node)) {
+        (Some(old), Some(new)) => old != new && (old.role_label || new.role_label),
+        (Some(only), None) | (None, Some(only)) => only.role_label,
+        (None, None) => false,
+    }
+}
+
+fn is_component(pod: &Pod) -> bool {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    COMPONENTS.iter().any(|component| name.starts_with(component))
+}
+
+/// Only the state of pods is read.
+fn trim(pod: &mut Pod) {
+    pod.spec = None;
+    pod.metadata.annotations = None;
+    if !is_component(pod) {
+        pod.status = None;
+        pod.metadata.labels = None;
+    }
+}
+
+fn node(node: &Node) -> NodeFacts {
+    let meta = &node.metadata;
+    let taints = node.spec.as_ref().and_then(|s| s.taints.as_ref());
+    let has_taint = |key: &str, effect: &str| {
+        let mut taints = taints.into_iter().flatten();
+        taints.any(|t| t.key == key && t.effect == effect)
+    };
+    let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
+    let ready = conditions.into_iter().flatten().find(|c| c.type_ == "Ready");
+    NodeFacts {
+        name: meta.name.clone().unwrap_or_default(),
+        provider_id: node.spec.as_ref().and_then(|s| s.provider_id.clone()),
+        role_label: meta.labels.as_ref().is_some_and(|l| l.contains_key(NODE_ROLE)),
+        role_taint: has_taint(NODE_ROLE, "NoSchedule"),
+        unreachable: has_taint(NODE_UNREACHABLE, "NoExecute"),
+        ready: ready.map(|c| c.status.clone()),
+        created: meta.creation_timestamp.as_ref().map(|t| t.0),
+    }
+}
+
+fn pod(pod: &Pod) -> PodFacts {
+    let Some(status) = &pod.status else {
+        return PodFacts::default();
+    };
+    let conditions = status.conditions.iter().flatten();
+    let mut facts = PodFacts {
+        phase: status.phase.clone().unwrap_or_else(|| "Unknown".to_owned()),
+        true_conditions: conditions
+            .filter(|c| c.status == "True")
+            .map(|c| c.type_.clone())
+            .collect(),
+        ..PodFacts::default()
+    };
+    for container in status.container_statuses.iter().flatten() {
+        let state = container.state.as_ref();
+        if let Some(waiting) = state.and_then(|s| s.waiting.as_ref()) {
+            facts.waiting.extend(waiting.reason.clone());
+        }
+        if let Some(terminated) = state.and_then(|s| s.terminated.as_ref()) {
+            facts.terminated.extend(terminated.reason.clone());
+        }
+        let before = container.last_state.as_ref();
+        let before = before.and_then(|s| s.terminated.as_ref());
+        facts.failed_before |= before.is_some_and(|t| t.exit_code != 0);
+    }
+    facts
+}
+
+/// One workload cluster.
+struct Remote {
+    link: Arc<Link>,
+}
+
+impl Remote {
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.link.connection.client().clone(), SYSTEM)
+    }
+
+    async fn config(&self) -> Result<Option<ConfigMap>, String> {
+        let found = self.api::<ConfigMap>().get_opt("kubeadm-config").await;
+        found.map_err(|e| format!("reading ConfigMap kube-system/kubeadm-config: {e}"))
+    }
+}
+
+#[async_trait]
+impl WorkloadCluster for Remote {
+    fn last_success(&self) -> Option<Timestamp> {
+        self.link.connection.last_probe_success()
+    }
+
+    async fn has_kubeadm_config(&self) -> Result<bool, String> {
+        Ok(self.config().await?.is_some())
+    }
+
+    async fn nodes(&self, also: &BTreeSet<String>) -> Result<Vec<NodeFacts>, String> {
+        let nodes = self.link.connection.nodes().all();
+        let nodes = nodes.iter().map(|n| node(n));
+        let wanted = nodes.filter(|n| n.role_label || also.contains(&n.name));
+        let mut wanted: Vec<NodeFacts> = wanted.collect();
+        wanted.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(wanted)
+    }
+
+    async fn pods(&self) -> Result<BTreeMap<String, PodFacts>, String> {
+        let pods = &self.link.pods;
+        if !pods.is_synced() {
+            let first = tokio::time::timeout(FIRST_LIST, pods.synced()).await;
+            first.map_err(|_| "no list of the pods in kube-system in time".to_owned())?;
+        }
+        let pods = pods.all();
+        let components = pods.iter().filter(|p| is_component(p));
+        Ok(components
+            .map(|p| (p.metadata.name.clone().unwrap_or_default(), pod(p)))
+            .collect())
+    }
+
+    async fn etcd(&self, node: &str) -> Result<Box<dyn EtcdMembers>, String> {
+        let name = format!("etcd-{node}");
+        let kept = locked(&self.link.etcd).clone();
+        if let Some((_, etcd)) = kept.filter(|(pod, _)| *pod == name) {
+            // A tunnel ends silently with its pod; asking finds out soon.
+            let asked = etcd.clone().with_call_timeout(KEPT_TUNNEL);
+            if asked.status().await.is_ok() {
+                return Ok(Box::new(etcd));
+            }
+            *locked(&self.link.etcd) = None;
+        }
+        let channel = self.link.connection.etcd(&name).await;
+        let etcd = GrpcEtcd::new(channel.map_err(|e| e.to_string())?);
+        *locked(&self.link.etcd) = Some((name, etcd.clone()));
+        Ok(Box::new(etcd))
+    }
+
+    async fn kube_proxy_image(&self) -> Result<Option<String>, String> {
+        let found = self.api::<DaemonSet>().get_opt("kube-proxy").await;
+        let found = found.map_err(|e| format!("reading DaemonSet kube-system/kube-proxy: {e}"))?;
+        let spec = found.and_then(|d| d.spec.template.spec);
+        let container = spec.and_then(|s| s.containers.into_iter().find(|c| c.name == "kube-proxy"));
+        Ok(container.and_then(|c| c.image))
+    }
+
+    async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String> {
+        let containers = json!([{ "name": "kube-proxy", "image": image }]);
+        let patch = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let api = self.api::<DaemonSet>();
+        let patched = api.patch("kube-proxy", &params, &Patch::Strategic(patch)).await;
+        patched
+            .map(drop)
+            .map_err(|e| format!("changing DaemonSet kube-system/kube-proxy: {e}"))
+    }
+
+    async fn update_kubeadm_config(&self, configuration: &Value, version: &str) -> Result<(), String> {
+        let Some(map) = self.config().await? else {
+            return Ok(());
+        };
+        let data = map.data.unwrap_or_default();
+        let stored = data.get(kubeadm::KEY).map_or("", String::as_str);
+        let Some(updated) = kubeadm::updated(stored, configuration, version)? else {
+            return Ok(());
+        };
+        let patch = json!({
+            "metadata": { "resourceVersion": map.metadata.resource_version },
+            "data": { kubeadm::KEY: updated },
+        });
+        let api = self.api::<ConfigMap>();
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patched = api.patch("kubeadm-config", &params, &Patch::Merge(patch)).await;
+        patched
+            .map(drop)
+            .map_err(|e| format!("changing ConfigMap kube-system/kubeadm-config: {e}"))
+    }
+
+    async fn ensure_rbac(&self) -> Result<(), String> {
+        let api: Api<ClusterRoleBinding> = Api::all(self.link.connection.client().clone());
+        let binding = kubeadm::kubelet_client_binding();
+        let name = binding.metadata.name.clone().unwrap_or_default();
+        let found = api.get_opt(&name).await;
+        if found
+            .map_err(|e| format!("reading ClusterRoleBinding {name}: {e}"))?
+            .is_some()
+        {
+            return Ok(());
+        }
+        let params = PostParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        match api.create(&params, &binding).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(error) => Err(format!("making ClusterRoleBinding {name}: {error}")),
+        }
+    }
+
+    async fn certificate_expiry(&self, node: &str) -> Result<Timestamp, String> {
+        let pod = format!("kube-apiserver-{node}");
+        let connection = &self.link.connection;
+        let certificate = connection.server_certificate(&pod, API_SERVER_PORT).await;
+        let der = certificate.map_err(|e| e.to_string())?;
+        let certificate = windlass_pki::Certificate::from_der(der).map_err(|e| e.to_string())?;
+        Ok(certificate.not_after())
+    }
+}
