@@ -38,7 +38,7 @@ impl Schema {
         let mut errors = Vec::new();
         let empty = Map::new();
         let mut parser = Parser {
-            definitions: definitions.as_object().unwrap_or(&empty),
+            definitions: Some(definitions.as_object().unwrap_or(&empty)),
             stack: Vec::new(),
             errors: &mut errors,
         };
@@ -52,9 +52,8 @@ impl Schema {
         if dialect != Dialect::OpenApi {
             structural::check(schema, dialect, at, &mut errors);
         }
-        let empty = Map::new();
         let mut parser = Parser {
-            definitions: &empty,
+            definitions: None,
             stack: Vec::new(),
             errors: &mut errors,
         };
@@ -80,7 +79,8 @@ fn finish(root: Node, resource: bool, errors: Vec<FieldError>) -> Result<Schema,
 }
 
 struct Parser<'a, 'e> {
-    definitions: &'a Map<String, Value>,
+    /// Where references lead; `None` where they are not allowed, which the structural checks report.
+    definitions: Option<&'a Map<String, Value>>,
     stack: Vec<&'a str>,
     errors: &'e mut Vec<FieldError>,
 }
@@ -140,7 +140,9 @@ impl<'a> Parser<'a, '_> {
         if self.stack.contains(&name) {
             return anything();
         }
-        let definitions = self.definitions;
+        let Some(definitions) = self.definitions else {
+            return anything();
+        };
         let Some(target) = definitions.get(name) else {
             self.errors.push(FieldError::new(
                 format!("{at}.$ref"),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Lists that merge by a key in strategic merge patches; an empty key stands for scalars.
-const MERGE_KEYS: [(&str, &str); 22] = [
+const MERGE_KEYS: [(&str, &str); 23] = [
     ("addresses", "type"),
     ("conditions", "type"),
     ("containers", "name"),
@@ -16,6 +16,7 @@ const MERGE_KEYS: [(&str, &str); 22] = [
     ("initContainers", "name"),
     ("matchConditions", "name"),
     ("ownerReferences", "uid"),
+    ("podCIDRs", ""),
     ("podIPs", "ip"),
     ("resourceClaimStatuses", "name"),
     ("resourceClaims", "name"),
@@ -28,8 +29,9 @@ const MERGE_KEYS: [(&str, &str); 22] = [
     ("webhooks", "name"),
 ];
 
-/// The merge key of a list by its field name; `Some("")` for lists of scalars that merge.
-pub(crate) fn merge_key(field: &str, items: &[Value]) -> Option<&'static str> {
+/// The merge key of a list by its field name; `Some("")` for lists of scalars that merge. `beside` tells which other
+/// fields the object has.
+pub(crate) fn merge_key(field: &str, items: &[Value], beside: impl Fn(&str) -> bool) -> Option<&'static str> {
     if field == "ports" {
         let has = |key: &str| items.iter().any(|item| item.get(key).is_some());
         return match (has("containerPort"), has("port")) {
@@ -37,6 +39,10 @@ pub(crate) fn merge_key(field: &str, items: &[Value]) -> Option<&'static str> {
             (false, true) => Some("port"),
             _ => None,
         };
+    }
+    // Those of a ServiceAccount are replaced, those of a pod merge.
+    if field == "imagePullSecrets" && !beside("containers") {
+        return None;
     }
     MERGE_KEYS.iter().find(|(name, _)| *name == field).map(|(_, key)| *key)
 }

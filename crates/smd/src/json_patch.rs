@@ -1,5 +1,6 @@
 //! JSON patch (RFC 6902), with the habits of the implementation that Kubernetes uses: negative indexes count from the end,
-//! a `test` for null accepts a missing value, `add` and `replace` of the whole document are allowed.
+//! a `test` for null accepts a missing value, `replace` adds a missing key, a missing `value` is null, and the whole document
+//! can be replaced.
 
 use serde_json::Value;
 
@@ -28,12 +29,12 @@ fn step(target: &mut Value, operation: &Value) -> Result<(), PatchError> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let missing = |name: &str| PatchError::BadPatch(format!("operation missing {name} field: missing value"));
     let path = text("path").ok_or_else(|| missing("path"))?;
-    let value = || operation.get("value").ok_or_else(|| missing("value"));
+    let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     let from = || text("from").ok_or_else(|| missing("from"));
     match text("op").unwrap_or_default() {
-        "add" => add(target, path, value()?.clone(), "add"),
+        "add" => add(target, path, value(), "add"),
         "remove" => remove(target, path, "remove").map(drop),
-        "replace" => replace(target, path, value()?.clone()),
+        "replace" => replace(target, path, value()),
         "move" => {
             let value = remove(target, from()?, "move")?;
             add(target, path, value, "move")
@@ -104,7 +105,7 @@ fn find<'a>(target: &'a Value, path: &str, op: &str) -> Result<Option<&'a Value>
         here = below(here, &token).ok_or_else(|| no_path(op, path))?;
     }
     match below(here, &last) {
-        None if here.is_array() || op == "copy" => Err(PatchError::Unprocessable(format!(
+        None if here.is_array() => Err(PatchError::Unprocessable(format!(
             "error in {op} for path: '{path}': Unable to access invalid index: {last}: invalid index referenced"
         ))),
         found => Ok(found),
@@ -168,7 +169,8 @@ fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), PatchErro
     }
     let (here, last) = container(target, path, "replace")?;
     let place = match here {
-        Value::Object(map) => map.get_mut(&last),
+        // A key that is not there is added, as Kubernetes does.
+        Value::Object(map) => Some(map.entry(last).or_insert(Value::Null)),
         Value::Array(list) => index(list, &last).and_then(|at| list.get_mut(at)),
         _ => None,
     };

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// Applies a merge patch in place: null removes, objects merge, everything else replaces.
 pub fn merge_patch(target: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else {
-        *target = patch.clone();
+        *target = without_nulls(patch);
         return;
     };
     if !target.is_object() {
@@ -18,5 +18,19 @@ pub fn merge_patch(target: &mut Value, patch: &Value) {
         } else {
             merge_patch(map.entry(name.clone()).or_insert(Value::Null), value);
         }
+    }
+}
+
+/// Objects in lists are taken whole, but for their nulls.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .filter(|(_, v)| !v.is_null())
+                .map(|(name, v)| (name.clone(), without_nulls(v)))
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        other => other.clone(),
     }
 }

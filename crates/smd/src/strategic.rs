@@ -44,7 +44,7 @@ pub(crate) fn field<'a>(node: Option<&'a Node>, name: &str) -> Option<&'a Node> 
     node.and_then(|node| node.field(name))
 }
 
-fn strategy(node: Option<&Node>, name: &str, items: &[Value]) -> Strategy {
+fn strategy(node: Option<&Node>, name: &str, items: &[Value], beside: impl Fn(&str) -> bool) -> Strategy {
     if let Some(hint) = node.and_then(|node| node.patch.as_deref()) {
         return match (&hint.merge_key, hint.merge) {
             (_, false) => Strategy::Replace,
@@ -63,7 +63,7 @@ fn strategy(node: Option<&Node>, name: &str, items: &[Value]) -> Strategy {
         }
         _ => {}
     }
-    match builtin::merge_key(name, items) {
+    match builtin::merge_key(name, items, beside) {
         Some("") => Strategy::Scalars,
         Some(key) => Strategy::Keyed(key.to_owned()),
         None => Strategy::Replace,
@@ -136,10 +136,15 @@ pub(crate) fn merge_map(
         let Some(list) = name.strip_prefix(ORDER) else {
             continue;
         };
-        if !patch.contains_key(list)
-            && let Some(Value::Array(items)) = target.get_mut(list)
-        {
-            let strategy = strategy(field(node, list), list, items);
+        let beside = |other: &str| target.contains_key(other);
+        let Some(Value::Array(items)) = target.get(list) else {
+            continue;
+        };
+        if patch.contains_key(list) {
+            continue;
+        }
+        let strategy = strategy(field(node, list), list, items, beside);
+        if let Some(Value::Array(items)) = target.get_mut(list) {
             lists::reorder(items, &[], order, &strategy)?;
         }
     }
@@ -182,6 +187,13 @@ fn merge_field(
     value: &Value,
 ) -> Result<(), PatchError> {
     let below = field(node, name);
+    let strategy = match (target.get(name), value) {
+        (Some(Value::Array(there)), Value::Array(items)) => {
+            let items = if items.is_empty() { there } else { items };
+            strategy(below, name, items, |other| target.contains_key(other))
+        }
+        _ => Strategy::Replace,
+    };
     match (target.get_mut(name), value) {
         (Some(Value::Object(there)), Value::Object(fields)) => {
             let replaced = below
@@ -194,7 +206,6 @@ fn merge_field(
             merge_map(below, there, fields)
         }
         (Some(Value::Array(there)), Value::Array(items)) => {
-            let strategy = strategy(below, name, if items.is_empty() { there } else { items });
             let order = patch.get(&format!("{ORDER}{name}"));
             lists::merge(below.and_then(|n| n.items.as_deref()), there, items, order, &strategy)
         }

@@ -1,3 +1,5 @@
 //! Schemas against recorded cases, laws, and tables.
 
 mod cases;
+mod laws;
+mod tables;

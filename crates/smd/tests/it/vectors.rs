@@ -7,7 +7,7 @@ use windlass_schema::Schema;
 use windlass_smd::{Apply, ApplyError, ManagedFields, Operation, Scope, Update, apply, update};
 
 /// The schema that all recorded sequences use.
-fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     let string = json!({"type": "string"});
     let number = json!({"type": "integer"});
     let strings = json!({"type": "object", "additionalProperties": string});
@@ -33,7 +33,7 @@ fn schema() -> Schema {
 }
 
 /// The reference leaves null where a removal empties a map or list; here the empty value stays.
-fn without_empty(value: &Value) -> Value {
+pub(crate) fn without_empty(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
             map.iter()
