@@ -30,7 +30,7 @@ pub struct Done {
 pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> MachineDeploymentStatus {
     let deployment = &seen.deployment;
     let machines = seen.all_machines();
-    let counts = counts(machines.iter());
+    let counts = counts(&machines);
     // Nothing is known of the replicas until there is a set.
     let known = !seen.sets.is_empty();
     let mut all = Conditions::new(deployment.conditions(), deployment.metadata.generation, now);

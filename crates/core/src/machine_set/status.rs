@@ -43,7 +43,7 @@ fn machines_after(seen: &Observed, done: &Done) -> Vec<Arc<Machine>> {
 pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> MachineSetStatus {
     let set = &seen.set;
     let machines = machines_after(seen, done);
-    let counts = counts(machines.iter());
+    let counts = counts(&machines);
     let mut all = Conditions::new(set.conditions(), set.metadata.generation, now);
     all.set(conditions::REMEDIATING, remediating(&machines, "MachineSet"));
     all.set(conditions::SCALING_DOWN, scaling_down(set, &machines, now));

@@ -140,8 +140,8 @@ pub(crate) struct Counts {
     pub(crate) legacy_available: i32,
 }
 
-pub(crate) fn counts<'a>(machines: impl Iterator<Item = &'a Arc<Machine>> + Clone) -> Counts {
-    let number = |test: &dyn Fn(&Machine) -> bool| len_i32(machines.clone().filter(|machine| test(machine)).count());
+pub(crate) fn counts(machines: &[Arc<Machine>]) -> Counts {
+    let number = |test: &dyn Fn(&Machine) -> bool| len_i32(machines.iter().filter(|machine| test(machine)).count());
     let node_ready = |machine: &Machine| is_true(machine, conditions::NODE_READY) && !deleting(&machine.metadata);
     Counts {
         replicas: number(&|_| true),

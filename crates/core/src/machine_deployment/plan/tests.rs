@@ -181,7 +181,7 @@ fn rollout_after_makes_a_new_set_when_its_time_has_come() {
     deployment.spec.rollout = serde_json::from_value(json!({ "after": "2026-01-01T12:10:00Z" })).unwrap();
     let sets = vec![(current, both)];
     let plan = check(&seen(deployment.clone(), sets.clone()), &["revision 1", "current 2->2"]);
-    assert_eq!(plan.requeue, Some(Duration::from_secs(600)));
+    assert_eq!(plan.requeue, Some(Duration::from_mins(10)));
     deployment.spec.rollout = serde_json::from_value(json!({ "after": "2026-01-01T11:30:00Z" })).unwrap();
     check(
         &seen(deployment, sets),

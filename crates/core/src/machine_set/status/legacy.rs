@@ -1,5 +1,6 @@
 //! The part of a MachineSet's status that only tools for the previous API generation read.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -99,13 +100,13 @@ fn machines_ready(machines: &[Arc<Machine>]) -> Legacy {
 /// A change of size is over when all Machines are ready, not when they were made. `None` leaves it as it was.
 fn resized(seen: &Observed, counts: &Counts) -> Option<Legacy> {
     let (have, want) = (len_i32(seen.machines.len()), desired(&seen.set));
-    if have < want {
-        let message = format!("Scaling up MachineSet to {want} replicas (actual {have})");
-        Some(Legacy::warning("ScalingUp", message))
-    } else if have > want {
-        let message = format!("Scaling down MachineSet to {want} replicas (actual {have})");
-        Some(Legacy::warning("ScalingDown", message))
-    } else {
-        (counts.legacy_ready == counts.replicas).then_some(Legacy::Good)
+    let changing = |way: &str, doing: &str| {
+        let message = format!("Scaling {way} MachineSet to {want} replicas (actual {have})");
+        Some(Legacy::warning(doing, message))
+    };
+    match have.cmp(&want) {
+        Ordering::Less => changing("up", "ScalingUp"),
+        Ordering::Greater => changing("down", "ScalingDown"),
+        Ordering::Equal => (counts.legacy_ready == counts.replicas).then_some(Legacy::Good),
     }
 }

@@ -1,0 +1,75 @@
+//! Reads everything the MachineHealthCheck controller decides from.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
+use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen};
+use windlass_remote::Clusters;
+
+use crate::machine_health_check::observed::{Observed, Target};
+use crate::shared::keys::annotations;
+use crate::shared::machines::{controller, has_annotation, name, namespace};
+use crate::shared::selector;
+
+pub(super) async fn observe(cx: &Cx, clusters: &Clusters, check: Arc<MachineHealthCheck>) -> Observed {
+    let space = namespace(&check.metadata);
+    let cluster_key = ObjectKey::new(space, check.spec.cluster_name.as_str());
+    let cluster: Seen<Arc<Cluster>> = cx.cache::<Cluster>().get(&cluster_key).into();
+    let reference = check
+        .spec
+        .remediation
+        .as_ref()
+        .and_then(|remediation| remediation.template_ref.as_ref());
+    let template_kind = reference.map(|reference| {
+        let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
+        GroupKind::new(group, reference.kind.as_str())
+    });
+    let mut request_template = None;
+    if let (Some(kind), Some(reference)) = (&template_kind, reference) {
+        request_template = Some(
+            cx.dynamic_get(kind, &ObjectKey::new(space, reference.name.as_str()))
+                .await,
+        );
+    }
+    let mut machines = cx.cache::<Machine>().by_cluster(space, &check.spec.cluster_name);
+    machines.retain(|machine| is_target(&check, machine));
+    let mut targets = Vec::with_capacity(machines.len());
+    for machine in machines {
+        let mut request = None;
+        if let Some(kind) = &template_kind {
+            let kind = GroupKind::new(kind.group.as_str(), kind.kind.trim_end_matches("Template"));
+            let key = ObjectKey::new(space, name(&machine.metadata));
+            let read: Seen<Arc<Dynamic>> = cx.dynamic_get(&kind, &key).await;
+            request = Some(read);
+        }
+        targets.push(Target {
+            node: node(clusters, &cluster_key, &machine),
+            request,
+            machine,
+        });
+    }
+    Observed {
+        check,
+        cluster,
+        targets,
+        request_template,
+    }
+}
+
+/// Whether a Machine is checked: it is selected, something would replace it, and nobody asked to leave it alone.
+pub(super) fn is_target(check: &MachineHealthCheck, machine: &Machine) -> bool {
+    let meta = &machine.metadata;
+    selector::matches(&check.spec.selector, meta.labels.as_ref())
+        && controller(meta).is_some()
+        && !has_annotation(meta, annotations::SKIP_REMEDIATION)
+        && !has_annotation(meta, annotations::PAUSED)
+}
+
+fn node(clusters: &Clusters, cluster: &ObjectKey, machine: &Machine) -> Option<Seen<Arc<Node>>> {
+    let node = machine.status.as_ref()?.node_ref.as_ref()?;
+    Some(match clusters.get(cluster) {
+        Ok(remote) => remote.node(&node.name).into(),
+        Err(why) => Seen::Failed(why.to_string()),
+    })
+}

@@ -1,0 +1,285 @@
+//! Which Machines are unhealthy, and what is said about them. Pure.
+
+mod judge;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_api::core::{Cluster, MachineHealthCheck};
+use windlass_contract::{Cloning, clone_template};
+use windlass_kit::Seen;
+
+use crate::machine_health_check::limits::{Limit, limit};
+use crate::machine_health_check::observed::{Observed, Target};
+use crate::shared::keys::{conditions, labels};
+use crate::shared::machines::{condition, deleting, is_true, label, name, namespace, owner_reference, uid};
+use crate::shared::numbers::len_i32;
+use crate::shared::status::Verdict;
+use judge::Health;
+
+pub(crate) const WAITING: &str = "WaitingForRemediation";
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Applies the check's own owner and label.
+    ApplySelf(Box<Value>),
+    /// Says on a Machine how it is.
+    Say(Box<Saying>),
+    /// Makes a remediation request.
+    Request {
+        /// Name of the Machine.
+        machine: String,
+        /// The request.
+        object: Box<Value>,
+    },
+    /// Deletes the remediation request of a Machine that is healthy again.
+    Withdraw {
+        /// Name of the Machine.
+        machine: String,
+    },
+    /// Tells people that too many Machines are unhealthy.
+    Restricted(String),
+}
+
+/// The conditions of one Machine that this controller owns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saying {
+    /// Name of the Machine.
+    pub machine: String,
+    /// HealthCheckSucceeded.
+    pub health: Verdict,
+    /// OwnerRemediated; `None` leaves it to the owner.
+    pub owner_remediated: Option<Verdict>,
+    /// ExternallyRemediated.
+    pub externally_remediated: Option<Verdict>,
+    /// The Machine was well before, or nothing was known.
+    pub is_news: bool,
+}
+
+/// Everything to be done, in order, and what was counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Writes, in order.
+    pub actions: Vec<Action>,
+    /// Machines that are checked.
+    pub targets: Vec<String>,
+    /// How many of them are healthy.
+    pub healthy: i32,
+    /// How many may still be replaced, and whether any may.
+    pub limit: Limit,
+    /// Why nothing was decided.
+    pub failed: Option<String>,
+    /// Nothing can be decided until there is a connection to the workload cluster.
+    pub disconnected: bool,
+    /// When to look again though nothing happened.
+    pub requeue: Option<Duration>,
+}
+
+/// Decides.
+pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    let cluster = match &seen.cluster {
+        Seen::Found(cluster) => cluster,
+        Seen::NotFound => {
+            let name = &seen.check.spec.cluster_name;
+            plan.failed = Some(format!("spec.clusterName: Cluster {name} does not exist"));
+            return plan;
+        }
+        Seen::Failed(why) => {
+            plan.failed = Some(why.clone());
+            return plan;
+        }
+    };
+    plan.actions.extend(apply_self(&seen.check, cluster));
+    if deleting(&seen.check.metadata) {
+        return plan;
+    }
+    if seen
+        .targets
+        .iter()
+        .any(|target| matches!(target.node, Some(Seen::Failed(_))))
+    {
+        plan.disconnected = true;
+        return plan;
+    }
+    let judged: Vec<(&Target, Health)> = seen
+        .targets
+        .iter()
+        .map(|target| (target, judge::judge(&seen.check, cluster, target, now)))
+        .collect();
+    plan.targets = seen
+        .targets
+        .iter()
+        .map(|target| name(&target.machine.metadata).to_owned())
+        .collect();
+    plan.targets.sort();
+    plan.healthy = len_i32(judged.iter().filter(|(_, health)| *health == Health::Good).count());
+    plan.limit = match limit(&seen.check, len_i32(judged.len()), plan.healthy) {
+        Ok(limit) => limit,
+        Err(why) => {
+            plan.failed = Some(why);
+            return plan;
+        }
+    };
+    if !plan.limit.allowed && judged.iter().any(|(_, health)| matches!(health, Health::Bad { .. })) {
+        plan.actions.push(Action::Restricted(plan.limit.why.clone()));
+    }
+    for (target, health) in &judged {
+        match health {
+            Health::Good => good(target, &mut plan),
+            Health::Bad { reason, message } => bad(seen, target, reason, message, &mut plan),
+            Health::Unsettled { again } => {
+                // A second more, so that the time has come for certain.
+                let again = again.map(|again| again + Duration::from_secs(1));
+                plan.requeue = [plan.requeue, again].into_iter().flatten().min();
+            }
+        }
+    }
+    plan
+}
+
+fn apply_self(check: &MachineHealthCheck, cluster: &Cluster) -> Option<Action> {
+    let owner = owner_reference("Cluster", &cluster.metadata, false);
+    let mut owners = check.metadata.owner_references.iter().flatten();
+    let owned = owners.any(|have| have.uid == uid(&cluster.metadata));
+    let labelled = label(&check.metadata, labels::CLUSTER_NAME) == Some(&check.spec.cluster_name);
+    (!owned || !labelled).then(|| {
+        Action::ApplySelf(Box::new(json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "MachineHealthCheck",
+            "metadata": {
+                "name": check.metadata.name,
+                "namespace": check.metadata.namespace,
+                "uid": check.metadata.uid,
+                "labels": { labels::CLUSTER_NAME: check.spec.cluster_name },
+                "ownerReferences": [owner],
+            },
+        })))
+    })
+}
+
+fn says(target: &Target, type_: &str, verdict: &Verdict) -> bool {
+    condition(&target.machine, type_).is_some_and(|have| {
+        have.status == verdict.status && have.reason == verdict.reason && have.message == verdict.message
+    })
+}
+
+fn good(target: &Target, plan: &mut Plan) {
+    if let Some(Seen::Found(request)) = &target.request
+        && !request.is_deleting()
+    {
+        plan.actions.push(Action::Withdraw {
+            machine: name(&target.machine.metadata).to_owned(),
+        });
+    }
+    let health = Verdict::yes("HealthCheckSucceeded", "");
+    let external = condition(&target.machine, conditions::EXTERNALLY_REMEDIATED).is_some();
+    let asked = condition(&target.machine, conditions::OWNER_REMEDIATED).is_some_and(|have| have.reason == WAITING);
+    if says(target, conditions::HEALTH_CHECK_SUCCEEDED, &health) && !external && !asked {
+        return;
+    }
+    plan.actions.push(Action::Say(Box::new(Saying {
+        machine: name(&target.machine.metadata).to_owned(),
+        health,
+        owner_remediated: None,
+        externally_remediated: None,
+        is_news: false,
+    })));
+}
+
+fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut Plan) {
+    let machine = name(&target.machine.metadata).to_owned();
+    let health = Verdict::no(reason, message);
+    let was_known =
+        condition(&target.machine, conditions::HEALTH_CHECK_SUCCEEDED).is_some_and(|have| have.status == "False");
+    let (mut owner, mut external) = (None, None);
+    if plan.limit.allowed {
+        match (&seen.request_template, &target.request) {
+            (Some(template), request) => {
+                external = Some(ask(seen, target, template, request.as_ref(), plan));
+            }
+            (None, _) => owner = ask_owner(target),
+        }
+    } else {
+        // What was asked for before stays asked for.
+        let waiting = Verdict::no(WAITING, "Waiting for remediation");
+        owner = says(target, conditions::OWNER_REMEDIATED, &waiting).then_some(waiting);
+    }
+    let said = says(target, conditions::HEALTH_CHECK_SUCCEEDED, &health)
+        && owner
+            .as_ref()
+            .is_none_or(|verdict| says(target, conditions::OWNER_REMEDIATED, verdict))
+        && external
+            .as_ref()
+            .is_none_or(|verdict| says(target, conditions::EXTERNALLY_REMEDIATED, verdict));
+    if !said {
+        plan.actions.push(Action::Say(Box::new(Saying {
+            machine,
+            health,
+            owner_remediated: owner,
+            externally_remediated: external,
+            is_news: !was_known,
+        })));
+    }
+}
+
+/// The owner is asked once; how far it is, it says itself.
+fn ask_owner(target: &Target) -> Option<Verdict> {
+    let waiting = Verdict::no(WAITING, "Waiting for remediation");
+    let have = condition(&target.machine, conditions::OWNER_REMEDIATED);
+    let asks = have.is_none_or(|have| have.status == "True" || have.reason == WAITING);
+    (asks || is_true(&target.machine, conditions::OWNER_REMEDIATED)).then_some(waiting)
+}
+
+fn ask(
+    seen: &Observed,
+    target: &Target,
+    template: &Seen<std::sync::Arc<windlass_kit::Dynamic>>,
+    request: Option<&Seen<std::sync::Arc<windlass_kit::Dynamic>>>,
+    plan: &mut Plan,
+) -> Verdict {
+    let waiting = Verdict::no(WAITING, "Waiting for remediation");
+    if matches!(request, Some(Seen::Found(_))) {
+        return waiting;
+    }
+    let template = match template {
+        Seen::Found(template) => template,
+        Seen::NotFound => {
+            let reference = seen
+                .check
+                .spec
+                .remediation
+                .as_ref()
+                .and_then(|all| all.template_ref.as_ref());
+            let what = reference.map_or_else(String::new, |one| format!("{} {}", one.kind, one.name));
+            let message = format!("Could not retrieve remediation template {what}: it does not exist");
+            return Verdict::no("RemediationTemplateNotFound", message);
+        }
+        Seen::Failed(why) => {
+            return Verdict::no(
+                "RemediationTemplateNotFound",
+                format!("Could not retrieve remediation template: {why}"),
+            );
+        }
+    };
+    let machine = &target.machine.metadata;
+    let object = clone_template(&Cloning {
+        template: template.value(),
+        namespace: namespace(machine),
+        name: name(machine),
+        cluster_name: &seen.check.spec.cluster_name,
+        owner: Some(owner_reference("Machine", machine, false)),
+        labels: std::collections::BTreeMap::new(),
+        annotations: std::collections::BTreeMap::new(),
+    });
+    plan.actions.push(Action::Request {
+        machine: name(machine).to_owned(),
+        object: Box::new(object),
+    });
+    waiting
+}
+
+#[cfg(test)]
+mod tests;
