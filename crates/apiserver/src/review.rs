@@ -66,7 +66,7 @@ fn review(asked: &Asked<'_>, kind: &str, version: &str) -> Result<Response<ApiBo
         "SelfSubjectReview" => json!({"userInfo": user_value(asked.user)}),
         "TokenReview" => {
             let token = object.pointer("/spec/token").and_then(Value::as_str).unwrap_or("");
-            match asked.server.options.tokens.get(token) {
+            match asked.server.tokens.find(token) {
                 Some(user) => json!({"authenticated": true, "user": user_value(user)}),
                 None => json!({"user": {}, "error": "invalid bearer token"}),
             }

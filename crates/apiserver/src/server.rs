@@ -11,6 +11,7 @@ use windlass_store::{Change, Expect, Key, Store, Write};
 
 use crate::admission::AdmissionHook;
 use crate::counters::Counters;
+use crate::edge::Tokens;
 use crate::error::ApiError;
 use crate::object::{decode, draft, seconds};
 use crate::portforward::PodTunnel;
@@ -86,6 +87,7 @@ pub(crate) struct Inner {
     pub(crate) custom: RwLock<Arc<Custom>>,
     pub(crate) counters: Counters,
     pub(crate) shutdown: CancellationToken,
+    pub(crate) tokens: Tokens,
     pub(crate) crd_writes: tokio::sync::Mutex<()>,
     names: Mutex<HashMap<&'static str, Arc<str>>>,
 }
@@ -96,6 +98,7 @@ impl ApiServer {
     pub async fn start(options: Options) -> Result<Self, ApiError> {
         let inner = Arc::new(Inner {
             store: options.store.clone(),
+            tokens: Tokens::new(&options.tokens),
             options,
             custom: RwLock::default(),
             counters: Counters::default(),
