@@ -88,10 +88,8 @@ pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
     ownership::strip_server_fields(&mut set);
     let object_changed = merged != *live;
     if !set.is_empty() {
-        let same = last
-            .as_ref()
-            .is_some_and(|last| last.fields == set && last.api_version == request.api_version);
-        let time = if object_changed || !same {
+        // As in Kubernetes, ownership alone does not move the time, and has none if it is new.
+        let time = if object_changed {
             Some(request.now)
         } else {
             last.and_then(|last| last.time)
