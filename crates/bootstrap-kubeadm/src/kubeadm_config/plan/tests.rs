@@ -188,7 +188,6 @@ const JOIN_CONTROL_PLANE: &str = "{joinConfiguration: {controlPlane: {}}, cluste
 
 #[test]
 fn everything_waits_for_the_infrastructure_of_the_cluster() {
-    // CL-102
     for (control_plane, spec) in [(true, INIT), (false, WORKER)] {
         let plan = world(control_plane, spec)
             .with(|world| world.cluster["status"] = json!({}))

@@ -1,0 +1,167 @@
+//! What kubeadm and the kubelet leave in a workload cluster, as plain objects: pure.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_api_ext::annotations;
+
+/// The annotation that the kubelet puts on the API object of a static Pod.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// A Node to register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NodeSpec {
+    /// The Node's name.
+    pub(crate) name: String,
+    /// Its provider ID.
+    pub(crate) provider_id: String,
+    /// The version of its kubelet.
+    pub(crate) version: String,
+    /// Whether it belongs to the control plane.
+    pub(crate) control_plane: bool,
+}
+
+fn at(now: Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A Node, without its status.
+pub(super) fn node(spec: &NodeSpec) -> Value {
+    let mut node = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": spec.name, "labels": { "kubernetes.io/hostname": spec.name } },
+        "spec": { "providerID": spec.provider_id },
+    });
+    if spec.control_plane {
+        node["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] = json!("");
+        node["spec"]["taints"] = json!([{ "key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule" }]);
+    }
+    node
+}
+
+/// The status of a Node whose kubelet is well.
+pub(super) fn node_status(spec: &NodeSpec, now: Timestamp) -> Value {
+    let condition = |type_: &str, status: &str, reason: &str| {
+        json!({ "type": type_, "status": status, "reason": reason, "lastTransitionTime": at(now) })
+    };
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": spec.name },
+        "status": {
+            "conditions": [
+                condition("Ready", "True", "KubeletReady"),
+                condition("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+                condition("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+                condition("PIDPressure", "False", "KubeletHasSufficientPID"),
+            ],
+            "nodeInfo": {
+                "architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "",
+                "kubeProxyVersion": "", "kubeletVersion": spec.version, "machineID": "", "operatingSystem": "",
+                "osImage": "", "systemUUID": "",
+            },
+        },
+    })
+}
+
+/// The static Pods of a control plane Node.
+pub(super) const COMPONENTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+
+/// The name of a static Pod.
+pub(super) fn pod_name(component: &str, node: &str) -> String {
+    format!("{component}-{node}")
+}
+
+/// A static Pod, without its status.
+pub(super) fn pod(component: &str, node: &str, version: &str, etcd: &Value) -> Value {
+    let image = if component == "etcd" {
+        "registry.k8s.io/etcd:3.6.6-0".to_owned()
+    } else {
+        format!("registry.k8s.io/{component}:{version}")
+    };
+    let mut annotations = json!({ (MIRROR): node });
+    if component == "etcd"
+        && let (Some(own), Some(more)) = (annotations.as_object_mut(), etcd.as_object())
+    {
+        own.extend(more.clone());
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod_name(component, node),
+            "namespace": "kube-system",
+            "labels": { "component": component, "tier": "control-plane" },
+            "annotations": annotations,
+        },
+        "spec": { "nodeName": node, "containers": [{ "name": component, "image": image }] },
+    })
+}
+
+/// What an etcd Pod says of its member.
+pub(super) fn etcd_annotations(cluster: u64, member: u64) -> Value {
+    json!({ (annotations::ETCD_CLUSTER_ID): cluster.to_string(), (annotations::ETCD_MEMBER_ID): member.to_string() })
+}
+
+/// The status of a Pod that runs.
+pub(super) fn pod_status(component: &str, node: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": pod_name(component, node), "namespace": "kube-system" },
+        "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] },
+    })
+}
+
+/// What `kubeadm init` leaves in kube-system.
+pub(super) fn kubeadm_objects(version: &str) -> Vec<Value> {
+    let container = |name: &str, image: String| json!([{ "name": name, "image": image }]);
+    vec![
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": { "name": "kubeadm:get-nodes" },
+            "rules": [{ "apiGroups": [""], "resources": ["nodes"], "verbs": ["get"] }],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": { "name": "kubeadm:get-nodes" },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubeadm:get-nodes" },
+            "subjects": [{
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "Group",
+                "name": "system:bootstrappers:kubeadm:default-node-token",
+            }],
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "kubeadm-config", "namespace": "kube-system" },
+            "data": { "ClusterConfiguration": "" },
+        }),
+        json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet",
+            "metadata": { "name": "kube-proxy", "namespace": "kube-system", "labels": { "component": "kube-proxy" } },
+            "spec": {
+                "selector": { "matchLabels": { "k8s-app": "kube-proxy" } },
+                "template": {
+                    "metadata": { "labels": { "k8s-app": "kube-proxy" } },
+                    "spec": { "containers": container("kube-proxy", format!("registry.k8s.io/kube-proxy:{version}")) },
+                },
+            },
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "coredns", "namespace": "kube-system" },
+            "data": { "Corefile": ".:53 {\n    forward . /etc/resolv.conf\n}\n" },
+        }),
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": "coredns", "namespace": "kube-system" },
+            "spec": {
+                "selector": { "matchLabels": { "k8s-app": "kube-dns" } },
+                "template": {
+                    "metadata": { "labels": { "k8s-app": "kube-dns" } },
+                    "spec": { "containers": container("coredns", "registry.k8s.io/coredns/coredns:v1.10.1".to_owned()) },
+                },
+            },
+        }),
+    ]
+}

@@ -1,0 +1,208 @@
+//! A simulated workload cluster: an embedded API server with its certificates, behind which etcd members answer.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::service::TowerToHyperService;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use windlass_apiserver::{ApiServer, Options, PodConnection, PodTunnel, UserInfo};
+use windlass_etcd::server::EtcdService;
+use windlass_kit::ObjectKey;
+use windlass_pki::CertificateAuthority;
+use windlass_store::{Limits, Store};
+
+use super::etcd::EtcdCluster;
+use super::nodes::{self, NodeSpec};
+use super::tls;
+use super::{Authorities, CloudError};
+
+/// The port on which etcd answers its clients.
+const ETCD_PORT: u16 = 2379;
+
+/// A running simulated cluster. A clone is another handle to it.
+#[derive(Clone)]
+pub(super) struct Workload {
+    key: ObjectKey,
+    server: ApiServer,
+    client: Client,
+    etcd: EtcdCluster,
+    etcd_id: u64,
+}
+
+impl fmt::Debug for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workload").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// A number that stays the same for the same name.
+fn number(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    // Tools print these numbers as signed ones now and then.
+    (hasher.finish() >> 1).max(1)
+}
+
+impl Workload {
+    /// Makes the API server and answers on `listener`.
+    pub(super) async fn start(
+        key: &ObjectKey,
+        listener: TcpListener,
+        authorities: &Authorities,
+        version: &str,
+        now: Timestamp,
+    ) -> Result<Self, CloudError> {
+        let certificates = |why: String| CloudError::Certificates { cluster: key.clone(), why };
+        let server_error = |why: String| CloudError::Server { cluster: key.clone(), why };
+        let tls = tls::api_server(&authorities.cluster, now).map_err(certificates)?;
+        let etcd_id = number(&key.to_string());
+        let etcd = EtcdCluster::new(etcd_id);
+        let tunnel = EtcdTunnel::new(&authorities.etcd, etcd.clone(), now).map_err(certificates)?;
+        let mut options = Options::new(Store::memory(Limits::small()));
+        options.pod_tunnel = Some(Arc::new(tunnel));
+        version.clone_into(&mut options.kubernetes_version);
+        let server = ApiServer::start(options).await.map_err(|error| server_error(error.to_string()))?;
+        let edge = server.clone();
+        // Ends when the server is stopped.
+        tokio::spawn(async move {
+            if let Err(error) = edge.serve(listener, tls).await {
+                tracing::error!(%error, "a simulated API server lost its port");
+            }
+        });
+        let client = Client::new(server.client_service(UserInfo::admin("kubernetes-admin")), "default");
+        let workload = Self { key: key.clone(), server, client, etcd, etcd_id };
+        for object in nodes::kubeadm_objects(version) {
+            workload.put(&object).await?;
+        }
+        Ok(workload)
+    }
+
+    /// Ends the API server; nobody answers on its port any more.
+    pub(super) fn stop(&self) {
+        self.server.shutdown();
+    }
+
+    /// A control plane machine joins: an etcd member and the static Pods of the control plane.
+    pub(super) async fn join(&self, name: &str, version: &str, now: Timestamp) -> Result<(), CloudError> {
+        let member = number(name);
+        self.etcd.join(name, member);
+        tracing::debug!(cluster = %self.key, node = name, at = %now, "simulated control plane machine joins");
+        let etcd = nodes::etcd_annotations(self.etcd_id, member);
+        for component in nodes::COMPONENTS {
+            self.put(&nodes::pod(component, name, version, &etcd)).await?;
+            self.put_status(&nodes::pod_status(component, name)).await?;
+        }
+        Ok(())
+    }
+
+    /// Registers a Node.
+    pub(super) async fn register(&self, spec: &NodeSpec, now: Timestamp) -> Result<(), CloudError> {
+        self.put(&nodes::node(spec)).await?;
+        self.put_status(&nodes::node_status(spec, now)).await
+    }
+
+    /// A machine goes: its Pods and its Node go with it, as the cloud controller of a real cluster removes them.
+    pub(super) async fn leave(&self, name: &str, control_plane: bool) -> Result<(), CloudError> {
+        if control_plane {
+            self.etcd.lose(name);
+            let pods: Api<Pod> = Api::namespaced(self.client.clone(), "kube-system");
+            let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+            for component in nodes::COMPONENTS {
+                self.gone(pods.delete(&nodes::pod_name(component, name), &at_once).await)?;
+            }
+        }
+        let all: Api<Node> = Api::all(self.client.clone());
+        self.gone(all.delete(name, &DeleteParams::default()).await)
+    }
+
+    fn refused(&self, error: &kube::Error) -> CloudError {
+        CloudError::Server { cluster: self.key.clone(), why: error.to_string() }
+    }
+
+    /// Something that is already gone is what was wanted.
+    fn gone<T>(&self, result: Result<T, kube::Error>) -> Result<(), CloudError> {
+        match result {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(self.refused(&error)),
+        }
+    }
+
+    async fn put(&self, object: &Value) -> Result<(), CloudError> {
+        let (api, name) = self.api(object)?;
+        let how = PatchParams::apply("kubelet").force();
+        api.patch(&name, &how, &Patch::Apply(object)).await.map(drop).map_err(|error| self.refused(&error))
+    }
+
+    async fn put_status(&self, object: &Value) -> Result<(), CloudError> {
+        let (api, name) = self.api(object)?;
+        let how = PatchParams::apply("kubelet").force();
+        api.patch_status(&name, &how, &Patch::Apply(object)).await.map(drop).map_err(|error| self.refused(&error))
+    }
+
+    fn api(&self, object: &Value) -> Result<(Api<DynamicObject>, String), CloudError> {
+        let parsed: DynamicObject = serde_json::from_value(object.clone())
+            .map_err(|error| CloudError::Server { cluster: self.key.clone(), why: error.to_string() })?;
+        let types = parsed.types.clone().unwrap_or_default();
+        let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+        let api = match parsed.namespace() {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), &namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        };
+        Ok((api, parsed.name_any()))
+    }
+}
+
+/// Leads connections to the port of an etcd Pod to the simulated member.
+struct EtcdTunnel {
+    acceptor: TlsAcceptor,
+    etcd: EtcdCluster,
+}
+
+impl EtcdTunnel {
+    fn new(authority: &CertificateAuthority, etcd: EtcdCluster, now: Timestamp) -> Result<Self, String> {
+        let acceptor = TlsAcceptor::from(tls::etcd(authority, now)?);
+        Ok(Self { acceptor, etcd })
+    }
+}
+
+impl PodTunnel for EtcdTunnel {
+    fn connect(&self, namespace: &str, pod: &str, port: u16) -> BoxFuture<'static, io::Result<PodConnection>> {
+        let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
+        let node = pod.strip_prefix("etcd-").filter(|_| namespace == "kube-system" && port == ETCD_PORT);
+        let Some(node) = node.filter(|node| self.etcd.runs(node)) else {
+            let why = refused(format!("nothing listens on port {port} of pod {namespace}/{pod}"));
+            return async move { Err(why) }.boxed();
+        };
+        let endpoint = self.etcd.endpoint(node);
+        let acceptor = self.acceptor.clone();
+        async move {
+            let (near, far) = tokio::io::duplex(64 << 10);
+            // Ends with the connection: whoever holds the near end decides how long it lives.
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(far).await else { return };
+                let service = TowerToHyperService::new(EtcdService::new(endpoint));
+                let served = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+                    .serve_connection(TokioIo::new(stream), service);
+                if let Err(error) = served.await {
+                    tracing::debug!(%error, "connection to a simulated etcd member ended");
+                }
+            });
+            Ok(Box::pin(near) as PodConnection)
+        }
+        .boxed()
+    }
+}

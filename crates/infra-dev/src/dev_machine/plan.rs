@@ -1,0 +1,247 @@
+//! How a simulated machine starts and goes: pure. The virtual machine comes first, then the Node, then etcd and the API server of
+//! a control plane machine side by side; each takes the time its spec says.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windlass_api::conditions::CONTROL_PLANE_INITIALIZED;
+use windlass_api::reasons as core_reasons;
+use windlass_api_ext::infrastructure::{DevMachineSpec, InMemoryComponentSpec};
+use windlass_api_ext::{conditions as types, reasons};
+use windlass_meta::GoDuration;
+
+use super::observe::Observed;
+use super::timeline::{Part, Progress, Startup, progress};
+
+/// Where the virtual machines of this backend claim to run.
+const PROVIDER: &str = "in-memory://";
+
+/// One effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Start the virtual machine. `again` is true for one that ran before this process started: it has nothing to wait for.
+    StartVm {
+        /// Whether it ran before.
+        again: bool,
+    },
+    /// Register the Node.
+    RegisterNode,
+    /// Start the etcd member, the API server, the controller manager and the scheduler.
+    StartControlPlane,
+    /// Write the provider ID.
+    SetProviderId(String),
+    /// Mark the Machine as bootstrapped.
+    MarkBootstrapped,
+    /// Switch the virtual machine off and forget it.
+    DeleteVm,
+    /// Let the DevMachine go.
+    RemoveFinalizer,
+}
+
+/// One part of the machine and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stage {
+    /// The condition's type.
+    pub(crate) type_: &'static str,
+    /// Nothing when it is up, else the reason why not.
+    pub(crate) waiting: Option<&'static str>,
+    /// Words on it, for what the reason does not say.
+    pub(crate) message: String,
+}
+
+/// The decision about one DevMachine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Effects, in order.
+    pub(crate) actions: Vec<Action>,
+    /// The parts, in the order in which they start.
+    pub(crate) stages: Vec<Stage>,
+    /// When the next part is up.
+    pub(crate) requeue: Option<Duration>,
+}
+
+/// The provider ID of a machine.
+pub(crate) fn provider_id(name: &str) -> String {
+    format!("{PROVIDER}{name}")
+}
+
+/// Decides.
+pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+    if seen.deleting() {
+        let mut actions = Vec::new();
+        if seen.vm.is_some() {
+            actions.push(Action::DeleteVm);
+        }
+        actions.push(Action::RemoveFinalizer);
+        return Plan { actions, ..Plan::default() };
+    }
+    let mut builder = Builder { seen, now, plan: Plan::default() };
+    builder.vm();
+    builder.plan
+}
+
+struct Builder<'a> {
+    seen: &'a Observed,
+    now: Timestamp,
+    plan: Plan,
+}
+
+impl Builder<'_> {
+    fn stage(&mut self, type_: &'static str, waiting: Option<&'static str>) {
+        self.plan.stages.push(Stage { type_, waiting, message: String::new() });
+    }
+
+    /// What follows on a stage that is not up.
+    fn wait_behind(&mut self, reason: &'static str, behind: &[&'static str]) {
+        for type_ in behind {
+            self.stage(type_, Some(reason));
+        }
+    }
+
+    fn behind_vm(&self) -> &'static [&'static str] {
+        if self.seen.is_control_plane() {
+            &[types::NODE_PROVISIONED, types::ETCD_PROVISIONED, types::API_SERVER_PROVISIONED]
+        } else {
+            &[types::NODE_PROVISIONED]
+        }
+    }
+
+    fn takes(&self, part: Part) -> Duration {
+        startup(self.seen.machine.spec.as_ref(), part).of(self.seen.machine.metadata.uid.as_deref().unwrap_or_default(), part)
+    }
+
+    /// How far a part is that starts when another one is up; the first look at it starts it.
+    fn progress(&mut self, started: Timestamp, part: Part) -> Option<Timestamp> {
+        match progress(started, self.takes(part), self.now) {
+            Progress::Up(since) => Some(since),
+            Progress::Due(after) => {
+                self.plan.requeue = Some(self.plan.requeue.map_or(after, |earlier| earlier.min(after)));
+                None
+            }
+        }
+    }
+
+    fn vm(&mut self) {
+        let recorded = was_up(self.seen, types::VM_PROVISIONED);
+        let started = match (&self.seen.vm, self.blocked()) {
+            (Some(vm), _) => vm.started,
+            (None, _) if recorded => {
+                self.plan.actions.push(Action::StartVm { again: true });
+                Timestamp::UNIX_EPOCH
+            }
+            (None, Some((reason, message))) => {
+                self.plan.stages.push(Stage { type_: types::VM_PROVISIONED, waiting: Some(reason), message });
+                return self.wait_behind(reasons::WAITING_FOR_VM_PROVISIONED, self.behind_vm());
+            }
+            (None, None) => {
+                self.plan.actions.push(Action::StartVm { again: false });
+                self.now
+            }
+        };
+        let Some(up) = self.progress(started, Part::Vm) else {
+            self.stage(types::VM_PROVISIONED, Some(reasons::WAITING_FOR_STARTUP_TIMEOUT));
+            return self.wait_behind(reasons::WAITING_FOR_VM_PROVISIONED, self.behind_vm());
+        };
+        self.stage(types::VM_PROVISIONED, None);
+        let id = provider_id(self.seen.name());
+        if self.seen.machine.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()) != Some(id.as_str()) {
+            self.plan.actions.push(Action::SetProviderId(id));
+        }
+        self.node(up);
+    }
+
+    /// Why the virtual machine may not start yet.
+    fn blocked(&self) -> Option<(&'static str, String)> {
+        let spec = self.seen.machine.spec.as_ref();
+        if spec.is_none_or(|spec| spec.backend.in_memory.is_none()) {
+            let message = "spec.backend.inMemory is not set; the in-memory backend is the only one that this provider runs";
+            return Some((reasons::FAILED, message.to_owned()));
+        }
+        let (Some(owner), Some(cluster)) = (&self.seen.owner, &self.seen.cluster) else {
+            let message = "Waiting for the Machine and its Cluster to exist";
+            return Some((core_reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY, message.to_owned()));
+        };
+        let status = cluster.status.as_ref();
+        let done = status.and_then(|status| status.initialization.as_ref());
+        if done.and_then(|done| done.infrastructure_provisioned) != Some(true) {
+            return Some((core_reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY, String::new()));
+        }
+        if owner.spec.bootstrap.data_secret_name.is_some() {
+            return None;
+        }
+        let initialized = status.is_some_and(|s| windlass_conditions::is_true(&s.conditions, CONTROL_PLANE_INITIALIZED));
+        if !self.seen.is_control_plane() && !initialized {
+            return Some((core_reasons::WAITING_FOR_CONTROL_PLANE_INITIALIZED, String::new()));
+        }
+        Some((core_reasons::WAITING_FOR_BOOTSTRAP_DATA, String::new()))
+    }
+
+    fn node(&mut self, vm_up: Timestamp) {
+        let behind: &[&'static str] = &self.behind_vm()[1..];
+        let Some(up) = self.progress(vm_up, Part::Node) else {
+            self.stage(types::NODE_PROVISIONED, Some(reasons::WAITING_FOR_STARTUP_TIMEOUT));
+            return self.wait_behind(reasons::WAITING_FOR_NODE_PROVISIONED, behind);
+        };
+        if !self.seen.is_control_plane() {
+            // A worker's kubelet registers with an API server that answers; the first one makes every worker look again.
+            if !self.seen.api_server_up {
+                return self.stage(types::NODE_PROVISIONED, Some(reasons::WAITING_CONTROL_PLANE_INITIALIZED));
+            }
+            self.register();
+            return self.stage(types::NODE_PROVISIONED, None);
+        }
+        self.stage(types::NODE_PROVISIONED, None);
+        let vm = self.seen.vm.clone().unwrap_or_default();
+        let etcd = self.progress(up, Part::Etcd).is_some();
+        let api_server = self.progress(up, Part::ApiServer).is_some();
+        self.stage(types::ETCD_PROVISIONED, (!etcd).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT));
+        // An API server without etcd does not answer, and a kubelet registers with one that does.
+        let serving = etcd && api_server;
+        if serving && !vm.api_server {
+            self.plan.actions.push(Action::StartControlPlane);
+        }
+        self.stage(types::API_SERVER_PROVISIONED, (!serving).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT));
+        if serving || self.seen.api_server_up {
+            self.register();
+        }
+    }
+
+    fn register(&mut self) {
+        if !self.seen.vm.as_ref().is_some_and(|vm| vm.node) {
+            self.plan.actions.push(Action::RegisterNode);
+        }
+        let marked = |machine: &windlass_api::core::Machine| {
+            let annotations = machine.metadata.annotations.as_ref();
+            annotations.is_some_and(|all| all.contains_key(windlass_api_ext::annotations::MACHINE_BOOTSTRAPPED))
+        };
+        if self.seen.owner.as_ref().is_some_and(|owner| !marked(owner)) {
+            self.plan.actions.push(Action::MarkBootstrapped);
+        }
+    }
+}
+
+/// Whether a condition was true when the object was last written: what ran before this process started runs on.
+fn was_up(seen: &Observed, type_: &str) -> bool {
+    seen.machine.status.as_ref().is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
+}
+
+/// The start-up time that the spec sets for a part; a part that says nothing takes no time.
+fn startup(spec: Option<&DevMachineSpec>, part: Part) -> Startup {
+    let Some(backend) = spec.and_then(|spec| spec.backend.in_memory.as_ref()) else {
+        return Startup::default();
+    };
+    let component: Option<&InMemoryComponentSpec> = match part {
+        Part::Vm => backend.vm.as_ref(),
+        Part::Node => backend.node.as_ref(),
+        Part::Etcd => backend.etcd.as_ref(),
+        Part::ApiServer => backend.api_server.as_ref(),
+    };
+    let Some(provisioning) = component.and_then(|component| component.provisioning.as_ref()) else {
+        return Startup::default();
+    };
+    let duration: Option<GoDuration> = provisioning.startup_duration.parse().ok();
+    Startup {
+        duration: duration.map(GoDuration::to_std).unwrap_or_default(),
+        jitter: provisioning.startup_jitter.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default(),
+    }
+}

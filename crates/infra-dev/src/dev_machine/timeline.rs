@@ -1,0 +1,89 @@
+//! When each simulated part of a machine is up: pure arithmetic on start times, durations and jitter.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// A part of a simulated machine that takes time to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Part {
+    /// The virtual machine itself.
+    Vm,
+    /// The kubelet, up to a registered Node.
+    Node,
+    /// The etcd member of a control plane machine.
+    Etcd,
+    /// The API server, controller manager and scheduler of a control plane machine.
+    ApiServer,
+}
+
+/// How long a part takes to start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Startup {
+    /// The least time it takes.
+    pub(crate) duration: Duration,
+    /// What may be added, as a share of the duration (0.2: up to a fifth).
+    pub(crate) jitter: f64,
+}
+
+impl Startup {
+    /// The time `part` of the machine with that uid takes. The same uid always gives the same time, so that a restart neither
+    /// shortens nor prolongs a start under way.
+    pub(crate) fn of(self, uid: &str, part: Part) -> Duration {
+        let mut hasher = DefaultHasher::new();
+        (uid, part).hash(&mut hasher);
+        let share = f64::from(u32::try_from(hasher.finish() >> 32).unwrap_or_default()) / f64::from(u32::MAX);
+        self.duration + self.duration.mul_f64(share * self.jitter.clamp(0.0, 10.0))
+    }
+}
+
+/// Whether a part that started at `started` is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Up since that instant.
+    Up(Timestamp),
+    /// Up after this long.
+    Due(Duration),
+}
+
+/// Progress at `now` of a part that takes `takes` from `started`.
+pub(crate) fn progress(started: Timestamp, takes: Duration, now: Timestamp) -> Progress {
+    let up = started.checked_add(takes).unwrap_or(Timestamp::MAX);
+    if up <= now {
+        return Progress::Up(up);
+    }
+    Progress::Due(Duration::try_from(up.duration_since(now)).unwrap_or(takes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    #[test]
+    fn jitter_adds_at_most_its_share_and_is_stable() {
+        let startup = Startup { duration: Duration::from_secs(10), jitter: 0.2 };
+        for uid in ["a", "b", "c", "d"] {
+            let takes = startup.of(uid, Part::Vm);
+            assert!(takes >= Duration::from_secs(10) && takes <= Duration::from_secs(12), "{takes:?}");
+            assert_eq!(takes, startup.of(uid, Part::Vm));
+        }
+        assert_ne!(startup.of("a", Part::Vm), startup.of("b", Part::Vm));
+    }
+
+    #[test]
+    fn nothing_takes_no_time() {
+        assert_eq!(Startup::default().of("a", Part::Node), Duration::ZERO);
+        assert_eq!(progress(at(5), Duration::ZERO, at(5)), Progress::Up(at(5)));
+    }
+
+    #[test]
+    fn a_part_under_way_says_how_long_it_still_takes() {
+        assert_eq!(progress(at(5), Duration::from_secs(10), at(8)), Progress::Due(Duration::from_secs(7)));
+        assert_eq!(progress(at(5), Duration::from_secs(10), at(20)), Progress::Up(at(15)));
+    }
+}
