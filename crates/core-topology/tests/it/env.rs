@@ -1,0 +1,211 @@
+//! An API server with the kinds of Cluster API and of a made-up vSphere provider, and the topology controllers on it.
+
+use std::time::Duration;
+
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use windlass_apiserver::{ApiServer, Options, UserInfo};
+use windlass_kit::Kit;
+use windlass_store::{Limits, Store};
+use windlass_suite::kinds::KINDS;
+
+/// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
+pub(crate) const VSPHERE: &str = include_str!("../../../topology/testdata/vsphere.yaml");
+
+pub(crate) struct Env {
+    pub(crate) server: ApiServer,
+    client: kube::Client,
+    kit: Kit,
+}
+
+impl Env {
+    pub(crate) async fn start() -> Self {
+        let store = Store::memory(Limits::small());
+        let server = ApiServer::start(Options::new(store)).await.unwrap();
+        let client = kube::Client::new(server.client_service(UserInfo::admin("test")), "default");
+        let kit = Kit::builder(client.clone()).build();
+        let env = Self { server, client, kit };
+        for kind in KINDS {
+            env.apply((kind.crd)()).await;
+        }
+        for kind in [
+            "VSphereCluster",
+            "VSphereClusterTemplate",
+            "VSphereMachine",
+            "VSphereMachineTemplate",
+        ] {
+            env.apply(definition(kind)).await;
+        }
+        env.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bar"}}))
+            .await;
+        env.kit.start(windlass_core_topology::controllers());
+        env
+    }
+
+    /// Class, templates and Cluster of the proposal.
+    pub(crate) async fn apply_example(&self) {
+        for object in documents(VSPHERE) {
+            self.apply(object).await;
+        }
+        self.apply(cluster()).await;
+        self.reconciled("ReconcileSucceeded").await;
+    }
+
+    pub(crate) fn api(&self, kind: &str) -> Api<DynamicObject> {
+        let (group, version, plural) = match kind {
+            "Namespace" => ("", "v1", "namespaces".to_owned()),
+            "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1", "customresourcedefinitions".to_owned()),
+            kind if kind.starts_with("VSphere") => (
+                "infrastructure.cluster.x-k8s.io",
+                "v1beta1",
+                format!("{}s", kind.to_lowercase()),
+            ),
+            kind => {
+                let entry = KINDS.iter().find(|entry| entry.kind == kind).unwrap();
+                (entry.group, entry.version, entry.plural.to_owned())
+            }
+        };
+        let api_version = if group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{group}/{version}")
+        };
+        let resource = ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version,
+            kind: kind.to_owned(),
+            plural,
+        };
+        if matches!(kind, "Namespace" | "CustomResourceDefinition") {
+            Api::all_with(self.client.clone(), &resource)
+        } else {
+            Api::namespaced_with(self.client.clone(), "bar", &resource)
+        }
+    }
+
+    pub(crate) async fn apply(&self, object: Value) {
+        let api = self.api(object["kind"].as_str().unwrap());
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let params = PatchParams::apply("user").force();
+        api.patch(&name, &params, &Patch::Apply(&object)).await.unwrap();
+    }
+
+    pub(crate) async fn merge(&self, kind: &str, name: &str, patch: Value) {
+        let params = PatchParams::default();
+        self.api(kind)
+            .patch(name, &params, &Patch::Merge(&patch))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn status(&self, kind: &str, name: &str, status: Value) {
+        let patch = json!({"status": status});
+        let params = PatchParams::default();
+        self.api(kind)
+            .patch_status(name, &params, &Patch::Merge(&patch))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn delete(&self, kind: &str, name: &str) {
+        self.api(kind).delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    pub(crate) async fn list(&self, kind: &str) -> Vec<Value> {
+        let list = self.api(kind).list(&ListParams::default()).await.unwrap();
+        list.items
+            .into_iter()
+            .map(|o| serde_json::to_value(o).unwrap())
+            .collect()
+    }
+
+    /// Those that the controllers made.
+    pub(crate) async fn generated(&self, kind: &str) -> Vec<Value> {
+        let owned = |o: &Value| o["metadata"]["labels"].get("topology.cluster.x-k8s.io/owned").is_some();
+        self.list(kind).await.into_iter().filter(owned).collect()
+    }
+
+    pub(crate) async fn get(&self, kind: &str, name: &str) -> Option<Value> {
+        let found = self.api(kind).get_opt(name).await.unwrap();
+        found.map(|o| serde_json::to_value(o).unwrap())
+    }
+
+    /// Waits until the Cluster's condition has this reason and says what it says about the present generation.
+    pub(crate) async fn reconciled(&self, reason: &str) -> Value {
+        self.wait(&format!("TopologyReconciled with reason {reason}"), async || {
+            let cluster = self.get("Cluster", "foo").await?;
+            let condition = condition(&cluster, "TopologyReconciled")?;
+            let now = condition["observedGeneration"] == cluster["metadata"]["generation"];
+            (now && condition["reason"] == reason).then_some(cluster)
+        })
+        .await
+    }
+
+    pub(crate) async fn wait<T>(&self, what: &str, mut done: impl AsyncFnMut() -> Option<T>) -> T {
+        for _ in 0..1000 {
+            if let Some(found) = done().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let cluster = self.get("Cluster", "foo").await;
+        panic!(
+            "waited in vain for {what}; the Cluster is {:#}",
+            cluster.unwrap_or_default()
+        );
+    }
+
+    pub(crate) async fn stop(self) {
+        self.kit.shutdown().await;
+        self.server.shutdown();
+    }
+}
+
+pub(crate) fn condition(object: &Value, type_: &str) -> Option<Value> {
+    let all = object.pointer("/status/conditions")?.as_array()?;
+    all.iter().find(|c| c["type"] == type_).cloned()
+}
+
+pub(crate) fn documents(yaml: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(yaml).unwrap()
+}
+
+pub(crate) fn cluster() -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": {"name": "foo", "namespace": "bar"},
+        "spec": {"topology": {
+            "classRef": {"name": "mixed"}, "version": "v1.31.1", "controlPlane": {"replicas": 3},
+            "workers": {"machineDeployments": [
+                {"class": "linux-worker", "name": "big-pool-of-machines-1", "replicas": 5,
+                    "metadata": {"labels": {"custom-label": "production"}}},
+                {"class": "linux-worker", "name": "small-pool-of-machines-1", "replicas": 1},
+                {"class": "windows-worker", "name": "microsoft-1", "replicas": 3},
+            ]},
+        }},
+    })
+}
+
+/// A provider's kind that takes anything.
+fn definition(kind: &str) -> Value {
+    let plural = format!("{}s", kind.to_lowercase());
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{plural}.infrastructure.cluster.x-k8s.io"),
+            "labels": {"cluster.x-k8s.io/v1beta1": "v1beta1"},
+        },
+        "spec": {
+            "group": "infrastructure.cluster.x-k8s.io", "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": "v1beta1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"spec": anything, "status": anything},
+                }},
+            }],
+        },
+    })
+}

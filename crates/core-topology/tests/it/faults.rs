@@ -1,0 +1,134 @@
+//! What is missing or wrong is named on the Cluster, and repaired by events alone.
+
+use serde_json::{Value, json};
+
+use crate::env::{Env, VSPHERE, cluster, condition, documents};
+
+async fn message(env: &Env, part: &str) -> String {
+    env.wait(&format!("a message with {part:?}"), async || {
+        let cluster = env.get("Cluster", "foo").await?;
+        let condition = condition(&cluster, "TopologyReconciled")?;
+        let text = condition["message"].as_str()?.to_owned();
+        text.contains(part).then_some(text)
+    })
+    .await
+}
+
+// TO-092, TO-188, TO-208, TO-238: the Cluster first, then the class, then its templates.
+#[tokio::test]
+async fn any_order_of_creation_works() {
+    let env = Env::start().await;
+    env.apply(cluster()).await;
+    message(&env, "ClusterClass bar/mixed does not exist").await;
+    let (class, templates): (Vec<Value>, Vec<Value>) = documents(VSPHERE)
+        .into_iter()
+        .partition(|o| o["kind"] == "ClusterClass");
+    for object in class {
+        env.apply(object).await;
+    }
+    message(&env, "vsphere-prod-cluster-template does not exist").await;
+    for object in templates {
+        env.apply(object).await;
+    }
+    env.reconciled("ReconcileSucceeded").await;
+    env.stop().await;
+}
+
+// TO-094, TO-118, TO-143, TO-173, TO-318
+#[tokio::test]
+async fn bad_variables_and_patches_change_nothing_and_are_named() {
+    let env = Env::start().await;
+    env.apply_example().await;
+    let before = env.generated("VSphereCluster").await[0]["metadata"]["resourceVersion"].clone();
+    let class = |required: bool, path: &str| {
+        json!({"spec": {
+            "variables": [{"name": "server", "required": required, "schema": {"openAPIV3Schema": {"type": "string"}}}],
+            "patches": [{"name": "server", "definitions": [{
+                "selector": {
+                    "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "VSphereClusterTemplate",
+                    "matchResources": {"infrastructureCluster": true},
+                },
+                "jsonPatches": [{"op": "replace", "path": path, "valueFrom": {"variable": "server"}}],
+            }]}],
+        }})
+    };
+    env.merge("ClusterClass", "mixed", class(true, "/spec/template/spec/server"))
+        .await;
+    message(&env, "required variable \"server\" has no value").await;
+    env.merge("ClusterClass", "mixed", class(false, "/spec/template/spec/server"))
+        .await;
+    message(&env, "variable \"server\" has no value").await;
+    env.merge("ClusterClass", "mixed", class(false, "/spec/template/spec/nope"))
+        .await;
+    let variables = json!([{"name": "server", "value": "other.example.com"}]);
+    env.merge(
+        "Cluster",
+        "foo",
+        json!({"spec": {"topology": {"variables": variables}}}),
+    )
+    .await;
+    message(&env, "cannot change /spec/template/spec/nope of VSphereClusterTemplate").await;
+    assert_eq!(
+        env.generated("VSphereCluster").await[0]["metadata"]["resourceVersion"],
+        before
+    );
+
+    env.merge("ClusterClass", "mixed", class(true, "/spec/template/spec/server"))
+        .await;
+    env.reconciled("ReconcileSucceeded").await;
+    let changed = env
+        .wait("the variable's value", async || {
+            let all = env.generated("VSphereCluster").await;
+            (all[0]["spec"]["server"] == "other.example.com").then_some(all[0].clone())
+        })
+        .await;
+    assert_ne!(changed["metadata"]["resourceVersion"], before);
+    env.stop().await;
+}
+
+// TO-250, TO-254: the process is killed after any part of the work, and another one goes on.
+#[tokio::test]
+async fn a_change_by_hand_and_a_deleted_object_are_repaired() {
+    let env = Env::start().await;
+    env.apply_example().await;
+    let name = env.generated("MachineDeployment").await[0]["metadata"]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    env.merge("MachineDeployment", &name, json!({"spec": {"replicas": 9}}))
+        .await;
+    env.wait("the replicas", async || {
+        let md = env.get("MachineDeployment", &name).await?;
+        (md["spec"]["replicas"] != 9).then_some(())
+    })
+    .await;
+    env.delete("MachineHealthCheck", &name).await;
+    env.wait("the health check", async || env.get("MachineHealthCheck", &name).await)
+        .await;
+    env.stop().await;
+}
+
+// TO-314
+#[tokio::test]
+async fn a_cluster_that_is_being_deleted_is_left_alone() {
+    let env = Env::start().await;
+    env.apply_example().await;
+    env.merge("Cluster", "foo", json!({"metadata": {"finalizers": ["x.io/hold"]}}))
+        .await;
+    env.delete("Cluster", "foo").await;
+    let cluster = env.reconciled("Deleting").await;
+    assert_eq!(
+        condition(&cluster, "TopologyReconciled").unwrap()["message"],
+        "Cluster is deleting"
+    );
+    let name = env.generated("MachineHealthCheck").await[0]["metadata"]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    env.delete("MachineHealthCheck", &name).await;
+    env.merge("Cluster", "foo", json!({"metadata": {"annotations": {"touched": "1"}}}))
+        .await;
+    env.reconciled("Deleting").await;
+    assert!(env.get("MachineHealthCheck", &name).await.is_none());
+    env.stop().await;
+}
