@@ -54,7 +54,9 @@ impl Controller for ClusterController {
     fn watches(&self) -> Vec<Watch> {
         vec![
             Watch::dynamic_owned(),
-            Watch::map::<MachineDeployment>(|_, old, new| cluster_named(old.or(new).map(|md| (md, &md.spec.cluster_name)))),
+            Watch::map::<MachineDeployment>(|_, old, new| {
+                cluster_named(old.or(new).map(|md| (md, &md.spec.cluster_name)))
+            }),
             Watch::map::<MachineSet>(|_, old, new| cluster_named(old.or(new).map(|ms| (ms, &ms.spec.cluster_name)))),
             Watch::map::<Machine>(machine_changed),
             Watch::map::<ClusterClass>(|cx, _, new| new.map_or_else(Vec::new, |class| clusters_of_class(cx, class))),
@@ -88,8 +90,13 @@ impl Controller for ClusterController {
 }
 
 fn cluster_named<K: Object>(object: Option<(&K, &String)>) -> Vec<ObjectKey> {
-    let Some((object, cluster)) = object else { return Vec::new() };
-    vec![ObjectKey::new(object.meta().namespace.as_deref().unwrap_or_default(), cluster)]
+    let Some((object, cluster)) = object else {
+        return Vec::new();
+    };
+    vec![ObjectKey::new(
+        object.meta().namespace.as_deref().unwrap_or_default(),
+        cluster,
+    )]
 }
 
 /// A Machine concerns its Cluster when it comes, goes, or reports something that the Cluster gathers.
@@ -101,7 +108,14 @@ fn machine_changed(_: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<
             let found = windlass_conditions::get(&status.conditions, type_);
             found.map(|condition| (condition.status.clone(), condition.message.clone()))
         };
-        let told = ["Ready", "Available", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated"].map(said);
+        let told = [
+            "Ready",
+            "Available",
+            "UpToDate",
+            "HealthCheckSucceeded",
+            "OwnerRemediated",
+        ]
+        .map(said);
         (deleting, told, status.node_ref.is_some())
     };
     match (old, new) {
@@ -114,11 +128,20 @@ fn clusters_of_class(cx: &Cx, class: &ClusterClass) -> Vec<ObjectKey> {
     let key = key_of(&class.metadata);
     let uses = |cluster: &Cluster| {
         cluster.spec.topology.as_ref().is_some_and(|topology| {
-            let namespace = topology.class_ref.namespace.as_deref().or(cluster.metadata.namespace.as_deref());
+            let namespace = topology
+                .class_ref
+                .namespace
+                .as_deref()
+                .or(cluster.metadata.namespace.as_deref());
             topology.class_ref.name == key.name && namespace == Some(key.namespace.as_str())
         })
     };
-    cx.cache::<Cluster>().all().iter().filter(|cluster| uses(cluster)).map(|cluster| key_of(&cluster.metadata)).collect()
+    cx.cache::<Cluster>()
+        .all()
+        .iter()
+        .filter(|cluster| uses(cluster))
+        .map(|cluster| key_of(&cluster.metadata))
+        .collect()
 }
 
 fn remote_changed(_: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {

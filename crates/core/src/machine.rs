@@ -52,7 +52,10 @@ impl Controller for Machines {
     }
 
     fn cluster_of(object: &Machine) -> Option<ObjectKey> {
-        Some(ObjectKey::new(object.metadata.namespace.as_deref()?, &object.spec.cluster_name))
+        Some(ObjectKey::new(
+            object.metadata.namespace.as_deref()?,
+            &object.spec.cluster_name,
+        ))
     }
 
     fn watches(&self) -> Vec<Watch> {
@@ -94,8 +97,9 @@ impl Controller for Machines {
 fn machines_of_cluster(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {
     let marks = |cluster: &Cluster| {
         let status = cluster.status.as_ref();
-        let initialized = status
-            .is_some_and(|s| windlass_conditions::is_true(&s.conditions, windlass_api::conditions::CONTROL_PLANE_INITIALIZED));
+        let initialized = status.is_some_and(|s| {
+            windlass_conditions::is_true(&s.conditions, windlass_api::conditions::CONTROL_PLANE_INITIALIZED)
+        });
         let done = status.and_then(|s| s.initialization.clone());
         (initialized, done, cluster.metadata.deletion_timestamp.is_some())
     };
@@ -117,13 +121,23 @@ fn machines_of_deployment(cx: &Cx, old: Option<&MachineDeployment>, new: Option<
         return Vec::new();
     }
     let name = new.metadata.name.as_deref();
-    let key = ObjectKey::new(new.metadata.namespace.as_deref().unwrap_or_default(), &new.spec.cluster_name);
+    let key = ObjectKey::new(
+        new.metadata.namespace.as_deref().unwrap_or_default(),
+        &new.spec.cluster_name,
+    );
     let belongs = |machine: &Machine| {
         let labels = machine.metadata.labels.as_ref();
-        labels.and_then(|all| all.get(windlass_api::labels::MACHINE_DEPLOYMENT_NAME)).map(String::as_str) == name
+        labels
+            .and_then(|all| all.get(windlass_api::labels::MACHINE_DEPLOYMENT_NAME))
+            .map(String::as_str)
+            == name
     };
     let machines = cx.cache::<Machine>().by_cluster(&key.namespace, &key.name);
-    machines.iter().filter(|machine| belongs(machine)).map(|machine| key_of(&machine.metadata)).collect()
+    machines
+        .iter()
+        .filter(|machine| belongs(machine))
+        .map(|machine| key_of(&machine.metadata))
+        .collect()
 }
 
 /// A connection that comes or goes concerns all Machines of a Cluster, a Node the one it belongs to.
@@ -132,14 +146,28 @@ fn machines_of_remote(cx: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {
         RemoteEvent::Connected(cluster) | RemoteEvent::Disconnected(cluster) => machines_in(cx, cluster),
         RemoteEvent::Probed(_) => Vec::new(),
         RemoteEvent::Node { cluster, old, new } => {
-            let id = new.as_ref().or(old.as_ref()).and_then(|node| node.spec.as_ref()?.provider_id.clone());
-            let name = new.as_ref().or(old.as_ref()).and_then(|node| node.metadata.name.clone());
+            let id = new
+                .as_ref()
+                .or(old.as_ref())
+                .and_then(|node| node.spec.as_ref()?.provider_id.clone());
+            let name = new
+                .as_ref()
+                .or(old.as_ref())
+                .and_then(|node| node.metadata.name.clone());
             let machines = cx.cache::<Machine>().by_cluster(&cluster.namespace, &cluster.name);
             let matches = |machine: &Machine| {
-                let node_ref = machine.status.as_ref().and_then(|s| s.node_ref.as_ref()).map(|node| node.name.clone());
+                let node_ref = machine
+                    .status
+                    .as_ref()
+                    .and_then(|s| s.node_ref.as_ref())
+                    .map(|node| node.name.clone());
                 (id.is_some() && machine.spec.provider_id == id) || (name.is_some() && node_ref == name)
             };
-            machines.iter().filter(|machine| matches(machine)).map(|machine| key_of(&machine.metadata)).collect()
+            machines
+                .iter()
+                .filter(|machine| matches(machine))
+                .map(|machine| key_of(&machine.metadata))
+                .collect()
         }
     }
 }

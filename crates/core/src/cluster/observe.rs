@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use windlass_api::core::{Cluster, ClusterClass, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet};
+use windlass_api::core::{
+    Cluster, ClusterClass, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet,
+};
 use windlass_api::labels;
 use windlass_kit::{Cx, ObjectKey, Seen, key_of, owner};
 use windlass_remote::Clusters;
@@ -68,21 +70,38 @@ impl Observed {
 pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>) -> Observed {
     let key = key_of(&cluster.metadata);
     let machines = cx.cache::<Machine>().by_cluster(&key.namespace, &key.name);
-    let is_control_plane =
-        |machine: &Arc<Machine>| machine.metadata.labels.as_ref().is_some_and(|all| all.contains_key(labels::CONTROL_PLANE));
+    let is_control_plane = |machine: &Arc<Machine>| {
+        machine
+            .metadata
+            .labels
+            .as_ref()
+            .is_some_and(|all| all.contains_key(labels::CONTROL_PLANE))
+    };
     let (control_plane_machines, worker_machines) = machines.into_iter().partition(is_control_plane);
     let class = cluster.spec.topology.as_ref().and_then(|topology| {
-        let namespace = topology.class_ref.namespace.clone().unwrap_or_else(|| key.namespace.clone());
-        cx.cache::<ClusterClass>().get(&ObjectKey::new(&namespace, &topology.class_ref.name))
+        let namespace = topology
+            .class_ref
+            .namespace
+            .clone()
+            .unwrap_or_else(|| key.namespace.clone());
+        cx.cache::<ClusterClass>()
+            .get(&ObjectKey::new(&namespace, &topology.class_ref.name))
     });
     let uid = cluster.metadata.uid.clone().unwrap_or_default();
     let mut sets = cx.cache::<MachineSet>().by_cluster(&key.namespace, &key.name);
     sets.retain(|set| owner::is_owned_by(&set.metadata, &uid));
     let last_success = clusters.last_probe_success(&key);
-    let initialized = cluster.status.as_ref().and_then(|s| s.initialization.as_ref()).and_then(|i| i.control_plane_initialized);
+    let initialized = cluster
+        .status
+        .as_ref()
+        .and_then(|s| s.initialization.as_ref())
+        .and_then(|i| i.control_plane_initialized);
     let control_plane = reference(cx, &key, cluster.spec.control_plane_ref.as_ref()).await;
     let expected = initialized == Some(true)
-        || control_plane.as_ref().and_then(Seen::found).is_some_and(|object| super::plan::is_initialized(object));
+        || control_plane
+            .as_ref()
+            .and_then(Seen::found)
+            .is_some_and(|object| super::plan::is_initialized(object));
     Observed {
         class,
         infrastructure: reference(cx, &key, cluster.spec.infrastructure_ref.as_ref()).await,
@@ -92,7 +111,10 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
         control_plane_machines,
         worker_machines,
         // Asking makes the connection, so nobody asks before there is something to connect to.
-        probe: Probe { connected: expected && clusters.get(&key).is_ok(), last_success },
+        probe: Probe {
+            connected: expected && clusters.get(&key).is_ok(),
+            last_success,
+        },
         cluster,
     }
 }

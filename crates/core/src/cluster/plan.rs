@@ -89,14 +89,19 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
         delete(seen, &mut plan);
         return plan;
     }
-    for (which, object) in
-        [(External::Infrastructure, seen.infrastructure()), (External::ControlPlane, seen.control_plane())]
-    {
+    for (which, object) in [
+        (External::Infrastructure, seen.infrastructure()),
+        (External::ControlPlane, seen.control_plane()),
+    ] {
         if let Some(object) = object
             && !object.is_deleting()
             && !is_owned(object, seen)
         {
-            plan.notes.push(format!("{} {} gets this Cluster as its controller", object.kind(), object.name()));
+            plan.notes.push(format!(
+                "{} {} gets this Cluster as its controller",
+                object.kind(),
+                object.name()
+            ));
             plan.actions.push(Action::Own(which));
         }
     }
@@ -116,7 +121,10 @@ fn until_probe_is_stale(seen: &Observed, now: Timestamp) -> Option<Duration> {
         return None;
     }
     let due = seen.probe.last_success?.checked_add(GRACE_PERIOD).ok()?;
-    Duration::try_from(due.duration_since(now)).ok().filter(|left| !left.is_zero()).map(|left| left + Duration::from_secs(1))
+    Duration::try_from(due.duration_since(now))
+        .ok()
+        .filter(|left| !left.is_zero())
+        .map(|left| left + Duration::from_secs(1))
 }
 
 fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
@@ -129,13 +137,23 @@ fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
 /// The endpoint of the Cluster, and whether it has to be taken over from one of the objects it references. The user's own word
 /// stays; infrastructure comes before the control plane; neither counts before it says that it is ready.
 pub(crate) fn endpoint(seen: &Observed) -> (Option<APIEndpoint>, bool) {
-    if let Some(own) = seen.cluster.spec.control_plane_endpoint.clone().filter(APIEndpoint::is_complete) {
+    if let Some(own) = seen
+        .cluster
+        .spec
+        .control_plane_endpoint
+        .clone()
+        .filter(APIEndpoint::is_complete)
+    {
         return (Some(own), false);
     }
     let infrastructure = seen.infrastructure().filter(|object| is_provisioned(object));
-    let infrastructure = infrastructure.and_then(|object| infra_cluster::endpoint(object.value())).filter(APIEndpoint::is_complete);
+    let infrastructure = infrastructure
+        .and_then(|object| infra_cluster::endpoint(object.value()))
+        .filter(APIEndpoint::is_complete);
     let control_plane = seen.control_plane().filter(|object| is_initialized(object));
-    let control_plane = control_plane.and_then(|object| control_plane::endpoint(object.value())).filter(APIEndpoint::is_complete);
+    let control_plane = control_plane
+        .and_then(|object| control_plane::endpoint(object.value()))
+        .filter(APIEndpoint::is_complete);
     let found = infrastructure.or(control_plane);
     let taken = found.is_some();
     (found, taken)
@@ -157,11 +175,20 @@ fn announce(seen: &Observed, plan: &mut Plan) {
     let before = seen.cluster.status.clone().unwrap_or_default();
     let done = before.initialization.unwrap_or_default();
     let mut say = |reason, message| plan.actions.push(Action::Announce { reason, message });
-    if done.infrastructure_provisioned != Some(true) && seen.infrastructure().is_some_and(|object| is_provisioned(object)) {
-        say("InfrastructureReady", format!("Cluster {name} InfrastructureProvisioned is now True"));
+    if done.infrastructure_provisioned != Some(true)
+        && seen.infrastructure().is_some_and(|object| is_provisioned(object))
+    {
+        say(
+            "InfrastructureReady",
+            format!("Cluster {name} InfrastructureProvisioned is now True"),
+        );
     }
-    if done.control_plane_initialized != Some(true) && seen.control_plane().is_some_and(|object| is_initialized(object)) {
-        say("ControlPlaneInitialized", format!("Cluster {name} ControlPlaneInitialized is now True"));
+    if done.control_plane_initialized != Some(true) && seen.control_plane().is_some_and(|object| is_initialized(object))
+    {
+        say(
+            "ControlPlaneInitialized",
+            format!("Cluster {name} ControlPlaneInitialized is now True"),
+        );
     }
 }
 
@@ -171,20 +198,38 @@ fn delete(seen: &Observed, plan: &mut Plan) {
         .or_else(|| {
             let reference = seen.cluster.spec.control_plane_ref.as_ref()?;
             let reason = reasons::WAITING_FOR_CONTROL_PLANE_DELETION;
-            external(seen.control_plane.as_ref()?, External::ControlPlane, &reference.kind, reason, plan)
+            external(
+                seen.control_plane.as_ref()?,
+                External::ControlPlane,
+                &reference.kind,
+                reason,
+                plan,
+            )
         })
         .or_else(|| standalone_control_plane(seen, plan))
         .or_else(|| {
             let reference = seen.cluster.spec.infrastructure_ref.as_ref()?;
             let reason = reasons::WAITING_FOR_INFRASTRUCTURE_DELETION;
-            external(seen.infrastructure.as_ref()?, External::Infrastructure, &reference.kind, reason, plan)
+            external(
+                seen.infrastructure.as_ref()?,
+                External::Infrastructure,
+                &reference.kind,
+                reason,
+                plan,
+            )
         })
         .unwrap_or_else(|| {
             let name = seen.cluster.metadata.name.as_deref().unwrap_or_default();
             let message = format!("Cluster {name} has been deleted");
-            plan.actions.push(Action::Announce { reason: "Deleted", message });
+            plan.actions.push(Action::Announce {
+                reason: "Deleted",
+                message,
+            });
             plan.actions.push(Action::RemoveFinalizer);
-            Deleting { reason: reasons::DELETION_COMPLETED, message: "Deletion completed".to_owned() }
+            Deleting {
+                reason: reasons::DELETION_COMPLETED,
+                message: "Deletion completed".to_owned(),
+            }
         });
     plan.notes.push(deleting.message.clone());
     plan.deleting = Some(deleting);
@@ -194,29 +239,51 @@ fn workers(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
     let deployments: Vec<&ObjectMeta> = seen.deployments.iter().map(|object| &object.metadata).collect();
     let sets: Vec<&ObjectMeta> = seen.sets.iter().map(|object| &object.metadata).collect();
     let machines: Vec<&ObjectMeta> = seen.worker_machines.iter().map(|object| &object.metadata).collect();
-    for (kind, objects) in
-        [(Descendant::Deployment, &deployments), (Descendant::Set, &sets), (Descendant::Machine, &machines)]
-    {
-        for metadata in objects.iter().filter(|metadata| metadata.deletion_timestamp.is_none() && seen.owns(metadata)) {
+    for (kind, objects) in [
+        (Descendant::Deployment, &deployments),
+        (Descendant::Set, &sets),
+        (Descendant::Machine, &machines),
+    ] {
+        for metadata in objects
+            .iter()
+            .filter(|metadata| metadata.deletion_timestamp.is_none() && seen.owns(metadata))
+        {
             plan.actions.push(Action::Delete(kind, key(metadata)));
         }
     }
-    let lines: Vec<String> = [("MachineDeployments", &deployments), ("MachineSets", &sets), ("Worker Machines", &machines)]
-        .into_iter()
-        .filter(|(_, objects)| !objects.is_empty())
-        .map(|(what, objects)| format!("* {what}: {}", named(objects)))
-        .collect();
-    (!lines.is_empty()).then(|| Deleting { reason: reasons::WAITING_FOR_WORKERS_DELETION, message: lines.join("\n") })
+    let lines: Vec<String> = [
+        ("MachineDeployments", &deployments),
+        ("MachineSets", &sets),
+        ("Worker Machines", &machines),
+    ]
+    .into_iter()
+    .filter(|(_, objects)| !objects.is_empty())
+    .map(|(what, objects)| format!("* {what}: {}", named(objects)))
+    .collect();
+    (!lines.is_empty()).then(|| Deleting {
+        reason: reasons::WAITING_FOR_WORKERS_DELETION,
+        message: lines.join("\n"),
+    })
 }
 
 /// Control plane Machines without a control plane object go after the workers.
 fn standalone_control_plane(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
-    let machines: Vec<&ObjectMeta> = seen.control_plane_machines.iter().map(|object| &object.metadata).collect();
-    for metadata in machines.iter().filter(|metadata| metadata.deletion_timestamp.is_none() && seen.owns(metadata)) {
+    let machines: Vec<&ObjectMeta> = seen
+        .control_plane_machines
+        .iter()
+        .map(|object| &object.metadata)
+        .collect();
+    for metadata in machines
+        .iter()
+        .filter(|metadata| metadata.deletion_timestamp.is_none() && seen.owns(metadata))
+    {
         plan.actions.push(Action::Delete(Descendant::Machine, key(metadata)));
     }
     let message = format!("* Control plane Machines: {}", named(&machines));
-    (!machines.is_empty()).then_some(Deleting { reason: reasons::WAITING_FOR_CONTROL_PLANE_DELETION, message })
+    (!machines.is_empty()).then_some(Deleting {
+        reason: reasons::WAITING_FOR_CONTROL_PLANE_DELETION,
+        message,
+    })
 }
 
 fn external(
@@ -231,20 +298,29 @@ fn external(
         Seen::Failed(why) => {
             plan.notes.push(why.clone());
             let message = "Please check controller logs for errors".to_owned();
-            Some(Deleting { reason: reasons::INTERNAL_ERROR, message })
+            Some(Deleting {
+                reason: reasons::INTERNAL_ERROR,
+                message,
+            })
         }
         Seen::Found(found) => {
             if !found.is_deleting() {
                 plan.actions.push(Action::DeleteExternal(which));
             }
-            Some(Deleting { reason, message: format!("Waiting for {kind} to be deleted") })
+            Some(Deleting {
+                reason,
+                message: format!("Waiting for {kind} to be deleted"),
+            })
         }
     }
 }
 
 fn key(metadata: &ObjectMeta) -> ObjectKey {
     let part = |text: &Option<String>| text.clone().unwrap_or_default();
-    ObjectKey { namespace: part(&metadata.namespace), name: part(&metadata.name) }
+    ObjectKey {
+        namespace: part(&metadata.namespace),
+        name: part(&metadata.name),
+    }
 }
 
 fn named(objects: &[&ObjectMeta]) -> String {

@@ -43,7 +43,10 @@ fn initialization(seen: &Observed, before: &ClusterStatus) -> ClusterInitializat
         || seen.infrastructure().is_some_and(|object| is_provisioned(object));
     let standalone = seen.cluster.spec.control_plane_ref.is_none()
         && seen.cluster.spec.topology.is_none()
-        && seen.control_plane_machines.iter().any(|m| m.status.as_ref().is_some_and(|s| s.node_ref.is_some()));
+        && seen
+            .control_plane_machines
+            .iter()
+            .any(|m| m.status.as_ref().is_some_and(|s| s.node_ref.is_some()));
     let initialized = done.control_plane_initialized == Some(true)
         || standalone
         || seen.control_plane().is_some_and(|object| is_initialized(object));
@@ -93,11 +96,17 @@ fn kept_plan(
     of: impl Fn(&ClusterStatus) -> Option<&ClusterReplicasStatus>,
 ) -> Vec<windlass_api::core::UpgradePlanVersion> {
     let status = seen.cluster.status.as_ref();
-    status.and_then(of).map(|replicas| replicas.upgrade_plan.clone()).unwrap_or_default()
+    status
+        .and_then(of)
+        .map(|replicas| replicas.upgrade_plan.clone())
+        .unwrap_or_default()
 }
 
 fn is_true(machine: &Machine, type_: &str) -> bool {
-    machine.status.as_ref().is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
+    machine
+        .status
+        .as_ref()
+        .is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
 }
 
 fn count(machines: &[&Machine], type_: &str) -> Option<i32> {
@@ -108,7 +117,10 @@ fn counted(machines: &[&Machine]) -> ClusterReplicasStatus {
     let all = i32::try_from(machines.len()).ok();
     let versions = machines.iter().filter_map(|machine| {
         let info = machine.status.as_ref()?.node_info.as_ref()?;
-        Some(StatusVersion { version: info.kubelet_version.clone(), replicas: Some(1) })
+        Some(StatusVersion {
+            version: info.kubelet_version.clone(),
+            replicas: Some(1),
+        })
     });
     ClusterReplicasStatus {
         desired_replicas: all,
@@ -148,7 +160,11 @@ fn workers(seen: &Observed) -> Option<ClusterReplicasStatus> {
             upgrade_plan: Vec::new(),
         });
     }
-    let alone = seen.worker_machines.iter().map(|machine| &**machine).filter(|machine| seen.owns(&machine.metadata));
+    let alone = seen
+        .worker_machines
+        .iter()
+        .map(|machine| &**machine)
+        .filter(|machine| seen.owns(&machine.metadata));
     let alone: Vec<&Machine> = alone.collect();
     if !alone.is_empty() {
         parts.push(counted(&alone));
@@ -173,7 +189,12 @@ fn added_up(versions: impl Iterator<Item = StatusVersion>) -> Vec<StatusVersion>
         let parsed = entry.version.parse().ok();
         *sums.entry((parsed, entry.version)).or_default() += entry.replicas.unwrap_or_default();
     }
-    sums.into_iter().map(|((_, version), replicas)| StatusVersion { version, replicas: Some(replicas) }).collect()
+    sums.into_iter()
+        .map(|((_, version), replicas)| StatusVersion {
+            version,
+            replicas: Some(replicas),
+        })
+        .collect()
 }
 
 /// Failure domains, as the infrastructure reports them.

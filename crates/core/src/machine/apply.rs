@@ -65,7 +65,11 @@ async fn act(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Action) -> 
         }
         Action::AnnounceNode(name) => cx.event(&**machine, EventType::Normal, "SuccessfulSetNodeRef", name.as_str()),
         Action::Announce { reason, message } => cx.event(&**machine, EventType::Normal, reason, message.as_str()),
-        Action::RemoveFinalizer => cx.writer().remove_finalizer(MANAGER, &**machine, finalizers::MACHINE).await?,
+        Action::RemoveFinalizer => {
+            cx.writer()
+                .remove_finalizer(MANAGER, &**machine, finalizers::MACHINE)
+                .await?
+        }
         Action::PatchNode { .. } | Action::Cordon(_) | Action::Evict(_) | Action::DeleteNode(_) => {
             act_remotely(clusters, machine, action).await?;
         }
@@ -75,17 +79,25 @@ async fn act(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Action) -> 
 
 /// Writes to the workload cluster. A Node or Pod that is already gone is what was wanted.
 async fn act_remotely(clusters: &Clusters, machine: &Machine, action: &Action) -> Result<(), ReconcileError> {
-    let key = ObjectKey::new(machine.metadata.namespace.as_deref().unwrap_or_default(), &machine.spec.cluster_name);
-    let connection =
-        clusters.get(&key).map_err(|why| ReconcileError::new("ConnectionDown", format!("workload cluster {key}: {why}")))?;
+    let key = ObjectKey::new(
+        machine.metadata.namespace.as_deref().unwrap_or_default(),
+        &machine.spec.cluster_name,
+    );
+    let connection = clusters
+        .get(&key)
+        .map_err(|why| ReconcileError::new("ConnectionDown", format!("workload cluster {key}: {why}")))?;
     let nodes: Api<Node> = Api::all(connection.client().clone());
     let result = match action {
-        Action::PatchNode { name, patch } => {
-            nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
-        }
+        Action::PatchNode { name, patch } => nodes
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .map(drop),
         Action::Cordon(name) => {
             let patch = json!({"spec": {"unschedulable": true}});
-            nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+            nodes
+                .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+                .await
+                .map(drop)
         }
         Action::DeleteNode(name) => nodes.delete(name, &DeleteParams::default()).await.map(drop),
         Action::Evict(pods) => {
@@ -102,7 +114,10 @@ async fn act_remotely(clusters: &Clusters, machine: &Machine, action: &Action) -
     };
     match result {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(ReconcileError::new("RemoteRequestFailed", format!("workload cluster {key}: {error}"))),
+        Err(error) => Err(ReconcileError::new(
+            "RemoteRequestFailed",
+            format!("workload cluster {key}: {error}"),
+        )),
         Ok(()) => Ok(()),
     }
 }

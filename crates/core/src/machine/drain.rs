@@ -31,9 +31,16 @@ impl Draining {
 
     /// What is still there, for the Deleting condition.
     pub(crate) fn message(&self) -> String {
-        let evicting: Vec<String> = self.evict.iter().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
+        let evicting: Vec<String> = self
+            .evict
+            .iter()
+            .map(|(namespace, name)| format!("{namespace}/{name}"))
+            .collect();
         [
-            ("deletionTimestamp set, but still not removed from the Node", &self.terminating),
+            (
+                "deletionTimestamp set, but still not removed from the Node",
+                &self.terminating,
+            ),
             ("waiting for completion", &self.completing),
             ("eviction requested", &evicting),
         ]
@@ -62,8 +69,14 @@ pub(crate) fn classify(pods: &[Pod], unreachable: bool) -> Draining {
         let labels = metadata.labels.as_ref();
         let namespace = metadata.namespace.clone().unwrap_or_default();
         let name = metadata.name.clone().unwrap_or_default();
-        let label = labels.and_then(|l| l.get(DRAIN_LABEL)).map(|value| value.to_lowercase());
-        let completed = pod.status.as_ref().and_then(|s| s.phase.as_deref()).is_some_and(|p| p == "Succeeded" || p == "Failed");
+        let label = labels
+            .and_then(|l| l.get(DRAIN_LABEL))
+            .map(|value| value.to_lowercase());
+        let completed = pod
+            .status
+            .as_ref()
+            .and_then(|s| s.phase.as_deref())
+            .is_some_and(|p| p == "Succeeded" || p == "Failed");
         let mirror = metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR));
         if mirror || label.as_deref() == Some("skip") {
             continue;
@@ -84,7 +97,11 @@ pub(crate) fn classify(pods: &[Pod], unreachable: bool) -> Draining {
 }
 
 fn is_daemon(pod: &Pod) -> bool {
-    pod.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
+    pod.metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
 }
 
 #[cfg(test)]
@@ -97,7 +114,11 @@ mod tests {
 
     fn check(json: serde_json::Value, expect: &str) {
         let draining = classify(&[pod(json)], false);
-        let got = if draining.is_done() { String::new() } else { draining.message() };
+        let got = if draining.is_done() {
+            String::new()
+        } else {
+            draining.message()
+        };
         assert_eq!(got, expect);
     }
 
@@ -123,13 +144,22 @@ mod tests {
     #[test]
     fn a_terminating_pod_is_waited_for_unless_its_kubelet_is_silent() {
         let json = serde_json::json!({"metadata": {"namespace": "a", "name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
-        check(json.clone(), "* Pod a/p: deletionTimestamp set, but still not removed from the Node");
+        check(
+            json.clone(),
+            "* Pod a/p: deletionTimestamp set, but still not removed from the Node",
+        );
         assert!(classify(&[pod(json)], true).is_done());
     }
 
     #[test]
     fn long_lists_are_counted() {
-        let draining = Draining { completing: ["a/1", "a/2", "a/3", "a/4", "a/5"].map(str::to_owned).to_vec(), ..Draining::default() };
-        assert_eq!(draining.message(), "* Pods a/1, a/2, a/3, ... (2 more): waiting for completion");
+        let draining = Draining {
+            completing: ["a/1", "a/2", "a/3", "a/4", "a/5"].map(str::to_owned).to_vec(),
+            ..Draining::default()
+        };
+        assert_eq!(
+            draining.message(),
+            "* Pods a/1, a/2, a/3, ... (2 more): waiting for completion"
+        );
     }
 }

@@ -33,7 +33,13 @@ pub(crate) struct Remote {
 
 impl Default for Remote {
     fn default() -> Self {
-        Self { last_probe: None, disconnected: None, node: Seen::NotFound, pods: Seen::NotFound, attachments: Seen::NotFound }
+        Self {
+            last_probe: None,
+            disconnected: None,
+            node: Seen::NotFound,
+            pods: Seen::NotFound,
+            attachments: Seen::NotFound,
+        }
     }
 }
 
@@ -73,7 +79,12 @@ impl Observed {
 
     /// The name of the Node this Machine became, also when the Node is gone.
     pub(crate) fn node_name(&self) -> Option<&str> {
-        let recorded = self.machine.status.as_ref().and_then(|s| s.node_ref.as_ref()).map(|r| r.name.as_str());
+        let recorded = self
+            .machine
+            .status
+            .as_ref()
+            .and_then(|s| s.node_ref.as_ref())
+            .map(|r| r.name.as_str());
         self.node().and_then(|node| node.metadata.name.as_deref()).or(recorded)
     }
 }
@@ -100,7 +111,10 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
         machine,
     };
     if seen.deleting() {
-        let reference = seen.cluster.found().and_then(|cluster| cluster.spec.control_plane_ref.clone());
+        let reference = seen
+            .cluster
+            .found()
+            .and_then(|cluster| cluster.spec.control_plane_ref.clone());
         if let Some(reference) = reference {
             seen.control_plane = referenced::read(cx, &namespace, &reference).await;
         }
@@ -108,7 +122,13 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
             .cache::<Machine>()
             .by_cluster(&namespace, &seen.machine.spec.cluster_name)
             .into_iter()
-            .filter(|machine| machine.metadata.labels.as_ref().is_some_and(|all| all.contains_key(labels::CONTROL_PLANE)))
+            .filter(|machine| {
+                machine
+                    .metadata
+                    .labels
+                    .as_ref()
+                    .is_some_and(|all| all.contains_key(labels::CONTROL_PLANE))
+            })
             .collect();
     }
     seen.machine_set = controller_of(&seen.machine.metadata, "MachineSet")
@@ -125,7 +145,9 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
 /// The name of the controlling owner of that kind.
 fn controller_of(metadata: &ObjectMeta, kind: &str) -> Option<String> {
     let mut owners = metadata.owner_references.iter().flatten();
-    owners.find(|owner| owner.controller == Some(true) && owner.kind == kind).map(|owner| owner.name.clone())
+    owners
+        .find(|owner| owner.controller == Some(true) && owner.kind == kind)
+        .map(|owner| owner.name.clone())
 }
 
 /// The workload cluster's side. Nobody connects before the control plane has answered once.
@@ -136,12 +158,21 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Re
         .and_then(|cluster| cluster.status.as_ref())
         .is_some_and(|status| windlass_conditions::is_true(&status.conditions, conditions::CONTROL_PLANE_INITIALIZED));
     if !initialized {
-        return Remote { disconnected: Some("the control plane is not initialized".to_owned()), ..Remote::default() };
+        return Remote {
+            disconnected: Some("the control plane is not initialized".to_owned()),
+            ..Remote::default()
+        };
     }
     let last_probe = clusters.last_probe_success(cluster);
     let connection = match clusters.get(cluster) {
         Ok(connection) => connection,
-        Err(why) => return Remote { last_probe, disconnected: Some(why.to_string()), ..Remote::default() },
+        Err(why) => {
+            return Remote {
+                last_probe,
+                disconnected: Some(why.to_string()),
+                ..Remote::default()
+            };
+        }
     };
     let node = plan::provider_id(seen)
         .and_then(|id| connection.node_by_provider_id(&id))
@@ -149,7 +180,11 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Re
             let name = seen.machine.status.as_ref()?.node_ref.as_ref()?.name.clone();
             connection.nodes().get(&ObjectKey::new("", &name))
         });
-    let mut remote = Remote { last_probe, node: node.into(), ..Remote::default() };
+    let mut remote = Remote {
+        last_probe,
+        node: node.into(),
+        ..Remote::default()
+    };
     if seen.deleting()
         && let Some(name) = remote.node.found().and_then(|node| node.metadata.name.clone())
     {
@@ -159,8 +194,16 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Re
             Ok(list) => Seen::Found(list.items),
             Err(error) => Seen::Failed(error.to_string()),
         };
-        remote.attachments = match Api::<VolumeAttachment>::all(connection.client().clone()).list(&ListParams::default()).await {
-            Ok(list) => Seen::Found(list.items.into_iter().filter(|item| item.spec.node_name == name).collect()),
+        remote.attachments = match Api::<VolumeAttachment>::all(connection.client().clone())
+            .list(&ListParams::default())
+            .await
+        {
+            Ok(list) => Seen::Found(
+                list.items
+                    .into_iter()
+                    .filter(|item| item.spec.node_name == name)
+                    .collect(),
+            ),
             Err(error) => Seen::Failed(error.to_string()),
         };
     }

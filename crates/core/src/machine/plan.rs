@@ -86,7 +86,11 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
             && !object.is_deleting()
             && !is_owned(object, seen)
         {
-            plan.notes.push(format!("{} {} gets this Machine as its controller", object.kind(), object.name()));
+            plan.notes.push(format!(
+                "{} {} gets this Machine as its controller",
+                object.kind(),
+                object.name()
+            ));
             plan.actions.push(Action::Own(which));
         }
     }
@@ -97,9 +101,17 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     if let Seen::Found(node) = &seen.remote.node {
         let name = node.metadata.name.clone().unwrap_or_default();
         if let Some(patch) = node::patch(seen, node) {
-            plan.actions.push(Action::PatchNode { name: name.clone(), patch });
+            plan.actions.push(Action::PatchNode {
+                name: name.clone(),
+                patch,
+            });
         }
-        if seen.machine.status.as_ref().is_none_or(|status| status.node_ref.is_none()) {
+        if seen
+            .machine
+            .status
+            .as_ref()
+            .is_none_or(|status| status.node_ref.is_none())
+        {
             plan.actions.push(Action::AnnounceNode(name));
         }
     }
@@ -110,13 +122,20 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
 /// The referenced objects and what was seen of them.
 fn externals(seen: &Observed) -> impl Iterator<Item = (External, &Seen<Referenced>)> {
     let bootstrap = seen.bootstrap.as_ref().map(|object| (External::Bootstrap, object));
-    bootstrap.into_iter().chain([(External::Infrastructure, &seen.infrastructure)])
+    bootstrap
+        .into_iter()
+        .chain([(External::Infrastructure, &seen.infrastructure)])
 }
 
 /// Whether the Machine already controls the object and the object carries the Cluster's name.
 fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
     let uid = seen.machine.metadata.uid.as_deref().unwrap_or_default();
-    let owned = object.metadata().owner_references.iter().flatten().any(|owner| owner.uid == uid && owner.controller == Some(true));
+    let owned = object
+        .metadata()
+        .owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.uid == uid && owner.controller == Some(true));
     owned && object.label(windlass_api::labels::CLUSTER_NAME) == Some(seen.machine.spec.cluster_name.as_str())
 }
 
@@ -130,7 +149,9 @@ fn take_over(seen: &Observed) -> Option<Value> {
         return None;
     }
     let mut spec = serde_json::Map::new();
-    if seen.bootstrap.is_some() && let Some(name) = data_secret {
+    if seen.bootstrap.is_some()
+        && let Some(name) = data_secret
+    {
         spec.insert("bootstrap".to_owned(), json!({ "dataSecretName": name }));
     }
     if let Some(id) = provider_id {
@@ -144,7 +165,10 @@ pub(crate) fn data_secret_name(seen: &Observed) -> Option<String> {
     let own = seen.machine.spec.bootstrap.data_secret_name.clone();
     let object = seen.bootstrap.as_ref().and_then(Seen::found);
     let created = object.filter(|object| bootstrap::data_secret_created(object.value(), object.contract));
-    created.and_then(|object| bootstrap::data_secret_name(object.value())).map(str::to_owned).or(own)
+    created
+        .and_then(|object| bootstrap::data_secret_name(object.value()))
+        .map(str::to_owned)
+        .or(own)
 }
 
 /// Whether the infrastructure machine says, by its contract, that it is provisioned.
@@ -156,33 +180,54 @@ pub(crate) fn is_provisioned(infrastructure: &Referenced) -> bool {
 pub(crate) fn provider_id(seen: &Observed) -> Option<String> {
     let own = seen.machine.spec.provider_id.clone();
     let provisioned = seen.infrastructure.found().filter(|object| is_provisioned(object));
-    provisioned.and_then(|object| infra_machine::provider_id(object.value())).map(str::to_owned).or(own)
+    provisioned
+        .and_then(|object| infra_machine::provider_id(object.value()))
+        .map(str::to_owned)
+        .or(own)
 }
 
 /// How long until a ready Machine counts as available.
 fn until_available(seen: &Observed, now: Timestamp) -> Option<Duration> {
     let seconds = seen.machine.spec.min_ready_seconds.filter(|seconds| *seconds > 0)?;
     let conditions = &seen.machine.status.as_ref()?.conditions;
-    let ready = conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
-    let due = ready.last_transition_time.0.checked_add(Duration::from_secs(u64::try_from(seconds).unwrap_or_default())).ok()?;
-    Duration::try_from(due.duration_since(now)).ok().filter(|left| !left.is_zero())
+    let ready = conditions
+        .iter()
+        .find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
+    let due = ready
+        .last_transition_time
+        .0
+        .checked_add(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
+        .ok()?;
+    Duration::try_from(due.duration_since(now))
+        .ok()
+        .filter(|left| !left.is_zero())
 }
 
 /// Whether the Machine carries an annotation.
 fn annotated(seen: &Observed, key: &str) -> bool {
-    seen.machine.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(key))
+    seen.machine
+        .metadata
+        .annotations
+        .as_ref()
+        .is_some_and(|all| all.contains_key(key))
 }
 
 /// The hooks of a stage: annotations whose key starts with its prefix.
 fn hooks(seen: &Observed, prefix: &str) -> Vec<String> {
     let all = seen.machine.metadata.annotations.iter().flatten();
-    all.filter(|(key, _)| key.starts_with(prefix)).map(|(key, _)| key.clone()).collect()
+    all.filter(|(key, _)| key.starts_with(prefix))
+        .map(|(key, _)| key.clone())
+        .collect()
 }
 
 /// What draining would do now.
 fn draining(seen: &Observed) -> Option<Draining> {
     let node = seen.node()?;
-    let ready = node.status.iter().flat_map(|s| s.conditions.iter().flatten()).find(|condition| condition.type_ == "Ready");
+    let ready = node
+        .status
+        .iter()
+        .flat_map(|s| s.conditions.iter().flatten())
+        .find(|condition| condition.type_ == "Ready");
     let unreachable = ready.is_some_and(|condition| condition.status == "Unknown");
     Some(super::drain::classify(seen.remote.pods.found()?, unreachable))
 }

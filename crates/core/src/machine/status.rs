@@ -8,8 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeSystemInfo as KubernetesNodeInfo;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use windlass_api::core::{
-    MachineDeletionStatus, MachineInitializationStatus, MachineNodeReference, MachineStatus,
-    NodeSystemInfo,
+    MachineDeletionStatus, MachineInitializationStatus, MachineNodeReference, MachineStatus, NodeSystemInfo,
 };
 
 use windlass_contract::infra_machine;
@@ -21,9 +20,17 @@ use super::plan::{Plan, Stage, data_secret_name, is_provisioned, provider_id};
 pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> MachineStatus {
     let before = seen.machine.status.clone().unwrap_or_default();
     let infrastructure = seen.infrastructure.found();
-    let provisioned = before.initialization.as_ref().and_then(|done| done.infrastructure_provisioned) == Some(true)
+    let provisioned = before
+        .initialization
+        .as_ref()
+        .and_then(|done| done.infrastructure_provisioned)
+        == Some(true)
         || infrastructure.is_some_and(|object| is_provisioned(object));
-    let bootstrapped = before.initialization.as_ref().and_then(|done| done.bootstrap_data_secret_created) == Some(true)
+    let bootstrapped = before
+        .initialization
+        .as_ref()
+        .and_then(|done| done.bootstrap_data_secret_created)
+        == Some(true)
         || data_secret_name(seen).is_some();
     let node_ref = seen
         .node()
@@ -36,7 +43,10 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> MachineSta
         .or_else(|| before.failure_domain.clone())
         .or_else(|| seen.machine.spec.failure_domain.clone());
     let mut status = MachineStatus {
-        addresses: infrastructure.map_or_else(|| before.addresses.clone(), |object| infra_machine::addresses(object.value())),
+        addresses: infrastructure.map_or_else(
+            || before.addresses.clone(),
+            |object| infra_machine::addresses(object.value()),
+        ),
         certificates_expiry_date: certificates_expiry(seen).or_else(|| before.certificates_expiry_date.clone()),
         deletion: deletion(&before, plan, now),
         failure_domain,
@@ -54,8 +64,11 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> MachineSta
         ..MachineStatus::default()
     };
     let phase = phase(seen, &status);
-    status.last_updated =
-        if before.phase.as_deref() == Some(phase) { before.last_updated.clone() } else { Some(Time(now)) };
+    status.last_updated = if before.phase.as_deref() == Some(phase) {
+        before.last_updated.clone()
+    } else {
+        Some(Time(now))
+    };
     status.phase = Some(phase.to_owned());
     status.conditions = conditions::conditions(seen, plan, &status, now);
     status.deprecated = Some(legacy::deprecated(seen, &status, &before, now));
@@ -82,7 +95,11 @@ fn phase(seen: &Observed, status: &MachineStatus) -> &'static str {
 
 /// When the certificates on a control plane machine expire, as the bootstrap or infrastructure object annotates it.
 fn certificates_expiry(seen: &Observed) -> Option<Time> {
-    let objects = seen.bootstrap.iter().chain([&seen.infrastructure]).filter_map(windlass_kit::Seen::found);
+    let objects = seen
+        .bootstrap
+        .iter()
+        .chain([&seen.infrastructure])
+        .filter_map(windlass_kit::Seen::found);
     let mut annotated = objects.filter_map(|object| object.annotation(windlass_api::annotations::CERTIFICATES_EXPIRY));
     annotated.find_map(|text| text.parse().ok()).map(Time)
 }
@@ -102,9 +119,15 @@ fn deletion(before: &MachineStatus, plan: &Plan, now: Timestamp) -> Option<Machi
     if deleting.node_stages {
         at(&mut times.wait_for_pre_drain_hook_start_time, stage == Stage::PreDrain);
         at(&mut times.node_drain_start_time, stage >= Stage::Drain);
-        at(&mut times.wait_for_node_volume_detach_start_time, stage >= Stage::Volumes);
+        at(
+            &mut times.wait_for_node_volume_detach_start_time,
+            stage >= Stage::Volumes,
+        );
     }
-    at(&mut times.wait_for_pre_terminate_hook_start_time, stage == Stage::PreTerminate);
+    at(
+        &mut times.wait_for_pre_terminate_hook_start_time,
+        stage == Stage::PreTerminate,
+    );
     (times != MachineDeletionStatus::default()).then_some(times)
 }
 
@@ -119,7 +142,9 @@ fn node_info(info: &KubernetesNodeInfo) -> NodeSystemInfo {
         machine_id: info.machine_id.clone(),
         operating_system: info.operating_system.clone(),
         os_image: info.os_image.clone(),
-        swap: info.swap.as_ref().map(|swap| windlass_api::core::NodeSwapStatus { capacity: swap.capacity }),
+        swap: info.swap.as_ref().map(|swap| windlass_api::core::NodeSwapStatus {
+            capacity: swap.capacity,
+        }),
         system_uuid: info.system_uuid.clone(),
     }
 }

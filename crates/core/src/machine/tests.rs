@@ -87,17 +87,26 @@ fn pending() -> Observed {
         control_plane_machines: Vec::new(),
         machine_set: None,
         machine_deployment: None,
-        remote: Remote { last_probe: Some(now()), ..Remote::default() },
+        remote: Remote {
+            last_probe: Some(now()),
+            ..Remote::default()
+        },
     }
 }
 
 /// The same one when everything runs.
 fn running() -> Observed {
     let mut seen = pending();
-    let bootstrap = external("KubeadmConfig", json!({"dataSecretName": "m", "initialization": {"dataSecretCreated": true},
-        "conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-03-01T09:00:00Z"}]}));
-    let mut infrastructure = external("DevMachine", json!({"initialization": {"provisioned": true}, "failureDomain": "a",
-        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}));
+    let bootstrap = external(
+        "KubeadmConfig",
+        json!({"dataSecretName": "m", "initialization": {"dataSecretCreated": true},
+        "conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-03-01T09:00:00Z"}]}),
+    );
+    let mut infrastructure = external(
+        "DevMachine",
+        json!({"initialization": {"provisioned": true}, "failureDomain": "a",
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}),
+    );
     infrastructure["spec"] = json!({"providerID": "in-memory://m"});
     seen.bootstrap = Some(Seen::Found(Referenced::of(bootstrap)));
     seen.infrastructure = Seen::Found(Referenced::of(infrastructure));
@@ -133,7 +142,11 @@ fn reported(seen: &Observed) -> (Plan, MachineStatus) {
 
 fn check_condition(status: &MachineStatus, type_: &str, expect: (&str, &str, &str)) {
     let found = get(&status.conditions, type_).unwrap_or_else(|| panic!("{type_} is missing"));
-    assert_eq!((found.status.as_str(), found.reason.as_str(), found.message.as_str()), expect, "{type_}");
+    assert_eq!(
+        (found.status.as_str(), found.reason.as_str(), found.message.as_str()),
+        expect,
+        "{type_}"
+    );
 }
 
 #[test]
@@ -141,7 +154,15 @@ fn a_new_machine_says_what_it_waits_for() {
     let (plan, status) = reported(&pending());
     assert!(plan.actions.is_empty(), "{:?}", plan.actions);
     assert_eq!(status.phase.as_deref(), Some("Pending"));
-    check_condition(&status, "Ready", ("False", "NotReady", "* BootstrapConfigReady: KubeadmConfig status.initialization.dataSecretCreated is false\n* InfrastructureReady: DevMachine status.initialization.provisioned is false\n* NodeHealthy: Waiting for DevMachine to report spec.providerID"));
+    check_condition(
+        &status,
+        "Ready",
+        (
+            "False",
+            "NotReady",
+            "* BootstrapConfigReady: KubeadmConfig status.initialization.dataSecretCreated is false\n* InfrastructureReady: DevMachine status.initialization.provisioned is false\n* NodeHealthy: Waiting for DevMachine to report spec.providerID",
+        ),
+    );
     check_condition(&status, "Available", ("False", "NotReady", ""));
     check_condition(&status, "Deleting", ("False", "NotDeleting", ""));
     assert!(status.initialization.is_none());
@@ -174,15 +195,25 @@ fn what_providers_report_is_taken_over_once() {
     let taken = json!({"bootstrap": {"dataSecretName": "m"}, "providerID": "in-memory://m"});
     assert!(plan.actions.contains(&Action::TakeOver(taken)), "{:?}", plan.actions);
     let (settled, _) = reported(&running());
-    assert!(!settled.actions.iter().any(|action| matches!(action, Action::TakeOver(_))));
+    assert!(
+        !settled
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::TakeOver(_)))
+    );
 }
 
 #[test]
 fn a_node_gets_annotations_and_loses_the_uninitialized_taint() {
     let (plan, _) = reported(&running());
-    let Some(Action::PatchNode { patch, .. }) = plan.actions.first() else { panic!("{:?}", plan.actions) };
+    let Some(Action::PatchNode { patch, .. }) = plan.actions.first() else {
+        panic!("{:?}", plan.actions)
+    };
     assert_eq!(patch["metadata"]["annotations"]["cluster.x-k8s.io/machine"], "m");
-    assert_eq!(patch["metadata"]["annotations"]["cluster.x-k8s.io/owner-kind"], "MachineSet");
+    assert_eq!(
+        patch["metadata"]["annotations"]["cluster.x-k8s.io/owner-kind"],
+        "MachineSet"
+    );
     assert_eq!(patch["spec"]["taints"], json!([]));
     assert_eq!(patch["metadata"]["resourceVersion"], "5");
 }
@@ -201,8 +232,24 @@ fn a_lost_node_is_trouble() {
     let mut seen = running();
     seen.remote.node = Seen::NotFound;
     let (_, status) = reported(&seen);
-    check_condition(&status, "NodeHealthy", ("False", "NodeDeleted", "Node node-m has been deleted while the Machine still exists"));
-    check_condition(&status, "Ready", ("False", "NotReady", "* NodeHealthy: Node node-m has been deleted while the Machine still exists"));
+    check_condition(
+        &status,
+        "NodeHealthy",
+        (
+            "False",
+            "NodeDeleted",
+            "Node node-m has been deleted while the Machine still exists",
+        ),
+    );
+    check_condition(
+        &status,
+        "Ready",
+        (
+            "False",
+            "NotReady",
+            "* NodeHealthy: Node node-m has been deleted while the Machine still exists",
+        ),
+    );
 }
 
 #[test]
@@ -217,7 +264,15 @@ fn a_silent_cluster_keeps_the_last_word_for_a_while() {
     };
     check_condition(&reported(&seen).1, "NodeReady", ("True", "NodeReady", ""));
     seen.remote.last_probe = Some("2026-03-01T09:00:00Z".parse().unwrap());
-    check_condition(&reported(&seen).1, "NodeReady", ("Unknown", "ConnectionDown", "Last successful probe at 2026-03-01T09:00:00Z"));
+    check_condition(
+        &reported(&seen).1,
+        "NodeReady",
+        (
+            "Unknown",
+            "ConnectionDown",
+            "Last successful probe at 2026-03-01T09:00:00Z",
+        ),
+    );
 }
 
 /// Every step of a deletion, in order: what is done and which reason is reported.
@@ -226,32 +281,73 @@ fn a_machine_goes_stage_by_stage() {
     let mut seen = running();
     deleting(&mut seen);
     change(&mut seen, |machine| {
-        machine.metadata.annotations = Some(from(json!({"pre-drain.delete.hook.machine.cluster.x-k8s.io/a": "", "pre-terminate.delete.hook.machine.cluster.x-k8s.io/b": ""})));
+        machine.metadata.annotations = Some(from(
+            json!({"pre-drain.delete.hook.machine.cluster.x-k8s.io/a": "", "pre-terminate.delete.hook.machine.cluster.x-k8s.io/b": ""}),
+        ));
     });
     let (first, status) = reported(&seen);
     assert!(first.actions.is_empty());
-    check_condition(&status, "Deleting", ("True", "WaitingForPreDrainHook", "Waiting for pre-drain hooks to succeed (hooks: pre-drain.delete.hook.machine.cluster.x-k8s.io/a)"));
+    check_condition(
+        &status,
+        "Deleting",
+        (
+            "True",
+            "WaitingForPreDrainHook",
+            "Waiting for pre-drain hooks to succeed (hooks: pre-drain.delete.hook.machine.cluster.x-k8s.io/a)",
+        ),
+    );
     assert!(status.deletion.unwrap().wait_for_pre_drain_hook_start_time.is_some());
 
     change(&mut seen, |machine| {
-        machine.metadata.annotations = Some(from(json!({"pre-terminate.delete.hook.machine.cluster.x-k8s.io/b": ""})));
+        machine.metadata.annotations = Some(from(
+            json!({"pre-terminate.delete.hook.machine.cluster.x-k8s.io/b": ""}),
+        ));
     });
     let pod: Pod = from(json!({"metadata": {"namespace": "apps", "name": "web"}}));
     seen.remote.pods = Seen::Found(vec![pod]);
     let (drain, status) = reported(&seen);
-    assert_eq!(drain.actions, [Action::Cordon("node-m".to_owned()), Action::Evict(vec![("apps".to_owned(), "web".to_owned())])]);
+    assert_eq!(
+        drain.actions,
+        [
+            Action::Cordon("node-m".to_owned()),
+            Action::Evict(vec![("apps".to_owned(), "web".to_owned())])
+        ]
+    );
     assert_eq!(get(&status.conditions, "Deleting").unwrap().reason, "DrainingNode");
-    check_condition(&status, "Ready", ("False", "NotReady", "* Deleting: Machine deletion in progress, stage: DrainingNode"));
+    check_condition(
+        &status,
+        "Ready",
+        (
+            "False",
+            "NotReady",
+            "* Deleting: Machine deletion in progress, stage: DrainingNode",
+        ),
+    );
 
     seen.remote.pods = Seen::Found(Vec::new());
     let (hook, status) = reported(&seen);
     assert!(!hook.actions.iter().any(|action| matches!(action, Action::Delete(_))));
-    assert_eq!(get(&status.conditions, "Deleting").unwrap().reason, "WaitingForPreTerminateHook");
+    assert_eq!(
+        get(&status.conditions, "Deleting").unwrap().reason,
+        "WaitingForPreTerminateHook"
+    );
 
     change(&mut seen, |machine| machine.metadata.annotations = None);
     let (infrastructure, status) = reported(&seen);
-    assert!(infrastructure.actions.contains(&Action::Delete(External::Infrastructure)));
-    check_condition(&status, "Deleting", ("True", "WaitingForInfrastructureDeletion", "Waiting for DevMachine to be deleted"));
+    assert!(
+        infrastructure
+            .actions
+            .contains(&Action::Delete(External::Infrastructure))
+    );
+    check_condition(
+        &status,
+        "Deleting",
+        (
+            "True",
+            "WaitingForInfrastructureDeletion",
+            "Waiting for DevMachine to be deleted",
+        ),
+    );
 
     seen.infrastructure = Seen::NotFound;
     let (bootstrap, _) = reported(&seen);
@@ -259,7 +355,10 @@ fn a_machine_goes_stage_by_stage() {
 
     seen.bootstrap = Some(Seen::NotFound);
     let (last, status) = reported(&seen);
-    assert_eq!(last.actions, [Action::DeleteNode("node-m".to_owned()), Action::RemoveFinalizer]);
+    assert_eq!(
+        last.actions,
+        [Action::DeleteNode("node-m".to_owned()), Action::RemoveFinalizer]
+    );
     check_condition(&status, "Deleting", ("True", "DeletionCompleted", "Deletion completed"));
 }
 
@@ -272,7 +371,11 @@ fn nothing_of_a_node_is_touched_when_its_cluster_goes() {
     seen.cluster = Seen::Found(Arc::new(going));
     let (plan, _) = reported(&seen);
     assert_eq!(plan.actions, [Action::Delete(External::Infrastructure)]);
-    assert!(plan.notes.iter().any(|note| note.contains("the Cluster is being deleted")));
+    assert!(
+        plan.notes
+            .iter()
+            .any(|note| note.contains("the Cluster is being deleted"))
+    );
 }
 
 #[test]
@@ -288,7 +391,9 @@ fn a_machine_is_available_only_after_its_time() {
 #[test]
 fn a_settled_machine_plans_nothing() {
     let mut seen = running();
-    let Some(Action::PatchNode { patch, .. }) = reported(&seen).0.actions.first().cloned() else { panic!("no patch") };
+    let Some(Action::PatchNode { patch, .. }) = reported(&seen).0.actions.first().cloned() else {
+        panic!("no patch")
+    };
     let mut node = node();
     node.metadata.annotations = Some(from(patch["metadata"]["annotations"].clone()));
     node.spec.as_mut().unwrap().taints = None;

@@ -40,6 +40,9 @@ pub(crate) async fn read(cx: &Cx, namespace: &str, reference: &ContractVersioned
 impl Referenced {
     /// An object of a test, by the current contract.
     pub(crate) fn of(value: serde_json::Value) -> Self {
-        Self { object: Arc::new(Dynamic::new(value).unwrap()), contract: ContractVersion::V1Beta2 }
+        Self {
+            object: Arc::new(Dynamic::new(value).unwrap()),
+            contract: ContractVersion::V1Beta2,
+        }
     }
 }

@@ -10,8 +10,8 @@ use windlass_conditions::{
 use windlass_kit::Seen;
 
 use crate::cluster::observe::Observed;
-use crate::shared::referenced::Referenced;
 use crate::cluster::plan::{GRACE_PERIOD, Plan, is_initialized, is_provisioned};
+use crate::shared::referenced::Referenced;
 
 const LOGS: &str = "Please check controller logs for errors";
 const TOPOLOGY_WAIT: &str = "Waiting for cluster topology to be reconciled";
@@ -21,11 +21,33 @@ const NEW_MACHINE_SECONDS: i64 = 10;
 
 /// Computes them all, in an order in which each finds what it needs.
 pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &ClusterStatus, now: Timestamp) -> Vec<Condition> {
-    let cx = Maker { seen, now, generation: seen.cluster.metadata.generation };
-    let mut all: Vec<Condition> = seen.cluster.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
-    let initialized = status.initialization.as_ref().and_then(|done| done.control_plane_initialized) == Some(true);
-    let provisioned = status.initialization.as_ref().and_then(|done| done.infrastructure_provisioned) == Some(true);
-    let all_machines = || seen.control_plane_machines.iter().chain(&seen.worker_machines).map(|machine| &**machine);
+    let cx = Maker {
+        seen,
+        now,
+        generation: seen.cluster.metadata.generation,
+    };
+    let mut all: Vec<Condition> = seen
+        .cluster
+        .status
+        .as_ref()
+        .map(|status| status.conditions.clone())
+        .unwrap_or_default();
+    let initialized = status
+        .initialization
+        .as_ref()
+        .and_then(|done| done.control_plane_initialized)
+        == Some(true);
+    let provisioned = status
+        .initialization
+        .as_ref()
+        .and_then(|done| done.infrastructure_provisioned)
+        == Some(true);
+    let all_machines = || {
+        seen.control_plane_machines
+            .iter()
+            .chain(&seen.worker_machines)
+            .map(|machine| &**machine)
+    };
     let control_plane: Vec<&Machine> = seen.control_plane_machines.iter().map(|machine| &**machine).collect();
     let workers: Vec<&Machine> = seen.worker_machines.iter().map(|machine| &**machine).collect();
     let new = [
@@ -36,11 +58,33 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &ClusterStatus, n
         cx.workers_available(),
         cx.machines(types::CONTROL_PLANE_MACHINES_READY, types::READY, &control_plane),
         cx.machines(types::WORKER_MACHINES_READY, types::READY, &workers),
-        cx.machines(types::CONTROL_PLANE_MACHINES_UP_TO_DATE, types::UP_TO_DATE, &control_plane),
+        cx.machines(
+            types::CONTROL_PLANE_MACHINES_UP_TO_DATE,
+            types::UP_TO_DATE,
+            &control_plane,
+        ),
         cx.machines(types::WORKER_MACHINES_UP_TO_DATE, types::UP_TO_DATE, &workers),
-        cx.ongoing(types::ROLLING_OUT, reasons::ROLLING_OUT, reasons::ROLLING_OUT_UNKNOWN, reasons::NOT_ROLLING_OUT, false),
-        cx.ongoing(types::SCALING_UP, reasons::SCALING_UP, reasons::SCALING_UP_UNKNOWN, reasons::NOT_SCALING_UP, true),
-        cx.ongoing(types::SCALING_DOWN, reasons::SCALING_DOWN, reasons::SCALING_DOWN_UNKNOWN, reasons::NOT_SCALING_DOWN, true),
+        cx.ongoing(
+            types::ROLLING_OUT,
+            reasons::ROLLING_OUT,
+            reasons::ROLLING_OUT_UNKNOWN,
+            reasons::NOT_ROLLING_OUT,
+            false,
+        ),
+        cx.ongoing(
+            types::SCALING_UP,
+            reasons::SCALING_UP,
+            reasons::SCALING_UP_UNKNOWN,
+            reasons::NOT_SCALING_UP,
+            true,
+        ),
+        cx.ongoing(
+            types::SCALING_DOWN,
+            reasons::SCALING_DOWN,
+            reasons::SCALING_DOWN_UNKNOWN,
+            reasons::NOT_SCALING_DOWN,
+            true,
+        ),
         cx.remediating(all_machines().collect()),
         match &plan.deleting {
             Some(deleting) => cx.make(types::DELETING, Status::True, deleting.reason, &deleting.message),
@@ -72,7 +116,12 @@ impl Maker<'_> {
     fn probe(&self) -> Condition {
         let type_ = types::REMOTE_CONNECTION_PROBE;
         let Some(last) = self.seen.probe.last_success else {
-            return self.make(type_, Status::False, reasons::PROBE_FAILED, "Remote connection not established yet");
+            return self.make(
+                type_,
+                Status::False,
+                reasons::PROBE_FAILED,
+                "Remote connection not established yet",
+            );
         };
         let grace = SignedDuration::try_from(GRACE_PERIOD).unwrap_or_default();
         if self.seen.probe.connected || self.now.duration_since(last) <= grace {
@@ -120,7 +169,11 @@ impl Maker<'_> {
         }
         let (Some(reference), Some(object)) = (reference, &self.seen.control_plane) else {
             let state = if initialized { Status::True } else { Status::False };
-            let reason = if initialized { reasons::AVAILABLE } else { reasons::NOT_AVAILABLE };
+            let reason = if initialized {
+                reasons::AVAILABLE
+            } else {
+                reasons::NOT_AVAILABLE
+            };
             return self.make(type_, state, reason, "");
         };
         let rule = Follows {
@@ -136,30 +189,57 @@ impl Maker<'_> {
     }
 
     fn referenced(&self, object: &Seen<Referenced>, done: fn(&Referenced) -> bool, rule: &Follows<'_>) -> Condition {
-        let Follows { type_, source, kind, good, bad, field, before } = *rule;
+        let Follows {
+            type_,
+            source,
+            kind,
+            good,
+            bad,
+            field,
+            before,
+        } = *rule;
         match object {
             Seen::Failed(_) => self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, LOGS),
-            Seen::NotFound if before && self.seen.deleting() => {
-                self.make(type_, Status::Unknown, reasons::OBJECT_DELETED, &format!("{kind} has been deleted"))
-            }
+            Seen::NotFound if before && self.seen.deleting() => self.make(
+                type_,
+                Status::Unknown,
+                reasons::OBJECT_DELETED,
+                &format!("{kind} has been deleted"),
+            ),
             Seen::NotFound if before => {
                 let message = format!("{kind} has been deleted while the cluster still exists");
                 self.make(type_, Status::False, reasons::OBJECT_DELETED, &message)
             }
-            Seen::NotFound => self.make(type_, Status::Unknown, reasons::OBJECT_DOES_NOT_EXIST, &format!("{kind} does not exist")),
+            Seen::NotFound => self.make(
+                type_,
+                Status::Unknown,
+                reasons::OBJECT_DOES_NOT_EXIST,
+                &format!("{kind} does not exist"),
+            ),
             Seen::Found(found) => match conditions::value::conditions_of(found.value()) {
-                Err(error) => {
-                    self.make(type_, Status::Unknown, reasons::INVALID_CONDITION_REPORTED, &error.to_string())
-                }
+                Err(error) => self.make(
+                    type_,
+                    Status::Unknown,
+                    reasons::INVALID_CONDITION_REPORTED,
+                    &error.to_string(),
+                ),
                 Ok(list) => {
                     let is_done = done(found);
-                    let message = if is_done { String::new() } else { format!("{kind} {field} is false") };
+                    let message = if is_done {
+                        String::new()
+                    } else {
+                        format!("{kind} {field} is false")
+                    };
                     let fallback = Fallback {
                         status: if is_done { Status::True } else { Status::False },
                         reason: if is_done { good } else { bad },
                         message,
                     };
-                    let rule = Mirror { source_type: source, target_type: type_, fallback: Some(fallback) };
+                    let rule = Mirror {
+                        source_type: source,
+                        target_type: type_,
+                        fallback: Some(fallback),
+                    };
                     conditions::mirror(conditions::get(&list, source), &rule, self.now, self.generation)
                 }
             },
@@ -181,7 +261,12 @@ impl Maker<'_> {
                 self.make(type_, Status::Unknown, reasons::OBJECT_DOES_NOT_EXIST, &message)
             }
             (_, Some(Seen::Failed(_))) => self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, LOGS),
-            (Some(_), _) => self.make(type_, Status::False, reasons::NOT_INITIALIZED, "Control plane not yet initialized"),
+            (Some(_), _) => self.make(
+                type_,
+                Status::False,
+                reasons::NOT_INITIALIZED,
+                "Control plane not yet initialized",
+            ),
             (None, _) => {
                 let message = "Waiting for the first control plane machine to have status.nodeRef set";
                 self.make(type_, Status::False, reasons::NOT_INITIALIZED, message)
@@ -226,16 +311,34 @@ impl Maker<'_> {
         let (issue, unknown, info) = if source == types::READY {
             (reasons::NOT_READY, reasons::READY_UNKNOWN, reasons::READY)
         } else {
-            (reasons::NOT_UP_TO_DATE, reasons::UP_TO_DATE_UNKNOWN, reasons::UP_TO_DATE)
+            (
+                reasons::NOT_UP_TO_DATE,
+                reasons::UP_TO_DATE_UNKNOWN,
+                reasons::UP_TO_DATE,
+            )
         };
         let counts = |machine: &&&Machine| {
-            let reported = machine.status.as_ref().is_some_and(|s| conditions::get(&s.conditions, source).is_some());
-            let created = machine.metadata.creation_timestamp.as_ref().map_or(self.now, |time| time.0);
+            let reported = machine
+                .status
+                .as_ref()
+                .is_some_and(|s| conditions::get(&s.conditions, source).is_some());
+            let created = machine
+                .metadata
+                .creation_timestamp
+                .as_ref()
+                .map_or(self.now, |time| time.0);
             let new = self.now.duration_since(created).as_secs() <= NEW_MACHINE_SECONDS;
             reported || source == types::READY || !new
         };
-        let sources: Vec<Source<'_>> = machines.iter().filter(counts).map(|machine| machine_source(machine)).collect();
-        let rule = Aggregate { reasons: Reasons { issue, unknown, info }, ..Aggregate::new(source, target) };
+        let sources: Vec<Source<'_>> = machines
+            .iter()
+            .filter(counts)
+            .map(|machine| machine_source(machine))
+            .collect();
+        let rule = Aggregate {
+            reasons: Reasons { issue, unknown, info },
+            ..Aggregate::new(source, target)
+        };
         self.gathered(&sources, &rule, reasons::NO_REPLICAS)
     }
 
@@ -251,7 +354,12 @@ impl Maker<'_> {
         });
         let mut sources: Vec<Source<'_>> = Vec::new();
         if let Some((kind, name, list)) = &reported {
-            sources.push(Source { kind, name, control_plane: true, conditions: list });
+            sources.push(Source {
+                kind,
+                name,
+                control_plane: true,
+                conditions: list,
+            });
         }
         sources.extend(self.deployments());
         if with_sets {
@@ -262,8 +370,11 @@ impl Maker<'_> {
                 conditions: set.status.as_ref().map_or(&[], |status| &status.conditions),
             }));
         }
-        let rule =
-            Aggregate { negative: true, reasons: Reasons { issue, unknown, info }, ..Aggregate::new(type_, type_) };
+        let rule = Aggregate {
+            negative: true,
+            reasons: Reasons { issue, unknown, info },
+            ..Aggregate::new(type_, type_)
+        };
         conditions::aggregate(&sources, &rule, self.now, self.generation)
             .unwrap_or_else(|| self.make(type_, Status::False, info, ""))
     }
@@ -271,7 +382,8 @@ impl Maker<'_> {
     fn remediating(&self, machines: Vec<&Machine>) -> Condition {
         let has = |machine: &&Machine, type_: &str, status: &str| {
             let list = machine.status.as_ref().map(|s| &s.conditions);
-            list.and_then(|list| conditions::get(list, type_)).is_some_and(|found| found.status == status)
+            list.and_then(|list| conditions::get(list, type_))
+                .is_some_and(|found| found.status == status)
         };
         let to_remediate: Vec<Source<'_>> = machines
             .iter()
@@ -285,16 +397,31 @@ impl Maker<'_> {
                 .filter_map(|machine| machine.metadata.name.as_deref())
                 .collect();
             names.sort_unstable();
-            return self.make(types::REMEDIATING, Status::False, reasons::NOT_REMEDIATING, &unhealthy(&names));
+            return self.make(
+                types::REMEDIATING,
+                Status::False,
+                reasons::NOT_REMEDIATING,
+                &unhealthy(&names),
+            );
         }
         let rule = Aggregate::new(types::OWNER_REMEDIATED, types::REMEDIATING);
         let gathered = self.gathered(&to_remediate, &rule, reasons::REMEDIATING);
-        self.make(types::REMEDIATING, Status::True, reasons::REMEDIATING, &gathered.message)
+        self.make(
+            types::REMEDIATING,
+            Status::True,
+            reasons::REMEDIATING,
+            &gathered.message,
+        )
     }
 
     fn available(&self, all: &[Condition]) -> Condition {
         let own = &self.seen.cluster.spec.availability_gates;
-        let class = self.seen.class.as_ref().map(|class| class.spec.availability_gates.as_slice()).unwrap_or_default();
+        let class = self
+            .seen
+            .class
+            .as_ref()
+            .map(|class| class.spec.availability_gates.as_slice())
+            .unwrap_or_default();
         let gates = if own.is_empty() { class } else { own };
         let mut for_types = vec![
             types::DELETING,
@@ -308,18 +435,26 @@ impl Maker<'_> {
         let mut negative = vec![types::DELETING];
         let against = gates.iter().filter(|gate| gate.polarity.as_deref() == Some("Negative"));
         negative.extend(against.map(|gate| gate.condition_type.as_str()));
-        let missing_is_fine: &[&str] =
-            if self.seen.cluster.spec.topology.is_none() { &[types::TOPOLOGY_RECONCILED] } else { &[] };
+        let missing_is_fine: &[&str] = if self.seen.cluster.spec.topology.is_none() {
+            &[types::TOPOLOGY_RECONCILED]
+        } else {
+            &[]
+        };
         let deleting = self.seen.deleting();
         let priority = |condition: &Condition| {
             let reason = condition.reason.as_str();
-            let gone = [types::INFRASTRUCTURE_READY, types::CONTROL_PLANE_AVAILABLE].contains(&condition.type_.as_str())
+            let gone = [types::INFRASTRUCTURE_READY, types::CONTROL_PLANE_AVAILABLE]
+                .contains(&condition.type_.as_str())
                 && (reason == reasons::OBJECT_DELETED || reason == reasons::OBJECT_DOES_NOT_EXIST);
             let under_way = condition.type_ == types::TOPOLOGY_RECONCILED
                 && condition.status == "False"
                 && reason != reasons::RECONCILE_FAILED
                 && reason != reasons::CLUSTER_CLASS_NOT_RECONCILED;
-            if (deleting && gone) || under_way { Priority::Info } else { default_priority(condition, &negative) }
+            if (deleting && gone) || under_way {
+                Priority::Info
+            } else {
+                default_priority(condition, &negative)
+            }
         };
         let rule = Summary {
             negative: &negative,
@@ -352,7 +487,11 @@ fn machine_source(machine: &Machine) -> Source<'_> {
     Source {
         kind: "Machine",
         name: machine.metadata.name.as_deref().unwrap_or_default(),
-        control_plane: machine.metadata.labels.as_ref().is_some_and(|all| all.contains_key(windlass_api::labels::CONTROL_PLANE)),
+        control_plane: machine
+            .metadata
+            .labels
+            .as_ref()
+            .is_some_and(|all| all.contains_key(windlass_api::labels::CONTROL_PLANE)),
         conditions: machine.status.as_ref().map_or(&[], |status| &status.conditions),
     }
 }
@@ -366,6 +505,10 @@ fn unhealthy(names: &[&str]) -> String {
         0 => String::new(),
         more => format!(", ... ({more} more)"),
     };
-    let (noun, verb) = if names.len() == 1 { ("Machine", "is") } else { ("Machines", "are") };
+    let (noun, verb) = if names.len() == 1 {
+        ("Machine", "is")
+    } else {
+        ("Machines", "are")
+    };
     format!("{noun} {shown}{more} {verb} not healthy (not to be remediated)")
 }

@@ -18,7 +18,11 @@ pub(super) fn deprecated(
 ) -> ClusterDeprecatedStatus {
     let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
     let mut list = LegacyConditions::new(old.map_or(&[], |block| block.conditions.as_slice()), now);
-    let initialized = status.initialization.as_ref().and_then(|done| done.control_plane_initialized) == Some(true);
+    let initialized = status
+        .initialization
+        .as_ref()
+        .and_then(|done| done.control_plane_initialized)
+        == Some(true);
 
     let infrastructure = reference(
         seen.cluster.spec.infrastructure_ref.is_none(),
@@ -35,14 +39,20 @@ pub(super) fn deprecated(
     let initialized = if initialized {
         Legacy::Good
     } else {
-        Legacy::info("WaitingForControlPlaneProviderInitialized", "Waiting for control plane provider to indicate the control plane has been initialized")
+        Legacy::info(
+            "WaitingForControlPlaneProviderInitialized",
+            "Waiting for control plane provider to indicate the control plane has been initialized",
+        )
     };
     list.set("InfrastructureReady", &infrastructure);
     list.set("ControlPlaneReady", &control_plane);
     list.set("ControlPlaneInitialized", &initialized);
     let mut counted = vec![infrastructure, control_plane, initialized];
     if seen.cluster.spec.topology.is_some()
-        && let Some(topology) = before.conditions.iter().find(|condition| condition.type_ == types::TOPOLOGY_RECONCILED)
+        && let Some(topology) = before
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == types::TOPOLOGY_RECONCILED)
         && topology.status != "Unknown"
     {
         let state = if topology.status == "True" {

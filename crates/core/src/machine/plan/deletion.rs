@@ -57,25 +57,43 @@ pub(super) fn plan(seen: &Observed, now: Timestamp, plan: &mut Plan) {
         .or_else(|| infrastructure(seen, plan))
         .or_else(|| bootstrap(seen, plan))
         .unwrap_or_else(|| {
-            if out_of_reach.is_none() && !node_time_is_over(seen, now)
+            if out_of_reach.is_none()
+                && !node_time_is_over(seen, now)
                 && let Some(node) = seen.node()
             {
-                plan.actions.push(Action::DeleteNode(node.metadata.name.clone().unwrap_or_default()));
+                plan.actions
+                    .push(Action::DeleteNode(node.metadata.name.clone().unwrap_or_default()));
             }
             plan.actions.push(Action::RemoveFinalizer);
-            step_of(Stage::Rest, reasons::DELETION_COMPLETED, "Deletion completed".to_owned())
+            step_of(
+                Stage::Rest,
+                reasons::DELETION_COMPLETED,
+                "Deletion completed".to_owned(),
+            )
         });
     plan.notes.push(step.message.clone());
-    plan.deleting = Some(Deleting { node_stages: out_of_reach.is_none(), ..step });
+    plan.deleting = Some(Deleting {
+        node_stages: out_of_reach.is_none(),
+        ..step
+    });
 }
 
 fn step_of(stage: Stage, reason: &'static str, message: String) -> Deleting {
-    Deleting { stage, node_stages: false, reason, message }
+    Deleting {
+        stage,
+        node_stages: false,
+        reason,
+        message,
+    }
 }
 
 /// Why the Node is neither drained nor deleted.
 fn node_is_out_of_reach(seen: &Observed) -> Option<&'static str> {
-    if seen.cluster.found().is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some()) {
+    if seen
+        .cluster
+        .found()
+        .is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some())
+    {
         return Some("the Cluster is being deleted");
     }
     if seen.node_name().is_none() {
@@ -89,13 +107,23 @@ fn node_is_out_of_reach(seen: &Observed) -> Option<&'static str> {
             return None;
         }
     }
-    let mut others = seen.control_plane_machines.iter().filter(|machine| machine.metadata.deletion_timestamp.is_none());
-    others.next().is_none().then_some("no control plane Machine would be left")
+    let mut others = seen
+        .control_plane_machines
+        .iter()
+        .filter(|machine| machine.metadata.deletion_timestamp.is_none());
+    others
+        .next()
+        .is_none()
+        .then_some("no control plane Machine would be left")
 }
 
 /// Start times recorded in the status.
 fn started(seen: &Observed) -> MachineDeletionStatus {
-    seen.machine.status.as_ref().and_then(|status| status.deletion.clone()).unwrap_or_default()
+    seen.machine
+        .status
+        .as_ref()
+        .and_then(|status| status.deletion.clone())
+        .unwrap_or_default()
 }
 
 /// Hooks, drain and volumes: what happens while the Node still works.
@@ -114,25 +142,38 @@ fn node_stages(seen: &Observed, now: Timestamp, plan: &mut Plan) -> Option<Delet
 
 fn drain(seen: &Observed, now: Timestamp, plan: &mut Plan) -> Option<Deleting> {
     let since = started(seen).node_drain_start_time.map(|time| time.0);
-    let limit = seen.machine.spec.deletion.as_ref().and_then(|deletion| deletion.node_drain_timeout_seconds);
+    let limit = seen
+        .machine
+        .spec
+        .deletion
+        .as_ref()
+        .and_then(|deletion| deletion.node_drain_timeout_seconds);
     let node = seen.node()?;
     if annotated(seen, annotations::EXCLUDE_NODE_DRAINING) || expired(since, limit, now) {
         return None;
     }
     let name = node.metadata.name.clone().unwrap_or_default();
-    let heading = format!("Drain not completed yet (started at {}):", seconds(since.unwrap_or(now)));
+    let heading = format!(
+        "Drain not completed yet (started at {}):",
+        seconds(since.unwrap_or(now))
+    );
     let step = |message: String| step_of(Stage::Drain, reasons::DRAINING_NODE, message);
     if node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true) {
         plan.actions.push(Action::Cordon(name.clone()));
     }
     let Some(draining) = draining(seen) else {
         plan.requeue = Some(RETRY);
-        return Some(step("Error draining Node, please check controller logs for errors".to_owned()));
+        return Some(step(
+            "Error draining Node, please check controller logs for errors".to_owned(),
+        ));
     };
     if draining.is_done() {
         if started(seen).wait_for_node_volume_detach_start_time.is_none() {
             let message = format!("success draining Machine's node \"{name}\"");
-            plan.actions.push(Action::Announce { reason: "SuccessfulDrainNode", message });
+            plan.actions.push(Action::Announce {
+                reason: "SuccessfulDrainNode",
+                message,
+            });
         }
         return None;
     }
@@ -146,30 +187,47 @@ fn drain(seen: &Observed, now: Timestamp, plan: &mut Plan) -> Option<Deleting> {
 
 fn volumes(seen: &Observed, now: Timestamp, plan: &mut Plan) -> Option<Deleting> {
     let since = started(seen).wait_for_node_volume_detach_start_time.map(|time| time.0);
-    let limit = seen.machine.spec.deletion.as_ref().and_then(|deletion| deletion.node_volume_detach_timeout_seconds);
+    let limit = seen
+        .machine
+        .spec
+        .deletion
+        .as_ref()
+        .and_then(|deletion| deletion.node_volume_detach_timeout_seconds);
     let node = seen.node()?;
     if annotated(seen, annotations::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH) || expired(since, limit, now) {
         return None;
     }
-    let attached = node.status.as_ref().and_then(|status| status.volumes_attached.as_ref()).map_or(0, Vec::len);
+    let attached = node
+        .status
+        .as_ref()
+        .and_then(|status| status.volumes_attached.as_ref())
+        .map_or(0, Vec::len);
     if attached.max(seen.remote.attachments.found().map_or(0, Vec::len)) > 0 {
         plan.requeue = Some(RETRY);
-        let message = format!("Waiting for Node volumes to be detached (started at {})", seconds(since.unwrap_or(now)));
+        let message = format!(
+            "Waiting for Node volumes to be detached (started at {})",
+            seconds(since.unwrap_or(now))
+        );
         return Some(step_of(Stage::Volumes, reasons::WAITING_FOR_VOLUME_DETACH, message));
     }
     if since.is_none() {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let message = format!("success waiting for node volumes detaching Machine's node \"{name}\"");
-        plan.actions.push(Action::Announce { reason: "NodeVolumesDetached", message });
+        plan.actions.push(Action::Announce {
+            reason: "NodeVolumesDetached",
+            message,
+        });
     }
     None
 }
 
 fn pre_terminate(seen: &Observed) -> Option<Deleting> {
     let waiting = hooks(seen, annotations::PRE_TERMINATE_HOOK_PREFIX);
-    let message = format!("Waiting for pre-terminate hooks to succeed (hooks: {})", waiting.join(","));
-    (!waiting.is_empty())
-        .then(|| step_of(Stage::PreTerminate, reasons::WAITING_FOR_PRE_TERMINATE_HOOK, message))
+    let message = format!(
+        "Waiting for pre-terminate hooks to succeed (hooks: {})",
+        waiting.join(",")
+    );
+    (!waiting.is_empty()).then(|| step_of(Stage::PreTerminate, reasons::WAITING_FOR_PRE_TERMINATE_HOOK, message))
 }
 
 fn infrastructure(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
@@ -179,7 +237,13 @@ fn infrastructure(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
 }
 
 fn bootstrap(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
-    let kind = seen.machine.spec.bootstrap.config_ref.as_ref().map_or("", |reference| reference.kind.as_str());
+    let kind = seen
+        .machine
+        .spec
+        .bootstrap
+        .config_ref
+        .as_ref()
+        .map_or("", |reference| reference.kind.as_str());
     let reason = reasons::WAITING_FOR_BOOTSTRAP_DELETION;
     external(seen.bootstrap.as_ref()?, External::Bootstrap, kind, reason, plan)
 }
@@ -202,7 +266,11 @@ fn external(
             if !found.is_deleting() {
                 plan.actions.push(Action::Delete(which));
             }
-            Some(step_of(Stage::Rest, reason, format!("Waiting for {kind} to be deleted")))
+            Some(step_of(
+                Stage::Rest,
+                reason,
+                format!("Waiting for {kind} to be deleted"),
+            ))
         }
     }
 }
@@ -218,7 +286,12 @@ fn expired(started: Option<Timestamp>, limit: Option<i32>, now: Timestamp) -> bo
 /// Whether deleting the Node has been tried for as long as the Machine allows, counted from the Machine's deletion, while the
 /// workload cluster does not answer.
 fn node_time_is_over(seen: &Observed, now: Timestamp) -> bool {
-    let limit = seen.machine.spec.deletion.as_ref().and_then(|deletion| deletion.node_deletion_timeout_seconds);
+    let limit = seen
+        .machine
+        .spec
+        .deletion
+        .as_ref()
+        .and_then(|deletion| deletion.node_deletion_timeout_seconds);
     let since = seen.machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     seen.remote.disconnected.is_some() && expired(since, limit.or(Some(10)), now)
 }

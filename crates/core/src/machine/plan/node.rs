@@ -36,7 +36,11 @@ pub(super) fn patch(seen: &Observed, node: &Node) -> Option<Value> {
         metadata.insert("labels".to_owned(), Value::Object(labels));
     }
     let mut patch = Map::new();
-    let have = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    let have = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.clone())
+        .unwrap_or_default();
     let want = taints(seen, &have);
     if want != have {
         // Taints are one value to a merge patch: whoever changed them in between must win, so the patch names what it saw.
@@ -56,8 +60,10 @@ fn changes(
     drop: &BTreeSet<String>,
 ) -> Map<String, Value> {
     let live = |key: &str| have.and_then(|map| map.get(key));
-    let added =
-        want.iter().filter(|(key, value)| live(key) != Some(value)).map(|(key, value)| (key.clone(), json!(value)));
+    let added = want
+        .iter()
+        .filter(|(key, value)| live(key) != Some(value))
+        .map(|(key, value)| (key.clone(), json!(value)));
     let removed = drop
         .iter()
         .filter(|key| !want.contains_key(*key) && live(key).is_some())
@@ -68,7 +74,9 @@ fn changes(
 /// Annotations of the Machine that go to its Node: those of the domain `node.cluster.x-k8s.io`.
 fn synced_annotations(machine: &Machine) -> BTreeMap<String, String> {
     let all = machine.metadata.annotations.clone().unwrap_or_default();
-    all.into_iter().filter(|(key, _)| in_domain(key, "node.cluster.x-k8s.io")).collect()
+    all.into_iter()
+        .filter(|(key, _)| in_domain(key, "node.cluster.x-k8s.io"))
+        .collect()
 }
 
 /// Labels of the Machine that go to its Node, by name or domain.
@@ -90,9 +98,17 @@ fn wanted_annotations(machine: &Machine) -> BTreeMap<String, String> {
     let mut want = synced.clone();
     let mut put = |key: &str, value: String| want.insert(key.to_owned(), value);
     put(annotations::NODE_CLUSTER_NAME, machine.spec.cluster_name.clone());
-    put(annotations::NODE_CLUSTER_NAMESPACE, metadata.namespace.clone().unwrap_or_default());
+    put(
+        annotations::NODE_CLUSTER_NAMESPACE,
+        metadata.namespace.clone().unwrap_or_default(),
+    );
     put(annotations::NODE_MACHINE, metadata.name.clone().unwrap_or_default());
-    if let Some(owner) = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true)) {
+    if let Some(owner) = metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.controller == Some(true))
+    {
         put(annotations::NODE_OWNER_KIND, owner.kind.clone());
         put(annotations::NODE_OWNER_NAME, owner.name.clone());
     }
@@ -104,8 +120,17 @@ fn wanted_annotations(machine: &Machine) -> BTreeMap<String, String> {
 /// What an earlier pass put there and this one may no longer want.
 fn dropped_annotations(machine: &Machine, node: &Node) -> BTreeSet<String> {
     let mut drop = tracked(node, annotations::ANNOTATIONS_FROM_MACHINE);
-    if machine.metadata.owner_references.iter().flatten().all(|owner| owner.controller != Some(true)) {
-        drop.extend([annotations::NODE_OWNER_KIND.to_owned(), annotations::NODE_OWNER_NAME.to_owned()]);
+    if machine
+        .metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .all(|owner| owner.controller != Some(true))
+    {
+        drop.extend([
+            annotations::NODE_OWNER_KIND.to_owned(),
+            annotations::NODE_OWNER_NAME.to_owned(),
+        ]);
     }
     drop
 }
@@ -122,8 +147,16 @@ fn wanted_labels(seen: &Observed) -> BTreeMap<String, String> {
 
 /// The keys that an annotation of the Node says came from its Machine.
 fn tracked(node: &Node, annotation: &str) -> BTreeSet<String> {
-    let list = node.metadata.annotations.as_ref().and_then(|map| map.get(annotation)).map_or("", String::as_str);
-    list.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect()
+    let list = node
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|map| map.get(annotation))
+        .map_or("", String::as_str);
+    list.split(',')
+        .filter(|key| !key.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Whether a key's prefix is the domain or one below it.
@@ -139,7 +172,11 @@ fn taints(seen: &Observed, have: &[Taint]) -> Vec<Taint> {
     let keep = |taint: &&Taint| taint.key != UNINITIALIZED && (outdated || taint.key != OUTDATED);
     let mut want: Vec<Taint> = have.iter().filter(keep).cloned().collect();
     if outdated && !want.iter().any(|taint| taint.key == OUTDATED) {
-        want.push(Taint { key: OUTDATED.to_owned(), effect: "PreferNoSchedule".to_owned(), ..Taint::default() });
+        want.push(Taint {
+            key: OUTDATED.to_owned(),
+            effect: "PreferNoSchedule".to_owned(),
+            ..Taint::default()
+        });
     }
     want
 }
@@ -149,10 +186,12 @@ fn is_outdated(seen: &Observed) -> bool {
     let (Some(set), Some(deployment)) = (&seen.machine_set, &seen.machine_deployment) else {
         return false;
     };
-    let revision = |all: Option<&BTreeMap<String, String>>| -> Option<i64> {
-        all?.get(annotations::REVISION)?.parse().ok()
-    };
-    match (revision(set.metadata.annotations.as_ref()), revision(deployment.metadata.annotations.as_ref())) {
+    let revision =
+        |all: Option<&BTreeMap<String, String>>| -> Option<i64> { all?.get(annotations::REVISION)?.parse().ok() };
+    match (
+        revision(set.metadata.annotations.as_ref()),
+        revision(deployment.metadata.annotations.as_ref()),
+    ) {
         (Some(own), Some(newest)) => own < newest,
         _ => false,
     }
@@ -175,6 +214,9 @@ mod tests {
         let have = BTreeMap::from([("keep".to_owned(), "1".to_owned()), ("old".to_owned(), "1".to_owned())]);
         let want = BTreeMap::from([("keep".to_owned(), "1".to_owned()), ("new".to_owned(), "2".to_owned())]);
         let drop = BTreeSet::from(["old".to_owned(), "gone".to_owned()]);
-        assert_eq!(Value::Object(changes(Some(&have), &want, &drop)), json!({"new": "2", "old": null}));
+        assert_eq!(
+            Value::Object(changes(Some(&have), &want, &drop)),
+            json!({"new": "2", "old": null})
+        );
     }
 }

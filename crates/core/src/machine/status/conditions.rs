@@ -36,20 +36,52 @@ const SLOW_DELETION_MINUTES: i64 = 15;
 pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, now: Timestamp) -> Vec<Condition> {
     let machine = &seen.machine;
     let generation = machine.metadata.generation;
-    let mut all: Vec<Condition> = machine.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+    let mut all: Vec<Condition> = machine
+        .status
+        .as_ref()
+        .map(|status| status.conditions.clone())
+        .unwrap_or_default();
     let mut set = |new: Condition| conditions::set(&mut all, new);
 
     set(bootstrap(seen, status, now));
     set(infrastructure(seen, status, now));
     if let Some((ready, healthy)) = node::verdicts(seen, now) {
         for (type_, verdict) in [(types::NODE_READY, ready), (types::NODE_HEALTHY, healthy)] {
-            set(condition(type_, status_of(verdict.status), verdict.reason, verdict.message, now, generation));
+            set(condition(
+                type_,
+                status_of(verdict.status),
+                verdict.reason,
+                verdict.message,
+                now,
+                generation,
+            ));
         }
     }
-    set(condition(types::UPDATING, Status::False, reasons::NOT_UPDATING, "", now, generation));
+    set(condition(
+        types::UPDATING,
+        Status::False,
+        reasons::NOT_UPDATING,
+        "",
+        now,
+        generation,
+    ));
     set(match &plan.deleting {
-        Some(deleting) => condition(types::DELETING, Status::True, deleting.reason, deleting.message.clone(), now, generation),
-        None => condition(types::DELETING, Status::False, reasons::NOT_DELETING, "", now, generation),
+        Some(deleting) => condition(
+            types::DELETING,
+            Status::True,
+            deleting.reason,
+            deleting.message.clone(),
+            now,
+            generation,
+        ),
+        None => condition(
+            types::DELETING,
+            Status::False,
+            reasons::NOT_DELETING,
+            "",
+            now,
+            generation,
+        ),
     });
     if let Some(up_to_date) = up_to_date(seen, status, now) {
         set(up_to_date);
@@ -73,11 +105,21 @@ fn status_of(word: &str) -> Status {
 fn bootstrap(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Condition {
     let generation = seen.machine.metadata.generation;
     let type_ = types::BOOTSTRAP_CONFIG_READY;
-    let done = status.initialization.as_ref().and_then(|done| done.bootstrap_data_secret_created) == Some(true);
+    let done = status
+        .initialization
+        .as_ref()
+        .and_then(|done| done.bootstrap_data_secret_created)
+        == Some(true);
     let Some(object) = &seen.bootstrap else {
         return condition(type_, Status::True, reasons::DATA_SECRET_PROVIDED, "", now, generation);
     };
-    let kind = seen.machine.spec.bootstrap.config_ref.as_ref().map_or("", |reference| reference.kind.as_str());
+    let kind = seen
+        .machine
+        .spec
+        .bootstrap
+        .config_ref
+        .as_ref()
+        .map_or("", |reference| reference.kind.as_str());
     match object {
         Seen::Found(found) => {
             let message = format!("{kind} status.initialization.dataSecretCreated is {done}");
@@ -86,24 +128,46 @@ fn bootstrap(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Conditi
         Seen::Failed(_) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, LOGS, now, generation),
         Seen::NotFound if done || seen.deleting() => {
             // Gone before the Machine: expected while it is being deleted, and harmless once the machine has started.
-            condition(type_, gone(seen), reasons::OBJECT_DELETED, format!("{kind} has been deleted"), now, generation)
+            condition(
+                type_,
+                gone(seen),
+                reasons::OBJECT_DELETED,
+                format!("{kind} has been deleted"),
+                now,
+                generation,
+            )
         }
         Seen::NotFound => {
             let message = format!("{kind} does not exist");
-            condition(type_, Status::Unknown, reasons::OBJECT_DOES_NOT_EXIST, message, now, generation)
+            condition(
+                type_,
+                Status::Unknown,
+                reasons::OBJECT_DOES_NOT_EXIST,
+                message,
+                now,
+                generation,
+            )
         }
     }
 }
 
 fn gone(seen: &Observed) -> Status {
-    if seen.deleting() { Status::Unknown } else { Status::False }
+    if seen.deleting() {
+        Status::Unknown
+    } else {
+        Status::False
+    }
 }
 
 fn infrastructure(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Condition {
     let generation = seen.machine.metadata.generation;
     let type_ = types::INFRASTRUCTURE_READY;
     let kind = &seen.machine.spec.infrastructure_ref.kind;
-    let done = status.initialization.as_ref().and_then(|done| done.infrastructure_provisioned) == Some(true);
+    let done = status
+        .initialization
+        .as_ref()
+        .and_then(|done| done.infrastructure_provisioned)
+        == Some(true);
     match &seen.infrastructure {
         Seen::Found(found) => {
             let provisioned = is_provisioned(found);
@@ -121,7 +185,11 @@ fn infrastructure(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Co
         }
         Seen::NotFound => {
             let message = format!("{kind} does not exist");
-            let state = if seen.deleting() { Status::Unknown } else { Status::False };
+            let state = if seen.deleting() {
+                Status::Unknown
+            } else {
+                Status::False
+            };
             condition(type_, state, reasons::OBJECT_DOES_NOT_EXIST, message, now, generation)
         }
     }
@@ -143,12 +211,21 @@ fn mirrored(
                 reason: if done { reasons::READY } else { reasons::NOT_READY },
                 message: if done { String::new() } else { message.to_owned() },
             };
-            let rule = Mirror { source_type: types::READY, target_type: type_, fallback: Some(fallback) };
+            let rule = Mirror {
+                source_type: types::READY,
+                target_type: type_,
+                fallback: Some(fallback),
+            };
             conditions::mirror(conditions::get(&list, types::READY), &rule, now, generation)
         }
-        Err(error) => {
-            condition(type_, Status::Unknown, reasons::INVALID_CONDITION_REPORTED, error.to_string(), now, generation)
-        }
+        Err(error) => condition(
+            type_,
+            Status::Unknown,
+            reasons::INVALID_CONDITION_REPORTED,
+            error.to_string(),
+            now,
+            generation,
+        ),
     }
 }
 
@@ -158,17 +235,26 @@ fn up_to_date(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Option
     let (set, deployment) = (seen.machine_set.as_ref()?, seen.machine_deployment.as_ref()?);
     let generation = seen.machine.metadata.generation;
     let mut differences = templates::differences(&set.spec.template, &deployment.spec.template);
-    let after = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.after.as_ref()).map(|time| time.0);
+    let after = deployment
+        .spec
+        .rollout
+        .as_ref()
+        .and_then(|rollout| rollout.after.as_ref())
+        .map(|time| time.0);
     let created = set.metadata.creation_timestamp.as_ref().map(|time| time.0);
     if after.is_some_and(|after| after < now && created.is_some_and(|created| created < after)) {
         differences.push("MachineDeployment spec.rolloutAfter expired".to_owned());
     }
-    let state = |status, reason, message: String| Some(condition(types::UP_TO_DATE, status, reason, message, now, generation));
+    let state =
+        |status, reason, message: String| Some(condition(types::UP_TO_DATE, status, reason, message, now, generation));
     if !differences.is_empty() {
         let lines: Vec<String> = differences.iter().map(|line| format!("* {line}")).collect();
         return state(Status::False, reasons::NOT_UP_TO_DATE, lines.join("\n"));
     }
-    let kubelet = status.node_info.as_ref().map_or("", |info| info.kubelet_version.as_str());
+    let kubelet = status
+        .node_info
+        .as_ref()
+        .map_or("", |info| info.kubelet_version.as_str());
     let want = seen.machine.spec.version.as_deref().unwrap_or_default();
     if !kubelet.is_empty() && !want.is_empty() && kubelet != want {
         let message = format!("* Node.status.nodeInfo.kubeletVersion {kubelet}, {want} required");
@@ -192,7 +278,12 @@ fn ready(seen: &Observed, plan: &Plan, all: &[Condition], now: Timestamp) -> Con
     let against = gates.iter().filter(|gate| gate.polarity.as_deref() == Some("Negative"));
     negative.extend(against.map(|gate| gate.condition_type.as_str()));
     let overrides = plan.deleting.as_ref().map(|deleting| {
-        let since = seen.machine.metadata.deletion_timestamp.as_ref().map_or(now, |time| time.0);
+        let since = seen
+            .machine
+            .metadata
+            .deletion_timestamp
+            .as_ref()
+            .map_or(now, |time| time.0);
         let slow = now.duration_since(since).as_mins() > SLOW_DELETION_MINUTES;
         let long = if slow { " since more than 15m" } else { "" };
         let message = format!("Machine deletion in progress{long}, stage: {}", deleting.reason);
@@ -212,7 +303,11 @@ fn ready(seen: &Observed, plan: &Plan, all: &[Condition], now: Timestamp) -> Con
         overrides: overrides.as_slice(),
         priority: Some(&priority),
         transform: Some(&collapse_components),
-        reasons: Reasons { issue: reasons::NOT_READY, unknown: reasons::READY_UNKNOWN, info: reasons::READY },
+        reasons: Reasons {
+            issue: reasons::NOT_READY,
+            unknown: reasons::READY_UNKNOWN,
+            info: reasons::READY,
+        },
         ..Summary::new(types::READY, &for_types)
     };
     conditions::summary(all, &rule, now, seen.machine.metadata.generation)
@@ -234,11 +329,17 @@ fn is_expected_to_be_gone(condition: &Condition) -> bool {
 fn collapse_components(lines: Vec<String>) -> Vec<String> {
     let is_component = |line: &str| {
         let name = line.split(':').next().unwrap_or_default();
-        ["* APIServer", "* ControllerManager", "* Scheduler"].iter().any(|prefix| name.starts_with(prefix))
+        ["* APIServer", "* ControllerManager", "* Scheduler"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
             || name == "* EtcdPodHealthy"
     };
     let said = |line: &str| line.split_once(':').map(|(_, text)| text.to_owned());
-    let components: Vec<Option<String>> = lines.iter().filter(|line| is_component(line)).map(|line| said(line)).collect();
+    let components: Vec<Option<String>> = lines
+        .iter()
+        .filter(|line| is_component(line))
+        .map(|line| said(line))
+        .collect();
     let Some(Some(first)) = components.first().filter(|_| components.len() > 1) else {
         return lines;
     };

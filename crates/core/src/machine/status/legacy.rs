@@ -40,7 +40,9 @@ pub(super) fn deprecated(
     }
     let mut counted = vec![bootstrap, infrastructure];
     for type_ in RESTATED {
-        let Some(condition) = before.conditions.iter().find(|condition| condition.type_ == type_) else { continue };
+        let Some(condition) = before.conditions.iter().find(|condition| condition.type_ == type_) else {
+            continue;
+        };
         if condition.status == "Unknown" {
             continue;
         }
@@ -83,6 +85,9 @@ fn node(seen: &Observed, healthy: Option<&Condition>) -> Option<Legacy> {
     Some(match healthy.status.as_str() {
         "True" => Legacy::Good,
         "False" => Legacy::warning("NodeConditionsFailed", healthy.message.clone()),
-        _ => Legacy::warning("NodeProvisioning", "Waiting for a node with matching ProviderID to exist"),
+        _ => Legacy::warning(
+            "NodeProvisioning",
+            "Waiting for a node with matching ProviderID to exist",
+        ),
     })
 }

@@ -31,8 +31,11 @@ pub(super) fn verdicts(seen: &Observed, now: Timestamp) -> Option<(Verdict, Verd
         Some(Common::Both(verdict)) => Some((verdict.clone(), verdict)),
         None => {
             let node = seen.node()?;
-            let conditions: Vec<NodeCondition> =
-                node.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
+            let conditions: Vec<NodeCondition> = node
+                .status
+                .as_ref()
+                .and_then(|status| status.conditions.clone())
+                .unwrap_or_default();
             Some((ready(&conditions), healthy(&conditions)))
         }
     }
@@ -44,48 +47,84 @@ enum Common {
 }
 
 fn both(status: &'static str, reason: &'static str, message: impl Into<String>) -> Option<Common> {
-    Some(Common::Both(Verdict { status, reason, message: message.into() }))
+    Some(Common::Both(Verdict {
+        status,
+        reason,
+        message: message.into(),
+    }))
 }
 
 /// What holds for both conditions before the Node itself is looked at.
 fn common(seen: &Observed, now: Timestamp) -> Option<Common> {
     let Seen::Found(cluster) = &seen.cluster else {
-        return both("Unknown", reasons::INSPECTION_FAILED, "Waiting for the Cluster to exist");
+        return both(
+            "Unknown",
+            reasons::INSPECTION_FAILED,
+            "Waiting for the Cluster to exist",
+        );
     };
     let status = cluster.status.as_ref();
-    let provisioned = status.and_then(|s| s.initialization.as_ref()).and_then(|done| done.infrastructure_provisioned);
+    let provisioned = status
+        .and_then(|s| s.initialization.as_ref())
+        .and_then(|done| done.infrastructure_provisioned);
     if provisioned != Some(true) {
         let message = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true";
         return both("Unknown", reasons::INSPECTION_FAILED, message);
     }
     let initialized = status.and_then(|s| {
-        s.conditions.iter().find(|c| c.type_ == conditions::CONTROL_PLANE_INITIALIZED && c.status == "True")
+        s.conditions
+            .iter()
+            .find(|c| c.type_ == conditions::CONTROL_PLANE_INITIALIZED && c.status == "True")
     });
     let Some(initialized) = initialized else {
-        return both("Unknown", reasons::INSPECTION_FAILED, "Waiting for Cluster control plane to be initialized");
+        return both(
+            "Unknown",
+            reasons::INSPECTION_FAILED,
+            "Waiting for Cluster control plane to be initialized",
+        );
     };
     let reported = seen.machine.status.as_ref().is_some_and(|status| {
-        status.conditions.iter().any(|condition| condition.type_ == conditions::NODE_READY)
+        status
+            .conditions
+            .iter()
+            .any(|condition| condition.type_ == conditions::NODE_READY)
     });
     if seen.remote.disconnected.is_some() {
         let Some(last) = seen.remote.last_probe else {
-            let connecting = both("Unknown", reasons::CONNECTION_DOWN, "Remote connection not established yet");
+            let connecting = both(
+                "Unknown",
+                reasons::CONNECTION_DOWN,
+                "Remote connection not established yet",
+            );
             return if reported { Some(Common::Keep) } else { connecting };
         };
         let since = last.max(initialized.last_transition_time.0);
         let over = now.duration_since(since) > jiff::SignedDuration::try_from(GRACE_PERIOD).unwrap_or_default();
         let message = format!("Last successful probe at {}", last.strftime("%Y-%m-%dT%H:%M:%SZ"));
-        return if over || !reported { both("Unknown", reasons::CONNECTION_DOWN, message) } else { Some(Common::Keep) };
+        return if over || !reported {
+            both("Unknown", reasons::CONNECTION_DOWN, message)
+        } else {
+            Some(Common::Keep)
+        };
     }
     if let Seen::Failed(_) = seen.remote.node {
-        return both("Unknown", reasons::INTERNAL_ERROR, "Please check controller logs for errors");
+        return both(
+            "Unknown",
+            reasons::INTERNAL_ERROR,
+            "Please check controller logs for errors",
+        );
     }
     if seen.node().is_some() { None } else { missing(seen) }
 }
 
 /// There is no Node.
 fn missing(seen: &Observed) -> Option<Common> {
-    let had = seen.machine.status.as_ref().and_then(|status| status.node_ref.as_ref()).map(|node| &node.name);
+    let had = seen
+        .machine
+        .status
+        .as_ref()
+        .and_then(|status| status.node_ref.as_ref())
+        .map(|node| &node.name);
     match (seen.deleting(), had) {
         (true, Some(name)) => both("False", reasons::NODE_DELETED, format!("Node {name} has been deleted")),
         (true, None) => both("Unknown", reasons::NODE_DOES_NOT_EXIST, "Node does not exist"),
@@ -96,7 +135,10 @@ fn missing(seen: &Observed) -> Option<Common> {
         (false, None) => {
             let waiting = match provider_id(seen) {
                 Some(id) => format!("Waiting for a Node with spec.providerID {id} to exist"),
-                None => format!("Waiting for {} to report spec.providerID", seen.machine.spec.infrastructure_ref.kind),
+                None => format!(
+                    "Waiting for {} to report spec.providerID",
+                    seen.machine.spec.infrastructure_ref.kind
+                ),
             };
             both("Unknown", reasons::INSPECTION_FAILED, waiting)
         }
@@ -106,22 +148,38 @@ fn missing(seen: &Observed) -> Option<Common> {
 fn ready(conditions: &[NodeCondition]) -> Verdict {
     let Some(condition) = conditions.iter().find(|condition| condition.type_ == "Ready") else {
         let message = "* Node.Ready: Condition not yet reported".to_owned();
-        return Verdict { status: "Unknown", reason: reasons::NODE_READY_UNKNOWN, message };
+        return Verdict {
+            status: "Unknown",
+            reason: reasons::NODE_READY_UNKNOWN,
+            message,
+        };
     };
     let (status, reason) = match condition.status.as_str() {
         "True" => ("True", reasons::NODE_READY),
         "False" => ("False", reasons::NODE_NOT_READY),
         _ => ("Unknown", reasons::NODE_READY_UNKNOWN),
     };
-    let words = condition.message.as_deref().filter(|text| !text.is_empty() && status != "True");
-    Verdict { status, reason, message: words.map(|text| format!("* Node.Ready: {text}")).unwrap_or_default() }
+    let words = condition
+        .message
+        .as_deref()
+        .filter(|text| !text.is_empty() && status != "True");
+    Verdict {
+        status,
+        reason,
+        message: words.map(|text| format!("* Node.Ready: {text}")).unwrap_or_default(),
+    }
 }
 
 /// The Node has to be ready and under no pressure; the worst of the four decides.
 fn healthy(conditions: &[NodeCondition]) -> Verdict {
     let mut bad = Vec::new();
     let mut unknown = Vec::new();
-    for (type_, good) in [("Ready", "True"), ("MemoryPressure", "False"), ("DiskPressure", "False"), ("PIDPressure", "False")] {
+    for (type_, good) in [
+        ("Ready", "True"),
+        ("MemoryPressure", "False"),
+        ("DiskPressure", "False"),
+        ("PIDPressure", "False"),
+    ] {
         let Some(condition) = conditions.iter().find(|condition| condition.type_ == type_) else {
             unknown.push(format!("* Node.{type_}: Condition not yet reported"));
             continue;
@@ -130,8 +188,15 @@ fn healthy(conditions: &[NodeCondition]) -> Verdict {
             continue;
         }
         let words = condition.message.clone().filter(|text| !text.is_empty());
-        let line = format!("* Node.{type_}: {}", words.unwrap_or_else(|| format!("Condition is {}", condition.status)));
-        if condition.status == "Unknown" { unknown.push(line) } else { bad.push(line) }
+        let line = format!(
+            "* Node.{type_}: {}",
+            words.unwrap_or_else(|| format!("Condition is {}", condition.status))
+        );
+        if condition.status == "Unknown" {
+            unknown.push(line)
+        } else {
+            bad.push(line)
+        }
     }
     let message = bad.iter().chain(&unknown).cloned().collect::<Vec<_>>().join("\n");
     let (status, reason) = if !bad.is_empty() {
@@ -141,7 +206,11 @@ fn healthy(conditions: &[NodeCondition]) -> Verdict {
     } else {
         ("True", reasons::NODE_HEALTHY)
     };
-    Verdict { status, reason, message }
+    Verdict {
+        status,
+        reason,
+        message,
+    }
 }
 
 #[cfg(test)]
@@ -149,13 +218,24 @@ mod tests {
     use super::*;
 
     fn node(pairs: &[(&str, &str)]) -> Vec<NodeCondition> {
-        pairs.iter().map(|(type_, status)| NodeCondition { type_: (*type_).to_owned(), status: (*status).to_owned(), ..NodeCondition::default() }).collect()
+        pairs
+            .iter()
+            .map(|(type_, status)| NodeCondition {
+                type_: (*type_).to_owned(),
+                status: (*status).to_owned(),
+                ..NodeCondition::default()
+            })
+            .collect()
     }
 
     #[test]
     fn a_node_under_pressure_is_ready_but_not_healthy() {
-        let conditions =
-            node(&[("Ready", "True"), ("MemoryPressure", "True"), ("DiskPressure", "False"), ("PIDPressure", "False")]);
+        let conditions = node(&[
+            ("Ready", "True"),
+            ("MemoryPressure", "True"),
+            ("DiskPressure", "False"),
+            ("PIDPressure", "False"),
+        ]);
         assert_eq!(ready(&conditions).status, "True");
         let verdict = healthy(&conditions);
         assert_eq!((verdict.status, verdict.reason), ("False", "NodeNotHealthy"));

@@ -1,0 +1,268 @@
+//! A management cluster in this process, and somebody who plays the parts that these controllers wait for.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Client, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
+use windlass_api::crd::crd;
+use windlass_api_ext::infrastructure::{DevMachine, DevMachineTemplate};
+use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
+use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
+use windlass_apiserver::{ApiServer, Options, UserInfo};
+use windlass_kit::Kit;
+use windlass_remote::Clusters;
+use windlass_store::{Limits, Store};
+
+/// Nothing that is waited for may take longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Env {
+    pub(crate) server: ApiServer,
+    pub(crate) client: Client,
+    kit: Kit,
+}
+
+pub(crate) fn api<K>(client: &Client) -> Api<K>
+where
+    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+{
+    Api::namespaced(client.clone(), "default")
+}
+
+fn dynamic(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1beta2", kind));
+    Api::namespaced_with(client.clone(), "default", &resource)
+}
+
+pub(crate) fn configs(client: &Client) -> Api<DynamicObject> {
+    dynamic(client, "bootstrap.cluster.x-k8s.io", "KubeadmConfig")
+}
+
+pub(crate) fn dev_machines(client: &Client) -> Api<DynamicObject> {
+    dynamic(client, "infrastructure.cluster.x-k8s.io", "DevMachine")
+}
+
+impl Env {
+    /// A server with all kinds, a Cluster with templates, and nobody at work yet.
+    pub(crate) async fn empty() -> Self {
+        let server = ApiServer::start(Options::new(Store::memory(Limits::default())))
+            .await
+            .unwrap();
+        let client = Client::new(server.client_service(UserInfo::admin("test")), "default");
+        let crds = [
+            crd::<Cluster>(),
+            crd::<Machine>(),
+            crd::<MachineSet>(),
+            crd::<MachineDeployment>(),
+            crd::<MachineHealthCheck>(),
+            crd::<KubeadmConfig>(),
+            crd::<KubeadmConfigTemplate>(),
+            crd::<KubeadmControlPlane>(),
+            crd::<DevMachine>(),
+            crd::<DevMachineTemplate>(),
+        ];
+        for crd in crds {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
+                "apiextensions.k8s.io",
+                "v1",
+                "CustomResourceDefinition",
+            ));
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            let object = serde_json::from_value(crd).unwrap();
+            api.create(&PostParams::default(), &object).await.unwrap();
+        }
+        let kit_client = Client::new(server.client_service(UserInfo::admin("windlass")), "default");
+        let env = Self {
+            kit: Kit::builder(kit_client).build(),
+            server,
+            client,
+        };
+        env.create::<Cluster>(
+            json!({ "metadata": { "name": "c" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
+        )
+        .await;
+        for name in ["infra", "infra-2"] {
+            let spec = json!({ "template": { "spec": { "backend": { "inMemory": {} } } } });
+            env.create::<DevMachineTemplate>(json!({ "metadata": { "name": name }, "spec": spec }))
+                .await;
+        }
+        let spec = json!({ "template": { "spec": { "joinConfiguration": { "nodeRegistration": { "criSocket": "unix:///run/x" } } } } });
+        env.create::<KubeadmConfigTemplate>(json!({ "metadata": { "name": "boot" }, "spec": spec }))
+            .await;
+        env
+    }
+
+    /// The same with the controllers at work, and Machines that come up and go away.
+    pub(crate) async fn start() -> Self {
+        let env = Self::empty().await;
+        env.run_controllers();
+        env.run_machines();
+        env
+    }
+
+    pub(crate) fn run_controllers(&self) {
+        let cx = self.kit.cx();
+        let clusters = Clusters::new(&cx, windlass_remote::Options::default());
+        self.kit.start(vec![
+            windlass_core::machine_set::entry(),
+            windlass_core::machine_deployment::entry(),
+            windlass_core::machine_health_check::entry(clusters),
+        ]);
+    }
+
+    /// Plays Machine controller, providers and kubelet: every Machine is available at once, and goes when it is deleted.
+    pub(crate) fn run_machines(&self) {
+        let machines: Api<Machine> = api(&self.client);
+        tokio::spawn(async move {
+            let mut events = watcher(machines.clone(), watcher::Config::default())
+                .default_backoff()
+                .applied_objects()
+                .boxed();
+            while let Ok(Some(machine)) = events.try_next().await {
+                play(&machines, &machine).await;
+            }
+        });
+    }
+
+    pub(crate) async fn create<K>(&self, value: Value) -> K
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + serde::Serialize
+            + DeserializeOwned
+            + Clone
+            + Debug,
+    {
+        let object: K = serde_json::from_value(value).unwrap();
+        api::<K>(&self.client)
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn patch<K>(&self, name: &str, patch: Value)
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + DeserializeOwned
+            + Clone
+            + Debug,
+    {
+        api::<K>(&self.client)
+            .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn deployment(&self, replicas: i32) {
+        self.create::<MachineDeployment>(json!({
+            "metadata": { "name": "md", "labels": { "cluster.x-k8s.io/cluster-name": "c" } },
+            "spec": { "clusterName": "c", "replicas": replicas, "selector": { "matchLabels": { "role": "w" } },
+                "template": template() },
+        }))
+        .await;
+    }
+
+    /// Waits until `done` of the objects of a kind, looking again at every event.
+    pub(crate) async fn until<K>(&self, what: &str, mut done: impl FnMut(&[K]) -> bool) -> Vec<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + DeserializeOwned
+            + Clone
+            + Debug
+            + Send
+            + 'static,
+    {
+        let objects: Api<K> = api(&self.client);
+        self.until_in(&objects, what, |all| done(all)).await
+    }
+
+    pub(crate) async fn until_in<K>(&self, objects: &Api<K>, what: &str, mut done: impl FnMut(&[K]) -> bool) -> Vec<K>
+    where
+        K: kube::Resource + DeserializeOwned + Clone + Debug + Send + 'static,
+    {
+        let list = objects.list(&kube::api::ListParams::default()).await.unwrap().items;
+        let mut last = list.clone();
+        if done(&list) {
+            return list;
+        }
+        let wait = async {
+            let mut events = watcher(objects.clone(), watcher::Config::default()).boxed();
+            while let Some(event) = events.next().await {
+                event.unwrap();
+                last = objects.list(&kube::api::ListParams::default()).await.unwrap().items;
+                if done(&last) {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(PATIENCE, wait).await.is_err() {
+            panic!("waited in vain until {what}: {last:#?}");
+        }
+        last
+    }
+
+    pub(crate) async fn list<K>(&self) -> Vec<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + DeserializeOwned
+            + Clone
+            + Debug,
+    {
+        api::<K>(&self.client)
+            .list(&kube::api::ListParams::default())
+            .await
+            .unwrap()
+            .items
+    }
+}
+
+pub(crate) fn template() -> Value {
+    json!({
+        "metadata": { "labels": { "role": "w" } },
+        "spec": {
+            "clusterName": "c", "version": "v1.35.0",
+            "bootstrap": { "configRef": {
+                "apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfigTemplate", "name": "boot" } },
+            "infrastructureRef": {
+                "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "infra" },
+        },
+    })
+}
+
+/// Whether the Machine has this condition with this status.
+pub(crate) fn has(machine: &Machine, type_: &str, status: &str) -> bool {
+    let all = machine.status.iter().flat_map(|status| &status.conditions);
+    all.into_iter().any(|have| have.type_ == type_ && have.status == status)
+}
+
+async fn play(machines: &Api<Machine>, machine: &Machine) {
+    let name = machine.name_any();
+    if machine.metadata.deletion_timestamp.is_some() {
+        let patch = json!({ "metadata": { "finalizers": null } });
+        // It may be gone already.
+        let _ = machines
+            .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await;
+        return;
+    }
+    if has(machine, "Available", "True") {
+        return;
+    }
+    let condition = |type_: &str| json!({ "type": type_, "status": "True", "reason": type_, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    let conditions: Vec<Value> = ["Ready", "Available", "UpToDate", "NodeReady", "NodeHealthy"]
+        .map(condition)
+        .into();
+    let status = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": name },
+        "status": { "nodeRef": { "name": name }, "conditions": conditions,
+            "initialization": { "bootstrapDataSecretCreated": true, "infrastructureProvisioned": true } },
+    });
+    let params = PatchParams::apply("machine-player").force();
+    let _ = machines.patch_status(&name, &params, &Patch::Apply(&status)).await;
+}

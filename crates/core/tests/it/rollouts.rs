@@ -1,0 +1,198 @@
+//! MachineDeployments: creation, rollout, changes in place, deletion.
+
+use std::collections::BTreeSet;
+
+use kube::ResourceExt as _;
+use kube::api::DeleteParams;
+use serde_json::json;
+use windlass_api::core::{Machine, MachineDeployment, MachineSet};
+
+use crate::env::{Env, api, configs, dev_machines, has};
+
+fn settled(all: &[MachineDeployment], replicas: i32) -> bool {
+    all.iter().all(|md| {
+        md.status.as_ref().is_some_and(|status| {
+            status.observed_generation == md.metadata.generation
+                && [status.replicas, status.available_replicas, status.up_to_date_replicas] == [Some(replicas); 3]
+        })
+    })
+}
+
+async fn uids(env: &Env) -> BTreeSet<String> {
+    env.list::<Machine>()
+        .await
+        .iter()
+        .filter_map(kube::ResourceExt::uid)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_deployment_makes_complete_machines_with_few_writes() {
+    let env = Env::start().await;
+    let before = env.server.counters().writes();
+    env.deployment(3).await;
+    let all = env
+        .until::<MachineDeployment>("three Machines are available", |all| settled(all, 3))
+        .await;
+    let md = &all[0];
+    assert_eq!(md.annotations()["machinedeployment.clusters.x-k8s.io/revision"], "1");
+    assert_eq!(md.owner_references()[0].kind, "Cluster");
+    assert_eq!(md.finalizers(), ["cluster.x-k8s.io/machinedeployment"]);
+    assert_eq!(md.status.as_ref().unwrap().phase.as_deref(), Some("Running"));
+
+    let set = &env.list::<MachineSet>().await[0];
+    assert_eq!(set.owner_references()[0].controller, Some(true));
+    let (configs, infra) = (configs(&env.client), dev_machines(&env.client));
+    for machine in env.list::<Machine>().await {
+        let name = machine.name_any();
+        assert!(name.starts_with(&format!("{}-", set.name_any())), "{name}");
+        assert_eq!(machine.labels()["cluster.x-k8s.io/set-name"], set.name_any());
+        let manager = machine
+            .managed_fields()
+            .iter()
+            .find(|entry| entry.manager.as_deref() == Some("capi-machineset"));
+        assert_eq!(manager.and_then(|entry| entry.operation.as_deref()), Some("Apply"));
+        for clones in [&configs, &infra] {
+            let clone = clones.get(&name).await.unwrap();
+            let owner = &clone.owner_references()[0];
+            assert_eq!(
+                (owner.kind.as_str(), &owner.uid, owner.controller),
+                ("Machine", &machine.uid().unwrap(), Some(true))
+            );
+            assert_eq!(clone.labels(), machine.labels());
+            assert!(clone.annotations().contains_key("cluster.x-k8s.io/cloned-from-name"));
+        }
+    }
+    // The player writes three times; events are counted, too.
+    let writes = env.server.counters().writes() - before;
+    assert!(
+        writes <= 3 * 10 + 10,
+        "{writes} writes: {:#?}",
+        env.server.counters().snapshot()
+    );
+}
+
+#[tokio::test]
+async fn a_rollout_never_surges_or_starves_beyond_its_limits() {
+    let env = Env::start().await;
+    env.deployment(3).await;
+    env.until::<MachineDeployment>("three Machines are available", |all| settled(all, 3))
+        .await;
+    let patch = json!({ "spec": { "template": { "spec": { "version": "v1.36.0" } } } });
+    env.patch::<MachineDeployment>("md", patch).await;
+    let mut most = 0;
+    let machines = env
+        .until::<Machine>("all Machines are new", |all| {
+            most = most.max(all.len());
+            let available = all
+                .iter()
+                .filter(|machine| machine.metadata.deletion_timestamp.is_none() && has(machine, "Available", "True"));
+            assert!(available.count() >= 3, "{all:#?}");
+            all.len() == 3
+                && all
+                    .iter()
+                    .all(|machine| machine.spec.version.as_deref() == Some("v1.36.0"))
+        })
+        .await;
+    assert_eq!((machines.len(), most), (3, 4));
+    let sets = env
+        .until::<MachineSet>("the old set is gone", |all| all.len() == 1)
+        .await;
+    assert_eq!(
+        sets[0].annotations()["machinedeployment.clusters.x-k8s.io/revision"],
+        "2"
+    );
+    env.until::<MachineDeployment>("the rollout has ended", |all| settled(all, 3))
+        .await;
+}
+
+#[tokio::test]
+async fn labels_come_and_go_in_place() {
+    let env = Env::start().await;
+    env.deployment(2).await;
+    env.until::<MachineDeployment>("two Machines are available", |all| settled(all, 2))
+        .await;
+    let before = uids(&env).await;
+    for team in [json!("a"), json!(null)] {
+        let patch = json!({ "spec": { "template": { "metadata": { "labels": { "team": team } } } } });
+        env.patch::<MachineDeployment>("md", patch).await;
+        let want = team.as_str();
+        env.until::<Machine>("the Machines have the label", |all| {
+            all.iter()
+                .all(|machine| machine.labels().get("team").map(String::as_str) == want)
+        })
+        .await;
+        for clones in [configs(&env.client), dev_machines(&env.client)] {
+            env.until_in(&clones, "what they refer to has it", |all| {
+                all.len() == 2
+                    && all
+                        .iter()
+                        .all(|clone| clone.labels().get("team").map(String::as_str) == want)
+            })
+            .await;
+        }
+    }
+    assert_eq!(uids(&env).await, before, "no Machine was replaced");
+}
+
+#[tokio::test]
+async fn scaling_takes_the_marked_machine() {
+    let env = Env::start().await;
+    env.deployment(3).await;
+    env.until::<MachineDeployment>("three Machines are available", |all| settled(all, 3))
+        .await;
+    let marked = env.list::<Machine>().await[1].name_any();
+    let patch = json!({ "metadata": { "annotations": { "cluster.x-k8s.io/delete-machine": "" } } });
+    env.patch::<Machine>(&marked, patch).await;
+    env.patch::<MachineDeployment>("md", json!({ "spec": { "replicas": 2 } }))
+        .await;
+    let left = env.until::<Machine>("one Machine is gone", |all| all.len() == 2).await;
+    assert!(left.iter().all(|machine| machine.name_any() != marked));
+    env.patch::<MachineDeployment>("md", json!({ "spec": { "replicas": 4 } }))
+        .await;
+    env.until::<MachineDeployment>("four Machines are available", |all| settled(all, 4))
+        .await;
+}
+
+#[tokio::test]
+async fn a_deleted_deployment_leaves_nothing() {
+    let env = Env::start().await;
+    env.deployment(2).await;
+    env.until::<MachineDeployment>("two Machines are available", |all| settled(all, 2))
+        .await;
+    api::<MachineDeployment>(&env.client)
+        .delete("md", &DeleteParams::default())
+        .await
+        .unwrap();
+    env.until::<MachineDeployment>("it is gone", <[_]>::is_empty).await;
+    env.until::<MachineSet>("its sets are gone", <[_]>::is_empty).await;
+    env.until::<Machine>("its Machines are gone", <[_]>::is_empty).await;
+    for clones in [configs(&env.client), dev_machines(&env.client)] {
+        env.until_in(&clones, "what they referred to is gone", <[_]>::is_empty)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_paused_deployment_does_not_roll_out() {
+    let env = Env::start().await;
+    env.deployment(2).await;
+    env.until::<MachineDeployment>("two Machines are available", |all| settled(all, 2))
+        .await;
+    let before = uids(&env).await;
+    let patch = json!({ "spec": { "paused": true, "template": { "spec": { "version": "v1.36.0" } } } });
+    env.patch::<MachineDeployment>("md", patch).await;
+    env.until::<MachineDeployment>("the pause is seen", |all| settled(all, 2))
+        .await;
+    assert_eq!(env.list::<MachineSet>().await.len(), 1);
+    assert_eq!(uids(&env).await, before);
+    env.patch::<MachineDeployment>("md", json!({ "spec": { "paused": false } }))
+        .await;
+    env.until::<Machine>("the rollout went on", |all| {
+        all.len() == 2
+            && all
+                .iter()
+                .all(|machine| machine.spec.version.as_deref() == Some("v1.36.0"))
+    })
+    .await;
+}

@@ -1,0 +1,159 @@
+//! MachineSets of their own: preflight checks, interrupted creations, adoption, replacement.
+
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use windlass_api::core::{Cluster, Machine, MachineSet};
+use windlass_api::kind::Conditioned as _;
+use windlass_api_ext::infrastructure::DevMachineTemplate;
+use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
+
+use crate::env::{Env, api, dev_machines, has, template};
+
+fn set(name: &str, replicas: i32) -> Value {
+    json!({
+        "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": "c" } },
+        "spec": { "clusterName": "c", "replicas": replicas, "selector": { "matchLabels": { "role": "w" } },
+            "template": template() },
+    })
+}
+
+fn available(all: &[MachineSet], replicas: i32) -> bool {
+    all.iter().all(|set| {
+        set.status
+            .as_ref()
+            .is_some_and(|status| status.available_replicas == Some(replicas))
+    })
+}
+
+#[tokio::test]
+async fn a_set_of_its_own_belongs_to_its_cluster() {
+    let env = Env::start().await;
+    env.create::<MachineSet>(set("s", 1)).await;
+    let sets = env
+        .until::<MachineSet>("a Machine is available", |all| available(all, 1))
+        .await;
+    assert_eq!(sets[0].owner_references()[0].kind, "Cluster");
+    let templates = env.list::<DevMachineTemplate>().await;
+    let infra = templates
+        .iter()
+        .find(|template| template.name_any() == "infra")
+        .unwrap();
+    assert_eq!(infra.owner_references()[0].kind, "Cluster");
+}
+
+#[tokio::test]
+async fn an_interrupted_creation_is_completed() {
+    let env = Env::empty().await;
+    let made = env.create::<MachineSet>(set("s", 1)).await;
+    // As if we had been stopped after the Machine.
+    env.create::<Machine>(json!({
+        "metadata": { "name": "s-half", "labels": { "role": "w", "cluster.x-k8s.io/cluster-name": "c" },
+            "finalizers": ["machine.cluster.x-k8s.io"],
+            "ownerReferences": [{ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "s",
+                "uid": made.uid(), "controller": true, "blockOwnerDeletion": true }] },
+        "spec": { "clusterName": "c",
+            "bootstrap": { "configRef": {
+                "apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": "s-half" } },
+            "infrastructureRef": {
+                "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "s-half" } },
+    }))
+    .await;
+    env.run_controllers();
+    let clones = env
+        .until_in(&dev_machines(&env.client), "the DevMachine is there", |all| {
+            !all.is_empty()
+        })
+        .await;
+    assert_eq!((clones.len(), clones[0].name_any().as_str()), (1, "s-half"));
+    assert_eq!(env.list::<Machine>().await.len(), 1);
+}
+
+#[tokio::test]
+async fn machines_wait_for_the_control_plane() {
+    let env = Env::empty().await;
+    env.create::<KubeadmControlPlane>(json!({
+        "metadata": { "name": "cp", "labels": { "cluster.x-k8s.io/cluster-name": "c" } },
+        "spec": { "version": "v1.35.0", "replicas": 1,
+            "machineTemplate": { "spec": { "infrastructureRef": {
+                "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "infra" } } } },
+    }))
+    .await;
+    let reference = json!({ "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "cp" });
+    env.patch::<Cluster>("c", json!({ "spec": { "controlPlaneRef": reference } }))
+        .await;
+    env.run_controllers();
+    env.run_machines();
+    env.create::<MachineSet>(set("s", 1)).await;
+    let message = "Scaling up from 0 to 1 replicas is blocked because:\n* KubeadmControlPlane default/cp is provisioning (\"ControlPlaneIsStable\" preflight check failed)";
+    env.until::<MachineSet>("it says what it waits for", |all| {
+        all.iter()
+            .flat_map(windlass_api::kind::Conditioned::conditions)
+            .any(|have| have.type_ == "ScalingUp" && have.message == message)
+    })
+    .await;
+    assert_eq!(env.list::<Machine>().await.len(), 0);
+    let status = json!({ "status": { "versions": [{ "version": "v1.35.0", "replicas": 1 }] } });
+    let planes = api::<KubeadmControlPlane>(&env.client);
+    planes
+        .patch_status("cp", &PatchParams::default(), &Patch::Merge(&status))
+        .await
+        .unwrap();
+    env.until::<MachineSet>("a Machine is available", |all| available(all, 1))
+        .await;
+}
+
+#[tokio::test]
+async fn a_machine_of_nobody_is_adopted() {
+    let env = Env::start().await;
+    env.create::<Machine>(json!({
+        "metadata": { "name": "orphan", "labels": { "role": "w", "cluster.x-k8s.io/cluster-name": "c" } },
+        "spec": { "clusterName": "c", "bootstrap": { "dataSecretName": "data" },
+            "infrastructureRef": {
+                "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "orphan" } },
+    }))
+    .await;
+    env.create::<MachineSet>(set("s", 1)).await;
+    let machines = env
+        .until::<Machine>("it is adopted", |all| {
+            all.iter().all(|machine| !machine.owner_references().is_empty())
+        })
+        .await;
+    assert_eq!((machines.len(), machines[0].name_any().as_str()), (1, "orphan"));
+    assert_eq!(machines[0].owner_references()[0].kind, "MachineSet");
+}
+
+#[tokio::test]
+async fn a_machine_that_is_said_to_be_unhealthy_is_replaced() {
+    let env = Env::start().await;
+    env.create::<MachineSet>(set("s", 2)).await;
+    env.until::<MachineSet>("two Machines are available", |all| available(all, 2))
+        .await;
+    let sick = env.list::<Machine>().await[0].clone();
+    let condition = |type_: &str| {
+        json!({ "type": type_, "status": "False", "reason": "R", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    let status = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": sick.name_any() },
+        "status": { "conditions": [condition("HealthCheckSucceeded"), condition("OwnerRemediated")] },
+    });
+    let params = PatchParams::apply("judge").force();
+    api::<Machine>(&env.client)
+        .patch_status(&sick.name_any(), &params, &Patch::Apply(&status))
+        .await
+        .unwrap();
+    let machines = env
+        .until::<Machine>("it is replaced", |all| {
+            all.len() == 2
+                && all
+                    .iter()
+                    .all(|machine| machine.uid() != sick.uid() && has(machine, "Available", "True"))
+        })
+        .await;
+    assert!(
+        machines
+            .iter()
+            .all(|machine| machine.conditions().iter().all(|have| have.type_ != "OwnerRemediated"))
+    );
+}
