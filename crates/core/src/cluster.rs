@@ -8,6 +8,8 @@ mod apply;
 mod observe;
 mod plan;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
