@@ -134,7 +134,7 @@ impl Default for RemediationLimits {
         Self {
             max_retry: None,
             retry_period: Duration::ZERO,
-            min_healthy_period: Duration::from_secs(3600),
+            min_healthy_period: Duration::from_hours(1),
         }
     }
 }

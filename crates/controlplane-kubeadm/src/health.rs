@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::facts::{CpMachine, Facts, NodeFacts, Workload};
 use crate::finding::{Finding, Tri};
-use crate::names::{machine, readiness_gates};
+use crate::names::{control_plane as own, machine, readiness_gates};
 use crate::up_to_date::{self, UpToDate};
 
 pub use etcd::Matching;
@@ -132,7 +132,7 @@ fn silent_for_long(facts: &Facts, last_success: Option<Timestamp>, now: Timestam
         .control_plane
         .conditions
         .iter()
-        .find(|c| c.type_ == crate::names::control_plane::INITIALIZED && c.status == "True")
+        .find(|c| c.type_ == own::INITIALIZED && c.status == "True")
         .map(|c| c.last_transition_time.0);
     last_success
         .max(initialized)
@@ -154,7 +154,6 @@ fn in_the_dark(facts: &Facts, blind: &Blind<'_>) -> Health {
             up_to_date: UpToDate::default(),
         }
     });
-    use crate::names::control_plane as own;
     Health {
         machines: machines.collect(),
         etcd: control_plane

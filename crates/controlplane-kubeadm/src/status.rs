@@ -270,7 +270,8 @@ fn remediating(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
         };
         (m.name.as_str(), condition.into_iter().collect())
     });
-    let message = machines::remediation(sources.collect(), now);
+    let sources: Vec<_> = sources.collect();
+    let message = machines::remediation(&sources, now);
     Finding::new(KIND, Tri::True, "Remediating", message)
 }
 

@@ -218,18 +218,12 @@ impl EtcdMembers for GrpcEtcd {
     }
 
     async fn move_leader(&self, target: MemberId) -> Result<(), EtcdError> {
-        let request = self.request(proto::MoveLeaderRequest {
-            target_id: target.0,
-        });
+        let request = self.request(proto::MoveLeaderRequest { target_id: target.0 });
         let answer = self.maintenance.clone().move_leader(request).await;
-        answer
-            .map(drop)
-            .map_err(|e| match failed("MoveLeader", &e) {
-                EtcdError::Refused { reason, .. } if reason.contains("not leader") => {
-                    EtcdError::NotLeader
-                }
-                other => other,
-            })
+        answer.map(drop).map_err(|e| match failed("MoveLeader", &e) {
+            EtcdError::Refused { reason, .. } if reason.contains("not leader") => EtcdError::NotLeader,
+            other => other,
+        })
     }
 
     async fn remove_member(&self, id: MemberId) -> Result<(), EtcdError> {

@@ -13,9 +13,7 @@ pub mod testing;
 
 pub use tonic::async_trait;
 
-pub use client::{
-    Alarm, AlarmKind, EtcdError, EtcdMembers, GrpcEtcd, Member, MemberId, MemberList, Status,
-};
+pub use client::{Alarm, AlarmKind, EtcdError, EtcdMembers, GrpcEtcd, Member, MemberId, MemberList, Status};
 
 /// Generated messages and stubs of the gRPC package `etcdserverpb`.
 #[allow(

@@ -17,10 +17,7 @@ pub fn holds_after_removal(voters: usize, healthy: usize, removed_is_healthy: bo
     let Some(left) = voters.checked_sub(1).filter(|left| *left > 0) else {
         return false;
     };
-    holds(
-        left,
-        healthy.saturating_sub(usize::from(removed_is_healthy)),
-    )
+    holds(left, healthy.saturating_sub(usize::from(removed_is_healthy)))
 }
 
 #[cfg(test)]

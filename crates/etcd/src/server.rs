@@ -52,11 +52,7 @@ where
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        if request
-            .uri()
-            .path()
-            .starts_with("/etcdserverpb.Maintenance/")
-        {
+        if request.uri().path().starts_with("/etcdserverpb.Maintenance/") {
             self.maintenance.call(request)
         } else {
             self.cluster.call(request)

@@ -1,5 +1,7 @@
 //! The client against a server made of the generated stubs, over real gRPC without a socket.
 
+#![allow(clippy::unwrap_used, clippy::unnecessary_wraps, reason = "this is a test")]
+
 use std::sync::{Arc, Mutex};
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -77,10 +79,7 @@ impl Cluster for Server1 {
 
 #[tonic::async_trait]
 impl Maintenance for Server1 {
-    async fn alarm(
-        &self,
-        request: Request<proto::AlarmRequest>,
-    ) -> Result<Response<proto::AlarmResponse>, Status> {
+    async fn alarm(&self, request: Request<proto::AlarmRequest>) -> Result<Response<proto::AlarmResponse>, Status> {
         assert_eq!(request.into_inner().action(), AlarmAction::Get);
         Ok(Response::new(proto::AlarmResponse {
             header: header(),
@@ -90,10 +89,7 @@ impl Maintenance for Server1 {
             }],
         }))
     }
-    async fn status(
-        &self,
-        _: Request<proto::StatusRequest>,
-    ) -> Result<Response<proto::StatusResponse>, Status> {
+    async fn status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
         Ok(Response::new(proto::StatusResponse {
             header: header(),
             version: "3.6.0".into(),
@@ -118,8 +114,8 @@ async fn client() -> GrpcEtcd {
     let server = Server1(Arc::new(Mutex::new((vec![1, 2, 3], 1))));
     let (near, far) = tokio::io::duplex(64 * 1024);
     let service = TowerToHyperService::new(EtcdService::new(server));
-    let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-        .serve_connection(TokioIo::new(far), service);
+    let connection =
+        hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(far), service);
     tokio::spawn(connection);
     let mut near = Some(TokioIo::new(near));
     let connector = tower::service_fn(move |_: Uri| {
@@ -139,15 +135,9 @@ async fn members_status_and_alarms_are_read() {
     assert_eq!(list.members[1].name, "node-2");
     assert_eq!(list.members[1].peer_urls, ["https://10.0.0.2:2380"]);
     let status = etcd.status().await.unwrap();
-    assert_eq!(
-        (status.leader, status.version.as_str()),
-        (MemberId(1), "3.6.0")
-    );
+    assert_eq!((status.leader, status.version.as_str()), (MemberId(1), "3.6.0"));
     let alarms = etcd.alarms().await.unwrap();
-    assert_eq!(
-        (alarms[0].member, alarms[0].kind),
-        (MemberId(2), AlarmKind::NoSpace)
-    );
+    assert_eq!((alarms[0].member, alarms[0].kind), (MemberId(2), AlarmKind::NoSpace));
 }
 
 #[tokio::test]
@@ -158,8 +148,5 @@ async fn leadership_moves_once_and_members_are_removed_once() {
     assert!(matches!(again, EtcdError::NotLeader), "{again}");
     etcd.remove_member(MemberId(3)).await.unwrap();
     let again = etcd.remove_member(MemberId(3)).await.unwrap_err();
-    assert!(
-        matches!(again, EtcdError::NoSuchMember(MemberId(3))),
-        "{again}"
-    );
+    assert!(matches!(again, EtcdError::NoSuchMember(MemberId(3))), "{again}");
 }

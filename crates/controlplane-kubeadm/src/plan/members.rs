@@ -48,9 +48,9 @@ pub(super) fn release_deleting(facts: &Facts, health: &Health, plan: &mut Plan) 
     let Some(view) = deleting.first() else {
         return Step::Rest;
     };
-    let released = |v: &&View| !v.facts.annotations.contains_key(PRE_TERMINATE_HOOK);
+    let released = |v: &View| !v.facts.annotations.contains_key(PRE_TERMINATE_HOOK);
     // One at a time: a Machine that was let go has to be gone first.
-    if deleting.iter().any(|v| released(&v)) || !waits_for_us(facts, &view.facts) {
+    if deleting.iter().any(|v| released(v)) || !waits_for_us(facts, &view.facts) {
         return Step::Ended;
     }
     let release = |leader, member| Action::ReleaseMachine {

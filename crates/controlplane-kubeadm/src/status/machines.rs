@@ -14,10 +14,11 @@ const FIRST: SignedDuration = SignedDuration::from_secs(10);
 /// All Machines are ready.
 pub(super) fn ready(facts: &Facts, now: Timestamp) -> Finding {
     let sources = facts.machines.iter();
+    let sources: Vec<_> = sources.map(|m| (m.name.as_str(), m.conditions.clone())).collect();
     sum_up(
         machine::READY,
         control_plane::MACHINES_READY,
-        sources.map(|m| (m.name.as_str(), m.conditions.clone())).collect(),
+        &sources,
         Reasons {
             issue: "NotReady",
             unknown: "ReadyUnknown",
@@ -43,10 +44,11 @@ pub(super) fn up_to_date(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding 
         }
         Some((m.name.as_str(), condition.into_iter().collect()))
     });
+    let sources: Vec<_> = sources.collect();
     sum_up(
         machine::UP_TO_DATE,
         control_plane::MACHINES_UP_TO_DATE,
-        sources.collect(),
+        &sources,
         Reasons {
             issue: "NotUpToDate",
             unknown: "UpToDateUnknown",
@@ -57,7 +59,7 @@ pub(super) fn up_to_date(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding 
 }
 
 /// What is said about the Machines that are being replaced.
-pub(super) fn remediation(sources: Vec<(&str, Vec<Condition>)>, now: Timestamp) -> String {
+pub(super) fn remediation(sources: &[(&str, Vec<Condition>)], now: Timestamp) -> String {
     sum_up(
         machine::OWNER_REMEDIATED,
         control_plane::REMEDIATING,
@@ -71,7 +73,7 @@ pub(super) fn remediation(sources: Vec<(&str, Vec<Condition>)>, now: Timestamp) 
 fn sum_up(
     source: &'static str,
     target: &'static str,
-    machines: Vec<(&str, Vec<Condition>)>,
+    machines: &[(&str, Vec<Condition>)],
     reasons: Reasons<'_>,
     now: Timestamp,
 ) -> Finding {

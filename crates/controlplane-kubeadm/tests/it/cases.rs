@@ -365,12 +365,12 @@ fn remediation_of_the_same_problem_has_limits() {
     check(&world, &[]);
     world.control_plane.remediation.max_retry = Some(3);
     assert_eq!(actions(&world).len(), 2);
-    world.control_plane.remediation.retry_period = std::time::Duration::from_secs(60);
+    world.control_plane.remediation.retry_period = std::time::Duration::from_mins(1);
     check(&world, &[]);
     let planned = plan(&world.facts(), world.now);
     let said = &planned.remediation[0].1.message;
     assert!(said.contains("latest 1m0s (RetryPeriodSeconds)"), "{said}");
-    assert_eq!(planned.requeue, Some(std::time::Duration::from_secs(60)));
+    assert_eq!(planned.requeue, Some(std::time::Duration::from_mins(1)));
     world.now += SignedDuration::from_secs(60);
     assert_eq!(actions(&world).len(), 2);
 }

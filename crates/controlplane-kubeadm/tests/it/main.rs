@@ -1,5 +1,7 @@
 //! The planner of kubeadm control planes: cases, and a small world in which it runs until it rests.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
+
 mod cases;
 mod sim;
 mod status;

@@ -231,7 +231,10 @@ impl World {
 
     fn act(&mut self, action: &Action) {
         match action {
-            Action::OwnTemplate | Action::UpdateKubeadmConfig { .. } | Action::EnsureRbac => {}
+            Action::OwnTemplate
+            | Action::UpdateKubeadmConfig { .. }
+            | Action::EnsureRbac
+            | Action::ApplyMetadata { .. } => {}
             Action::CreateCertificate { .. } | Action::AdoptCertificate { .. } => self.certificates = true,
             Action::WriteKubeconfig => self.kubeconfig = true,
             Action::ApplyMachine { name, object } => {
@@ -243,7 +246,6 @@ impl World {
                 let machine = self.machines.get_mut(name).unwrap();
                 machine.deletion = patch["spec"]["deletion"].clone();
             }
-            Action::ApplyMetadata { .. } => {}
             Action::CreateMachine(new) => self.create(new),
             Action::SetMachineConditions { name, conditions, .. } => {
                 let machine = self.machines.get_mut(name).unwrap();
