@@ -1,0 +1,468 @@
+//! The controller against the embedded API server. What the other controllers and a provider would do is played here, as simply
+//! as possible; the workload cluster is a fake.
+
+use std::time::Duration;
+
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use windlass_api::core::v1beta2::{Cluster, Machine};
+use windlass_api::crd::crd;
+use windlass_api_ext::infrastructure::v1beta2::{DevMachine, DevMachineTemplate};
+use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
+use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
+use windlass_apiserver::{ApiServer, Options, UserInfo};
+use windlass_controlplane_kubeadm::ControlPlaneController;
+use windlass_controlplane_kubeadm::facts::{NodeFacts, PodFacts};
+use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
+use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
+use windlass_kit::{Kit, ObjectKey};
+use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_store::{Limits, Store};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct World {
+    server: ApiServer,
+    client: Client,
+    fake: FakeWorkload,
+    kit: Kit,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.kit.cx().tasks().stop();
+        self.server.shutdown();
+    }
+}
+
+fn cluster_key() -> ObjectKey {
+    ObjectKey::new("default", "demo")
+}
+
+async fn create<K>(client: &Client, object: Value)
+where
+    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    let resource = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+    let object: DynamicObject = serde_json::from_value(object).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+async fn install(client: &Client) {
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
+    for definition in [
+        crd::<Cluster>(),
+        crd::<Machine>(),
+        crd::<KubeadmConfig>(),
+        crd::<KubeadmControlPlane>(),
+        crd::<DevMachine>(),
+        crd::<DevMachineTemplate>(),
+    ] {
+        let definition: DynamicObject = serde_json::from_value(definition).unwrap();
+        let name = definition.metadata.name.clone().unwrap();
+        api.create(&PostParams::default(), &definition).await.unwrap();
+        wait_for(&api, &name, "established", |definition| {
+            let conditions = definition["status"]["conditions"].as_array();
+            conditions
+                .into_iter()
+                .flatten()
+                .any(|c| c["type"] == "Established" && c["status"] == "True")
+        })
+        .await;
+    }
+}
+
+/// Waits until an object is as it should be; tells what it is like when it never is.
+async fn wait_for(api: &Api<DynamicObject>, name: &str, what: &str, good: impl Fn(&Value) -> bool) -> Value {
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = watcher(api.clone(), config).applied_objects().boxed();
+    let mut last = Value::Null;
+    let waiting = async {
+        while let Some(object) = events.next().await {
+            let Ok(object) = object else { continue };
+            last = serde_json::to_value(object).unwrap();
+            if good(&last) {
+                return;
+            }
+        }
+    };
+    let result = tokio::time::timeout(PATIENCE, waiting).await;
+    assert!(result.is_ok(), "{name} never is {what}: {last:#}");
+    last
+}
+
+impl World {
+    async fn start(replicas: i32) -> Self {
+        let server = ApiServer::start(Options::new(Store::memory(Limits::default())))
+            .await
+            .unwrap();
+        let client = Client::new(server.client_service(UserInfo::admin("test")), "default");
+        install(&client).await;
+        let fake = FakeWorkload::default();
+        let kit = Kit::builder(client.clone()).build();
+        let world = Self {
+            server,
+            client,
+            fake,
+            kit,
+        };
+        world.objects(replicas).await;
+        world.run();
+        world
+    }
+
+    fn run(&self) {
+        let keys = KeyPool::new(1, KeyAlgorithm::EcdsaP256, 0);
+        let clusters = std::sync::Arc::new(self.fake.clone());
+        self.kit.start(vec![ControlPlaneController::entry(clusters, keys)]);
+        tokio::spawn(play(self.client.clone(), self.fake.clone()));
+    }
+
+    async fn objects(&self, replicas: i32) {
+        create::<Cluster>(
+            &self.client,
+            json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2",
+                "kind": "Cluster",
+                "metadata": { "name": "demo", "namespace": "default" },
+                "spec": {
+                    "controlPlaneEndpoint": { "host": "127.0.0.1", "port": 6443 },
+                    "controlPlaneRef": {
+                        "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "cp",
+                    },
+                },
+            }),
+        )
+        .await;
+        let clusters = self.api::<Cluster>();
+        let provisioned = json!({ "status": { "initialization": { "infrastructureProvisioned": true } } });
+        let params = PatchParams::default();
+        clusters
+            .patch_status("demo", &params, &Patch::Merge(provisioned))
+            .await
+            .unwrap();
+        create::<DevMachineTemplate>(
+            &self.client,
+            json!({
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+                "kind": "DevMachineTemplate",
+                "metadata": { "name": "tmpl", "namespace": "default" },
+                "spec": { "template": { "spec": { "backend": { "inMemory": {} } } } },
+            }),
+        )
+        .await;
+        create::<KubeadmControlPlane>(
+            &self.client,
+            json!({
+                "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
+                "kind": "KubeadmControlPlane",
+                "metadata": {
+                    "name": "cp", "namespace": "default", "labels": { "cluster.x-k8s.io/cluster-name": "demo" },
+                },
+                "spec": {
+                    "replicas": replicas,
+                    "version": "v1.35.0",
+                    "machineTemplate": { "spec": { "infrastructureRef": {
+                        "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "tmpl",
+                    } } },
+                    "kubeadmConfigSpec": { "clusterConfiguration": { "encryptionAlgorithm": "ECDSA-P256" } },
+                },
+            }),
+        )
+        .await;
+    }
+
+    fn api<K>(&self) -> Api<DynamicObject>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced_with(self.client.clone(), "default", &ApiResource::erase::<K>(&()))
+    }
+
+    async fn list<K>(&self) -> Vec<Value>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        let list = self.api::<K>().list(&ListParams::default()).await.unwrap();
+        list.items.iter().map(|o| serde_json::to_value(o).unwrap()).collect()
+    }
+
+    async fn settled(&self, replicas: i64, version: &str) -> Value {
+        let what = format!("at {replicas} replicas of {version}");
+        wait_for(&self.api::<KubeadmControlPlane>(), "cp", &what, |plane| {
+            let status = &plane["status"];
+            let counts = ["replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"];
+            let healthy = status["conditions"].as_array().is_some_and(|all| {
+                ["Available", "EtcdClusterHealthy", "ControlPlaneComponentsHealthy"]
+                    .iter()
+                    .all(|kind| all.iter().any(|c| c["type"] == *kind && c["status"] == "True"))
+            });
+            healthy
+                && counts.iter().all(|c| status[*c] == replicas)
+                && status["versions"].as_array().is_some_and(|v| v.len() == 1)
+                && status["version"] == version
+        })
+        .await
+    }
+}
+
+/// Plays Machine controller, bootstrap and infrastructure provider: each event moves its Machine one step on.
+async fn play(client: Client, fake: FakeWorkload) {
+    let machines: Api<Machine> = Api::namespaced(client.clone(), "default");
+    let configs: Api<KubeadmConfig> = Api::namespaced(client.clone(), "default");
+    let names: Vec<std::pin::Pin<Box<dyn Stream<Item = String> + Send>>> =
+        vec![names(machines.clone()).boxed(), names(configs.clone()).boxed()];
+    let mut names = stream::select_all(names);
+    while let Some(name) = names.next().await {
+        if let Ok(Some(machine)) = machines.get_opt(&name).await
+            && let Err(error) = step(&machines, &configs, &fake, &machine).await
+        {
+            // Changed or gone in the meantime: there is another event for that.
+            tracing::debug!(%error, "step");
+        }
+    }
+}
+
+fn names<K>(api: Api<K>) -> impl Stream<Item = String> + Send
+where
+    K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    watcher(api, watcher::Config::default())
+        .applied_objects()
+        .map_ok(|o| o.meta().name.clone().unwrap_or_default())
+        .filter_map(|name| async { name.ok() })
+}
+
+async fn step(
+    machines: &Api<Machine>,
+    configs: &Api<KubeadmConfig>,
+    fake: &FakeWorkload,
+    machine: &Machine,
+) -> kube::Result<()> {
+    let name = machine.metadata.name.clone().unwrap();
+    let params = PatchParams::default();
+    let status = machine.status.clone().unwrap_or_default();
+    let condition = |kind: &str, reason: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": reason, "message": "",
+            "lastTransitionTime": "2026-11-21T10:00:00Z",
+        })
+    };
+    if machine.metadata.deletion_timestamp.is_some() {
+        let annotations = machine.metadata.annotations.clone().unwrap_or_default();
+        if annotations.contains_key(PRE_TERMINATE_HOOK) {
+            if status.conditions.iter().any(|c| c.type_ == "Deleting") {
+                return Ok(());
+            }
+            let waits = condition("Deleting", "WaitingForPreTerminateHook");
+            let patch = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": name },
+                "status": { "conditions": [waits] },
+            });
+            let params = PatchParams::apply("machinist-deleting").force();
+            return machines
+                .patch_status(&name, &params, &Patch::Apply(patch))
+                .await
+                .map(drop);
+        }
+        {
+            let mut state = fake.state();
+            state.nodes.retain(|n| n.name != name);
+            state.pods.retain(|pod, _| !pod.ends_with(&name));
+        }
+        let patch = json!({ "metadata": { "finalizers": null } });
+        return machines.patch(&name, &params, &Patch::Merge(patch)).await.map(drop);
+    }
+    if configs.get_opt(&name).await?.is_none() {
+        return Ok(());
+    }
+    if machine.spec.provider_id.is_none() {
+        let patch = json!({ "spec": { "providerID": format!("fake://{name}") } });
+        return machines.patch(&name, &params, &Patch::Merge(patch)).await.map(drop);
+    }
+    if status.node_ref.is_none() {
+        join(fake, &name);
+        let patch = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": { "name": name },
+            "status": {
+                "nodeRef": { "name": name },
+                "initialization": { "infrastructureProvisioned": true, "bootstrapDataSecretCreated": true },
+                "conditions": [condition("Ready", "Ready"), condition("Available", "Available")],
+            },
+        });
+        let params = PatchParams::apply("machinist").force();
+        machines.patch_status(&name, &params, &Patch::Apply(patch)).await?;
+        fake.changed(&cluster_key());
+    }
+    Ok(())
+}
+
+/// The workload cluster has one more control plane node.
+fn join(fake: &FakeWorkload, name: &str) {
+    let mut state = fake.state();
+    if state.nodes.iter().any(|n| n.name == name) {
+        return;
+    }
+    state.up = true;
+    state.kubeadm_config = true;
+    state
+        .kube_proxy
+        .get_or_insert_with(|| "registry.k8s.io/kube-proxy:v1.35.0".to_owned());
+    state.nodes.push(NodeFacts {
+        name: name.to_owned(),
+        role_label: true,
+        role_taint: true,
+        ready: Some("True".to_owned()),
+        ..NodeFacts::default()
+    });
+    for component in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"] {
+        let pod = PodFacts {
+            phase: "Running".to_owned(),
+            true_conditions: vec!["Ready".to_owned()],
+            ..PodFacts::default()
+        };
+        state.pods.insert(format!("{component}-{name}"), pod);
+    }
+    drop(state);
+    fake.etcd.join(name);
+}
+
+/// Managers of an object with what they own of it.
+fn managers(object: &Value) -> Vec<(&str, &Value)> {
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let entries = entries.iter();
+    entries
+        .map(|e| (e["manager"].as_str().unwrap(), &e["fieldsV1"]))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_control_plane_is_made_upgraded_and_deleted() {
+    let world = World::start(3).await;
+    let plane = world.settled(3, "v1.35.0").await;
+    assert_eq!(plane["status"]["initialization"]["controlPlaneInitialized"], true);
+    assert_eq!(
+        plane["metadata"]["finalizers"],
+        json!(["kubeadm.controlplane.cluster.x-k8s.io"])
+    );
+
+    secrets_are_as_recorded(&world, &plane).await;
+    machines_are_as_recorded(&world, &plane).await;
+
+    // Waking it changes nothing: what is settled is left alone.
+    let before = versions(&world).await;
+    world.fake.changed(&cluster_key());
+    let metrics = world.kit.metrics();
+    let reconciles = || {
+        metrics.reconciles("kubeadmcontrolplane", "success")
+            + metrics.reconciles("kubeadmcontrolplane", "requeue_after")
+    };
+    let seen = reconciles();
+    let again = async {
+        while reconciles() == seen {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.unwrap();
+    assert_eq!(versions(&world).await, before);
+
+    let api = world.api::<KubeadmControlPlane>();
+    let patch = json!({ "spec": { "version": "v1.36.0" } });
+    api.patch("cp", &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+    world.settled(3, "v1.36.0").await;
+    assert_eq!(world.fake.etcd.state().members.len(), 3);
+    assert_eq!(world.fake.state().kubeadm_version.as_deref(), Some("v1.36.0"));
+
+    api.delete("cp", &DeleteParams::default()).await.unwrap();
+    let gone = kube::runtime::wait::await_condition(api.clone(), "cp", |plane: Option<&DynamicObject>| plane.is_none());
+    tokio::time::timeout(PATIENCE, gone)
+        .await
+        .expect("deleted in time")
+        .unwrap();
+    assert!(world.list::<Machine>().await.is_empty());
+}
+
+/// resourceVersions of all that the controller writes.
+async fn versions(world: &World) -> Vec<String> {
+    let mut all = Vec::new();
+    all.extend(world.list::<KubeadmControlPlane>().await);
+    all.extend(world.list::<Machine>().await);
+    all.extend(world.list::<KubeadmConfig>().await);
+    all.extend(world.list::<DevMachine>().await);
+    all.extend(world.list::<Secret>().await);
+    all.iter()
+        .map(|o| format!("{} {}", o["metadata"]["name"], o["metadata"]["resourceVersion"]))
+        .collect()
+}
+
+async fn secrets_are_as_recorded(world: &World, plane: &Value) {
+    let secrets = world.list::<Secret>().await;
+    let mut names: Vec<_> = secrets
+        .iter()
+        .map(|s| s["metadata"]["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        ["demo-ca", "demo-etcd", "demo-kubeconfig", "demo-proxy", "demo-sa"]
+    );
+    for secret in &secrets {
+        assert_eq!(secret["type"], "cluster.x-k8s.io/secret");
+        assert_eq!(
+            secret["metadata"]["labels"],
+            json!({ "cluster.x-k8s.io/cluster-name": "demo" })
+        );
+        let owner = &secret["metadata"]["ownerReferences"][0];
+        assert_eq!(owner["uid"], plane["metadata"]["uid"]);
+        assert_eq!(owner["controller"], true);
+        let keys: Vec<_> = secret["data"].as_object().unwrap().keys().collect();
+        if secret["metadata"]["name"] == "demo-kubeconfig" {
+            assert_eq!(keys, ["value"]);
+        } else {
+            assert_eq!(keys, ["tls.crt", "tls.key"]);
+        }
+    }
+}
+
+async fn machines_are_as_recorded(world: &World, plane: &Value) {
+    let machines = world.list::<Machine>().await;
+    let template = &world.list::<DevMachineTemplate>().await[0];
+    assert_eq!(template["metadata"]["ownerReferences"][0]["kind"], "Cluster");
+    let mut of_init = 0;
+    for machine in &machines {
+        let name = machine["metadata"]["name"].as_str().unwrap();
+        let owners = |object: &Value| {
+            let owners = object["metadata"]["ownerReferences"].as_array().unwrap();
+            let owners = owners.iter();
+            owners.map(|o| o["uid"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(owners(machine), [plane["metadata"]["uid"].clone()]);
+        let config = named(world.list::<KubeadmConfig>().await, name);
+        let infra = named(world.list::<DevMachine>().await, name);
+        for object in [&config, &infra] {
+            assert_eq!(owners(object), [machine["metadata"]["uid"].clone()]);
+            assert_eq!(object["metadata"]["labels"], machine["metadata"]["labels"]);
+            let managers = managers(object);
+            let of = |name: &str| managers.iter().find(|(manager, _)| *manager == name).unwrap().1;
+            assert!(of("capi-kubeadmcontrolplane")["f:spec"].is_object());
+            assert!(of("capi-kubeadmcontrolplane")["f:metadata"]["f:labels"].is_null());
+            assert!(of("capi-kubeadmcontrolplane-metadata")["f:metadata"]["f:labels"].is_object());
+        }
+        of_init += usize::from(config["spec"]["joinConfiguration"].is_null());
+    }
+    assert_eq!((machines.len(), of_init), (3, 1));
+}
+
+fn named(objects: Vec<Value>, name: &str) -> Value {
+    let mut objects = objects.into_iter();
+    objects.find(|o| o["metadata"]["name"] == name).unwrap()
+}
