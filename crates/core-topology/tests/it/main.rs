@@ -1,5 +1,12 @@
 //! The topology controllers against an API server in this process, with providers that nobody implements.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::large_futures,
+    reason = "a test stops where something is not as it says"
+)]
+
 mod env;
 mod faults;
 mod life;
