@@ -86,20 +86,9 @@ fn control_plane_replicas(seen: &Observed) -> Option<ClusterReplicasStatus> {
         available_replicas: control_plane::available_replicas(value, contract),
         up_to_date_replicas: control_plane::up_to_date_replicas(value, contract),
         versions: control_plane::status_versions(value),
-        upgrade_plan: kept_plan(seen, |status| status.control_plane.as_ref()),
+        // The topology controller applies it with a manager of its own.
+        upgrade_plan: Vec::new(),
     })
-}
-
-/// The upgrade plan is the topology controller's; it has no field manager of its own for it, so what it wrote is kept.
-fn kept_plan(
-    seen: &Observed,
-    of: impl Fn(&ClusterStatus) -> Option<&ClusterReplicasStatus>,
-) -> Vec<windlass_api::core::UpgradePlanVersion> {
-    let status = seen.cluster.status.as_ref();
-    status
-        .and_then(of)
-        .map(|replicas| replicas.upgrade_plan.clone())
-        .unwrap_or_default()
 }
 
 fn is_true(machine: &Machine, type_: &str) -> bool {
@@ -177,7 +166,7 @@ fn workers(seen: &Observed) -> Option<ClusterReplicasStatus> {
         available_replicas: sum(|part| part.available_replicas),
         up_to_date_replicas: sum(|part| part.up_to_date_replicas),
         versions: added_up(parts.iter().flat_map(|part| part.versions.iter().cloned())),
-        upgrade_plan: kept_plan(seen, |status| status.workers.as_ref()),
+        upgrade_plan: Vec::new(),
     };
     (total != ClusterReplicasStatus::default()).then_some(total)
 }
