@@ -21,7 +21,7 @@ use crate::error::{ReconcileError, Triage};
 use crate::guard::Latch;
 use crate::journal::{Journal, Unsure};
 use crate::metrics::ControllerMetrics;
-use crate::object::{GroupKind, Object, ObjectKey, gvk_of, key_of};
+use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
 use crate::pause;
 use crate::queue::Queue;
 use crate::watch::{Wake, Watch};
@@ -290,7 +290,7 @@ impl<C: Controller> Driver<C> {
             let applied = cx.writer().apply_status(C::STATUS_MANAGER, &*object, status).await;
             match applied {
                 Ok(_) => {}
-                Err(error) if is_gone(&error, &*object) => {}
+                Err(error) if error.is_not_found() => {}
                 Err(error) => return Ok(outcome.or(Outcome::Failed(error.into()))),
             }
         }
@@ -340,15 +340,10 @@ impl<C: Controller> Driver<C> {
         let manager = format!("{}-paused", C::STATUS_MANAGER);
         let status = json!({ "conditions": [condition] });
         match cx.writer().apply_status(&manager, object, status).await {
-            Err(error) if !is_gone(&error, object) => Err(error.into()),
+            Err(error) if !error.is_not_found() => Err(error.into()),
             _ => Ok(()),
         }
     }
-}
-
-/// True when the object went away, or another one has its name by now: its status is nobody's business any more.
-fn is_gone<K: Object>(error: &crate::error::WriteError, object: &K) -> bool {
-    error.is_not_found() || (error.is_conflict() && object.meta().uid.is_some())
 }
 
 /// Up to a twentieth more, so that many objects do not come at the same moment.

@@ -1,0 +1,321 @@
+//! An API server in this process, a driver that talks to it, and a layer in between that can misbehave.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use kube::Api;
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tower::{BoxError, Service, ServiceExt};
+use windlass_api::core::Cluster;
+use windlass_apiserver::{ApiServer, ClientService, Options, UserInfo};
+use windlass_kit::{ControllerEntry, Kit, Metrics, transport};
+use windlass_store::{Limits, Store};
+
+use crate::gadget::{Gadget, GadgetController, Probe, definition};
+
+pub(crate) struct Bench {
+    pub(crate) server: ApiServer,
+    /// Talks to the server directly.
+    pub(crate) admin: kube::Client,
+    pub(crate) kit: Kit,
+    pub(crate) faults: Faults,
+    pub(crate) probe: Arc<Probe>,
+}
+
+impl Bench {
+    pub(crate) async fn start() -> Self {
+        let server = ApiServer::start(Options::new(Store::memory(Limits::default())))
+            .await
+            .unwrap();
+        let admin = kube::Client::new(server.client_service(UserInfo::admin("test")), "default");
+        let faults = Faults::default();
+        let service = Faulty {
+            inner: server.client_service(UserInfo::admin("windlass")),
+            faults: faults.clone(),
+        };
+        let metrics = Metrics::new();
+        let client = transport::in_process(service, &metrics);
+        let bench = Self {
+            server,
+            admin,
+            kit: Kit::builder(client).metrics(metrics).build(),
+            faults,
+            probe: Arc::default(),
+        };
+        bench.apply(definition()).await;
+        bench.apply(windlass_api::crd::crd::<Cluster>()).await;
+        bench
+    }
+
+    /// Starts the Gadget controller.
+    pub(crate) fn run(&self) {
+        let controller = GadgetController(self.probe.clone());
+        self.kit
+            .start(vec![ControllerEntry::of(controller).with_concurrency(4)]);
+    }
+
+    pub(crate) fn gadgets(&self) -> Api<Gadget> {
+        Api::namespaced(self.admin.clone(), "default")
+    }
+
+    pub(crate) async fn make(&self, gadget: &Gadget) -> Gadget {
+        self.gadgets().create(&PostParams::default(), gadget).await.unwrap()
+    }
+
+    /// Applies any object as an administrator.
+    pub(crate) async fn apply(&self, object: Value) -> Value {
+        let (group, plural) = match object["kind"].as_str().unwrap() {
+            "CustomResourceDefinition" => ("apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
+            "Cluster" => ("apis/cluster.x-k8s.io/v1beta2", "namespaces/default/clusters"),
+            "Gadget" => ("apis/test.windlass.io/v1", "namespaces/default/gadgets"),
+            "ConfigMap" => ("api/v1", "namespaces/default/configmaps"),
+            kind => panic!("no path for {kind}"),
+        };
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let request = Request::patch(format!("/{group}/{plural}/{name}?fieldManager=admin&force=true"))
+            .header("content-type", "application/apply-patch+yaml")
+            .body(serde_json::to_vec(&object).unwrap())
+            .unwrap();
+        self.admin.request(request).await.unwrap()
+    }
+
+    pub(crate) async fn patch(&self, name: &str, patch: Value) -> Gadget {
+        self.gadgets()
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn maps(&self) -> Vec<k8s_openapi::api::core::v1::ConfigMap> {
+        let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(self.admin.clone(), "default");
+        let mut list = maps.list(&kube::api::ListParams::default()).await.unwrap().items;
+        list.retain(|m| m.metadata.name.as_deref() != Some("kube-root-ca.crt"));
+        list
+    }
+
+    /// Waits until a Gadget is as `f` wants it.
+    pub(crate) async fn until(&self, name: &str, what: &str, f: impl Fn(&Gadget) -> bool) -> Gadget {
+        eventually(what, async || {
+            self.gadgets().get_opt(name).await.unwrap().filter(|g| f(g))
+        })
+        .await
+    }
+
+    /// Waits until a Gadget reports that it has made `size`.
+    pub(crate) async fn settled(&self, name: &str, size: usize) -> Gadget {
+        self.until(name, &format!("{name} has made {size}"), |g| {
+            g.status.as_ref().is_some_and(|s| {
+                s.made == size && s.conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True")
+            })
+        })
+        .await
+    }
+
+    /// Waits until no reconcile has started for a while.
+    pub(crate) async fn quiet(&self) {
+        let mut last = self.faults.log().len();
+        let mut same = 0;
+        while same < 6 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let now = self.faults.log().len();
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+        }
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.kit.tasks().stop();
+        self.server.shutdown();
+    }
+}
+
+pub(crate) fn meta(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: Some("default".to_owned()),
+        ..ObjectMeta::default()
+    }
+}
+
+/// Asks again and again until there is an answer.
+pub(crate) async fn eventually<T>(what: &str, f: impl AsyncFn() -> Option<T>) -> T {
+    let found = async {
+        loop {
+            if let Some(found) = f().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), found)
+        .await
+        .unwrap_or_else(|_| panic!("waited in vain until {what}"))
+}
+
+type AnyBody = UnsyncBoxBody<Bytes, BoxError>;
+type Matches = Box<dyn Fn(&str, &str) -> bool + Send>;
+
+/// What goes wrong.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// The server refuses with this code and reason, and does nothing.
+    Refuse(u16, &'static str),
+    /// The server does it, but the answer is lost.
+    LoseAnswer,
+    /// The answer's body (a watch) comes in pieces that are held back this long.
+    Slow(Duration),
+    /// The answer is this instead of what the server says.
+    Say(Vec<u8>),
+}
+
+struct Rule {
+    matches: Matches,
+    times: usize,
+    fault: Fault,
+}
+
+/// Rules for misbehaviour, and a log of what was asked.
+#[derive(Clone)]
+pub(crate) struct Faults(Arc<FaultsInner>);
+
+struct FaultsInner {
+    rules: Mutex<Vec<Rule>>,
+    log: Mutex<Vec<String>>,
+    /// Counts up to cut all open watches.
+    cut: watch::Sender<u32>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self(Arc::new(FaultsInner {
+            rules: Mutex::default(),
+            log: Mutex::default(),
+            cut: watch::Sender::new(0),
+        }))
+    }
+}
+
+impl Faults {
+    /// The next `times` requests that match go wrong.
+    pub(crate) fn add(&self, times: usize, fault: Fault, matches: impl Fn(&str, &str) -> bool + Send + 'static) {
+        self.0.rules.lock().push(Rule {
+            matches: Box::new(matches),
+            times,
+            fault,
+        });
+    }
+
+    /// Ends all open answers in the middle.
+    pub(crate) fn cut_watches(&self) {
+        self.0.cut.send_modify(|n| *n += 1);
+    }
+
+    /// `METHOD path?query` of all requests so far.
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.0.log.lock().clone()
+    }
+
+    pub(crate) fn clear_log(&self) {
+        self.0.log.lock().clear();
+    }
+
+    /// Requests that write.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        let mut log = self.log();
+        log.retain(|line| !line.starts_with("GET ") && !line.contains("/events"));
+        log
+    }
+
+    fn take(&self, method: &str, uri: &str) -> Option<Fault> {
+        let mut rules = self.0.rules.lock();
+        let at = rules.iter().position(|r| r.times > 0 && (r.matches)(method, uri))?;
+        rules[at].times -= 1;
+        Some(rules[at].fault.clone())
+    }
+}
+
+/// The layer that misbehaves.
+struct Faulty {
+    inner: ClientService,
+    faults: Faults,
+}
+
+impl Service<Request<Body>> for Faulty {
+    type Response = Response<AnyBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<AnyBody>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let method = request.method().to_string();
+        let uri = request.uri().to_string();
+        self.faults.0.log.lock().push(format!("{method} {uri}"));
+        let fault = self.faults.take(&method, &uri);
+        let (inner, faults) = (self.inner.clone(), self.faults.clone());
+        async move { answer(inner, request, fault, &faults).await }.boxed()
+    }
+}
+
+async fn answer(
+    inner: ClientService,
+    request: Request<Body>,
+    fault: Option<Fault>,
+    faults: &Faults,
+) -> Result<Response<AnyBody>, BoxError> {
+    match &fault {
+        Some(Fault::Refuse(code, reason)) => {
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "reason": reason, "message": "told to refuse", "code": code,
+            });
+            let body = whole(serde_json::to_vec(&status).unwrap());
+            return Ok(Response::builder().status(*code).body(body).unwrap());
+        }
+        Some(Fault::Say(bytes)) => return Ok(Response::new(whole(bytes.clone()))),
+        _ => {}
+    }
+    let response = inner.oneshot(request).await.unwrap();
+    if let Some(Fault::LoseAnswer) = fault {
+        return Err("the answer was lost".into());
+    }
+    let delay = match fault {
+        Some(Fault::Slow(delay)) => delay,
+        _ => Duration::ZERO,
+    };
+    let (parts, body) = response.into_parts();
+    let mut cut = faults.0.cut.subscribe();
+    cut.mark_unchanged();
+    let pieces = body.into_data_stream().then(move |piece| async move {
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        piece
+    });
+    let pieces = pieces.take_until(async move {
+        let _ = cut.changed().await;
+    });
+    let frames = pieces.map(|piece| piece.map(http_body::Frame::data).map_err(Into::into));
+    Ok(Response::from_parts(parts, StreamBody::new(frames).boxed_unsync()))
+}
+
+fn whole(bytes: Vec<u8>) -> AnyBody {
+    Full::new(Bytes::from(bytes))
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
