@@ -6,13 +6,14 @@ use serde_json::{Map, Number, Value};
 use crate::error::ApiError;
 
 /// The media types that objects may come in.
-pub(crate) const OBJECT_TYPES: &str = "application/json, application/yaml";
+pub(crate) const OBJECT_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// Form of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// The media type of a request without its parameters.
@@ -28,6 +29,7 @@ pub(crate) fn form(headers: &http::HeaderMap) -> Result<Form, ApiError> {
     match media_type(headers) {
         "" | "application/json" | "*/*" => Ok(Form::Json),
         "application/yaml" => Ok(Form::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(Form::Protobuf),
         _ => Err(ApiError::unsupported_media_type(OBJECT_TYPES)),
     }
 }
@@ -48,6 +50,9 @@ pub(crate) fn decode(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), A
                 .map_err(|e| ApiError::bad_request(format!("couldn't get object from the request body: {e}")))?;
             Ok((value, duplicates))
         }
+        Form::Protobuf => crate::protobuf::decode(bytes)
+            .map(|value| (value, Vec::new()))
+            .map_err(|e| ApiError::bad_request(format!("the protobuf of the request cannot be read: {e}"))),
         Form::Yaml => {
             let text = std::str::from_utf8(bytes)
                 .map_err(|_| ApiError::bad_request("the YAML of the request is not UTF-8"))?;

@@ -28,6 +28,7 @@ mod object;
 mod openapi;
 mod portforward;
 mod prepare;
+mod protobuf;
 mod read;
 mod registry;
 mod request;

@@ -1,0 +1,123 @@
+//! Data folders: what survives, and what is said about those that cannot be used.
+
+use std::fs;
+use std::path::Path;
+
+use windlass_store::{Expect, Limits, OpenError, Store};
+
+use crate::support::{put, remove, set, text, things};
+
+fn open(folder: &Path) -> Result<Store, OpenError> {
+    Store::open(folder, Limits::default())
+}
+
+fn refusal(folder: &Path) -> String {
+    open(folder).unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_folder_opened_again_holds_what_was_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let a = set(&store, "a", "x").await.unwrap();
+    set(&store, "b", "y").await.unwrap();
+    remove(&store, "b").await;
+    let revision = store.revision();
+    store.close().await;
+    assert!(set(&store, "c", "z").await.is_err());
+    let again = open(folder.path()).unwrap();
+    assert_eq!(again.revision(), revision);
+    let record = again.get(&things(), "ns", "a").unwrap();
+    assert_eq!((text(&record), record.header.clone()), (text(&a), a.header.clone()));
+    assert!(again.get(&things(), "ns", "b").is_none());
+    // History does not survive; from here on it is kept again.
+    assert!(again.watch(&things(), revision - 1).is_err());
+    let mut watcher = again.watch(&things(), revision).unwrap();
+    set(&again, "b", "z").await.unwrap();
+    assert_eq!(watcher.take().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn concurrent_writers_of_one_object_all_learn_who_won() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    let writes = (0..50).map(|i| {
+        let store = store.clone();
+        async move {
+            store
+                .commit(vec![put("a", &i.to_string(), Expect::Absent)])
+                .await
+                .is_ok()
+        }
+    });
+    let mut tasks = tokio::task::JoinSet::new();
+    for write in writes {
+        tasks.spawn(write);
+    }
+    let won = tasks.join_all().await.into_iter().filter(|ok| *ok).count();
+    assert_eq!(won, 1);
+}
+
+#[test]
+fn a_folder_in_use_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let _store = open(folder.path()).unwrap();
+    assert!(matches!(open(folder.path()), Err(OpenError::InUse { .. })));
+    assert!(refusal(folder.path()).contains("in use by another process"));
+}
+
+#[test]
+fn a_folder_of_another_format_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()).unwrap());
+    let marker = folder.path().join("windlass-store-format");
+    fs::write(&marker, "windlass store 99\n").unwrap();
+    let words = refusal(folder.path());
+    assert!(
+        words.contains("windlass store 99") && words.contains("windlass store 1"),
+        "{words}"
+    );
+    assert_eq!(fs::read_to_string(&marker).unwrap(), "windlass store 99\n");
+}
+
+#[test]
+fn a_database_without_a_marker_is_not_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("objects.redb"), "something").unwrap();
+    assert!(matches!(open(folder.path()), Err(OpenError::Foreign { .. })));
+    assert_eq!(fs::read(folder.path().join("objects.redb")).unwrap(), b"something");
+}
+
+#[tokio::test]
+async fn a_folder_half_made_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    // As after a crash between the steps of the first start.
+    fs::write(folder.path().join("objects.redb.new"), "half").unwrap();
+    fs::write(folder.path().join("windlass-store-format"), "windlass store 1\n").unwrap();
+    let store = open(folder.path()).unwrap();
+    set(&store, "a", "x").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_named_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    set(&store, "a", "x").await.unwrap();
+    store.close().await;
+    drop(store);
+    let database = folder.path().join("objects.redb");
+    let whole = fs::read(&database).unwrap();
+    fs::write(&database, &whole[..100]).unwrap();
+    let words = refusal(folder.path());
+    assert!(words.contains(&folder.path().display().to_string()), "{words}");
+    assert_eq!(fs::read(&database).unwrap(), &whole[..100]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let words = refusal(&file.join("below"));
+    assert!(words.contains("cannot be made"), "{words}");
+}
