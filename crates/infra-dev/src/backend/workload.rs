@@ -30,6 +30,8 @@ use super::{Authorities, CloudError};
 
 /// The port on which etcd answers its clients.
 const ETCD_PORT: u16 = 2379;
+/// The port on which an API server answers.
+const API_SERVER_PORT: u16 = 6443;
 
 /// A running simulated cluster. A clone is another handle to it.
 #[derive(Clone)]
@@ -69,7 +71,7 @@ impl Workload {
         let tls = tls::api_server(&authorities.cluster, now).map_err(certificates)?;
         let etcd_id = number(&key.to_string());
         let etcd = EtcdCluster::new(etcd_id);
-        let tunnel = EtcdTunnel::new(&authorities.etcd, etcd.clone(), now).map_err(certificates)?;
+        let tunnel = Tunnel::new(&authorities.etcd, etcd.clone(), Arc::clone(&tls), now).map_err(certificates)?;
         let mut options = Options::new(Store::memory(Limits::small()));
         options.pod_tunnel = Some(Arc::new(tunnel));
         version.clone_into(&mut options.kubernetes_version);
@@ -166,24 +168,51 @@ impl Workload {
     }
 }
 
-/// Leads connections to the port of an etcd Pod to the simulated member.
-struct EtcdTunnel {
+/// Leads connections to the port of an etcd Pod to the simulated member, and shows the certificate of an API server to those
+/// who ask its Pod for it.
+struct Tunnel {
     acceptor: TlsAcceptor,
     etcd: EtcdCluster,
+    api_server: TlsAcceptor,
 }
 
-impl EtcdTunnel {
-    fn new(authority: &CertificateAuthority, etcd: EtcdCluster, now: Timestamp) -> Result<Self, String> {
+impl Tunnel {
+    fn new(
+        authority: &CertificateAuthority,
+        etcd: EtcdCluster,
+        api_server: Arc<rustls::ServerConfig>,
+        now: Timestamp,
+    ) -> Result<Self, String> {
         let acceptor = TlsAcceptor::from(tls::etcd(authority, now)?);
-        Ok(Self { acceptor, etcd })
+        Ok(Self { acceptor, etcd, api_server: TlsAcceptor::from(api_server) })
+    }
+
+    /// A connection on which only the handshake is answered: enough to read the certificate, which is what API server Pods are asked
+    /// for. Requests go to the cluster's own address.
+    fn handshake(&self) -> PodConnection {
+        let (near, far) = tokio::io::duplex(16 << 10);
+        let acceptor = self.api_server.clone();
+        tokio::spawn(async move {
+            if let Err(error) = acceptor.accept(far).await {
+                tracing::debug!(%error, "handshake with a simulated API server ended");
+            }
+        });
+        Box::pin(near)
     }
 }
 
-impl PodTunnel for EtcdTunnel {
+impl PodTunnel for Tunnel {
     fn connect(&self, namespace: &str, pod: &str, port: u16) -> BoxFuture<'static, io::Result<PodConnection>> {
         let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
-        let node = pod.strip_prefix("etcd-").filter(|_| namespace == "kube-system" && port == ETCD_PORT);
-        let Some(node) = node.filter(|node| self.etcd.runs(node)) else {
+        let of = |component: &str, on: u16| {
+            let node = pod.strip_prefix(component).filter(|_| namespace == "kube-system" && port == on);
+            node.filter(|node| self.etcd.runs(node))
+        };
+        if of("kube-apiserver-", API_SERVER_PORT).is_some() {
+            let connection = self.handshake();
+            return async move { Ok(connection) }.boxed();
+        }
+        let Some(node) = of("etcd-", ETCD_PORT) else {
             let why = refused(format!("nothing listens on port {port} of pod {namespace}/{pod}"));
             return async move { Err(why) }.boxed();
         };
