@@ -63,6 +63,27 @@ fn complete(definitions: &mut Value) {
             object.remove("required");
         }
     }
+    // Types that stand for any JSON.
+    for (name, definition) in map.iter_mut() {
+        let any = [
+            "FieldsV1",
+            "RawExtension",
+            "JSON",
+            "JSONSchemaPropsOrArray",
+            "JSONSchemaPropsOrBool",
+            "JSONSchemaPropsOrStringArray",
+        ];
+        if any.iter().any(|t| name.rsplit('.').next() == Some(t)) {
+            let description = definition.get("description").cloned();
+            *definition = json!({"x-kubernetes-preserve-unknown-fields": true});
+            if let Some(text) = description {
+                definition["description"] = text;
+            }
+            if name.ends_with("FieldsV1") {
+                definition["type"] = "object".into();
+            }
+        }
+    }
     for line in LISTS.lines() {
         let mut parts = line.split('\t');
         let (Some(name), Some(field)) = (parts.next(), parts.next()) else {

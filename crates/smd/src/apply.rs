@@ -57,14 +57,15 @@ pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
         return Err(ApplyError::ManagedFieldsSet);
     }
     typed::check(view, request.applied)?;
-    let mut live = request.live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    let mut managers = ManagedFields::of(&live)?;
+    let nothing = Value::Object(Map::new());
+    let live = request.live.unwrap_or(&nothing);
+    let mut managers = ManagedFields::of(live)?;
     let before = managers.clone();
-    ownership::strip_managed_fields(&mut live);
     if managers.entries.is_empty() && request.live.is_some() {
-        adopt(request, &live, &mut managers);
+        adopt(request, live, &mut managers);
     }
 
+    // Both sides keep managedFields to the end: an applied configuration has none, so they stay equal.
     let mut merged = live.clone();
     merge_in_scope(view, request, &mut merged)?;
     let mut set = in_scope_set(view, request);
@@ -73,7 +74,7 @@ pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
         drop_left_out(view, &mut merged, &last.fields, &set, &managers);
     }
 
-    let mut comparison = typed::compare(view, &live, &merged);
+    let mut comparison = typed::compare(view, live, &merged);
     request.scope.restrict_comparison(&mut comparison);
     let mut changed = comparison.added;
     changed.extend(&comparison.modified);
@@ -85,12 +86,10 @@ pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
         entry.fields.remove(&comparison.removed);
     }
     ownership::strip_server_fields(&mut set);
-    let object_changed = merged != live;
+    let object_changed = merged != *live;
     if !set.is_empty() {
-        let same = last
-            .as_ref()
-            .is_some_and(|last| last.fields == set && last.api_version == request.api_version);
-        let time = if object_changed || !same {
+        // As in Kubernetes, ownership alone does not move the time, and has none if it is new.
+        let time = if object_changed {
             Some(request.now)
         } else {
             last.and_then(|last| last.time)
@@ -105,12 +104,9 @@ pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
         });
     }
     managers.sort();
-    if !object_changed
-        && managers == before
-        && let Some(live) = request.live
-    {
+    if !object_changed && managers == before && request.live.is_some() {
         return Ok(Applied {
-            object: live.clone(),
+            object: merged,
             changed: false,
         });
     }

@@ -24,7 +24,7 @@ impl Elem {
             if i > 0 {
                 text.push(',');
             }
-            text.push_str(&Value::String(name.clone()).to_string());
+            text.push_str(&escaped(Value::String(name.clone()).to_string()));
             text.push(':');
             text.push_str(&canonical(value));
         }
@@ -80,7 +80,10 @@ impl fmt::Display for Elem {
         let (kind, rest) = self.0.split_at(2);
         match kind {
             "f:" => write!(f, ".{rest}"),
-            "v:" => write!(f, "[={rest}]"),
+            "v:" => {
+                let value: Value = serde_json::from_str(rest).unwrap_or_default();
+                write!(f, "[={value}]")
+            }
             "k:" => {
                 let keys: Map<String, Value> = serde_json::from_str(rest).unwrap_or_default();
                 f.write_str("[")?;
@@ -104,7 +107,27 @@ fn canonical(value: &Value) -> String {
     {
         return format!("{float:.0}");
     }
-    value.to_string()
+    escaped(value.to_string())
+}
+
+/// As Go writes JSON: what could end a script in a page is escaped. Kept, so that sets read from and written by a real API
+/// server are the same text.
+fn escaped(json: String) -> String {
+    if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// What a set says about one path element.

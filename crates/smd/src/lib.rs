@@ -2,6 +2,7 @@
 //! whether applying something would change anything.
 
 mod apply;
+mod builtin;
 mod differs;
 mod error;
 mod field_set;
@@ -12,8 +13,6 @@ mod ownership;
 mod strategic;
 mod strategic_lists;
 mod typed;
-
-pub mod builtin;
 
 pub use apply::{Applied, Apply, apply};
 pub use differs::{ListKeys, differs, differs_with};

@@ -14,8 +14,8 @@ const ORDER: &str = "$setElementOrder/";
 
 /// Applies a strategic merge patch in place.
 ///
-/// Merge keys come from the schema (`x-kubernetes-patch-*`, list types) and, where it has none, from the table in
-/// [`builtin`]. If it fails, the target is left half-patched: work on a copy.
+/// Merge keys come from the schema (`x-kubernetes-patch-*`, list types); what it does not describe merges by the usual
+/// keys of fields of that name. If it fails, the target is left half-patched: work on a copy.
 pub fn strategic_merge_patch(schema: Option<&Schema>, target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let Value::Object(fields) = patch else {
         return Err(PatchError::BadPatch(
@@ -52,16 +52,12 @@ fn strategy(node: Option<&Node>, name: &str, items: &[Value], beside: impl Fn(&s
             (None, true) => Strategy::Scalars,
         };
     }
-    match node.map(|node| node.list_type) {
-        Some(ListType::Set) if items.iter().all(|item| !item.is_object()) => {
-            return Strategy::Scalars;
-        }
-        Some(ListType::Map) => {
-            if let Some(key) = node.and_then(|node| node.list_map_keys.first()) {
-                return Strategy::Keyed(key.clone());
-            }
-        }
-        _ => {}
+    if let Some(node) = node {
+        return match (node.list_type, node.list_map_keys.first()) {
+            (ListType::Set, _) if items.iter().all(|item| !item.is_object()) => Strategy::Scalars,
+            (ListType::Map, Some(key)) => Strategy::Keyed(key.clone()),
+            _ => Strategy::Replace,
+        };
     }
     match builtin::merge_key(name, items, beside) {
         Some("") => Strategy::Scalars,

@@ -330,30 +330,40 @@ fn descend(view: View<'_>, elem: impl FnOnce() -> Elem, old: Option<&Value>, new
     }
 }
 
-fn differ_lists(view: View<'_>, old: Option<&Value>, new: Option<&Value>, out: &mut Diff) {
-    let group = |list: Option<&'_ Value>| {
-        let mut order = Vec::new();
-        let mut items: HashMap<Elem, Vec<Value>> = HashMap::new();
-        for item in list.and_then(Value::as_array).into_iter().flatten() {
-            if let Ok(elem) = view.elem(item) {
-                let places = items.entry(elem.clone()).or_default();
-                if places.is_empty() {
-                    order.push(elem);
-                }
-                places.push(item.clone());
+/// The items of a list by element, and the elements in order of first appearance.
+type Groups<'a> = (Vec<Elem>, HashMap<Elem, Vec<&'a Value>>);
+
+fn group<'a>(view: View<'_>, list: Option<&'a Value>) -> Groups<'a> {
+    let mut order = Vec::new();
+    let mut items: HashMap<Elem, Vec<&Value>> = HashMap::new();
+    for item in list.and_then(Value::as_array).into_iter().flatten() {
+        if let Ok(elem) = view.elem(item) {
+            let places = items.entry(elem.clone()).or_default();
+            if places.is_empty() {
+                order.push(elem);
             }
+            places.push(item);
         }
-        (order, items)
-    };
-    let (mut order, before) = group(old);
-    let (new_order, after) = group(new);
+    }
+    (order, items)
+}
+
+fn differ_lists(view: View<'_>, old: Option<&Value>, new: Option<&Value>, out: &mut Diff) {
+    let (mut order, before) = group(view, old);
+    let (new_order, after) = group(view, new);
     order.extend(new_order.into_iter().filter(|elem| !before.contains_key(elem)));
     let none = Vec::new();
     for elem in order {
         let (l, r) = (before.get(&elem).unwrap_or(&none), after.get(&elem).unwrap_or(&none));
         let member = |node: &mut Node| node.below.nodes.entry(elem.clone()).or_default().member = true;
         match (l.len(), r.len()) {
-            (0 | 1, 0 | 1) => descend(view.item(), || elem.clone(), l.first(), r.first(), out),
+            (0 | 1, 0 | 1) => descend(
+                view.item(),
+                || elem.clone(),
+                l.first().copied(),
+                r.first().copied(),
+                out,
+            ),
             (2.., 2..) => {
                 if l.len() != r.len() || !l.iter().zip(r).all(|(a, b)| same(a, b)) {
                     member(&mut out.modified);

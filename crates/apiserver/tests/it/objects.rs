@@ -247,3 +247,25 @@ async fn pods_are_found_by_node_and_evicted() {
     api.evict("p", &kube::api::EvictParams::default()).await.unwrap();
     assert_eq!(status(api.get("p").await).code, 404);
 }
+
+#[tokio::test]
+async fn nothing_that_the_server_set_itself_is_unknown_to_it() {
+    let (_server, client) = start().await;
+    crate::support::install(&client, &crate::support::widget_crd()).await;
+    let strict = kube::api::PatchParams {
+        field_validation: Some(kube::api::ValidationDirective::Strict),
+        ..PatchParams::default()
+    };
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    maps.create(&PostParams::default(), &map("a", &[("k", "v")]))
+        .await
+        .unwrap();
+    let patch = json!({"metadata": {"labels": {"x": "y"}}});
+    maps.patch("a", &strict, &Patch::Merge(&patch)).await.unwrap();
+    let widgets = crate::support::widgets(&client, "v1");
+    widgets
+        .create(&PostParams::default(), &crate::support::widget("a", json!({"size": 1})))
+        .await
+        .unwrap();
+    widgets.patch("a", &strict, &Patch::Merge(&patch)).await.unwrap();
+}

@@ -122,6 +122,12 @@ fn variables_are_validated_where_they_stand() {
             "supported values: \"a\", \"b\""
         )]
     );
+    let unique =
+        Schema::value(&json!({"type": "array", "uniqueItems": true, "items": {"type": "string"}})).expect("schema");
+    assert_eq!(
+        validate_at(&unique, "v", &json!(["a", "a"]), None)[0].to_string(),
+        "v: Invalid value: \"\": v in body shouldn't contain duplicates"
+    );
     let number = Schema::value(&json!({"type": "integer", "minimum": 1})).expect("schema");
     assert_eq!(validate_at(&number, "v", &json!(1), None), []);
     assert_eq!(

@@ -150,6 +150,7 @@ fn replay(schema: &Schema, steps: &[Value], label: &str) {
     }
 }
 
+/// `SMD_VECTORS` names another file of the same form, to try many more.
 #[test]
 fn recorded_sequences_come_out_the_same() {
     let text = match std::env::var("SMD_VECTORS") {
