@@ -1,2 +1,55 @@
-//! The one program, `windlass`.
-fn main() {}
+//! The program `windlass`.
+
+mod args;
+mod commands;
+mod demo;
+mod error;
+mod logging;
+mod printer;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Args, Command};
+use crate::error::CliError;
+use crate::printer::Printer;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    // Prints help, or what is wrong with the arguments (exit code 2), by itself.
+    let args = Args::parse();
+    let printer = Printer::standard();
+    logging::start(args.log_level.unwrap_or_else(|| args.command.log_level()));
+    match run(args, &printer) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads our output has seen enough.
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            printer.error(&error);
+            error.exit_code()
+        }
+    }
+}
+
+fn run(args: Args, printer: &Printer) -> Result<(), CliError> {
+    if matches!(args.command, Command::Crds) {
+        return commands::crds::run(printer);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| CliError::failed("cannot start the runtime", source))?;
+    runtime.block_on(async {
+        match args.command {
+            Command::Demo(args) => demo::run(args, printer).await,
+            Command::Up(args) => commands::up::run(args, printer).await,
+            Command::Manager(args) => commands::manager::run(args, printer).await,
+            Command::Apiserver(args) => commands::apiserver::run(args, printer).await,
+            Command::Crds => Ok(()),
+        }
+    })
+}

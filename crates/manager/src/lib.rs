@@ -1,1 +1,16 @@
-//! Runs any set of controllers, or all of them with the embedded API server.
+//! Runs any set of controllers against any Kubernetes API server, or all of them with the embedded one.
+//!
+//! [`controllers::start`] needs a client and knows nothing of the server behind it. [`embedded::Embedded`] is a server with a data
+//! folder, certificates and a kubeconfig. [`up::start`] puts both into one process, joined without a socket.
+
+pub mod controllers;
+pub mod embedded;
+mod error;
+mod files;
+mod identity;
+pub mod network;
+pub mod up;
+
+pub use controllers::{Running, Selection};
+pub use embedded::{Embedded, EmbeddedOptions};
+pub use error::ManagerError;

@@ -1,0 +1,204 @@
+//! What can be said on the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use tracing::level_filters::LevelFilter;
+use windlass_meta::KubernetesVersion;
+
+/// Cluster API in Rust: creates, upgrades and deletes fleets of Kubernetes clusters.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, max_term_width = 110, disable_help_subcommand = false)]
+pub(crate) struct Args {
+    /// How much to log on stderr: off, error, warn, info, debug or trace
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub(crate) log_level: Option<LevelFilter>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// From nothing to a running cluster and back, shown live
+    Demo(DemoArgs),
+    /// Run the embedded management cluster: API server, all controllers, in-memory infrastructure, in one process
+    Up(UpArgs),
+    /// Run the controllers against any Kubernetes API server
+    Manager(ManagerArgs),
+    /// Run the embedded API server alone
+    Apiserver(ApiserverArgs),
+    /// Print all CustomResourceDefinitions as YAML
+    Crds,
+}
+
+impl Command {
+    /// The level of logs when none is asked for.
+    pub(crate) fn log_level(&self) -> LevelFilter {
+        match self {
+            Self::Demo(_) | Self::Crds => LevelFilter::WARN,
+            Self::Up(_) | Self::Manager(_) | Self::Apiserver(_) => LevelFilter::INFO,
+        }
+    }
+}
+
+/// Options of `demo`.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct DemoArgs {
+    /// How many clusters to create
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9999))]
+    pub(crate) clusters: u32,
+    /// Control plane machines of each cluster: an odd number, as etcd needs a majority
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = odd)]
+    pub(crate) control_plane_replicas: u32,
+    /// Worker machines of each cluster; one more after scaling up
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=9999))]
+    pub(crate) workers: u32,
+    /// The Kubernetes version to create; the upgrade goes to the next minor version
+    #[arg(long, value_name = "VERSION", default_value = "v1.35.0", value_parser = version)]
+    pub(crate) kubernetes_version: KubernetesVersion,
+    /// Where the management cluster keeps its objects [default: a temporary folder, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// How long each step may take, such as 90s or 5m
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+    /// How to tell what happens
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// Stay up after the creation, until Ctrl-C, and print the kubectl line to use
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+/// A form of output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// A tree on a terminal, lines of changes elsewhere
+    Text,
+    /// One JSON document at the end
+    Json,
+}
+
+/// Options of `up`.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct UpArgs {
+    /// Where everything is kept [default: ~/.windlass]
+    #[arg(long, value_name = "DIR", env = "WINDLASS_DATA_DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// The kubeconfig to write [default: kubeconfig in the data folder]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The port of the API server on 127.0.0.1; 0 is any that is free
+    #[arg(long, value_name = "N", default_value_t = 16443)]
+    pub(crate) port: u16,
+    /// Run only these controllers
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) controllers: Option<Vec<String>>,
+    /// Serve /healthz, /readyz and /metrics there
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics_address: Option<SocketAddr>,
+}
+
+/// Options of `manager`.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct ManagerArgs {
+    /// The kubeconfig of the API server [default: in-cluster, else as kubectl finds it]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Install the CustomResourceDefinitions, or bring them up to date, first
+    #[arg(long)]
+    pub(crate) install_crds: bool,
+    /// Run only these controllers
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) controllers: Option<Vec<String>>,
+    /// Serve /healthz, /readyz and /metrics there
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics_address: Option<SocketAddr>,
+}
+
+/// Options of `apiserver`.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct ApiserverArgs {
+    /// Where everything is kept
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// The kubeconfig to write [default: kubeconfig in the data folder]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The port on 127.0.0.1; 0 is any that is free
+    #[arg(long, value_name = "N", default_value_t = 16443)]
+    pub(crate) port: u16,
+}
+
+fn odd(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(number) if number % 2 == 1 => Ok(number),
+        _ => Err("expected an odd number".to_owned()),
+    }
+}
+
+fn version(text: &str) -> Result<KubernetesVersion, String> {
+    KubernetesVersion::from_str(text).map_err(|error| error.to_string())
+}
+
+/// Reads `90s`, `5m`, `500ms` or `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a duration: expected a number and ms, s, m or h, such as 90s");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit = match &text[digits..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        let check = |text: &str, expect: Option<u64>| {
+            assert_eq!(duration(text).ok(), expect.map(Duration::from_millis), "{text}");
+        };
+        check("90s", Some(90_000));
+        check("250ms", Some(250));
+        check("2m", Some(120_000));
+        check("1h", Some(3_600_000));
+        check("90", None);
+        check("s", None);
+        check("1.5s", None);
+        check("99999999999999999999s", None);
+        check("18446744073709551615h", None);
+    }
+
+    #[test]
+    fn wrong_values_are_usage_errors() {
+        let check = |line: &str| {
+            let error = Args::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+        };
+        check("windlass demo --control-plane-replicas 2");
+        check("windlass demo --clusters 0");
+        check("windlass demo --kubernetes-version latest");
+        check("windlass up --port 70000");
+        check("windlass apiserver");
+        check("windlass nothing");
+    }
+}

@@ -1,0 +1,6 @@
+//! The commands that have no folder of their own.
+
+pub(crate) mod apiserver;
+pub(crate) mod crds;
+pub(crate) mod manager;
+pub(crate) mod up;

@@ -1,0 +1,52 @@
+//! `windlass up`.
+
+use std::path::PathBuf;
+
+use windlass_manager::{EmbeddedOptions, Selection, up};
+
+use crate::args::UpArgs;
+use crate::error::CliError;
+use crate::printer::{BOLD, Printer, styled};
+use crate::signals::Stop;
+
+/// Runs the embedded management cluster until it is told to stop.
+pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError> {
+    let selection = selection(args.controllers.as_deref())?;
+    let mut stop = Stop::listen()?;
+    let options = EmbeddedOptions {
+        data_dir: args.data_dir.map_or_else(default_data_dir, Ok)?,
+        kubeconfig: args.kubeconfig,
+        port: args.port,
+        definitions: true,
+    };
+    let up = up::start(options, &selection, args.metrics_address).await?;
+    let embedded = up.embedded();
+    let kubeconfig = embedded.kubeconfig().display();
+    let told = printer.text(&format!(
+        "management cluster {}\ndata               {}\nkubeconfig         {kubeconfig}\n\n\
+         kubectl --kubeconfig {kubeconfig} get clusters,machines\n\nCtrl-C stops it; started again it continues.\n",
+        styled(BOLD, &embedded.url()),
+        embedded.data_dir().display(),
+    ));
+    if told.is_ok() {
+        stop.wait().await;
+        tracing::info!("stopping");
+    }
+    up.shutdown().await;
+    told
+}
+
+/// The controllers that were asked for.
+pub(super) fn selection(names: Option<&[String]>) -> Result<Selection, CliError> {
+    Ok(match names {
+        Some(names) => Selection::of(names)?,
+        None => Selection::all(),
+    })
+}
+
+fn default_data_dir() -> Result<PathBuf, CliError> {
+    match std::env::home_dir().filter(|home| !home.as_os_str().is_empty()) {
+        Some(home) => Ok(home.join(".windlass")),
+        None => Err(CliError::Usage("there is no home folder: say where to keep data with --data-dir".to_owned())),
+    }
+}

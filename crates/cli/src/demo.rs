@@ -1,0 +1,354 @@
+//! `windlass demo`: from nothing to a running cluster and back, shown live.
+
+mod follow;
+mod item;
+mod manifests;
+mod report;
+mod table;
+mod view;
+mod wanted;
+mod world;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use windlass_apiserver::RequestKey;
+use windlass_kit::Metrics;
+use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
+use windlass_manager::{EmbeddedOptions, Selection};
+use windlass_suite::kinds::KINDS;
+
+use self::manifests::{NAMESPACE, Shape};
+use self::report::{Report, Step};
+use self::view::View;
+use self::wanted::Wanted;
+use self::world::{Update, World};
+use crate::args::{DemoArgs, Output};
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::signals::Stop;
+
+/// Who applies the manifests.
+const MANAGER: &str = "windlass-demo";
+/// Requests of the demo itself that are under way at a time.
+const AT_A_TIME: usize = 16;
+/// Lines that explain a step that did not finish.
+const EXPLAIN_LINES: usize = 40;
+
+/// Runs the demo.
+pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliError> {
+    let started = Instant::now();
+    let mut stop = Stop::listen()?;
+    // Removed when dropped, also after a failure.
+    let temporary = match &args.data_dir {
+        Some(_) => None,
+        None => Some(
+            tempfile::Builder::new()
+                .prefix("windlass-demo-")
+                .tempdir()
+                .map_err(|source| CliError::failed("cannot make a temporary folder", source))?,
+        ),
+    };
+    let data_dir = match (&args.data_dir, &temporary) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(folder)) => folder.path().to_owned(),
+        (None, None) => PathBuf::from("."),
+    };
+    let options = EmbeddedOptions {
+        data_dir,
+        kubeconfig: None,
+        port: 0,
+        definitions: true,
+    };
+    let up = up::start(options, &Selection::all(), None).await?;
+    let answered = started.elapsed();
+    let mut demo = Demo::new(&args, &up, printer, started);
+    demo.report.start_seconds = report::seconds(answered);
+    let done = tokio::select! {
+        done = demo.play() => done,
+        () = stop.wait() => Err(CliError::plain("interrupted", None)),
+    };
+    let done = match done {
+        Ok(()) if args.keep => demo.keep(&mut stop).await,
+        Ok(()) => demo.tell(),
+        Err(error) => Err(error),
+    };
+    up.shutdown().await;
+    done
+}
+
+struct Demo<'a> {
+    args: &'a DemoArgs,
+    up: &'a Up,
+    printer: &'a Printer,
+    client: kube::Client,
+    updates: mpsc::UnboundedReceiver<Update>,
+    world: World,
+    view: View<'a>,
+    started: Instant,
+    report: Report,
+    names: Vec<String>,
+}
+
+impl<'a> Demo<'a> {
+    fn new(args: &'a DemoArgs, up: &'a Up, printer: &'a Printer, started: Instant) -> Self {
+        Self {
+            args,
+            up,
+            printer,
+            client: up.embedded().client(MANAGER, &Metrics::new()),
+            updates: follow::follow(&up.running().kit().cx()),
+            world: World::default(),
+            view: View::new(printer, args.clusters as usize, args.output == Output::Json, started),
+            started,
+            report: Report {
+                clusters: args.clusters,
+                control_plane_replicas: args.control_plane_replicas,
+                workers: args.workers,
+                kubernetes_version: args.kubernetes_version.to_string(),
+                ..Report::default()
+            },
+            names: Vec::new(),
+        }
+    }
+
+    /// All steps.
+    async fn play(&mut self) -> Result<(), CliError> {
+        let args = self.args;
+        let shape = Shape {
+            clusters: args.clusters,
+            control_plane: args.control_plane_replicas,
+            workers: args.workers,
+            version: args.kubernetes_version.to_string(),
+        };
+        self.view.say(&format!(
+            "management cluster {} ready after {} s",
+            self.up.embedded().url(),
+            self.report.start_seconds
+        ))?;
+        self.create(&shape).await?;
+        if args.keep {
+            return Ok(());
+        }
+        let more = shape.workers + 1;
+        let scaled = Shape { workers: more, ..shape.clone() };
+        let patch = json!({"spec": {"topology": {"workers": {"machineDeployments": [
+            {"class": "default-worker", "name": "md-0", "replicas": more},
+        ]}}}});
+        self.patch("scale", &format!("workers from {} to {more}", shape.workers), &patch, &scaled).await?;
+        let next = format!("v{}.{}.0", args.kubernetes_version.major(), args.kubernetes_version.minor() + 1);
+        let upgraded = Shape { version: next.clone(), ..scaled };
+        let patch = json!({"spec": {"topology": {"version": next}}});
+        self.patch("upgrade", &format!("from {} to {next}", shape.version), &patch, &upgraded).await?;
+        self.delete().await
+    }
+
+    async fn create(&mut self, shape: &Shape) -> Result<(), CliError> {
+        let broken = |why: String| CliError::plain(format!("the example manifests: {why}"), None);
+        let class = manifests::class().map_err(broken)?;
+        let clusters = manifests::clusters(shape).map_err(broken)?;
+        self.names = clusters.iter().map(manifests::name).collect();
+        let what = format!(
+            "{} of {} control plane and {} worker machines, {}",
+            count(shape.clusters, "cluster"),
+            shape.control_plane,
+            shape.workers,
+            shape.version
+        );
+        let begun = self.begin("create", &what)?;
+        self.apply(class).await?;
+        self.apply(clusters).await?;
+        self.finish("create", what, begun, &self.running(shape)).await?;
+        let machines = shape.clusters * (shape.control_plane + shape.workers);
+        if let Some(step) = self.report.steps.last() {
+            self.report.writes_per_machine = report::per(step.writes_total, machines);
+            self.report.events_per_machine = report::per(report::sum(&step.writes, true), machines);
+        }
+        Ok(())
+    }
+
+    async fn patch(&mut self, name: &'static str, what: &str, patch: &Value, shape: &Shape) -> Result<(), CliError> {
+        let begun = self.begin(name, what)?;
+        let api = self.api("Cluster");
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let requests: Vec<_> = self
+            .names
+            .iter()
+            .map(|cluster| async {
+                let sent = api.patch(cluster, &parameters, &Patch::Merge(patch)).await;
+                sent.map(drop).map_err(|source| refused("change", &format!("Cluster {cluster}"), source))
+            })
+            .collect();
+        all(requests).await?;
+        self.finish(name, what.to_owned(), begun, &self.running(shape)).await
+    }
+
+    async fn delete(&mut self) -> Result<(), CliError> {
+        let what = count(self.args.clusters, "cluster");
+        let begun = self.begin("delete", &what)?;
+        let api = self.api("Cluster");
+        let requests: Vec<_> = self
+            .names
+            .iter()
+            .map(|cluster| async {
+                let sent = api.delete(cluster, &DeleteParams::default()).await;
+                sent.map(drop).map_err(|source| refused("delete", &format!("Cluster {cluster}"), source))
+            })
+            .collect();
+        all(requests).await?;
+        self.finish("delete", what, begun, &Wanted::Gone).await
+    }
+
+    fn running(&self, shape: &Shape) -> Wanted {
+        Wanted::Running {
+            clusters: self.names.clone(),
+            control_plane: shape.control_plane,
+            workers: shape.workers,
+            version: shape.version.clone(),
+        }
+    }
+
+    fn api(&self, kind: &str) -> Api<DynamicObject> {
+        let entry = KINDS.iter().find(|entry| entry.kind == kind);
+        let (group, version, plural) = entry.map_or(("", "", ""), |entry| (entry.group, entry.version, entry.plural));
+        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
+    }
+
+    async fn apply(&self, objects: Vec<Value>) -> Result<(), CliError> {
+        let parameters = PatchParams::apply(MANAGER).force();
+        let parameters = &parameters;
+        let requests: Vec<_> = objects
+            .into_iter()
+            .map(|object| async move {
+                let (kind, name) = (object["kind"].as_str().unwrap_or_default(), manifests::name(&object));
+                let sent = self.api(kind).patch(&name, parameters, &Patch::Apply(&object)).await;
+                sent.map(drop).map_err(|source| refused("apply", &format!("{kind} {name}"), source))
+            })
+            .collect();
+        all(requests).await
+    }
+
+    fn begin(&mut self, name: &str, what: &str) -> Result<Begun, CliError> {
+        self.view.begin(&format!("{name}: {what}"), &self.world)?;
+        Ok(Begun {
+            at: Instant::now(),
+            requests: self.up.embedded().server().counters().snapshot(),
+        })
+    }
+
+    /// Waits until a step has reached what it wants, and notes what it cost.
+    async fn finish(&mut self, name: &'static str, what: String, begun: Begun, wanted: &Wanted) -> Result<(), CliError> {
+        self.wait(name, wanted, begun.at + self.args.timeout).await?;
+        let took = begun.at.elapsed();
+        let now = self.up.embedded().server().counters().snapshot();
+        let writes = report::writes(&begun.requests, &now, CONTROLLERS_AGENT);
+        self.view.end(&self.world, &format!("{name} done in {:.2} s: {what}", took.as_secs_f64()))?;
+        self.report.steps.push(Step {
+            name,
+            what,
+            seconds: report::seconds(took),
+            writes_total: report::sum(&writes, false),
+            writes,
+        });
+        self.report.seconds = report::seconds(self.started.elapsed());
+        Ok(())
+    }
+
+    async fn wait(&mut self, step: &str, wanted: &Wanted, deadline: Instant) -> Result<(), CliError> {
+        loop {
+            while let Ok(update) = self.updates.try_recv() {
+                self.take(update)?;
+            }
+            if wanted.is_met(&self.world) {
+                return Ok(());
+            }
+            self.view.tick(&self.world)?;
+            let frame = self.view.due().map_or(deadline, |due| due.min(deadline));
+            tokio::select! {
+                update = self.updates.recv() => match update {
+                    Some(update) => self.take(update)?,
+                    None => return Err(CliError::plain("the controllers have stopped", None)),
+                },
+                () = tokio::time::sleep_until(frame.into()) => {
+                    if Instant::now() >= deadline {
+                        return Err(self.too_late(step, wanted)?);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, update: Update) -> Result<(), CliError> {
+        let id = match &update {
+            Update::There(item) => item.id.clone(),
+            Update::Gone(id) => id.clone(),
+        };
+        let before = self.world.update(update);
+        self.view.changed(before.as_ref(), self.world.get(&id))
+    }
+
+    /// Tells the conditions that explain why a step did not finish.
+    fn too_late(&mut self, step: &str, wanted: &Wanted) -> Result<CliError, CliError> {
+        let missing = wanted.missing(&self.world);
+        let lines = wanted::explain(&self.world, &missing, EXPLAIN_LINES);
+        self.view.picture(&self.world)?;
+        let seconds = self.args.timeout.as_secs_f64();
+        Ok(CliError::Explained {
+            what: format!("step {step} did not finish within {seconds} s"),
+            lines,
+            hint: Some("--timeout gives it more time; --log-level info shows what the controllers do".to_owned()),
+        })
+    }
+
+    /// Prints what was measured.
+    fn tell(&mut self) -> Result<(), CliError> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        self.report.peak_memory_bytes = report::peak_memory(&status);
+        match self.args.output {
+            Output::Json => {
+                let text = serde_json::to_string_pretty(&self.report)
+                    .map_err(|error| CliError::failed("cannot write the report", error))?;
+                self.printer.line(&text)
+            }
+            Output::Text => self.printer.text(&format!("\n{}\n", self.report.lines().join("\n"))),
+        }
+    }
+
+    /// Stays up until it is told to stop.
+    async fn keep(&mut self, stop: &mut Stop) -> Result<(), CliError> {
+        self.view.picture(&self.world)?;
+        self.tell()?;
+        let kubeconfig = self.up.embedded().kubeconfig().display().to_string();
+        if self.args.output == Output::Text {
+            self.printer.text(&format!(
+                "\nThe management cluster stays up until Ctrl-C:\n\n  kubectl --kubeconfig {kubeconfig} get clusters,machines\n"
+            ))?;
+        }
+        stop.wait().await;
+        Ok(())
+    }
+}
+
+/// The beginning of a step.
+struct Begun {
+    at: Instant,
+    requests: BTreeMap<RequestKey, u64>,
+}
+
+fn count(number: u32, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+fn refused(verb: &str, what: &str, source: kube::Error) -> CliError {
+    CliError::failed(format!("cannot {verb} {what}"), source)
+}
+
+async fn all(requests: Vec<impl Future<Output = Result<(), CliError>>>) -> Result<(), CliError> {
+    futures::stream::iter(requests).buffer_unordered(AT_A_TIME).try_collect::<Vec<()>>().await.map(drop)
+}

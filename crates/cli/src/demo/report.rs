@@ -1,0 +1,159 @@
+//! What the demo measured, as text and as JSON.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use windlass_apiserver::RequestKey;
+
+use crate::printer::{BOLD, DIM, GOOD, styled};
+
+/// Requests by verb and resource.
+pub(crate) type Requests = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// A step that was done.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Step {
+    /// `create`, `scale`, `upgrade` or `delete`.
+    pub(crate) name: &'static str,
+    /// What it did, in words.
+    pub(crate) what: String,
+    /// How long it took.
+    pub(crate) seconds: f64,
+    /// Writes of the controllers to the API server by verb and resource.
+    pub(crate) writes: Requests,
+    /// Their sum, without events.
+    pub(crate) writes_total: u64,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    pub(crate) clusters: u32,
+    pub(crate) control_plane_replicas: u32,
+    pub(crate) workers: u32,
+    pub(crate) kubernetes_version: String,
+    pub(crate) steps: Vec<Step>,
+    /// From the start of the program to the end of the last step.
+    pub(crate) seconds: f64,
+    /// From the start of the program to the first answered request.
+    pub(crate) start_seconds: f64,
+    /// Writes while creating, without events, by the number of Machines.
+    pub(crate) writes_per_machine: f64,
+    /// Events written while creating, by the number of Machines.
+    pub(crate) events_per_machine: f64,
+    /// The most memory the process had.
+    pub(crate) peak_memory_bytes: Option<u64>,
+}
+
+/// Seconds with three digits.
+pub(crate) fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// What a user agent wrote between two snapshots.
+pub(crate) fn writes(before: &BTreeMap<RequestKey, u64>, after: &BTreeMap<RequestKey, u64>, agent: &str) -> Requests {
+    let mut requests = Requests::new();
+    for (key, count) in after {
+        let new = count - before.get(key).unwrap_or(&0);
+        if new == 0 || key.agent != agent || matches!(key.verb.as_str(), "get" | "list" | "watch") {
+            continue;
+        }
+        let resource = if key.code < 300 { key.resource.clone() } else { format!("{} ({})", key.resource, key.code) };
+        *requests.entry(key.verb.clone()).or_default().entry(resource).or_default() += new;
+    }
+    requests
+}
+
+fn is_event(resource: &str) -> bool {
+    resource == "events" || resource.starts_with("events ")
+}
+
+/// The sum of requests; events or all others.
+pub(crate) fn sum(requests: &Requests, events: bool) -> u64 {
+    let all = requests.values().flatten();
+    all.filter(|(resource, _)| is_event(resource) == events).map(|(_, count)| count).sum()
+}
+
+/// A ratio with one digit.
+#[expect(clippy::cast_precision_loss, reason = "counts of a demo are far below 2^52")]
+pub(crate) fn per(count: u64, machines: u32) -> f64 {
+    if machines == 0 {
+        return 0.0;
+    }
+    (count as f64 / f64::from(machines) * 10.0).round() / 10.0
+}
+
+/// The peak of resident memory, from the text of `/proc/self/status`.
+pub(crate) fn peak_memory(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+impl Report {
+    /// The report as lines for people.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![styled(BOLD, "STEP      SECONDS  WRITES  WHAT")];
+        for step in &self.steps {
+            lines.push(format!("{:<9} {:>7.2} {:>7}  {}", step.name, step.seconds, step.writes_total, step.what));
+        }
+        lines.push(format!("{:<9} {:>7.2}", "all", self.seconds));
+        lines.push(String::new());
+        if let Some(create) = self.steps.iter().find(|step| step.name == "create") {
+            lines.push(styled(BOLD, "API writes while creating"));
+            for (verb, resources) in &create.writes {
+                let mut kinds: Vec<(&String, &u64)> = resources.iter().collect();
+                kinds.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
+                let kinds: Vec<String> = kinds.iter().map(|(name, count)| format!("{name} {count}")).collect();
+                lines.push(format!("  {verb:<7} {}", styled(DIM, &kinds.join(", "))));
+            }
+            let figure = format!("{} writes per Machine", self.writes_per_machine);
+            lines.push(format!("  {}, and {} events", styled(GOOD, &figure), self.events_per_machine));
+        }
+        if let Some(bytes) = self.peak_memory_bytes {
+            lines.push(format!("peak memory {} MiB", bytes >> 20));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(verb: &str, resource: &str, agent: &str, code: u16) -> RequestKey {
+        RequestKey {
+            verb: verb.to_owned(),
+            group: String::new(),
+            resource: resource.to_owned(),
+            agent: agent.to_owned(),
+            code,
+        }
+    }
+
+    #[test]
+    fn only_the_controllers_new_writes_count() {
+        let before = BTreeMap::from([(key("apply", "machines", "us", 200), 2)]);
+        let after = BTreeMap::from([
+            (key("apply", "machines", "us", 200), 5),
+            (key("apply", "machines", "us", 409), 1),
+            (key("apply", "machines", "them", 200), 9),
+            (key("watch", "machines", "us", 200), 9),
+            (key("create", "events", "us", 201), 4),
+        ]);
+        let found = writes(&before, &after, "us");
+        assert_eq!(found["apply"], BTreeMap::from([("machines".to_owned(), 3), ("machines (409)".to_owned(), 1)]));
+        assert_eq!((sum(&found, false), sum(&found, true)), (4, 4));
+        assert_eq!(per(4, 3), 1.3);
+        assert_eq!(per(4, 0), 0.0);
+    }
+
+    #[test]
+    fn peak_memory_is_read_from_the_kernels_text() {
+        assert_eq!(peak_memory("VmPeak:\t 9 kB\nVmHWM:\t    2048 kB\n"), Some(2 << 20));
+        assert_eq!(peak_memory("nothing"), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! Shows the world while it changes: redrawn in place on a terminal, as lines of changes elsewhere.
+
+use std::time::{Duration, Instant};
+
+use super::item::Item;
+use super::table;
+use super::world::World;
+use crate::error::CliError;
+use crate::printer::{BOLD, DIM, Printer, styled};
+
+/// Time between two drawings on a terminal.
+const FRAME: Duration = Duration::from_millis(80);
+
+enum Form {
+    /// The tree, redrawn; how many lines of it are on the screen.
+    Live { drawn: usize },
+    /// Lines of changes.
+    Lines,
+    /// Nothing.
+    Silent,
+}
+
+/// What is shown.
+pub(crate) struct View<'a> {
+    printer: &'a Printer,
+    form: Form,
+    started: Instant,
+    clusters: usize,
+    title: String,
+    last: Instant,
+    is_stale: bool,
+}
+
+impl<'a> View<'a> {
+    /// A view of this many clusters; silent when `quiet`.
+    pub(crate) fn new(printer: &'a Printer, clusters: usize, quiet: bool, started: Instant) -> Self {
+        let form = match (quiet, printer.is_terminal()) {
+            (true, _) => Form::Silent,
+            (false, true) => Form::Live { drawn: 0 },
+            (false, false) => Form::Lines,
+        };
+        Self {
+            printer,
+            form,
+            started,
+            clusters,
+            title: String::new(),
+            last: started,
+            is_stale: false,
+        }
+    }
+
+    fn clock(&self) -> String {
+        format!("{:8.3}s", self.started.elapsed().as_secs_f64())
+    }
+
+    /// A step begins.
+    pub(crate) fn begin(&mut self, title: &str, world: &World) -> Result<(), CliError> {
+        title.clone_into(&mut self.title);
+        match self.form {
+            Form::Live { .. } => self.draw(world),
+            Form::Lines => self.printer.line(&format!("{} {}", self.clock(), styled(BOLD, title))),
+            Form::Silent => Ok(()),
+        }
+    }
+
+    /// A line that stays.
+    pub(crate) fn say(&mut self, line: &str) -> Result<(), CliError> {
+        match self.form {
+            Form::Silent => Ok(()),
+            Form::Lines => self.printer.line(line),
+            Form::Live { .. } => {
+                self.erase()?;
+                self.printer.line(line)
+            }
+        }
+    }
+
+    /// An object changed.
+    pub(crate) fn changed(&mut self, before: Option<&Item>, after: Option<&Item>) -> Result<(), CliError> {
+        match self.form {
+            Form::Live { .. } => self.is_stale = true,
+            Form::Silent => {}
+            Form::Lines => {
+                let item = after.or(before);
+                let is_shown = item.is_some_and(|item| match item.id.kind.as_str() {
+                    "KubeadmConfig" | "DevMachine" => false,
+                    "Cluster" => true,
+                    _ => self.clusters <= table::FEW,
+                });
+                if let Some(line) = table::change(before, after).filter(|_| is_shown) {
+                    self.printer.line(&format!("{}   {line}", styled(DIM, &self.clock())))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When the screen has to be drawn next, if it has to.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        (self.is_stale && matches!(self.form, Form::Live { .. })).then(|| self.last + FRAME)
+    }
+
+    /// Draws when it is time.
+    pub(crate) fn tick(&mut self, world: &World) -> Result<(), CliError> {
+        match self.due() {
+            Some(due) if due <= Instant::now() => self.draw(world),
+            _ => Ok(()),
+        }
+    }
+
+    /// A step is done: its last picture stays when there is a little of it.
+    pub(crate) fn end(&mut self, world: &World, line: &str) -> Result<(), CliError> {
+        match self.form {
+            Form::Live { .. } => {
+                self.draw(world)?;
+                self.erase()?;
+                self.printer.line(line)
+            }
+            Form::Lines => self.printer.line(&format!("{} {line}", self.clock())),
+            Form::Silent => Ok(()),
+        }
+    }
+
+    /// The tree once more, to stay; nothing where lines were told.
+    pub(crate) fn picture(&mut self, world: &World) -> Result<(), CliError> {
+        if matches!(self.form, Form::Silent) {
+            return Ok(());
+        }
+        self.erase()?;
+        let (width, _) = size();
+        for line in self.lines(world, width) {
+            self.printer.line(&line)?;
+        }
+        Ok(())
+    }
+
+    fn lines(&self, world: &World, width: usize) -> Vec<String> {
+        if self.clusters > table::FEW {
+            return vec![table::summary(world, self.clusters)];
+        }
+        let names: Vec<String> = world.clusters().map(|cluster| cluster.id.name.clone()).collect();
+        names.iter().flat_map(|name| table::tree(world, name, width)).collect()
+    }
+
+    fn draw(&mut self, world: &World) -> Result<(), CliError> {
+        self.erase()?;
+        let (width, height) = size();
+        let mut lines = vec![format!("{} {}", self.clock(), styled(BOLD, &self.title))];
+        lines.extend(self.lines(world, width));
+        let room = height.saturating_sub(2).max(3);
+        if lines.len() > room {
+            let more = lines.len() - room + 1;
+            lines.truncate(room - 1);
+            lines.push(styled(DIM, &format!("… {more} more")));
+        }
+        self.printer.text(&(lines.join("\n") + "\n"))?;
+        self.form = Form::Live { drawn: lines.len() };
+        self.last = Instant::now();
+        self.is_stale = false;
+        Ok(())
+    }
+
+    /// Takes the drawn lines off the screen.
+    fn erase(&mut self) -> Result<(), CliError> {
+        if let Form::Live { drawn } = self.form
+            && drawn > 0
+        {
+            self.printer.control(&format!("\x1b[{drawn}A\x1b[J"))?;
+            self.form = Form::Live { drawn: 0 };
+        }
+        Ok(())
+    }
+}
+
+/// Columns and lines of the terminal.
+fn size() -> (usize, usize) {
+    terminal_size::terminal_size().map_or((120, 50), |(width, height)| (width.0.into(), height.0.into()))
+}

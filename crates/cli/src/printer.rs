@@ -1,0 +1,77 @@
+//! The only place that prints.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::error::CliError;
+
+/// Writes to standard output and standard error; colours only where they are wanted (`NO_COLOR`, pipes).
+#[derive(Debug)]
+pub(crate) struct Printer {
+    terminal: bool,
+}
+
+/// Good.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// Not yet, or not well.
+pub(crate) const BAD: Style = AnsiColor::Yellow.on_default();
+/// An error.
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// A heading.
+pub(crate) const BOLD: Style = Style::new().bold();
+/// Beside the point.
+pub(crate) const DIM: Style = Style::new().dimmed();
+
+/// Text in a style.
+pub(crate) fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+impl Printer {
+    /// Prints to the streams of the process.
+    pub(crate) fn standard() -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Self {
+            terminal: io::stdout().is_terminal() && !dumb,
+        }
+    }
+
+    /// Whether standard output is a terminal on which lines can be redrawn.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Writes text as it is (styles are dropped where they are not wanted), at once.
+    pub(crate) fn text(&self, text: &str) -> Result<(), CliError> {
+        let mut out = anstream::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Writes control sequences, which stay even where colours are not wanted. Only for terminals.
+    pub(crate) fn control(&self, text: &str) -> Result<(), CliError> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&self, line: &str) -> Result<(), CliError> {
+        self.text(&format!("{line}\n"))
+    }
+
+    /// Tells an error: one line, those that explain it, and one for the hint. Nothing can be done when that fails, too.
+    pub(crate) fn error(&self, error: &CliError) {
+        let mut text = format!("{} {}\n", styled(ERROR, "error:"), error.line());
+        for line in error.lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+        if let Some(hint) = error.hint() {
+            text.push_str(&format!("{} {hint}\n", styled(BOLD, "hint:")));
+        }
+        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    }
+}

@@ -1,0 +1,30 @@
+//! Ctrl-C and SIGTERM.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::error::CliError;
+
+/// Waits for the wish to stop.
+pub(crate) struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Stop {
+    /// From now on the signals no longer end the process at once.
+    pub(crate) fn listen() -> Result<Self, CliError> {
+        let listen = |kind| signal(kind).map_err(|source| CliError::failed("cannot listen for signals", source));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Resolves when the process shall stop.
+    pub(crate) async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

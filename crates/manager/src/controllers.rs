@@ -1,0 +1,89 @@
+//! Controllers that run, whatever the server.
+
+use tokio::net::TcpListener;
+use windlass_kit::{Kit, Metrics};
+use windlass_suite::controllers::{CONTROLLERS, Ports};
+
+use crate::ManagerError;
+
+/// Which controllers run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection(Option<Vec<String>>);
+
+impl Selection {
+    /// All there are.
+    pub fn all() -> Self {
+        Self(None)
+    }
+
+    /// Those named; an error when there is none of a name.
+    pub fn of<S: AsRef<str>>(names: &[S]) -> Result<Self, ManagerError> {
+        let known: Vec<&'static str> = CONTROLLERS.iter().map(|info| info.name).collect();
+        let mut chosen = Vec::new();
+        for name in names {
+            let name = name.as_ref().trim();
+            if !known.contains(&name) {
+                return Err(ManagerError::UnknownController {
+                    name: name.to_owned(),
+                    known,
+                });
+            }
+            chosen.push(name.to_owned());
+        }
+        Ok(Self(Some(chosen)))
+    }
+
+    /// Whether a controller is chosen.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|names| names.iter().any(|chosen| chosen == name))
+    }
+}
+
+/// Running controllers.
+#[derive(Debug)]
+pub struct Running {
+    kit: Kit,
+}
+
+/// Starts controllers against the server behind `client`; returns at once. Needs a tokio runtime.
+pub fn start(client: kube::Client, metrics: Metrics, selection: &Selection) -> Running {
+    let kit = Kit::builder(client).metrics(metrics).build();
+    let ports = Ports::new(&kit.cx());
+    let chosen = CONTROLLERS.iter().filter(|info| selection.has(info.name));
+    let entries: Vec<_> = chosen.map(|info| (info.entry)(&ports)).collect();
+    tracing::info!(controllers = entries.len(), "starting");
+    kit.start(entries);
+    Running { kit }
+}
+
+impl Running {
+    /// The kit they run on: caches, metrics.
+    pub fn kit(&self) -> &Kit {
+        &self.kit
+    }
+
+    /// Serves `/healthz`, `/readyz` and `/metrics`.
+    pub fn serve(&self, listener: TcpListener) {
+        self.kit.serve(listener);
+    }
+
+    /// Lets running reconciles end and stops everything.
+    pub async fn shutdown(&self) {
+        self.kit.shutdown().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_chosen_by_name() {
+        let some = Selection::of(&["machineset", " machinedeployment"]).unwrap();
+        assert!(some.has("machineset") && some.has("machinedeployment") && !some.has("cluster"));
+        assert!(Selection::all().has("cluster"));
+        let error = Selection::of(&["machineset", "machinesets"]).unwrap_err();
+        assert_eq!(error.to_string(), "there is no controller \"machinesets\"");
+        assert!(error.hint().unwrap().contains("machineset, "), "{error}");
+    }
+}

@@ -1,0 +1,135 @@
+//! The embedded API server with what it keeps: objects, certificates and a kubeconfig.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use jiff::Timestamp;
+use kube::client::Body;
+use tower::ServiceExt as _;
+use windlass_apiserver::{ApiServer, Options, TlsOptions, UserInfo};
+use windlass_kit::{Metrics, transport};
+use windlass_pki::Kubeconfig;
+use windlass_store::{Limits, Store};
+use windlass_suite::{install, kinds};
+
+use crate::files::{make_folder, write_private};
+use crate::{ManagerError, identity, network};
+
+/// How an embedded server is set up.
+#[derive(Clone, Debug)]
+pub struct EmbeddedOptions {
+    /// Where it keeps everything.
+    pub data_dir: PathBuf,
+    /// The kubeconfig it writes; by default `kubeconfig` in the data folder.
+    pub kubeconfig: Option<PathBuf>,
+    /// The port on the loopback interface; 0 is any that is free.
+    pub port: u16,
+    /// Whether our definitions are installed before the first request from outside is answered.
+    pub definitions: bool,
+}
+
+/// A running embedded server.
+#[derive(Debug)]
+pub struct Embedded {
+    server: ApiServer,
+    store: Store,
+    address: SocketAddr,
+    kubeconfig: PathBuf,
+    data_dir: PathBuf,
+}
+
+impl Embedded {
+    /// Starts a server. When this returns it answers on its port, and the kubeconfig is written.
+    pub async fn start(options: EmbeddedOptions) -> Result<Self, ManagerError> {
+        let data_dir = options.data_dir;
+        make_folder(&data_dir)?;
+        // First of all, so that a taken port leaves the folder untouched.
+        let listener = network::listen((Ipv4Addr::LOCALHOST, options.port).into()).await?;
+        let address = listener.local_addr().map_err(|source| ManagerError::Listen {
+            address: (Ipv4Addr::LOCALHOST, options.port).into(),
+            source,
+        })?;
+        let (folder, pki) = (data_dir.join("store"), data_dir.join("pki"));
+        let opened = tokio::task::spawn_blocking(move || {
+            let store = Store::open(&folder, Limits::default())?;
+            let identity = identity::load_or_make(&pki, Timestamp::now())?;
+            Ok::<_, ManagerError>((store, identity))
+        });
+        let (store, identity) = opened.await.map_err(|error| ManagerError::Server(error.to_string()))??;
+        let failed = |error: windlass_apiserver::ApiError| ManagerError::Server(error.to_string());
+        let server = ApiServer::start(Options::new(store.clone())).await.map_err(failed)?;
+        let embedded = Self {
+            server,
+            store,
+            address,
+            kubeconfig: options.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig")),
+            data_dir,
+        };
+        if options.definitions {
+            let client = embedded.client("windlass", &Metrics::new());
+            let sent = install::install(&client, &kinds::all_crds()).await.map_err(ManagerError::Install)?;
+            tracing::debug!(sent = sent.len(), "definitions are installed");
+        }
+        let tls = TlsOptions {
+            certificate_pem: identity.server.certificate.clone(),
+            key_pem: identity.server.key.clone(),
+            client_ca_pem: Some(identity.authority.clone()),
+        };
+        embedded.server.serve(listener, &tls).map_err(|error| ManagerError::Server(error.to_string()))?;
+        embedded.write_kubeconfig(&identity)?;
+        Ok(embedded)
+    }
+
+    fn write_kubeconfig(&self, identity: &identity::Identity) -> Result<(), ManagerError> {
+        let text = Kubeconfig {
+            cluster: "windlass".to_owned(),
+            server: self.url(),
+            authority: identity.authority.clone(),
+            client_certificate: identity.administrator.certificate.clone(),
+            client_key: identity.administrator.key.clone(),
+        }
+        .render();
+        if let Some(folder) = self.kubeconfig.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            make_folder(folder)?;
+        }
+        write_private(&self.kubeconfig, &text)
+    }
+
+    /// Where it answers.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The kubeconfig it wrote.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Where it keeps everything.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// The server itself.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// A client in this process, without a socket, that the server's counters know by `agent`.
+    pub fn client(&self, agent: &'static str, metrics: &Metrics) -> kube::Client {
+        let service = self.server.client_service(UserInfo::admin("kubernetes-admin"));
+        let named = service.map_request(move |mut request: http::Request<Body>| {
+            request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
+            request
+        });
+        transport::in_process(named, metrics)
+    }
+
+    /// Ends all watches and connections, and releases the data folder when everything is written.
+    pub async fn shutdown(&self) {
+        self.server.shutdown();
+        self.store.close().await;
+    }
+}

@@ -1,0 +1,113 @@
+//! What can go wrong before everything runs.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use windlass_suite::install::InstallError;
+
+/// Why something could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    /// Somebody else listens.
+    #[error("port {} on {} is in use", address.port(), address.ip())]
+    PortInUse {
+        /// Where we wanted to listen.
+        address: SocketAddr,
+    },
+    /// We may not listen there.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where we wanted to listen.
+        address: SocketAddr,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Store(#[from] windlass_store::OpenError),
+    /// A file cannot be read or written.
+    #[error("cannot {verb} {}", path.display())]
+    File {
+        /// What was tried.
+        verb: &'static str,
+        /// With which file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Certificates of the embedded server are damaged.
+    #[error("the certificates in {} cannot be used", folder.display())]
+    Identity {
+        /// The folder with certificates and keys.
+        folder: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: windlass_pki::PkiError,
+    },
+    /// The embedded server did not start.
+    #[error("the embedded API server cannot start: {0}")]
+    Server(String),
+    /// A kubeconfig cannot be used.
+    #[error("kubeconfig {} cannot be used", path.display())]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: Box<kube::config::KubeconfigError>,
+    },
+    /// A client cannot be made, or the server does not answer.
+    #[error("the API server {url} cannot be used")]
+    Connect {
+        /// Its address.
+        url: String,
+        /// Why.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The definitions could not be installed.
+    #[error("cannot install the CustomResourceDefinitions")]
+    Install(#[source] InstallError),
+    /// The server lacks definitions.
+    #[error("the API server does not serve {} of our kinds: {}", missing.len(), missing.join(", "))]
+    NoDefinitions {
+        /// Names of the definitions.
+        missing: Vec<String>,
+    },
+    /// There is no such controller.
+    #[error("there is no controller {name:?}")]
+    UnknownController {
+        /// What was asked for.
+        name: String,
+        /// Those that exist.
+        known: Vec<&'static str>,
+    },
+}
+
+impl ManagerError {
+    /// What the user can do.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::PortInUse { address } => format!(
+                "stop what listens there, or choose another port with --port (now {})",
+                address.port()
+            ),
+            Self::Identity { folder, .. } => format!(
+                "move {} away: new certificates are made at the next start, and kubeconfigs handed out before become invalid",
+                folder.display()
+            ),
+            Self::Kubeconfig { .. } => "check the file with `kubectl --kubeconfig FILE config view`".to_owned(),
+            Self::Connect { .. } => {
+                "check that the server runs and that the kubeconfig's address, authority and credentials are right".to_owned()
+            }
+            Self::NoDefinitions { .. } => {
+                "add --install-crds, or run `windlass crds | kubectl apply --server-side -f -`".to_owned()
+            }
+            Self::UnknownController { known, .. } => format!("known are: {}", known.join(", ")),
+            Self::Listen { .. } | Self::Store(_) | Self::File { .. } | Self::Server(_) | Self::Install(_) => return None,
+        };
+        Some(hint)
+    }
+}

@@ -1,0 +1,72 @@
+//! Clients for API servers over the network.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tokio::net::TcpListener;
+use windlass_kit::Metrics;
+use windlass_suite::{install, kinds};
+
+use crate::ManagerError;
+
+/// A configuration from a kubeconfig file, or, without one, as `kubectl` would find it (also inside a cluster).
+pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ManagerError> {
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let shown = kubeconfig.map_or_else(|| "$KUBECONFIG".into(), Path::to_owned);
+    let failed = |source: KubeconfigError| ManagerError::Kubeconfig {
+        path: shown.clone(),
+        source: Box::new(source),
+    };
+    match kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).map_err(failed)?;
+            kube::Config::from_custom_kubeconfig(file, &options).await.map_err(failed)
+        }
+        None => match kube::Config::incluster() {
+            Ok(config) if context.is_none() => Ok(config),
+            _ => kube::Config::from_kubeconfig(&options).await.map_err(failed),
+        },
+    }
+}
+
+/// A client whose requests share one HTTP/2 connection; the server must answer.
+pub async fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, ManagerError> {
+    let failed = |source: kube::Error| ManagerError::Connect {
+        url: config.cluster_url.to_string(),
+        source: Box::new(source),
+    };
+    let client = windlass_kit::transport::connect(config, metrics).map_err(failed)?;
+    client.apiserver_version().await.map_err(failed)?;
+    Ok(client)
+}
+
+/// Installs our definitions, or makes sure that they are there.
+pub async fn definitions(client: &kube::Client, install_them: bool) -> Result<(), ManagerError> {
+    let wanted = kinds::all_crds();
+    if install_them {
+        let sent = install::install(client, &wanted).await.map_err(ManagerError::Install)?;
+        tracing::info!(sent = sent.len(), "definitions are installed");
+        return Ok(());
+    }
+    let missing = install::missing(client, &wanted).await.map_err(ManagerError::Install)?;
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(ManagerError::NoDefinitions { missing })
+    }
+}
+
+/// Listens on a TCP port.
+pub async fn listen(address: SocketAddr) -> Result<TcpListener, ManagerError> {
+    TcpListener::bind(address).await.map_err(|source| {
+        if source.kind() == std::io::ErrorKind::AddrInUse {
+            ManagerError::PortInUse { address }
+        } else {
+            ManagerError::Listen { address, source }
+        }
+    })
+}

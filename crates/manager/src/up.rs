@@ -1,0 +1,62 @@
+//! The management cluster in one process: the embedded server, and all controllers joined to it without a socket.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use windlass_kit::Metrics;
+
+use crate::controllers::{self, Running, Selection};
+use crate::{Embedded, EmbeddedOptions, ManagerError, network};
+
+/// How long running reconciles may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// The user agent of the controllers.
+pub const CONTROLLERS_AGENT: &str = "windlass-manager";
+
+/// A running management cluster.
+#[derive(Debug)]
+pub struct Up {
+    embedded: Embedded,
+    running: Running,
+}
+
+/// Starts one. When this returns it answers on its port.
+pub async fn start(
+    options: EmbeddedOptions,
+    selection: &Selection,
+    health: Option<SocketAddr>,
+) -> Result<Up, ManagerError> {
+    // A taken port is told before anything starts.
+    let health = match health {
+        Some(address) => Some(network::listen(address).await?),
+        None => None,
+    };
+    let embedded = Embedded::start(options).await?;
+    let metrics = Metrics::new();
+    let client = embedded.client(CONTROLLERS_AGENT, &metrics);
+    let running = controllers::start(client, metrics, selection);
+    if let Some(listener) = health {
+        running.serve(listener);
+    }
+    Ok(Up { embedded, running })
+}
+
+impl Up {
+    /// The server.
+    pub fn embedded(&self) -> &Embedded {
+        &self.embedded
+    }
+
+    /// The controllers.
+    pub fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Lets running reconciles end, stops everything, and releases the data folder.
+    pub async fn shutdown(&self) {
+        if tokio::time::timeout(GRACE, self.running.shutdown()).await.is_err() {
+            tracing::warn!("controllers did not end within {} s", GRACE.as_secs());
+        }
+        self.embedded.shutdown().await;
+    }
+}

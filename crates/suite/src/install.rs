@@ -1,0 +1,214 @@
+//! Puts the CustomResourceDefinitions into an API server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use kube::runtime::watcher;
+use serde_json::{Value, json};
+
+/// The field manager of the definitions.
+pub const MANAGER: &str = "windlass";
+/// How long a server may take to establish definitions.
+const ESTABLISH: Duration = Duration::from_secs(60);
+/// Definitions that are sent at a time.
+const AT_A_TIME: usize = 8;
+
+/// Why definitions could not be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The server refused, or did not answer.
+    #[error("cannot {verb} {what}")]
+    Request {
+        /// What was tried.
+        verb: &'static str,
+        /// On which object.
+        what: String,
+        /// What the server said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The server did not take them into use.
+    #[error("the API server has not established these definitions after {} s: {}", ESTABLISH.as_secs(), names.join(", "))]
+    NotEstablished {
+        /// Their names, with the reason where the server gives one.
+        names: Vec<String>,
+    },
+}
+
+fn definitions(client: &kube::Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "customresourcedefinitions");
+    Api::all_with(client.clone(), &resource)
+}
+
+fn name(definition: &Value) -> &str {
+    definition["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// Whether a stored definition says what we want: the same specification but for what servers fill in, and our labels.
+fn is_current(want: &Value, have: &Value) -> bool {
+    let mut spec = want["spec"].clone();
+    spec["conversion"] = json!({"strategy": "None"});
+    let mut stored = have["spec"].clone();
+    if stored.get("conversion").is_none() {
+        stored["conversion"] = json!({"strategy": "None"});
+    }
+    let labels = want["metadata"]["labels"].as_object();
+    spec == stored
+        && labels
+            .into_iter()
+            .flatten()
+            .all(|(key, value)| have["metadata"]["labels"].get(key) == Some(value))
+}
+
+/// Whether the server serves what a definition defines; else why not.
+fn established(definition: &Value) -> Result<(), String> {
+    let conditions = definition["status"]["conditions"].as_array();
+    let of = |kind: &str| conditions.into_iter().flatten().find(|c| c["type"] == kind).cloned();
+    if of("Established").is_some_and(|c| c["status"] == "True") {
+        return Ok(());
+    }
+    let refused = of("NamesAccepted").filter(|c| c["status"] == "False");
+    Err(refused
+        .and_then(|c| Some(c["message"].as_str()?.to_owned()))
+        .unwrap_or_default())
+}
+
+/// Installs the definitions that are missing or differ, with server-side apply, and waits until the server serves all of them.
+/// Returns the names of those that were sent.
+pub async fn install(client: &kube::Client, wanted: &[Value]) -> Result<Vec<String>, InstallError> {
+    let api = definitions(client);
+    let stored = stored(&api).await?;
+    let stale: Vec<&Value> = wanted
+        .iter()
+        .filter(|want| !stored.get(name(want)).is_some_and(|have| is_current(want, have)))
+        .collect();
+    let parameters = PatchParams::apply(MANAGER).force();
+    let requests: Vec<_> = stale.iter().map(|want| send(&api, want, &parameters)).collect();
+    futures::stream::iter(requests)
+        .buffer_unordered(AT_A_TIME)
+        .try_collect::<Vec<()>>()
+        .await?;
+    let all_served = stale.is_empty()
+        && wanted
+            .iter()
+            .all(|want| stored.get(name(want)).is_some_and(|have| established(have).is_ok()));
+    if !all_served {
+        wait_established(api, wanted).await?;
+    }
+    Ok(stale.iter().map(|want| name(want).to_owned()).collect())
+}
+
+async fn send(api: &Api<DynamicObject>, want: &Value, parameters: &PatchParams) -> Result<(), InstallError> {
+    api.patch(name(want), parameters, &Patch::Apply(want))
+        .await
+        .map(drop)
+        .map_err(|source| InstallError::Request {
+            verb: "apply",
+            what: format!("CustomResourceDefinition {}", name(want)),
+            source: Box::new(source),
+        })
+}
+
+/// The names of definitions that a server lacks.
+pub async fn missing(client: &kube::Client, wanted: &[Value]) -> Result<Vec<String>, InstallError> {
+    let stored = stored(&definitions(client)).await?;
+    let names = wanted.iter().map(name).filter(|name| !stored.contains_key(*name));
+    Ok(names.map(str::to_owned).collect())
+}
+
+async fn stored(api: &Api<DynamicObject>) -> Result<BTreeMap<String, Value>, InstallError> {
+    let failed = |source: kube::Error| InstallError::Request {
+        verb: "list",
+        what: "CustomResourceDefinitions".to_owned(),
+        source: Box::new(source),
+    };
+    let list = api.list(&ListParams::default()).await.map_err(failed)?;
+    let values = list.items.into_iter().filter_map(|item| {
+        let value = serde_json::to_value(item).ok()?;
+        Some((name(&value).to_owned(), value))
+    });
+    Ok(values.collect())
+}
+
+async fn wait_established(api: Api<DynamicObject>, wanted: &[Value]) -> Result<(), InstallError> {
+    let mut waiting: BTreeMap<String, String> =
+        wanted.iter().map(|want| (name(want).to_owned(), String::new())).collect();
+    let waited = tokio::time::timeout(ESTABLISH, async {
+        let events = watcher(api, watcher::Config::default());
+        let mut events = std::pin::pin!(events);
+        while let Some(event) = events.next().await {
+            let (watcher::Event::Apply(object) | watcher::Event::InitApply(object)) = (match event {
+                Ok(event) => event,
+                Err(error) => {
+                    tracing::debug!(%error, "watch of definitions");
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    continue;
+                }
+            }) else {
+                continue;
+            };
+            let value = serde_json::to_value(object).unwrap_or_default();
+            match established(&value) {
+                Ok(()) => drop(waiting.remove(name(&value))),
+                Err(why) => {
+                    if let Some(known) = waiting.get_mut(name(&value)) {
+                        *known = why;
+                    }
+                }
+            }
+            if waiting.is_empty() {
+                return;
+            }
+        }
+    });
+    let in_time = waited.await.is_ok();
+    if in_time && waiting.is_empty() {
+        return Ok(());
+    }
+    let names: BTreeSet<String> = waiting
+        .into_iter()
+        .map(|(name, why)| if why.is_empty() { name } else { format!("{name} ({why})") })
+        .collect();
+    Err(InstallError::NotEstablished {
+        names: names.into_iter().collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_is_sent_only_when_it_differs() {
+        let want = crate::kinds::all_crds().remove(0);
+        let check = |change: fn(&mut Value), expect: bool| {
+            let mut have = want.clone();
+            have["status"] = json!({});
+            change(&mut have);
+            assert_eq!(is_current(&want, &have), expect, "{have}");
+        };
+        check(|_| {}, true);
+        check(|have| have["spec"]["conversion"] = json!({"strategy": "None"}), true);
+        check(|have| have["spec"]["conversion"] = json!({"strategy": "Webhook"}), false);
+        check(|have| have["metadata"]["labels"]["mine"] = json!("1"), true);
+        check(|have| have["metadata"]["labels"] = json!({}), false);
+        check(|have| have["spec"]["versions"] = json!([]), false);
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_told() {
+        let check = |conditions: Value, expect: Result<(), &str>| {
+            let definition = json!({"status": {"conditions": conditions}});
+            assert_eq!(established(&definition), expect.map_err(str::to_owned));
+        };
+        check(json!([{"type": "Established", "status": "True"}]), Ok(()));
+        check(json!([{"type": "Established", "status": "False"}]), Err(""));
+        check(
+            json!([{"type": "NamesAccepted", "status": "False", "message": "taken"}]),
+            Err("taken"),
+        );
+    }
+}
