@@ -13,3 +13,20 @@ pub trait WorkloadClusters: Send + Sync + 'static {
     /// Has `callback` called whenever a connection comes up. Called once, before the first reconcile.
     fn on_change(&self, callback: OnChange);
 }
+
+impl WorkloadClusters for windlass_remote::Clusters {
+    fn client(&self, cluster: &ObjectKey) -> Result<kube::Client, String> {
+        match self.get(cluster) {
+            Ok(connection) => Ok(connection.client().clone()),
+            Err(error) => Err(error.why),
+        }
+    }
+
+    fn on_change(&self, callback: OnChange) {
+        self.subscribe(move |event| {
+            if let windlass_remote::RemoteEvent::Connected(cluster) = event {
+                callback(cluster);
+            }
+        });
+    }
+}

@@ -176,11 +176,12 @@ impl<'a> Demo<'a> {
         let begun = self.begin(name, what)?;
         let api = self.api("Cluster");
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let (api, parameters) = (&api, &parameters);
         let requests: Vec<_> = self
             .names
             .iter()
-            .map(|cluster| async {
-                let sent = api.patch(cluster, &parameters, &Patch::Merge(patch)).await;
+            .map(|cluster| async move {
+                let sent = api.patch(cluster, parameters, &Patch::Merge(patch)).await;
                 sent.map(drop).map_err(|source| refused("change", &format!("Cluster {cluster}"), source))
             })
             .collect();
@@ -192,10 +193,11 @@ impl<'a> Demo<'a> {
         let what = count(self.args.clusters, "cluster");
         let begun = self.begin("delete", &what)?;
         let api = self.api("Cluster");
+        let api = &api;
         let requests: Vec<_> = self
             .names
             .iter()
-            .map(|cluster| async {
+            .map(|cluster| async move {
                 let sent = api.delete(cluster, &DeleteParams::default()).await;
                 sent.map(drop).map_err(|source| refused("delete", &format!("Cluster {cluster}"), source))
             })

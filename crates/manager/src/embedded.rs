@@ -2,20 +2,25 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use jiff::Timestamp;
 use kube::client::Body;
 use tower::ServiceExt as _;
-use windlass_apiserver::{ApiServer, Options, TlsOptions, UserInfo};
+use rustls::pki_types::CertificateDer;
+use rustls::sign::SingleCertAndKey;
+use tokio::net::TcpListener;
+use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_kit::{Metrics, transport};
 use windlass_pki::Kubeconfig;
 use windlass_store::{Limits, Store};
 use windlass_suite::{install, kinds};
 
 use crate::files::{make_folder, write_private};
-use crate::{ManagerError, identity, network};
+use crate::identity::{self, Identity};
+use crate::{ManagerError, network};
 
 /// How an embedded server is set up.
 #[derive(Clone, Debug)]
@@ -72,21 +77,31 @@ impl Embedded {
             let sent = install::install(&client, &kinds::all_crds()).await.map_err(ManagerError::Install)?;
             tracing::debug!(sent = sent.len(), "definitions are installed");
         }
-        let tls = TlsOptions {
-            certificate_pem: identity.server.certificate.clone(),
-            key_pem: identity.server.key.clone(),
-            client_ca_pem: Some(identity.authority.clone()),
-        };
-        embedded.server.serve(listener, &tls).map_err(|error| ManagerError::Server(error.to_string()))?;
+        embedded.serve(listener, &identity)?;
         embedded.write_kubeconfig(&identity)?;
         Ok(embedded)
     }
 
-    fn write_kubeconfig(&self, identity: &identity::Identity) -> Result<(), ManagerError> {
+    fn serve(&self, listener: TcpListener, identity: &Identity) -> Result<(), ManagerError> {
+        let certified = identity.server.certified().map_err(ManagerError::Server)?;
+        let authority = CertificateDer::from(identity.authority.der().to_vec());
+        let tls = windlass_apiserver::tls_config(Arc::new(SingleCertAndKey::from(certified)), &[authority])
+            .map_err(|error| ManagerError::Server(error.to_string()))?;
+        let server = self.server.clone();
+        // Ends with the server's shutdown.
+        tokio::spawn(async move {
+            if let Err(error) = server.serve(listener, tls).await {
+                tracing::error!(%error, "the API server's listener failed");
+            }
+        });
+        Ok(())
+    }
+
+    fn write_kubeconfig(&self, identity: &Identity) -> Result<(), ManagerError> {
         let text = Kubeconfig {
             cluster: "windlass".to_owned(),
             server: self.url(),
-            authority: identity.authority.clone(),
+            authority: identity.authority.to_pem(),
             client_certificate: identity.administrator.certificate.clone(),
             client_key: identity.administrator.key.clone(),
         }

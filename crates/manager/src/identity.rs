@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use rustls::sign::CertifiedKey;
 use windlass_pki::{
     CaRequest, Certificate, CertificateAuthority, KeyAlgorithm, LeafRequest, PkiError, PrivateKey, needs_rotation,
 };
@@ -22,9 +24,21 @@ pub(crate) struct Pair {
     pub(crate) key: String,
 }
 
+impl Pair {
+    /// What a TLS server needs of it.
+    pub(crate) fn certified(&self) -> Result<CertifiedKey, String> {
+        let certificate = Certificate::from_pem(&self.certificate).map_err(|error| error.to_string())?;
+        let key = PrivateKey::from_pem(&self.key).map_err(|error| error.to_string())?;
+        let chain = vec![CertificateDer::from(certificate.der().to_vec())];
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        CertifiedKey::from_der(chain, PrivatePkcs8KeyDer::from(key.to_pkcs8_der()).into(), &provider)
+            .map_err(|error| error.to_string())
+    }
+}
+
 /// The certificates of an embedded server.
 pub(crate) struct Identity {
-    pub(crate) authority: String,
+    pub(crate) authority: Certificate,
     pub(crate) server: Pair,
     pub(crate) administrator: Pair,
 }
@@ -38,7 +52,7 @@ pub(crate) fn load_or_make(folder: &Path, now: Timestamp) -> Result<Identity, Ma
     let server = files.leaf(&authority, "apiserver", LeafRequest::server("windlass-apiserver", names))?;
     let administrator = files.leaf(&authority, "admin", LeafRequest::administrator())?;
     Ok(Identity {
-        authority: authority.certificate().to_pem(),
+        authority: authority.certificate().clone(),
         server,
         administrator,
     })
@@ -130,11 +144,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let first = load_or_make(folder.path(), now()).unwrap();
         let again = load_or_make(folder.path(), now()).unwrap();
-        assert_eq!(first.authority, again.authority);
+        assert_eq!(first.authority.der(), again.authority.der());
         assert_eq!(first.server.certificate, again.server.certificate);
         assert_eq!(first.administrator.key, again.administrator.key);
         let late = load_or_make(folder.path(), now() + SignedDuration::from_hours(24 * 360)).unwrap();
-        assert_eq!(first.authority, late.authority);
+        assert_eq!(first.authority.der(), late.authority.der());
         assert_ne!(first.server.certificate, late.server.certificate);
     }
 
@@ -145,7 +159,7 @@ mod tests {
         std::fs::remove_file(folder.path().join("admin.crt")).unwrap();
         std::fs::write(folder.path().join("apiserver.key"), "rubbish").unwrap();
         let again = load_or_make(folder.path(), now()).unwrap();
-        assert_eq!(first.authority, again.authority);
+        assert_eq!(first.authority.der(), again.authority.der());
         assert_ne!(first.administrator.certificate, again.administrator.certificate);
         assert_ne!(first.server.certificate, again.server.certificate);
         std::fs::remove_file(folder.path().join("ca.key")).unwrap();

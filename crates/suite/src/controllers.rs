@@ -1,15 +1,49 @@
 //! The controllers that exist, as data.
 
 use std::fmt;
+use std::sync::Arc;
 
-use windlass_kit::ControllerEntry;
+use windlass_bootstrap_kubeadm::KubeadmConfigController;
+use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
+use windlass_core::{cluster, machine, machine_deployment, machine_health_check, machine_set};
+use windlass_core_topology::{ClusterClasses, ClusterTopology, MachineDeploymentTemplates, MachineSetTemplates};
+use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_template};
+use windlass_kit::{ControllerEntry, Cx};
+use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_remote::{Clusters, Options};
+
+/// Keys that are kept ready: those of one new cluster.
+const STOCK: usize = 5;
 
 /// What controllers share beyond the kit.
-pub struct Ports {}
+pub struct Ports {
+    /// Connections to workload clusters.
+    pub clusters: Clusters,
+    /// The same, as the control plane needs them.
+    pub control_planes: Arc<RemoteClusters>,
+    /// Private keys, made beforehand where making them takes time.
+    pub keys: KeyPool,
+    /// The simulated infrastructure.
+    pub cloud: Cloud,
+}
 
 impl fmt::Debug for Ports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ports").finish_non_exhaustive()
+    }
+}
+
+impl Ports {
+    /// The ports of one process. Needs a tokio runtime.
+    pub fn new(cx: &Cx) -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let clusters = Clusters::new(cx, Options::default());
+        Self {
+            control_planes: Arc::new(RemoteClusters::new(cx, clusters.clone())),
+            clusters,
+            keys: KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK),
+            cloud: Cloud::new(),
+        }
     }
 }
 
@@ -28,16 +62,31 @@ impl fmt::Debug for ControllerInfo {
     }
 }
 
+const fn info(name: &'static str, entry: fn(&Ports) -> ControllerEntry) -> ControllerInfo {
+    ControllerInfo { name, entry }
+}
+
 /// All controllers, in the order in which they start.
 pub const CONTROLLERS: &[ControllerInfo] = &[
-    ControllerInfo {
-        name: "machineset",
-        entry: |_| windlass_core::machine_set::entry(),
-    },
-    ControllerInfo {
-        name: "machinedeployment",
-        entry: |_| windlass_core::machine_deployment::entry(),
-    },
+    info("clusterclass", |_| ControllerEntry::of(ClusterClasses)),
+    info("topology/cluster", |_| ControllerEntry::of(ClusterTopology::default())),
+    info("topology/machinedeployment", |_| ControllerEntry::of(MachineDeploymentTemplates)),
+    info("topology/machineset", |_| ControllerEntry::of(MachineSetTemplates)),
+    info("cluster", |ports| cluster::entry(ports.clusters.clone())),
+    info("machine", |ports| machine::entry(ports.clusters.clone())),
+    info("machineset", |_| machine_set::entry()),
+    info("machinedeployment", |_| machine_deployment::entry()),
+    info("machinehealthcheck", |ports| machine_health_check::entry(ports.clusters.clone())),
+    info("kubeadmconfig", |ports| {
+        let clusters = Arc::new(ports.clusters.clone());
+        ControllerEntry::of(KubeadmConfigController::new(clusters, ports.keys.clone()))
+    }),
+    info("kubeadmcontrolplane", |ports| {
+        ControlPlaneController::entry(ports.control_planes.clone(), ports.keys.clone())
+    }),
+    info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
+    info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),
+    info("devmachinetemplate", |_| dev_machine_template::entry()),
 ];
 
 /// All controllers, ready to start.
