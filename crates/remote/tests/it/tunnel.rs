@@ -1,0 +1,162 @@
+//! gRPC to an etcd member: TLS in a port-forward.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::PostParams;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::server::WebPkiClientVerifier;
+use rustls::sign::SingleCertAndKey;
+use tokio_rustls::TlsAcceptor;
+use windlass_apiserver::{PodConnection, PodTunnel};
+use windlass_etcd::{EtcdMembers, GrpcEtcd};
+use windlass_pki::CertificateAuthority;
+
+use crate::world::{Workload, World, authority, server_certificate};
+
+/// Answers every call in a pod with the pod's name, and demands a client certificate of the etcd authority.
+struct Etcd(TlsAcceptor);
+
+impl Etcd {
+    fn new(authority: &CertificateAuthority) -> Arc<Self> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from(authority.certificate().der().to_vec()))
+            .unwrap();
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .unwrap();
+        // The name of the pod is not in the certificate, as with kubeadm.
+        let certificate = server_certificate(authority, &["node-1", "10.0.0.1"]);
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(clients)
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(certificate)));
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        Arc::new(Self(TlsAcceptor::from(Arc::new(tls))))
+    }
+}
+
+impl PodTunnel for Etcd {
+    fn connect(&self, _: &str, pod: &str, port: u16) -> BoxFuture<'static, std::io::Result<PodConnection>> {
+        let (acceptor, pod) = (self.0.clone(), pod.to_owned());
+        Box::pin(async move {
+            if port != 2379 {
+                return Err(std::io::Error::other("nobody listens there"));
+            }
+            let (near, far) = tokio::io::duplex(64 << 10);
+            tokio::spawn(async move {
+                let stream = acceptor.accept(far).await.ok()?;
+                let service = service_fn(move |_: Request<Incoming>| {
+                    let answer = Response::builder()
+                        .header("content-type", "application/grpc")
+                        .header("grpc-status", "14")
+                        .header("grpc-message", format!("this is {pod}"))
+                        .body(Empty::<Bytes>::new());
+                    async move { Ok::<_, Infallible>(answer.unwrap()) }
+                });
+                let http2 = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                http2.serve_connection(TokioIo::new(stream), service).await.ok()
+            });
+            Ok(Box::pin(near) as PodConnection)
+        })
+    }
+}
+
+async fn add_pod(workload: &Workload, name: &str) {
+    let pod = Pod {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PodSpec {
+            containers: vec![Container {
+                name: "etcd".to_owned(),
+                image: Some("etcd".to_owned()),
+                ..Container::default()
+            }],
+            node_name: Some("node-1".to_owned()),
+            ..PodSpec::default()
+        }),
+        ..Pod::default()
+    };
+    let pods: Api<Pod> = Api::namespaced(workload.admin.clone(), "kube-system");
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_member_is_reached_by_its_pod() {
+    let world = World::start().await;
+    let etcd = authority("etcd-ca");
+    let workload = Workload::start(Some(Etcd::new(&etcd))).await;
+    add_pod(&workload, "etcd-node-1").await;
+    world
+        .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
+        .await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    let connection = world.connected("c1").await;
+    let error = connection.etcd("etcd-node-1").await.unwrap_err().to_string();
+    assert!(error.contains("there is no Secret c1-etcd"), "{error}");
+
+    let (crt, pem) = (etcd.certificate().to_pem(), etcd.key().to_pem());
+    world
+        .put_secret("c1-etcd", &[("tls.crt", &crt), ("tls.key", &pem)])
+        .await;
+    let secret = world.kit.cx().cache::<k8s_openapi::api::core::v1::Secret>();
+    crate::world::eventually("the Secret is cached", async || {
+        secret.get(&crate::world::key("c1-etcd"))
+    })
+    .await;
+    let channel = connection.etcd("etcd-node-1").await.unwrap();
+    let error = GrpcEtcd::new(channel).members().await.unwrap_err().to_string();
+    assert!(error.contains("this is etcd-node-1"), "{error}");
+
+    // Another authority than that of the members is not believed, and says so.
+    let other = authority("etcd-ca");
+    let (crt, pem) = (other.certificate().to_pem(), other.key().to_pem());
+    world
+        .put_secret("c1-etcd", &[("tls.crt", &crt), ("tls.key", &pem)])
+        .await;
+    crate::world::eventually("the new authority is used", async || {
+        connection
+            .etcd("etcd-node-1")
+            .await
+            .err()
+            .filter(|e| e.to_string().contains("certificate"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pod_that_does_not_exist_is_an_error() {
+    let world = World::start().await;
+    let etcd = authority("etcd-ca");
+    let workload = Workload::start(Some(Etcd::new(&etcd))).await;
+    let (crt, pem) = (etcd.certificate().to_pem(), etcd.key().to_pem());
+    world
+        .put_secret("c1-etcd", &[("tls.crt", &crt), ("tls.key", &pem)])
+        .await;
+    world
+        .put_secret("c1-kubeconfig", &[("value", &workload.kubeconfig())])
+        .await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    let connection = world.connected("c1").await;
+    let error = connection.etcd("etcd-nowhere").await.unwrap_err().to_string();
+    assert!(error.contains("reach etcd in pod etcd-nowhere"), "{error}");
+    assert!(error.contains("not found"), "{error}");
+}
