@@ -102,6 +102,19 @@ impl Plan {
     }
 }
 
+/// What a preview prints: a line for each change, then a line for each thing that is left for later.
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for step in self.changes() {
+            writeln!(f, "{}", step.note)?;
+        }
+        for note in &self.notes {
+            writeln!(f, "later: {note}")?;
+        }
+        Ok(())
+    }
+}
+
 /// Plans one pass.
 pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
     let mut desired = desired(input)?;

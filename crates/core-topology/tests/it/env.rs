@@ -156,6 +156,13 @@ impl Env {
         );
     }
 
+    /// Another process takes over.
+    pub(crate) async fn restart(&mut self) {
+        self.kit.shutdown().await;
+        self.kit = Kit::builder(self.client.clone()).build();
+        self.kit.start(windlass_core_topology::controllers());
+    }
+
     pub(crate) async fn stop(self) {
         self.kit.shutdown().await;
         self.server.shutdown();

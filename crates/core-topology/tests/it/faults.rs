@@ -132,3 +132,35 @@ async fn a_cluster_that_is_being_deleted_is_left_alone() {
     assert!(env.get("MachineHealthCheck", &name).await.is_none());
     env.stop().await;
 }
+
+// TO-250: whoever takes over finds everything as it is, whatever of it was made before.
+#[tokio::test]
+async fn another_process_makes_nothing_twice() {
+    let mut env = Env::start().await;
+    for object in documents(VSPHERE) {
+        env.apply(object).await;
+    }
+    env.apply(cluster()).await;
+    // In the middle of the creation, wherever that happens to be.
+    env.restart().await;
+    env.reconciled("ReconcileSucceeded").await;
+    env.restart().await;
+    env.merge(
+        "Cluster",
+        "foo",
+        json!({"spec": {"availabilityGates": [{"conditionType": "x"}]}}),
+    )
+    .await;
+    env.reconciled("ReconcileSucceeded").await;
+    for (kind, count) in [
+        ("VSphereCluster", 1),
+        ("KubeadmControlPlane", 1),
+        ("VSphereMachineTemplate", 4),
+        ("KubeadmConfigTemplate", 3),
+        ("MachineDeployment", 3),
+        ("MachineHealthCheck", 4),
+    ] {
+        assert_eq!(env.generated(kind).await.len(), count, "{kind}");
+    }
+    env.stop().await;
+}

@@ -458,3 +458,35 @@ fn refusals_name_object_and_field() {
         "not topology owned",
     );
 }
+
+// TO-086, TO-118, TO-121, TO-144: the class that new users start with.
+#[test]
+fn the_quick_start_class_is_patched_by_its_variables() {
+    let class = include_str!("../../../../examples/clusterclass-quick-start.yaml");
+    let cluster = include_str!("../../../../examples/cluster-quick-start.yaml");
+    let mut cluster = crate::testing::yaml(cluster).remove(0);
+    cluster["metadata"]["uid"] = "u".into();
+    cluster["spec"]["topology"]["variables"] = json!([
+        {"name": "startupDuration", "value": "7s"},
+        {"name": "certSANs", "value": ["a.example.com"]},
+        {"name": "nodeLabel", "value": "blue"},
+    ]);
+    let mut world = World::new(class, cluster);
+    assert_eq!(crate::compat::check_class(&world.class), []);
+    world.settle();
+    for template in world.of_kind("DevMachineTemplate") {
+        let backend = &template["spec"]["template"]["spec"]["backend"]["inMemory"];
+        for part in ["vm", "node", "etcd", "apiServer"] {
+            assert_eq!(backend[part]["provisioning"]["startupDuration"], "7s");
+        }
+    }
+    let server = &world.only("KubeadmControlPlane")["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]["apiServer"];
+    assert_eq!(server["certSANs"], json!(["a.example.com"]));
+    let node =
+        &world.only("KubeadmConfigTemplate")["spec"]["template"]["spec"]["joinConfiguration"]["nodeRegistration"];
+    let last = node["kubeletExtraArgs"].as_array().unwrap().last().unwrap();
+    check(
+        last,
+        json!({"name": "node-labels", "value": "node.cluster.x-k8s.io/pool=blue"}),
+    );
+}

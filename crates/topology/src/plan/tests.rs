@@ -245,6 +245,33 @@ fn an_upgrade_runs_control_plane_first_and_holds_other_changes_back() {
     assert!(report(&world.plan().unwrap().progress).reconciled);
 }
 
+// TO-377, TO-378: what a preview prints.
+#[test]
+fn a_plan_reads_as_what_happens_and_why() {
+    let mut world = World::in_memory();
+    world.settle();
+    assert_eq!(world.plan().unwrap().to_string(), "");
+    worker(&mut world)["replicas"] = 5.into();
+    let name = world.only("MachineDeployment")["metadata"]["name"].as_str().unwrap();
+    assert_eq!(
+        world.plan().unwrap().to_string(),
+        format!("update MachineDeployment default/{name}: its spec differs from the topology's\n")
+    );
+    world.control_plane_ready();
+    world.cluster["spec"]["topology"]["version"] = "v1.36.0".into();
+    let text = world.plan().unwrap().to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("update Cluster default/demo000: set metadata.annotations"),
+        "{text}"
+    );
+    assert!(
+        lines[1].ends_with("with version change from v1.35.0 to v1.36.0"),
+        "{text}"
+    );
+    assert!(lines[2].starts_with("later: MachineDeployment default/"), "{text}");
+}
+
 // TO-258
 #[test]
 fn new_worker_sets_wait_for_a_control_plane_upgrade() {
