@@ -2,6 +2,8 @@
 
 mod collect;
 mod crds;
+mod edge;
 mod objects;
 mod support;
+mod views;
 mod watching;

@@ -1,0 +1,255 @@
+//! Over TLS: who is let in, and as whom.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use kube::api::{ListParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use windlass_apiserver::{ApiServer, Options, PodConnection, PodTunnel, UserInfo, tls_config};
+use windlass_meta::{Clock as _, SystemClock};
+use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
+use windlass_store::{Limits, Store};
+
+use crate::support::{client, status};
+
+/// Answers each port but one by saying its name and then repeating what it hears.
+struct Echo;
+
+impl PodTunnel for Echo {
+    fn connect(
+        &self,
+        namespace: &str,
+        pod: &str,
+        port: u16,
+    ) -> futures::future::BoxFuture<'static, std::io::Result<PodConnection>> {
+        let name = format!("{namespace}/{pod}:{port}\n");
+        Box::pin(async move {
+            if port == 1 {
+                return Err(std::io::Error::other("nobody listens"));
+            }
+            let (near, mut far) = tokio::io::duplex(1024);
+            tokio::spawn(async move {
+                far.write_all(name.as_bytes()).await.unwrap();
+                let (mut reader, mut writer) = tokio::io::split(far);
+                let _ = tokio::io::copy(&mut reader, &mut writer).await;
+            });
+            Ok(Box::pin(near) as PodConnection)
+        })
+    }
+}
+
+struct Edge {
+    server: ApiServer,
+    authority: CertificateAuthority,
+    url: String,
+}
+
+impl Edge {
+    async fn start() -> Self {
+        let authority = new_authority();
+        let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        let request = LeafRequest::server("kube-apiserver", vec!["127.0.0.1".to_owned()]);
+        let certificate = authority.issue(&request, &key, SystemClock.now()).unwrap();
+        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_pkcs8_der()));
+        let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&private).unwrap();
+        let chain = vec![CertificateDer::from(certificate.der().to_vec())];
+        let certified = rustls::sign::CertifiedKey::new(chain, signer);
+        let roots = [CertificateDer::from(authority.certificate().der().to_vec())];
+        let tls = tls_config(Arc::new(rustls::sign::SingleCertAndKey::from(certified)), &roots).unwrap();
+        let mut options = Options::new(Store::memory(Limits::default()));
+        options.tokens = [("sesame".to_owned(), UserInfo::new("ali", &["forty"]))].into();
+        options.pod_tunnel = Some(Arc::new(Echo));
+        let server = ApiServer::start(options).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let serving = server.clone();
+        tokio::spawn(async move { serving.serve(listener, tls).await.unwrap() });
+        Self { server, authority, url }
+    }
+
+    async fn client(&self, user: &serde_json::Value) -> Client {
+        let ca = base64(&self.authority.certificate().to_pem());
+        let config: Kubeconfig = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": self.url, "certificate-authority-data": ca}}],
+            "users": [{"name": "u", "user": user}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        }))
+        .unwrap();
+        let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
+            .await
+            .unwrap();
+        Client::try_from(config).unwrap()
+    }
+
+    async fn with_certificate(&self, issuer: &CertificateAuthority, user: &str, group: &str) -> Client {
+        let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        let certificate = issuer
+            .issue(&LeafRequest::client(user, group), &key, SystemClock.now())
+            .unwrap();
+        let user = json!({
+            "client-certificate-data": base64(&certificate.to_pem()), "client-key-data": base64(&key.to_pem()),
+        });
+        self.client(&user).await
+    }
+}
+
+fn new_authority() -> CertificateAuthority {
+    let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+    CertificateAuthority::self_signed(&CaRequest::new("test"), key, SystemClock.now()).unwrap()
+}
+
+fn base64(text: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
+async fn who(client: Client) -> kube::Result<String> {
+    let api: Api<SelfSubjectReview> = Api::all(client);
+    let review = api
+        .create(&PostParams::default(), &SelfSubjectReview::default())
+        .await?;
+    let user = review.status.unwrap().user_info.unwrap();
+    Ok(format!("{} {}", user.username.unwrap(), user.groups.unwrap().join(",")))
+}
+
+#[tokio::test]
+async fn certificates_and_tokens_name_their_users() {
+    let edge = Edge::start().await;
+    let admin = edge
+        .with_certificate(&edge.authority, "kubernetes-admin", "system:masters")
+        .await;
+    assert_eq!(
+        who(admin).await.unwrap(),
+        "kubernetes-admin system:masters,system:authenticated"
+    );
+    let ali = edge.client(&json!({"token": "sesame"})).await;
+    assert_eq!(who(ali).await.unwrap(), "ali forty,system:authenticated");
+    assert_eq!(
+        who(client(&edge.server)).await.unwrap(),
+        "test system:masters,system:authenticated"
+    );
+}
+
+#[tokio::test]
+async fn nobody_else_is_let_in() {
+    let edge = Edge::start().await;
+    let stranger = edge.client(&json!({})).await;
+    assert_eq!(status(who(stranger.clone()).await).code, 401);
+    assert_eq!(stranger.apiserver_version().await.unwrap().git_version, "v1.34.0");
+    let liar = edge.client(&json!({"token": "barley"})).await;
+    assert_eq!(status(who(liar.clone()).await).reason, "Unauthorized");
+    assert_eq!(status(liar.apiserver_version().await).code, 401);
+    let other = new_authority();
+    let forger = edge
+        .with_certificate(&other, "kubernetes-admin", "system:masters")
+        .await;
+    assert!(
+        !matches!(who(forger).await, Ok(_) | Err(kube::Error::Api(_))),
+        "the handshake must fail"
+    );
+}
+
+#[tokio::test]
+async fn many_clients_write_at_once() {
+    let edge = Edge::start().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for i in 0..8 {
+        let client = edge.with_certificate(&edge.authority, "admin", "system:masters").await;
+        tasks.spawn(async move {
+            let api: Api<ConfigMap> = Api::namespaced(client, "default");
+            for j in 0..10 {
+                let object: ConfigMap =
+                    serde_json::from_value(json!({"metadata": {"name": format!("m{i}-{j}")}})).unwrap();
+                api.create(&PostParams::default(), &object).await.unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+    let api: Api<ConfigMap> = Api::namespaced(client(&edge.server), "default");
+    assert_eq!(api.list(&ListParams::default()).await.unwrap().items.len(), 80);
+    let creations: u64 = edge
+        .server
+        .counters()
+        .snapshot()
+        .iter()
+        .filter(|(k, _)| k.verb == "create")
+        .map(|(_, n)| n)
+        .sum();
+    assert_eq!(creations, 80);
+}
+
+async fn talks(client: Client) {
+    let pods: Api<Pod> = Api::namespaced(client, "default");
+    let pod: Pod = serde_json::from_value(
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}),
+    )
+    .unwrap();
+    assert!(pods.portforward("p", &[2379]).await.is_err());
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let mut forward = pods.portforward("p", &[2379, 1]).await.unwrap();
+    let error = forward.take_error(1).unwrap().await.unwrap();
+    assert_eq!(error, "error forwarding port 1 to pod p: nobody listens");
+    let mut stream = forward.take_stream(2379).unwrap();
+    let greeting = "default/p:2379\n";
+    let mut heard = vec![0; greeting.len()];
+    stream.read_exact(&mut heard).await.unwrap();
+    assert_eq!(String::from_utf8(heard).unwrap(), greeting);
+    let sent: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let mut back = vec![0; sent.len()];
+    let copy = sent.clone();
+    let (written, read) = tokio::join!(
+        async move { writer.write_all(&copy).await },
+        reader.read_exact(&mut back)
+    );
+    written.unwrap();
+    read.unwrap();
+    assert_eq!(back, sent);
+}
+
+#[tokio::test]
+async fn ports_of_pods_are_reached_over_tls() {
+    let edge = Edge::start().await;
+    talks(edge.with_certificate(&edge.authority, "admin", "system:masters").await).await;
+}
+
+#[tokio::test]
+async fn ports_of_pods_are_reached_within_the_process() {
+    let edge = Edge::start().await;
+    talks(client(&edge.server)).await;
+}
+
+#[tokio::test]
+async fn a_server_started_again_has_its_objects_and_definitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), Limits::default()).unwrap();
+    let server = ApiServer::start(Options::new(store)).await.unwrap();
+    let before = client(&server);
+    crate::support::install(&before, &crate::support::widget_crd()).await;
+    let widgets = crate::support::widgets(&before, "v1");
+    let made = widgets
+        .create(&PostParams::default(), &crate::support::widget("a", json!({"size": 1})))
+        .await
+        .unwrap();
+    server.shutdown();
+    server.store().close().await;
+    let refused = status(
+        widgets
+            .create(&PostParams::default(), &crate::support::widget("b", json!({"size": 1})))
+            .await,
+    );
+    assert_eq!(refused.code, 500);
+    let store = Store::open(folder.path(), Limits::default()).unwrap();
+    let again = client(&ApiServer::start(Options::new(store)).await.unwrap());
+    let found = crate::support::widgets(&again, "v1").get("a").await.unwrap();
+    assert_eq!(found, made);
+    let namespaces: Api<Namespace> = Api::all(again);
+    assert_eq!(namespaces.list(&ListParams::default()).await.unwrap().items.len(), 4);
+}

@@ -1,0 +1,115 @@
+//! Other forms of answers: tables, metadata, discovery, OpenAPI, the other form of events.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Event as CoreEvent};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, PartialObjectMeta, PostParams};
+use kube::discovery::Discovery;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::support::{install, start, widget, widget_crd, widgets};
+
+async fn get(client: &Client, path: &str, accept: &str) -> Value {
+    let request = http::Request::get(path)
+        .header("accept", accept)
+        .body(Vec::new())
+        .unwrap();
+    client.request(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn tables_have_the_columns_of_the_definition() {
+    let (_server, client) = start().await;
+    install(&client, &widget_crd()).await;
+    widgets(&client, "v1")
+        .create(&PostParams::default(), &widget("a", json!({"size": 7})))
+        .await
+        .unwrap();
+    let path = "/apis/example.com/v1/namespaces/default/widgets";
+    let table = get(
+        &client,
+        path,
+        "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+    )
+    .await;
+    assert_eq!(table["kind"], "Table");
+    let names: Vec<&str> = table["columnDefinitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["Name", "Size", "Age"]);
+    assert_eq!(table["rows"][0]["cells"][0], "a");
+    assert_eq!(table["rows"][0]["cells"][1], 7);
+    assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
+    // A form that nobody knows falls back to JSON.
+    let list = get(&client, path, "application/vnd.kubernetes.protobuf,application/json").await;
+    assert_eq!(list["kind"], "WidgetList");
+}
+
+#[tokio::test]
+async fn metadata_alone_can_be_had() {
+    let (_server, client) = start().await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}, "data": {"k": "v"}})).unwrap();
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    let api: Api<PartialObjectMeta<ConfigMap>> = Api::default_namespaced(client);
+    let list = api.list(&ListParams::default()).await.unwrap();
+    assert_eq!(list.items[0].metadata.name.as_deref(), Some("a"));
+}
+
+#[tokio::test]
+async fn discovery_names_every_kind() {
+    let (_server, client) = start().await;
+    install(&client, &widget_crd()).await;
+    for discovery in [
+        Discovery::new(client.clone()).run().await.unwrap(),
+        Discovery::new(client.clone()).run_aggregated().await.unwrap(),
+    ] {
+        let group = discovery.groups().find(|g| g.name() == "example.com").unwrap();
+        assert_eq!(group.preferred_version_or_latest(), "v1");
+        let (resource, capabilities) = group.recommended_kind("Widget").unwrap();
+        assert_eq!(resource.plural, "widgets");
+        assert_eq!(capabilities.subresources.len(), 2);
+        assert!(discovery.groups().any(|g| g.name() == "apps"));
+    }
+}
+
+#[tokio::test]
+async fn open_api_documents_hold_all_they_refer_to() {
+    let (_server, client) = start().await;
+    install(&client, &widget_crd()).await;
+    let index = get(&client, "/openapi/v3", "application/json").await;
+    let paths = index["paths"].as_object().unwrap();
+    assert!(paths.contains_key("api/v1") && paths.contains_key("apis/example.com/v1"));
+    for entry in paths.values() {
+        let url = entry["serverRelativeURL"].as_str().unwrap();
+        let document = get(&client, url, "application/json").await;
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        for reference in document.to_string().split("#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(schemas.contains_key(name), "{name} in {url}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_event_groups_show_the_same_events() {
+    let (_server, client) = start().await;
+    let new: Api<Event> = Api::default_namespaced(client.clone());
+    let event: Event = serde_json::from_value(json!({
+        "metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z", "reason": "Because", "note": "words", "type": "Normal",
+        "action": "Acting", "reportingController": "c", "reportingInstance": "i",
+        "regarding": {"kind": "ConfigMap", "name": "a", "namespace": "default"},
+    }))
+    .unwrap();
+    new.create(&PostParams::default(), &event).await.unwrap();
+    let core: Api<CoreEvent> = Api::default_namespaced(client);
+    let seen = core
+        .list(&ListParams::default().fields("involvedObject.name=a,reason=Because"))
+        .await
+        .unwrap();
+    assert_eq!(seen.items[0].message.as_deref(), Some("words"));
+    assert_eq!(new.get("e").await.unwrap().note.as_deref(), Some("words"));
+}
