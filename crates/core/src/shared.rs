@@ -15,3 +15,4 @@ pub(crate) mod status;
 pub(crate) mod templates;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod wake;

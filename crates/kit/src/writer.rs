@@ -285,7 +285,7 @@ impl Writer {
         subresource: Option<&str>,
         body: Value,
     ) -> Result<Option<(Value, Write)>, WriteError> {
-        let desired = body::hash(&body);
+        let desired = body::desired_hash(&body);
         let slot = match subresource {
             Some(subresource) => format!("{manager}/{subresource}"),
             None => manager.to_owned(),

@@ -82,16 +82,38 @@ fn reported(seen: &Observed) -> (Plan, ClusterStatus) {
 
 fn check(status: &ClusterStatus, type_: &str, expect: (&str, &str, &str)) {
     let found = get(&status.conditions, type_).unwrap_or_else(|| panic!("{type_} is missing"));
-    assert_eq!((found.status.as_str(), found.reason.as_str(), found.message.as_str()), expect, "{type_}");
+    assert_eq!(
+        (found.status.as_str(), found.reason.as_str(), found.message.as_str()),
+        expect,
+        "{type_}"
+    );
 }
 
 #[test]
 fn a_managed_topology_is_waited_for() {
-    let (plan, status) = reported(&cluster(json!({"topology": {"classRef": {"name": "q"}, "version": "v1.35.0"}})));
+    let (plan, status) = reported(&cluster(
+        json!({"topology": {"classRef": {"name": "q"}, "version": "v1.35.0"}}),
+    ));
     assert!(plan.actions.is_empty());
     assert_eq!(status.phase.as_deref(), Some("Pending"));
-    check(&status, "InfrastructureReady", ("Unknown", "ObjectDoesNotExist", "Waiting for cluster topology to be reconciled"));
-    check(&status, "ControlPlaneInitialized", ("Unknown", "ObjectDoesNotExist", "Waiting for cluster topology to be reconciled"));
+    check(
+        &status,
+        "InfrastructureReady",
+        (
+            "Unknown",
+            "ObjectDoesNotExist",
+            "Waiting for cluster topology to be reconciled",
+        ),
+    );
+    check(
+        &status,
+        "ControlPlaneInitialized",
+        (
+            "Unknown",
+            "ObjectDoesNotExist",
+            "Waiting for cluster topology to be reconciled",
+        ),
+    );
     check(&status, "WorkersAvailable", ("True", "NoWorkers", ""));
 }
 
@@ -104,10 +126,18 @@ fn the_endpoint_is_taken_over_when_the_infrastructure_is_provisioned() {
     seen.infrastructure = object("DevCluster", endpoint, json!({"initialization": {"provisioned": true}}));
     seen.control_plane = Some(Seen::NotFound);
     let (plan, status) = reported(&seen);
-    assert!(matches!(&plan.actions[0], Action::SetEndpoint(endpoint) if endpoint.port == Some(20000)), "{:?}", plan.actions);
+    assert!(
+        matches!(&plan.actions[0], Action::SetEndpoint(endpoint) if endpoint.port == Some(20000)),
+        "{:?}",
+        plan.actions
+    );
     assert_eq!(status.phase.as_deref(), Some("Provisioned"));
     check(&status, "InfrastructureReady", ("True", "Ready", ""));
-    check(&status, "ControlPlaneInitialized", ("Unknown", "ObjectDoesNotExist", "KubeadmControlPlane does not exist"));
+    check(
+        &status,
+        "ControlPlaneInitialized",
+        ("Unknown", "ObjectDoesNotExist", "KubeadmControlPlane does not exist"),
+    );
 }
 
 #[test]
@@ -118,8 +148,19 @@ fn provisioned_once_stays_so() {
     seen.infrastructure = Some(Seen::NotFound);
     seen.control_plane = object("KubeadmControlPlane", json!({}), json!({}));
     let (_, status) = reported(&seen);
-    assert_eq!(status.initialization.as_ref().unwrap().infrastructure_provisioned, Some(true));
-    check(&status, "InfrastructureReady", ("False", "ObjectDeleted", "DevCluster has been deleted while the cluster still exists"));
+    assert_eq!(
+        status.initialization.as_ref().unwrap().infrastructure_provisioned,
+        Some(true)
+    );
+    check(
+        &status,
+        "InfrastructureReady",
+        (
+            "False",
+            "ObjectDeleted",
+            "DevCluster has been deleted while the cluster still exists",
+        ),
+    );
     check(&status, "ControlPlaneInitialized", ("True", "Initialized", ""));
 }
 
@@ -129,40 +170,69 @@ fn workers_are_added_up_and_what_is_under_way_is_gathered() {
     seen.deployments = vec![deployment(2), deployment(3)];
     let (_, status) = reported(&seen);
     let workers = status.workers.clone().unwrap();
-    assert_eq!((workers.desired_replicas, workers.available_replicas), (Some(5), Some(5)));
+    assert_eq!(
+        (workers.desired_replicas, workers.available_replicas),
+        (Some(5), Some(5))
+    );
     assert_eq!(workers.versions.len(), 1);
     assert_eq!(workers.versions[0].replicas, Some(5));
     check(&status, "WorkersAvailable", ("True", "Available", ""));
     check(&status, "RollingOut", ("False", "NotRollingOut", ""));
     let scaling = get(&status.conditions, "ScalingUp").unwrap();
-    assert_eq!((scaling.status.as_str(), scaling.reason.as_str()), ("True", "ScalingUp"));
+    assert_eq!(
+        (scaling.status.as_str(), scaling.reason.as_str()),
+        ("True", "ScalingUp")
+    );
 }
 
 #[test]
 fn a_silent_cluster_is_reported_after_the_grace_period() {
     let mut seen = referencing();
-    seen.probe = Probe { connected: false, last_success: Some("2026-03-01T09:59:30Z".parse().unwrap()) };
+    seen.probe = Probe {
+        connected: false,
+        last_success: Some("2026-03-01T09:59:30Z".parse().unwrap()),
+    };
     let (plan, status) = reported(&seen);
     check(&status, "RemoteConnectionProbe", ("True", "ProbeSucceeded", ""));
-    assert!(plan.requeue.is_some(), "somebody has to look when the grace period is over");
+    assert!(
+        plan.requeue.is_some(),
+        "somebody has to look when the grace period is over"
+    );
     seen.probe.last_success = Some("2026-03-01T09:59:00Z".parse().unwrap());
     let message = "Remote connection probe failed, probe last succeeded at 2026-03-01T09:59:00Z";
-    check(&reported(&seen).1, "RemoteConnectionProbe", ("False", "ProbeFailed", message));
+    check(
+        &reported(&seen).1,
+        "RemoteConnectionProbe",
+        ("False", "ProbeFailed", message),
+    );
 }
 
 #[test]
 fn a_cluster_goes_workers_first_infrastructure_last() {
     let mut seen = referencing();
     Arc::make_mut(&mut seen.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
-    let machine: Machine = from(json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "m", "namespace": "ns"},
-        "spec": {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {"apiGroup": "g", "kind": "K", "name": "n"}}}));
+    let machine: Machine = from(
+        json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "m", "namespace": "ns"},
+        "spec": {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {"apiGroup": "g", "kind": "K", "name": "n"}}}),
+    );
     seen.deployments = vec![deployment(1)];
     seen.worker_machines = vec![Arc::new(machine)];
     seen.infrastructure = object("DevCluster", json!({}), json!({}));
     seen.control_plane = object("KubeadmControlPlane", json!({}), json!({}));
     let (workers, status) = reported(&seen);
-    assert_eq!(workers.actions, [Action::Delete(Descendant::Deployment, ObjectKey::new("ns", "c-md"))]);
-    check(&status, "Deleting", ("True", "WaitingForWorkersDeletion", "* MachineDeployments: c-md\n* Worker Machines: m"));
+    assert_eq!(
+        workers.actions,
+        [Action::Delete(Descendant::Deployment, ObjectKey::new("ns", "c-md"))]
+    );
+    check(
+        &status,
+        "Deleting",
+        (
+            "True",
+            "WaitingForWorkersDeletion",
+            "* MachineDeployments: c-md\n* Worker Machines: m",
+        ),
+    );
 
     seen.deployments.clear();
     seen.worker_machines.clear();
@@ -170,7 +240,10 @@ fn a_cluster_goes_workers_first_infrastructure_last() {
     assert_eq!(control_plane.actions, [Action::DeleteExternal(External::ControlPlane)]);
 
     seen.control_plane = Some(Seen::NotFound);
-    assert_eq!(reported(&seen).0.actions, [Action::DeleteExternal(External::Infrastructure)]);
+    assert_eq!(
+        reported(&seen).0.actions,
+        [Action::DeleteExternal(External::Infrastructure)]
+    );
 
     seen.infrastructure = Some(Seen::NotFound);
     let (last, status) = reported(&seen);

@@ -1,17 +1,17 @@
 //! Which events wake which MachineDeployments.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
-use windlass_kit::{Cx, Dynamic, ObjectKey, Watch};
+use windlass_kit::{Cx, Dynamic, Later, ObjectKey, Wake, Watch};
 
 use crate::machine_deployment::settings;
 use crate::shared::machines::{controller, name, namespace};
 use crate::shared::selector;
+use crate::shared::wake::{MOMENT, Urgency, of_machine, of_set};
 
 pub(super) fn watches() -> Vec<Watch> {
     vec![
-        Watch::owned::<MachineSet>(),
-        Watch::map::<MachineSet>(orphaned),
-        Watch::map::<Machine>(machine_changed),
+        Watch::source(follow),
         Watch::map::<Cluster>(cluster_appeared),
         Watch::dynamic_map(template_appeared),
     ]
@@ -21,36 +21,70 @@ fn key(deployment: &MachineDeployment) -> ObjectKey {
     ObjectKey::new(namespace(&deployment.metadata), name(&deployment.metadata))
 }
 
+/// Sets and Machines wake the deployment they belong to.
+fn follow(cx: Cx, wake: Wake) {
+    let later = Later::new(&cx, wake.clone(), MOMENT);
+    let rouse = move |urgency: Urgency, keys: Vec<ObjectKey>| match urgency {
+        Urgency::Never => {}
+        Urgency::Later => keys.into_iter().for_each(|key| later.add(key)),
+        Urgency::Now => wake.add_all(keys),
+    };
+    let rouse_too = rouse.clone();
+    let context = cx.clone();
+    cx.cache::<MachineSet>().subscribe(move |change| {
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let urgency = of_set(old, new);
+        if urgency != Urgency::Never {
+            rouse(urgency, set_changed(&context, old, new));
+        }
+    });
+    let context = cx.clone();
+    cx.cache::<Machine>().subscribe(move |change| {
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let urgency = of_machine(old, new);
+        if urgency != Urgency::Never {
+            rouse_too(urgency, machine_changed(&context, old, new));
+        }
+    });
+}
+
+fn deployment_of(meta: &ObjectMeta) -> Option<ObjectKey> {
+    let owner = controller(meta).filter(|owner| owner.kind == "MachineDeployment")?;
+    Some(ObjectKey::new(namespace(meta), owner.name.as_str()))
+}
+
 /// A Machine belongs to a deployment through its set.
 fn machine_changed(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec<ObjectKey> {
     let mut found = Vec::new();
     for machine in [old, new].into_iter().flatten() {
-        let space = namespace(&machine.metadata);
-        let Some(set) = controller(&machine.metadata).filter(|owner| owner.kind == "MachineSet") else {
-            continue;
-        };
-        let Some(set) = cx.cache::<MachineSet>().get(&ObjectKey::new(space, set.name.as_str())) else {
-            continue;
-        };
-        let owner = controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment");
-        found.extend(owner.map(|owner| ObjectKey::new(space, owner.name.as_str())));
+        let set = controller(&machine.metadata).filter(|owner| owner.kind == "MachineSet");
+        let set = set.map(|set| ObjectKey::new(namespace(&machine.metadata), set.name.as_str()));
+        let set = set.and_then(|set| cx.cache::<MachineSet>().get(&set));
+        found.extend(set.and_then(|set| deployment_of(&set.metadata)));
     }
     found.dedup();
     found
 }
 
-/// A set that nobody controls may match a deployment.
-fn orphaned(cx: &Cx, _: Option<&MachineSet>, new: Option<&MachineSet>) -> Vec<ObjectKey> {
-    let Some(set) = new.filter(|set| controller(&set.metadata).is_none()) else {
-        return Vec::new();
-    };
-    let all = cx
-        .cache::<MachineDeployment>()
-        .by_cluster(namespace(&set.metadata), &set.spec.cluster_name);
-    let matching = all
-        .iter()
-        .filter(|deployment| selector::matches(&settings::selector(deployment), set.metadata.labels.as_ref()));
-    matching.map(|deployment| key(deployment)).collect()
+/// A set belongs to a deployment, or could.
+fn set_changed(cx: &Cx, old: Option<&MachineSet>, new: Option<&MachineSet>) -> Vec<ObjectKey> {
+    let owners = [old, new]
+        .into_iter()
+        .flatten()
+        .filter_map(|set| deployment_of(&set.metadata));
+    let mut found: Vec<ObjectKey> = owners.collect();
+    if let Some(set) = new.filter(|set| controller(&set.metadata).is_none()) {
+        let all = cx
+            .cache::<MachineDeployment>()
+            .by_cluster(namespace(&set.metadata), &set.spec.cluster_name);
+        let labels = set.metadata.labels.as_ref();
+        let matching = all
+            .iter()
+            .filter(|deployment| selector::matches(&settings::selector(deployment), labels));
+        found.extend(matching.map(|deployment| key(deployment)));
+    }
+    found.dedup();
+    found
 }
 
 fn cluster_appeared(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {

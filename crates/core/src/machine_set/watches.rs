@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 use windlass_api::core::{Cluster, Machine, MachineSet};
-use windlass_kit::{Cx, Dynamic, ObjectKey, Watch};
+use windlass_kit::{Cx, Dynamic, Later, ObjectKey, Wake, Watch};
 
 use crate::shared::keys::labels;
 use crate::shared::machines::{controller, label, name, namespace};
 use crate::shared::selector;
+use crate::shared::wake::{MOMENT, Urgency, of_machine};
 
 pub(super) fn watches() -> Vec<Watch> {
     vec![
-        Watch::owned::<Machine>(),
-        Watch::map::<Machine>(orphaned),
+        Watch::source(follow_machines),
         Watch::map::<Cluster>(cluster_changed),
         Watch::dynamic_map(provider_changed),
     ]
@@ -29,17 +29,38 @@ fn sets_of(cx: &Cx, space: &str, cluster: &str) -> Vec<ObjectKey> {
         .collect()
 }
 
-/// A Machine that nobody controls may match a set.
-fn orphaned(cx: &Cx, _: Option<&Machine>, new: Option<&Machine>) -> Vec<ObjectKey> {
-    let Some(machine) = new.filter(|machine| controller(&machine.metadata).is_none()) else {
-        return Vec::new();
-    };
+/// The sets that control a Machine, or could.
+fn follow_machines(cx: Cx, wake: Wake) {
+    let later = Later::new(&cx, wake.clone(), MOMENT);
+    let cache = cx.cache::<Machine>();
+    cache.subscribe(move |change| {
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let urgency = of_machine(old, new);
+        if urgency == Urgency::Never {
+            return;
+        }
+        for machine in [old, new].into_iter().flatten() {
+            let owner = controller(&machine.metadata).filter(|owner| owner.kind == "MachineSet");
+            let owner = owner.map(|owner| ObjectKey::new(namespace(&machine.metadata), owner.name.as_str()));
+            match owner {
+                Some(owner) if urgency == Urgency::Later => later.add(owner),
+                Some(owner) => wake.add(owner),
+                None => {}
+            }
+        }
+        if let Some(machine) = new.filter(|machine| controller(&machine.metadata).is_none()) {
+            wake.add_all(matching(&cx, machine));
+        }
+    });
+}
+
+/// The sets that a Machine which nobody controls matches.
+fn matching(cx: &Cx, machine: &Machine) -> Vec<ObjectKey> {
+    let labels = machine.metadata.labels.as_ref();
     let sets = cx
         .cache::<MachineSet>()
         .by_cluster(namespace(&machine.metadata), &machine.spec.cluster_name);
-    let matching = sets
-        .iter()
-        .filter(|set| selector::matches(&set.spec.selector, machine.metadata.labels.as_ref()));
+    let matching = sets.iter().filter(|set| selector::matches(&set.spec.selector, labels));
     matching.map(|set| key(set)).collect()
 }
 

@@ -88,6 +88,15 @@ pub(super) fn hash(value: &Value) -> [u8; 16] {
     short
 }
 
+/// A hash of what is wanted. The uid does not count: it says which object is meant, and the memory of an apply has it beside.
+pub(super) fn desired_hash(body: &Value) -> [u8; 16] {
+    let mut body = body.clone();
+    if let Some(meta) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.remove("uid");
+    }
+    hash(&body)
+}
+
 /// A hash of what an apply could have changed: the status, or everything but the status and what the server sets.
 pub(super) fn live_hash(live: &Value, subresource: Option<&str>) -> [u8; 16] {
     if subresource == Some("status") {
