@@ -73,8 +73,8 @@ impl Controller for MachineSetController {
         observe::observe(cx, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
-        plan::plan(seen, now)
+    fn plan(&self, seen: &Observed, _: Timestamp) -> Plan {
+        plan::plan(seen)
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {

@@ -7,7 +7,6 @@ mod sync;
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use windlass_api::core::Machine;
 use windlass_kit::Seen;
@@ -18,8 +17,8 @@ use crate::shared::keys::{finalizers, labels};
 use crate::shared::machines::{controller, deleting, label};
 use crate::shared::status::Verdict;
 
-/// Preflight checks are looked at again after this time: a repair path, as events of the Cluster wake the set earlier.
-const PREFLIGHT_AGAIN: Duration = Duration::from_secs(15);
+/// What keeps Machines from being made is looked at again after this time: a repair path, as events wake the set earlier.
+const BLOCKED_AGAIN: Duration = Duration::from_secs(15);
 
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +113,7 @@ pub struct Plan {
 }
 
 /// Decides.
-pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+pub(crate) fn plan(seen: &Observed) -> Plan {
     let mut plan = Plan::default();
     if deleting(&seen.set.metadata) {
         delete(seen, &mut plan);
@@ -137,10 +136,9 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     let checks = preflight::run(seen);
     remediate::remediate(seen, &checks, &mut plan);
     scale::scale(seen, checks, &mut plan);
-    if matches!(plan.blocked, Some(Blocked::Preflight(_))) {
-        plan.requeue = Some(PREFLIGHT_AGAIN);
+    if plan.blocked.is_some() {
+        plan.requeue = Some(BLOCKED_AGAIN);
     }
-    let _ = now;
     plan
 }
 

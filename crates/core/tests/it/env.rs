@@ -23,6 +23,9 @@ use windlass_store::{Limits, Store};
 /// Nothing that is waited for may take longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// What is written at all is written within this time after its cause.
+const QUIET: Duration = Duration::from_millis(1500);
+
 pub(crate) struct Env {
     pub(crate) server: ApiServer,
     pub(crate) client: Client,
@@ -205,6 +208,22 @@ impl Env {
             panic!("waited in vain until {what}: {last:#?}");
         }
         last
+    }
+
+    /// Waits until nothing was written for a while.
+    pub(crate) async fn quiet(&self) {
+        let mut before = self.server.counters().writes();
+        let mut events = watcher(api::<Machine>(&self.client), watcher::Config::default()).boxed();
+        while tokio::time::timeout(QUIET, async { while events.next().await.is_some() {} })
+            .await
+            .is_err()
+        {
+            let now = self.server.counters().writes();
+            if now == before {
+                return;
+            }
+            before = now;
+        }
     }
 
     pub(crate) async fn list<K>(&self) -> Vec<K>

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use serde_json::json;
-use windlass_api::core::{Machine, MachineDeployment, MachineSet};
+use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 
 use crate::env::{Env, api, configs, dev_machines, has};
 
@@ -68,6 +68,26 @@ async fn a_deployment_makes_complete_machines_with_few_writes() {
     assert!(
         writes <= 3 * 10 + 10,
         "{writes} writes: {:#?}",
+        env.server.counters().snapshot()
+    );
+}
+
+#[tokio::test]
+async fn a_settled_deployment_writes_nothing() {
+    let env = Env::start().await;
+    env.deployment(2).await;
+    env.until::<MachineDeployment>("two Machines are available", |all| settled(all, 2))
+        .await;
+    env.quiet().await;
+    let before = env.server.counters().writes();
+    // This wakes the sets and changes nothing for them.
+    env.patch::<Cluster>("c", json!({ "metadata": { "annotations": { "note": "x" } } }))
+        .await;
+    env.quiet().await;
+    assert_eq!(
+        env.server.counters().writes(),
+        before + 1,
+        "{:#?}",
         env.server.counters().snapshot()
     );
 }

@@ -8,7 +8,7 @@ use windlass_api::core::MachineSet;
 
 use super::*;
 use crate::shared::preflight::ControlPlaneFacts;
-use crate::shared::testing::{self, annotate, cluster, condition, now, provider_template, set};
+use crate::shared::testing::{self, annotate, cluster, condition, provider_template, set};
 
 const BOOTSTRAP: &str = "bootstrap.cluster.x-k8s.io";
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
@@ -80,7 +80,7 @@ fn told(plan: &Plan) -> Vec<String> {
 }
 
 fn check(seen: &Observed, want: &[&str]) -> Plan {
-    let plan = plan(seen, now());
+    let plan = plan(seen);
     assert_eq!(told(&plan), want);
     plan
 }
@@ -156,7 +156,7 @@ fn failed_preflight_checks_block_and_are_looked_at_again() {
         matches!(&plan.blocked, Some(Blocked::Preflight(found)) if found.len() == 1),
         "{plan:?}"
     );
-    assert_eq!(plan.requeue, Some(PREFLIGHT_AGAIN));
+    assert_eq!(plan.requeue, Some(BLOCKED_AGAIN));
 }
 
 #[test]
