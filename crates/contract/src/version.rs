@@ -84,6 +84,7 @@ fn parse(version: &str) -> Option<(u8, u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ContractVersion::{V1Beta1, V1Beta2};
 
     #[test]
     fn versions_order_as_in_kubernetes() {
@@ -123,7 +124,6 @@ mod tests {
             let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
             assert_eq!(choose_version(&labels), expect.map(|(c, v)| (c, v.to_owned())));
         };
-        use ContractVersion::{V1Beta1, V1Beta2};
         check(
             &[("cluster.x-k8s.io/v1beta2", "v1beta2_v1beta3")],
             Some((V1Beta2, "v1beta3")),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use crd::{Crd, CrdNames, CrdSpec, CrdVersion};
 pub(crate) use informer::{Informer, Selector};
-pub(crate) use registry::Caches;
+pub(crate) use registry::{Caches, DynSubscriber};
 pub(crate) use store::{AnyStore, Memo, Store};
 pub use store::{Cached, Change, StaleList};
 use windlass_contract::ContractVersion;

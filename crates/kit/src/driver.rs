@@ -267,7 +267,7 @@ impl<C: Controller> Driver<C> {
                 other => other?,
             };
         }
-        if let Some(why) = self.paused(cx, &object) {
+        if let Some(why) = Self::paused(cx, &object) {
             self.show_paused(cx, &object, &why).await?;
             return Ok(Outcome::Settled);
         }
@@ -326,7 +326,7 @@ impl<C: Controller> Driver<C> {
     }
 
     /// Why the object is paused, if it is.
-    fn paused(&self, cx: &Cx, object: &C::Kind) -> Option<String> {
+    fn paused(cx: &Cx, object: &C::Kind) -> Option<String> {
         let cluster = C::cluster_of(object).and_then(|key| cx.cache::<Cluster>().get(&key));
         let paused = cluster.is_some_and(|c| c.spec.paused.unwrap_or(false));
         pause::why(&C::Kind::kind(&()), object.meta(), paused)

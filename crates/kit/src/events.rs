@@ -19,7 +19,7 @@ use crate::tasks::Tasks;
 /// Events that wait to be written.
 const BUFFER: usize = 4096;
 /// After this long without a repetition, the same event makes a new Event.
-const SERIES: Duration = Duration::from_secs(360);
+const SERIES: Duration = Duration::from_mins(6);
 /// Longest message that API servers take.
 const MESSAGE: usize = 1024;
 

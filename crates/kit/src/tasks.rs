@@ -23,6 +23,7 @@ impl Tasks {
     }
 
     /// Tasks that end with these, and can be ended before.
+    #[must_use]
     pub fn child(&self) -> Self {
         Self(Arc::new(Inner {
             stop: self.0.stop.child_token(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::cache::Cached;
+use crate::cache::{Cached, DynSubscriber};
 use crate::cx::Cx;
 use crate::object::{Dynamic, GroupKind, Object, ObjectKey};
 use crate::queue::Queue;
@@ -88,11 +88,12 @@ impl Watch {
     /// Events of every dynamic kind that anybody asks for, now or later, wake their owners of the controller's kind.
     pub fn dynamic_owned() -> Self {
         Self::source(|cx, wake| {
-            cx.ports.caches.subscribe_dynamic(Arc::new(move |change| {
+            let f: DynSubscriber = Arc::new(move |change| {
                 for object in [&change.old, &change.new].into_iter().flatten() {
                     wake.add_owners(Cached::meta(&**object));
                 }
-            }));
+            });
+            cx.ports.caches.subscribe_dynamic(&f);
         })
     }
 
@@ -102,9 +103,10 @@ impl Watch {
     ) -> Self {
         Self::source(|cx, wake| {
             let caches = cx.ports.caches.clone();
-            caches.subscribe_dynamic(Arc::new(move |change| {
+            let f: DynSubscriber = Arc::new(move |change| {
                 wake.add_all(map(&cx, change.old.as_deref(), change.new.as_deref()));
-            }));
+            });
+            caches.subscribe_dynamic(&f);
         })
     }
 

@@ -447,15 +447,12 @@ impl Writer {
 
     fn cached_value(&self, target: &Target) -> Result<Value, WriteError> {
         let stores = self.ports.caches.holding(&target.gvk.group_kind());
-        let of_version = stores.iter().filter(|s| s.gvk() == &target.gvk);
-        of_version
-            .filter_map(|store| store.value(&target.key))
-            .next()
-            .ok_or_else(|| {
-                // Deleted between the decision and now.
-                let (gvk, key) = (&target.gvk, &target.key);
-                WriteError::new(ErrorKind::NotFound, "read", gvk, key, "it was just deleted")
-            })
+        let mut of_version = stores.iter().filter(|s| s.gvk() == &target.gvk);
+        of_version.find_map(|store| store.value(&target.key)).ok_or_else(|| {
+            // Deleted between the decision and now.
+            let (gvk, key) = (&target.gvk, &target.key);
+            WriteError::new(ErrorKind::NotFound, "read", gvk, key, "it was just deleted")
+        })
     }
 
     async fn target_of_value(&self, verb: Verb, object: &Value) -> Result<Target, WriteError> {

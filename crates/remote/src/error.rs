@@ -22,7 +22,7 @@ pub struct RemoteError {
 }
 
 impl RemoteError {
-    pub(crate) fn new(cluster: &ObjectKey, what: impl Into<String>, why: impl ToString) -> Self {
+    pub(crate) fn new(cluster: &ObjectKey, what: impl Into<String>, why: impl std::fmt::Display) -> Self {
         Self {
             cluster: cluster.clone(),
             what: what.into(),

@@ -111,7 +111,8 @@ impl<T: Cached> Informer<T> {
         WatchParams {
             label_selector: self.selector.labels.clone(),
             field_selector: self.selector.fields.clone(),
-            timeout: Some(WATCH_SECONDS),
+            // Many watches that began together do not end together.
+            timeout: Some(rand::random_range(WATCH_SECONDS - 60..=WATCH_SECONDS)),
             bookmarks: true,
             send_initial_events: initial,
         }
@@ -135,6 +136,10 @@ impl<T: Cached> Informer<T> {
         loop {
             let event = match tokio::time::timeout(SILENCE, stream.next()).await {
                 Ok(Some(Ok(event))) => event,
+                Ok(Some(Err(kube::Error::SerdeError(error)))) => {
+                    self.unreadable(&error);
+                    continue;
+                }
                 Ok(Some(Err(error))) => return End::Failed(error.to_string()),
                 Ok(None) => return End::Failed("the list ended early".to_owned()),
                 Err(_) => return End::Failed("no answer in time".to_owned()),
@@ -174,12 +179,10 @@ impl<T: Cached> Informer<T> {
                 Err(error) => return End::Failed(error.to_string()),
             };
             objects.extend(page.decoded);
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params.continue_token = Some(token),
-                None => {
-                    let version = page.metadata.resource_version.unwrap_or_default();
-                    break version.parse().unwrap_or(0);
-                }
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                let version = page.metadata.resource_version.unwrap_or_default();
+                break version.parse().unwrap_or(0);
             }
         };
         match self.store.replace(objects, at, force) {
@@ -205,10 +208,17 @@ impl<T: Cached> Informer<T> {
                     .or_insert_with(|| page.api_version.clone().into());
                 fields.entry("kind").or_insert_with(|| kind.clone().into());
             }
-            page.decoded
-                .push(serde_json::from_value(item).map_err(kube::Error::SerdeError)?);
+            match serde_json::from_value(item) {
+                Ok(object) => page.decoded.push(object),
+                Err(error) => self.unreadable(&error),
+            }
         }
         Ok(page)
+    }
+
+    /// One object that this program cannot read must not blind it for the others.
+    fn unreadable(&self, error: &serde_json::Error) {
+        tracing::error!(kind = %self.store.kind(), %error, "cannot decode an object; it is left out");
     }
 
     /// A watch from where the last one ended.
@@ -237,8 +247,7 @@ impl<T: Cached> Informer<T> {
             let event = match tokio::time::timeout(SILENCE, stream.next()).await {
                 Ok(Some(Ok(event))) => event,
                 Ok(Some(Err(kube::Error::SerdeError(error)))) => {
-                    // One object that this program cannot read must not blind it for the others.
-                    tracing::error!(kind = %self.store.kind(), %error, "cannot decode a watched object");
+                    self.unreadable(&error);
                     continue;
                 }
                 Ok(Some(Err(error))) => return End::Failed(error.to_string()),

@@ -22,7 +22,8 @@ const FIRST_LIST: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub(crate) struct Caches(Arc<Inner>);
 
-type DynSubscriber = Arc<dyn Fn(&Change<Dynamic>) + Send + Sync>;
+/// Somebody who is told of every change of every dynamic kind.
+pub(crate) type DynSubscriber = Arc<dyn Fn(&Change<Dynamic>) + Send + Sync>;
 
 struct Inner {
     client: kube::Client,
@@ -149,7 +150,7 @@ impl Caches {
     }
 
     /// Calls `f` for every change of every dynamic kind that is or will be watched.
-    pub(crate) fn subscribe_dynamic(&self, f: DynSubscriber) {
+    pub(crate) fn subscribe_dynamic(&self, f: &DynSubscriber) {
         let stores: Vec<_> = {
             let mut kinds = self.0.kinds.lock();
             kinds.subscribers.push(f.clone());

@@ -31,7 +31,10 @@ fn names(objects: &[Arc<ConfigMap>]) -> Vec<&str> {
     objects.iter().map(|o| o.metadata.name.as_deref().unwrap()).collect()
 }
 
-fn recorded(store: &Store<ConfigMap>) -> Arc<Mutex<Vec<(Option<String>, Option<String>)>>> {
+/// resourceVersions before and after.
+type Told = (Option<String>, Option<String>);
+
+fn recorded(store: &Store<ConfigMap>) -> Arc<Mutex<Vec<Told>>> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let s = seen.clone();
     store.subscribe(Arc::new(move |change: &Change<ConfigMap>| {

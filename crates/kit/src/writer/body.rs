@@ -47,7 +47,7 @@ fn strip_metadata(fields: &mut Map<String, Value>) {
 }
 
 /// An apply of `.status` to exactly one object.
-pub(super) fn for_status(target: &Target, uid: Option<&str>, status: Value) -> Value {
+pub(super) fn for_status(target: &Target, uid: Option<&str>, mut status: Value) -> Value {
     let mut meta = json!({ "name": target.key.name });
     if !target.key.namespace.is_empty() {
         meta["namespace"] = json!(target.key.namespace);
@@ -55,13 +55,13 @@ pub(super) fn for_status(target: &Target, uid: Option<&str>, status: Value) -> V
     if let Some(uid) = uid {
         meta["uid"] = json!(uid);
     }
+    drop_nulls(&mut status);
     let mut body = json!({
         "apiVersion": target.gvk.api_version(),
         "kind": target.gvk.kind,
         "metadata": meta,
-        "status": status,
     });
-    drop_nulls(&mut body);
+    body["status"] = status;
     body
 }
 

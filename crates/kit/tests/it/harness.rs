@@ -310,7 +310,7 @@ async fn answer(
     let pieces = pieces.take_until(async move {
         let _ = cut.changed().await;
     });
-    let frames = pieces.map(|piece| piece.map(http_body::Frame::data).map_err(Into::into));
+    let frames = pieces.map(|piece| piece.map(http_body::Frame::data));
     Ok(Response::from_parts(parts, StreamBody::new(frames).boxed_unsync()))
 }
 

@@ -1,6 +1,6 @@
 //! Connections to workload clusters, against embedded API servers behind TLS.
 
-#![allow(clippy::unwrap_used, reason = "this is a test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 mod connection;
 mod tunnel;
