@@ -83,7 +83,7 @@ fn special(row: &Row) -> Special {
         (_, "ConfigMap") => Special::ConfigMap,
         (_, "Pod") => Special::Pod,
         (_, "Service") => Special::Service,
-        ("apps", _) | ("batch", _) => Special::Workload,
+        ("apps" | "batch", _) => Special::Workload,
         (_, "CustomResourceDefinition") => Special::Crd,
         ("events.k8s.io", _) => Special::EventsV1,
         _ => Special::None,

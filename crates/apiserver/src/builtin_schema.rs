@@ -1,6 +1,7 @@
 //! Schemas of the built-in kinds: generated from the Rust types, with what those do not say (list keys, defaults) added from
 //! tables. Made on first use, once per process.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
@@ -10,8 +11,67 @@ const LISTS: &str = include_str!("builtin_lists.tsv");
 const DEFAULTS: &str = include_str!("builtin_defaults.tsv");
 const ATOMIC: &str = include_str!("builtin_atomic.tsv");
 
-/// Definitions by full type name.
-static DEFINITIONS: LazyLock<Value> = LazyLock::new(definitions);
+/// Definitions by full type name, encoded, without their descriptions: decoded they would cost many times the memory.
+static COMPACT: LazyLock<BTreeMap<String, Box<str>>> = LazyLock::new(|| {
+    let Value::Object(map) = definitions() else {
+        return BTreeMap::new();
+    };
+    map.into_iter()
+        .map(|(name, mut definition)| {
+            drop_descriptions(&mut definition);
+            (name, definition.to_string().into())
+        })
+        .collect()
+});
+
+fn drop_descriptions(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            // A field may be called that, too: then it is an object.
+            if map.get("description").is_some_and(Value::is_string) {
+                map.remove("description");
+            }
+            map.values_mut().for_each(drop_descriptions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_descriptions),
+        _ => {}
+    }
+}
+
+/// A definition and all that it refers to, decoded.
+fn closure(name: &str) -> Map<String, Value> {
+    let mut out = Map::new();
+    let mut queue = vec![name.to_owned()];
+    while let Some(name) = queue.pop() {
+        if out.contains_key(&name) {
+            continue;
+        }
+        let Some(definition) = COMPACT.get(&name).and_then(|text| serde_json::from_str(text).ok()) else {
+            continue;
+        };
+        references(&definition, &mut queue);
+        out.insert(name, definition);
+    }
+    out
+}
+
+/// The names of the definitions that a schema refers to.
+pub(crate) fn references(schema: &Value, out: &mut Vec<String>) {
+    match schema {
+        Value::Object(map) => {
+            for (key, value) in map {
+                match (key.as_str(), value) {
+                    ("$ref", Value::String(text)) => {
+                        out.extend(text.rsplit('/').next().map(str::to_owned));
+                    }
+                    _ => references(value, out),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|v| references(v, out)),
+        _ => {}
+    }
+}
 
 macro_rules! define {
     ($generator:ident: $($kind:ty),* $(,)?) => {
@@ -146,15 +206,15 @@ fn property<'a>(
         .as_object_mut()
 }
 
-/// All definitions, as OpenAPI v3 `components.schemas`.
-pub(crate) fn all() -> &'static Value {
-    &DEFINITIONS
+/// All definitions, as OpenAPI v3 `components.schemas`; made anew for each document, which nobody asks for often.
+pub(crate) fn all() -> Value {
+    definitions()
 }
 
 /// The schema of a built-in type.
 pub(crate) fn parsed(name: &str) -> Option<Arc<Schema>> {
-    let definition = DEFINITIONS.get(name)?;
-    match Schema::open_api(definition, &DEFINITIONS) {
+    let definitions = Value::Object(closure(name));
+    match Schema::open_api(definitions.get(name)?, &definitions) {
         Ok(schema) => Some(Arc::new(schema)),
         Err(error) => {
             tracing::error!(%error, name, "the schema of a built-in type cannot be used");
@@ -176,7 +236,8 @@ mod tests {
 
     #[test]
     fn every_row_of_the_tables_names_a_field() {
-        let map = all().as_object().unwrap();
+        let all = all();
+        let map = all.as_object().unwrap();
         for table in [LISTS, DEFAULTS] {
             for line in table.lines() {
                 let mut parts = line.split('\t');

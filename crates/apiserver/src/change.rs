@@ -199,10 +199,14 @@ impl Call<'_> {
         let _definitions = self.lock_definitions().await;
         for _ in 0..TRIES {
             let made = self.make(object.clone(), duplicates, by_apply, name)?;
-            let Some(outcome) = self.store_new(made).await? else {
-                continue;
-            };
-            return Ok(outcome);
+            match self.store_new(made).await {
+                Ok(None) => {}
+                Ok(Some(outcome)) => return Ok(outcome),
+                // The name was the server's own choice: choose another.
+                Err(error) if error.reason == "AlreadyExists" && meta(&object, "name").is_empty() && name.is_none() => {
+                }
+                Err(error) => return Err(error),
+            }
         }
         Err(self.modified(name.unwrap_or("")))
     }
@@ -235,9 +239,6 @@ impl Call<'_> {
             uid: uuid::Uuid::new_v4().to_string(),
             suffix: self.server.options.names.suffix(5),
         };
-        if !self.options.dry_run || meta(&object, "name").is_empty() {
-            tracing::trace!("creating");
-        }
         prepare::for_create(self.resource, &mut object, &fresh)?;
         special::default(self.resource, &mut object);
         self.admit(AdmissionVerb::Create, Part::Main, &mut object, None, &mut warnings)?;

@@ -8,6 +8,9 @@ use crate::error::ApiError;
 use crate::object::decode;
 use crate::resource::Resource;
 
+/// How every stored object begins.
+const START: &[u8] = b"{\"apiVersion\":\"";
+
 /// Fields of core events and their names in events.k8s.io.
 const EVENT_FIELDS: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
@@ -62,7 +65,6 @@ pub(crate) fn served_bytes(resource: &Resource, record: &Record) -> Result<Bytes
         let object = served(resource, record)?;
         return serde_json::to_vec(&object).map(Bytes::from).map_err(ApiError::internal);
     }
-    const START: &[u8] = b"{\"apiVersion\":\"";
     let want = resource.api_version();
     let value = &record.value;
     let rest = value.get(START.len()..).unwrap_or_default();

@@ -159,13 +159,10 @@ pub(crate) fn plan(
         set_meta(&mut new, "deletionTimestamp", Some(seconds(at).into()));
         set_meta(&mut new, "deletionGracePeriodSeconds", Some(grace.into()));
     }
-    if special == Special::Namespace {
-        if let Some(status) = new
-            .as_object_mut()
-            .map(|o| o.entry("status").or_insert_with(|| json!({})))
-        {
-            status["phase"] = "Terminating".into();
-        }
+    if special == Special::Namespace
+        && let Some(map) = new.as_object_mut()
+    {
+        map.entry("status").or_insert_with(|| json!({}))["phase"] = "Terminating".into();
     }
     if special == Special::Crd && !is_deleting(old) {
         crate::crd::set_terminating(&mut new, &seconds(now));

@@ -38,7 +38,8 @@ pub(crate) fn version(server: &Inner) -> Value {
 }
 
 /// Groups in order, each with its versions, preferred first, and their resources.
-type Groups<'a> = Vec<(&'a str, Vec<(&'a str, Vec<&'a Arc<Resource>>)>)>;
+type Groups<'a> = Vec<Group<'a>>;
+type Group<'a> = (&'a str, Vec<(&'a str, Vec<&'a Arc<Resource>>)>);
 
 fn groups(registry: &Custom) -> Groups<'_> {
     let mut order: Vec<&str> = Vec::new();
@@ -91,7 +92,7 @@ pub(crate) fn answer(server: &Inner, path: &str, aggregated: bool) -> Option<Res
     let groups = groups(&registry);
     let named = |wanted: &str| groups.iter().find(|(g, _)| *g == wanted);
     match path.split('/').skip(1).collect::<Vec<_>>().as_slice() {
-        ["api"] if aggregated => Some(aggregate(&groups, |g| g.is_empty())),
+        ["api"] if aggregated => Some(aggregate(&groups, str::is_empty)),
         ["apis"] if aggregated => Some(aggregate(&groups, |g| !g.is_empty())),
         ["api"] => Some(body::json(
             200,
@@ -134,7 +135,7 @@ fn group(name: &str, versions: &[(&str, Vec<&Arc<Resource>>)], alone: bool) -> V
     Value::Object(out)
 }
 
-fn resources((group, versions): &(&str, Vec<(&str, Vec<&Arc<Resource>>)>), version: &str) -> Option<Response<ApiBody>> {
+fn resources((group, versions): &Group<'_>, version: &str) -> Option<Response<ApiBody>> {
     let (version, resources) = versions.iter().find(|(v, _)| *v == version)?;
     let mut list: Vec<Value> = Vec::new();
     for resource in resources {

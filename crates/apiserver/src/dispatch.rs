@@ -57,7 +57,7 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         Err(error) => Err(error),
         Ok(()) => match path {
             Some(path) => answer_resource(server, user, parts, &body, query, path).await,
-            None => answer_path(server, user, &parts, &body, query).await,
+            None => answer_path(server, &parts),
         },
     };
     let response = answer.unwrap_or_else(|error| body::error(&error));
@@ -145,12 +145,11 @@ fn authorize(
     })
 }
 
-async fn answer_path(server: &Arc<Inner>, user: &UserInfo, parts: &Parts, body: &Bytes, query: Query) -> Answer {
+fn answer_path(server: &Inner, parts: &Parts) -> Answer {
     let path = parts.uri.path().trim_end_matches('/');
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(ApiError::method_not_allowed(parts.method.as_str()));
     }
-    let _ = (user, body, query);
     match path {
         "/version" => Ok(body::json(200, &discovery::version(server))),
         "/metrics" => Ok(body::with_type(
@@ -160,7 +159,7 @@ async fn answer_path(server: &Arc<Inner>, user: &UserInfo, parts: &Parts, body: 
         )),
         "" => Ok(body::json(200, &discovery::paths(&server.registry()))),
         _ if is_health(path) => Ok(body::with_type(200, "text/plain; charset=utf-8", "ok")),
-        "/openapi/v3" => openapi::index(server),
+        "/openapi/v3" => Ok(openapi::index(server)),
         _ if path.starts_with("/openapi/v3/") => openapi::document(server, &path["/openapi/v3/".len()..]),
         _ => {
             discovery::answer(server, path, accept::wants_aggregated(&parts.headers)).ok_or_else(ApiError::no_resource)
@@ -272,7 +271,7 @@ impl Asked<'_> {
                 let (object, duplicates) = self.object()?;
                 let call = self.call(resource, namespace.unwrap_or(""), &options);
                 let outcome = call.create(object, &duplicates, false, None).await?;
-                self.outcome(resource, outcome)
+                self.outcome(resource, &outcome)
             }
             "DELETE" => {
                 let options = ListOptions::parse(&self.query)?;
@@ -316,7 +315,7 @@ impl Asked<'_> {
                 let call = self.call(resource, namespace, &options);
                 let mutation = Mutation::Replace(object, duplicates);
                 let outcome = call.change(name, &mutation, part).await?;
-                self.outcome(resource, outcome)
+                self.outcome(resource, &outcome)
             }
             "PATCH" => {
                 let options = WriteOptions::parse(&self.query)?;
@@ -326,7 +325,7 @@ impl Asked<'_> {
                     call.manager = options.field_manager.clone().unwrap_or_default();
                 }
                 let outcome = call.change(name, &mutation, part).await?;
-                self.outcome(resource, outcome)
+                self.outcome(resource, &outcome)
             }
             "DELETE" => {
                 let delete = self.delete_options()?;
@@ -419,11 +418,11 @@ impl Asked<'_> {
     }
 
     /// Answers with what a write led to.
-    pub(crate) fn outcome(&self, resource: &Resource, outcome: Outcome) -> Answer {
+    pub(crate) fn outcome(&self, resource: &Resource, outcome: &Outcome) -> Answer {
         let code = if outcome.created { 201 } else { 200 };
         let mut response = match &outcome.record {
             Some(record) => read::answer(self.server, resource, record, self.view, code)?,
-            None => read::answer_value(self.server, resource, &outcome.object, self.view, code)?,
+            None => read::answer_value(self.server, resource, &outcome.object, self.view, code),
         };
         for words in &outcome.warnings {
             add_warning(&mut response, words);

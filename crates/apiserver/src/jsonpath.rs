@@ -13,8 +13,8 @@ enum Step {
     Slice(Option<i64>, Option<i64>, i64),
     All,
     Descend,
-    Union(Vec<Step>),
-    Filter(Vec<Step>, Option<(Compare, Operand)>),
+    Union(Vec<Self>),
+    Filter(Vec<Self>, Option<(Compare, Operand)>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,15 @@
 //! The task that follows deletions: garbage collection, namespaces and definitions that go with what is in them. It is driven by
 //! the store's changes; nothing is polled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
-use windlass_store::{Event, ListQuery, Record};
+use tokio::time::Instant;
+use windlass_store::{Change, Event, Expect, Key, ListQuery, Record, Write};
 
 use crate::change::{Call, Mutation};
 use crate::convert::served;
@@ -27,6 +28,8 @@ use crate::user::UserInfo;
 const CONCURRENT: usize = 32;
 /// When something could not be done it is tried again after this time.
 const RETRY: Duration = Duration::from_millis(200);
+/// Events are kept this long after they were last written.
+const EVENT_TTL: Duration = Duration::from_hours(1);
 
 /// What the task keeps track of.
 #[derive(Default)]
@@ -39,6 +42,8 @@ struct Work {
     /// Of these, the ones to look at now.
     empty_namespaces: BTreeSet<String>,
     empty_definitions: BTreeSet<String>,
+    /// Events in the order in which they expire.
+    expiring: VecDeque<(Instant, Key, u64)>,
 }
 
 /// Starts the task.
@@ -71,16 +76,16 @@ async fn run(server: &Weak<Inner>, feed: &mut UnboundedReceiver<Arc<Event>>, mut
     let mut retry = false;
     loop {
         if !busy {
-            let event = if retry {
-                tokio::select! {
-                    event = feed.recv() => event,
-                    () = tokio::time::sleep(RETRY) => None,
-                }
-            } else {
-                match feed.recv().await {
+            let wakes = match (retry, work.expiring.front()) {
+                (true, _) => Some(Instant::now() + RETRY),
+                (false, front) => front.map(|(at, _, _)| *at),
+            };
+            let event = tokio::select! {
+                event = feed.recv() => match event {
                     Some(event) => Some(event),
                     None => return,
-                }
+                },
+                () = sleep_until(wakes) => None,
             };
             if let Some(event) = event {
                 work.event(&event);
@@ -92,7 +97,32 @@ async fn run(server: &Weak<Inner>, feed: &mut UnboundedReceiver<Arc<Event>>, mut
         let Some(server) = server.upgrade() else {
             return;
         };
+        expire(&server, &mut work).await;
         (busy, retry) = round(&server, &mut work).await;
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Removes the events whose time is up, unless they were written again.
+async fn expire(server: &Arc<Inner>, work: &mut Work) {
+    let now = Instant::now();
+    while work.expiring.front().is_some_and(|(at, _, _)| *at <= now) {
+        let Some((_, key, revision)) = work.expiring.pop_front() else {
+            return;
+        };
+        let write = Write {
+            key,
+            expect: Expect::Revision(revision),
+            change: Change::Delete(None),
+        };
+        // A conflict means that the event lives on, with a later entry here.
+        let _ = server.store.commit(vec![write]).await;
     }
 }
 
@@ -174,6 +204,10 @@ impl Work {
     }
 
     fn containers(&mut self, record: &Record) {
+        if record.key.resource.as_ref() == "events" {
+            self.expiring
+                .push_back((Instant::now() + EVENT_TTL, record.key.clone(), record.revision));
+        }
         if !record.header.deleting {
             return;
         }

@@ -25,7 +25,7 @@ fn group_path(group: &str, version: &str) -> String {
 }
 
 /// `/openapi/v3`: where the documents are.
-pub(crate) fn index(server: &Inner) -> Result<Response<ApiBody>, ApiError> {
+pub(crate) fn index(server: &Inner) -> Response<ApiBody> {
     let registry = server.registry();
     let mut paths = Map::new();
     let versions: BTreeSet<(&str, &str)> = registry
@@ -40,7 +40,7 @@ pub(crate) fn index(server: &Inner) -> Result<Response<ApiBody>, ApiError> {
             json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
         );
     }
-    Ok(body::json(200, &json!({"paths": paths})))
+    body::json(200, &json!({"paths": paths}))
 }
 
 /// Changes with the document, without making it.
@@ -75,16 +75,17 @@ pub(crate) fn document(server: &Inner, path: &str) -> Result<Response<ApiBody>, 
         _ => return Err(ApiError::no_resource()),
     };
     let registry = server.registry();
+    let all = builtin_schema::all();
     let mut schemas = Map::new();
     let mut paths = Map::new();
     for resource in of_version(&registry, group, version) {
-        let name = add_schemas(resource, &mut schemas);
+        let name = add_schemas(resource, &mut schemas, &all);
         add_paths(resource, &name, &mut paths);
     }
     if paths.is_empty() {
         return Err(ApiError::no_resource());
     }
-    add_referenced(&mut schemas);
+    add_referenced(&mut schemas, &all);
     Ok(body::json(
         200,
         &json!({
@@ -104,7 +105,7 @@ fn gvk(resource: &Resource, kind: &str) -> Value {
 fn type_name(resource: &Resource) -> String {
     match &resource.schema {
         SchemaSource::BuiltIn(name, _) => (*name).to_owned(),
-        _ => {
+        SchemaSource::Custom(_) => {
             let mut parts: Vec<&str> = resource.group.split('.').collect();
             parts.reverse();
             format!("{}.{}.{}", parts.join("."), resource.version, resource.kind)
@@ -112,14 +113,11 @@ fn type_name(resource: &Resource) -> String {
     }
 }
 
-fn add_schemas(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
+fn add_schemas(resource: &Resource, schemas: &mut Map<String, Value>, all: &Value) -> String {
     let name = type_name(resource);
     let mut schema = match &resource.raw_schema {
         Some(raw) => custom_schema(raw),
-        None => builtin_schema::all()
-            .get(&name)
-            .cloned()
-            .unwrap_or_else(|| json!({"type": "object"})),
+        None => all.get(&name).cloned().unwrap_or_else(|| json!({"type": "object"})),
     };
     schema["x-kubernetes-group-version-kind"] = gvk(resource, &resource.kind);
     schemas.insert(name.clone(), schema);
@@ -171,11 +169,10 @@ fn custom_schema(raw: &Value) -> Value {
     schema
 }
 
-fn add_referenced(schemas: &mut Map<String, Value>) {
-    let all = builtin_schema::all();
+fn add_referenced(schemas: &mut Map<String, Value>, all: &Value) {
     let mut queue: Vec<String> = Vec::new();
     for schema in schemas.values() {
-        references(schema, &mut queue);
+        builtin_schema::references(schema, &mut queue);
     }
     while let Some(name) = queue.pop() {
         if schemas.contains_key(&name) {
@@ -192,25 +189,8 @@ fn add_referenced(schemas: &mut Map<String, Value>) {
             }),
             None => json!({"type": "object"}),
         };
-        references(&schema, &mut queue);
+        builtin_schema::references(&schema, &mut queue);
         schemas.insert(name, schema);
-    }
-}
-
-fn references(value: &Value, out: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                match (key.as_str(), value) {
-                    ("$ref", Value::String(text)) => {
-                        out.extend(text.rsplit('/').next().map(str::to_owned));
-                    }
-                    _ => references(value, out),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|v| references(v, out)),
-        _ => {}
     }
 }
 

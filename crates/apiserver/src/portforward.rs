@@ -220,9 +220,7 @@ async fn receive(
                 }
             }
             Message::Ping(payload) => {
-                if frames.send(Message::Pong(payload)).await.is_err() {
-                    return;
-                }
+                let _ = frames.send(Message::Pong(payload)).await;
             }
             Message::Close(_) => return,
             _ => {}

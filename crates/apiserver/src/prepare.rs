@@ -224,8 +224,7 @@ fn bumps_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
     if !resource.generation {
         return false;
     }
-    let counts =
-        |key: &str| !matches!(key, "metadata" | "apiVersion" | "kind") && !(key == "status" && resource.status);
+    let counts = |key: &str| !(matches!(key, "metadata" | "apiVersion" | "kind") || key == "status" && resource.status);
     let empty = Map::new();
     let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
     old.iter()

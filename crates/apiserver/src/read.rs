@@ -38,7 +38,7 @@ pub(crate) fn answer(
     if view == View::Full {
         return Ok(json_bytes(code, served_bytes(resource, record)?));
     }
-    answer_value(server, resource, &served(resource, record)?, view, code)
+    Ok(answer_value(server, resource, &served(resource, record)?, view, code))
 }
 
 /// Answers with one object.
@@ -48,16 +48,16 @@ pub(crate) fn answer_value(
     object: &Value,
     view: View,
     code: u16,
-) -> Result<Response<ApiBody>, ApiError> {
-    Ok(match view {
+) -> Response<ApiBody> {
+    match view {
         View::Full => crate::body::json(code, object),
         View::Metadata => crate::body::json(code, &metadata_only(object)),
         View::Table => {
             let meta = json!({"resourceVersion": crate::object::meta(object, "resourceVersion")});
             let rows = vec![table::row(resource, object, server.now(), table::Include::Metadata)];
-            crate::body::json(code, &table::table(resource, rows, meta))
+            crate::body::json(code, &table::table(resource, &rows, &meta))
         }
-    })
+    }
 }
 
 /// One stored object.
@@ -280,7 +280,7 @@ pub(crate) fn render(
         for record in &listed.items {
             rows.push(table::row(resource, &served(resource, record)?, now, include));
         }
-        return Ok(crate::body::json(200, &table::table(resource, rows, meta)));
+        return Ok(crate::body::json(200, &table::table(resource, &rows, &meta)));
     }
     let (kind, version) = match view {
         View::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned()),

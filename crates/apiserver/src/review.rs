@@ -14,8 +14,14 @@ use crate::request::{Query, ResourcePath, WriteOptions};
 use crate::resource::Resource;
 use crate::user::{Attributes, UserInfo};
 
-/// Group, version, and plural, kind, namespaced of each.
-pub(crate) const VIRTUAL: &[(&str, &str, &[(&str, &str, bool)])] = &[
+/// Group, version, and its resources: plural, kind, namespaced.
+type Virtual = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str, bool)],
+);
+
+pub(crate) const VIRTUAL: &[Virtual] = &[
     (
         "authentication.k8s.io",
         "v1",

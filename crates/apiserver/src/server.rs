@@ -106,7 +106,7 @@ impl ApiServer {
             crd_writes: tokio::sync::Mutex::new(()),
             names: Mutex::default(),
         });
-        inner.load_definitions()?;
+        inner.load_definitions();
         inner.make_namespaces().await?;
         lifecycle::start(&inner);
         Ok(Self { inner })
@@ -178,7 +178,7 @@ impl Inner {
             .unwrap_or_default()
     }
 
-    fn load_definitions(&self) -> Result<(), ApiError> {
+    fn load_definitions(&self) {
         let mut custom = Custom::default();
         for definition in self.definitions() {
             custom.set(
@@ -187,7 +187,6 @@ impl Inner {
             );
         }
         *self.custom.write() = Arc::new(custom);
-        Ok(())
     }
 
     async fn make_namespaces(&self) -> Result<(), ApiError> {

@@ -29,7 +29,7 @@ impl Include {
 }
 
 /// A table of rows.
-pub(crate) fn table(resource: &Resource, rows: Vec<Value>, metadata: Value) -> Value {
+pub(crate) fn table(resource: &Resource, rows: &[Value], metadata: &Value) -> Value {
     let columns: Vec<Value> = resource.columns.iter().map(definition).collect();
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1",

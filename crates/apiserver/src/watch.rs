@@ -25,7 +25,7 @@ use crate::server::Inner;
 use crate::table;
 
 /// How often a quiet watch hears of the revision it has reached.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// A batch is cut into pieces of about this size.
 const PIECE: usize = 256 << 10;
 
@@ -249,7 +249,7 @@ impl Stream {
                 let object = served(&self.resource, record).unwrap_or(Value::Null);
                 let row = table::row(&self.resource, &object, self.server.now(), self.include);
                 let meta = json!({"resourceVersion": record.revision.to_string()});
-                let mut table = table::table(&self.resource, vec![row], meta);
+                let mut table = table::table(&self.resource, &[row], &meta);
                 if self.sent_columns
                     && let Some(map) = table.as_object_mut()
                 {
@@ -267,11 +267,7 @@ impl Stream {
         let mut object = match self.view {
             View::Full => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()}),
             View::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}),
-            View::Table => table::table(
-                &self.resource,
-                Vec::new(),
-                json!({"resourceVersion": revision.to_string()}),
-            ),
+            View::Table => table::table(&self.resource, &[], &json!({"resourceVersion": revision.to_string()})),
         };
         if self.view != View::Table {
             object["metadata"] = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});

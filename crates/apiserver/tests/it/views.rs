@@ -113,3 +113,32 @@ async fn both_event_groups_show_the_same_events() {
     assert_eq!(seen.items[0].message.as_deref(), Some("words"));
     assert_eq!(new.get("e").await.unwrap().note.as_deref(), Some("words"));
 }
+
+#[tokio::test]
+async fn events_go_an_hour_after_they_were_last_written() {
+    let (server, client) = start().await;
+    let core: Api<CoreEvent> = Api::default_namespaced(client);
+    for name in ["old", "fresh"] {
+        let event: CoreEvent =
+            serde_json::from_value(json!({"metadata": {"name": name}, "involvedObject": {}})).unwrap();
+        core.create(&PostParams::default(), &event).await.unwrap();
+    }
+    // The task must have heard of both before the time goes on.
+    tokio::task::yield_now().await;
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_mins(30)).await;
+    let patch = json!({"count": 2});
+    core.patch(
+        "fresh",
+        &kube::api::PatchParams::default(),
+        &kube::api::Patch::Merge(&patch),
+    )
+    .await
+    .unwrap();
+    tokio::task::yield_now().await;
+    tokio::time::advance(std::time::Duration::from_mins(31)).await;
+    while server.store().count("events") > 1 {
+        tokio::task::yield_now().await;
+    }
+    assert!(core.get("fresh").await.is_ok());
+}
