@@ -12,6 +12,7 @@ mod status;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -44,6 +45,8 @@ impl Controller for ClusterController {
     const MANAGER: &'static str = apply::MANAGER;
     const STATUS_MANAGER: &'static str = "capi-cluster-status";
     const FINALIZER: Option<&'static str> = Some(finalizers::CLUSTER);
+    // Everything below a Cluster shows in its status, and hardly anything waits for it.
+    const STATUS_PACE: Duration = Duration::from_millis(400);
 
     fn conditions(object: &Cluster) -> &[Condition] {
         object.status.as_ref().map_or(&[], |status| &status.conditions)

@@ -25,7 +25,7 @@ use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
 use crate::pause;
 use crate::queue::Queue;
 use crate::watch::{Wake, Watch};
-use crate::writer::look;
+use crate::writer::{Write, look};
 
 /// Reconciles of one controller that run at a time, unless it says otherwise.
 const CONCURRENCY: usize = 10;
@@ -92,6 +92,8 @@ struct Driver<C: Controller> {
     metrics: ControllerMetrics,
     /// Writes whose outcome has to be found out before the key's next reconcile.
     unsure: Mutex<HashMap<ObjectKey, Vec<Unsure>>>,
+    /// When the status of an object was last written, as long as that keeps the next write waiting.
+    status_written: Mutex<HashMap<ObjectKey, Instant>>,
 }
 
 impl<C: Controller> Driver<C> {
@@ -111,6 +113,7 @@ impl<C: Controller> Driver<C> {
             queue,
             metrics: cx.metrics().controller(C::NAME),
             unsure: Mutex::new(HashMap::new()),
+            status_written: Mutex::new(HashMap::new()),
         })
     }
 
@@ -255,6 +258,7 @@ impl<C: Controller> Driver<C> {
             return Ok(outcome);
         }
         let Some(mut object) = self.objects.get(key) else {
+            self.status_written.lock().remove(key);
             return Ok(Outcome::Settled);
         };
         if let Some(finalizer) = C::FINALIZER
@@ -280,6 +284,9 @@ impl<C: Controller> Driver<C> {
         let plan = self.controller.plan(&seen, cx.now());
         let done = self.controller.apply(cx, &seen, &plan).await;
         let outcome = self.controller.outcome(&seen, &plan, &done);
+        if let Some(wait) = self.status_is_early(key) {
+            return Ok(outcome.or(Outcome::RequeueAfter(wait)));
+        }
         let status = self.controller.status(&seen, &plan, &done, cx.now());
         if let Some(mut status) = status {
             // A controller that wrote its own spec says which generation its status is about.
@@ -289,12 +296,27 @@ impl<C: Controller> Driver<C> {
             pause::add_to(&mut status, &condition);
             let applied = cx.writer().apply_status(C::STATUS_MANAGER, &*object, status).await;
             match applied {
+                Ok(applied) if applied.outcome == Write::Changed => {
+                    self.status_written.lock().insert(key.clone(), Instant::now());
+                }
                 Ok(_) => {}
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Ok(outcome.or(Outcome::Failed(error.into()))),
             }
         }
         Ok(outcome)
+    }
+
+    /// How long the next write of the object's status has to wait.
+    fn status_is_early(&self, key: &ObjectKey) -> Option<Duration> {
+        let mut written = self.status_written.lock();
+        let wait = C::STATUS_PACE
+            .checked_sub(written.get(key)?.elapsed())
+            .filter(|wait| !wait.is_zero());
+        if wait.is_none() {
+            written.remove(key);
+        }
+        wait
     }
 
     /// Finds out what became of writes that were not answered. `Some` when the caches have to see something first.
