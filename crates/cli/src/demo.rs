@@ -136,15 +136,37 @@ impl<'a> Demo<'a> {
             return Ok(());
         }
         let more = shape.workers + 1;
-        let scaled = Shape { workers: more, ..shape.clone() };
+        let scaled = Shape {
+            workers: more,
+            ..shape.clone()
+        };
         let patch = json!({"spec": {"topology": {"workers": {"machineDeployments": [
             {"class": "default-worker", "name": "md-0", "replicas": more},
         ]}}}});
-        self.patch("scale", &format!("workers from {} to {more}", shape.workers), &patch, &scaled).await?;
-        let next = format!("v{}.{}.0", args.kubernetes_version.major(), args.kubernetes_version.minor() + 1);
-        let upgraded = Shape { version: next.clone(), ..scaled };
+        self.patch(
+            "scale",
+            &format!("workers from {} to {more}", shape.workers),
+            &patch,
+            &scaled,
+        )
+        .await?;
+        let next = format!(
+            "v{}.{}.0",
+            args.kubernetes_version.major(),
+            args.kubernetes_version.minor() + 1
+        );
+        let upgraded = Shape {
+            version: next.clone(),
+            ..scaled
+        };
         let patch = json!({"spec": {"topology": {"version": next}}});
-        self.patch("upgrade", &format!("from {} to {next}", shape.version), &patch, &upgraded).await?;
+        self.patch(
+            "upgrade",
+            &format!("from {} to {next}", shape.version),
+            &patch,
+            &upgraded,
+        )
+        .await?;
         self.delete().await
     }
 
@@ -175,14 +197,18 @@ impl<'a> Demo<'a> {
     async fn patch(&mut self, name: &'static str, what: &str, patch: &Value, shape: &Shape) -> Result<(), CliError> {
         let begun = self.begin(name, what)?;
         let api = self.api("Cluster");
-        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let parameters = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
         let (api, parameters) = (&api, &parameters);
         let requests: Vec<_> = self
             .names
             .iter()
             .map(|cluster| async move {
                 let sent = api.patch(cluster, parameters, &Patch::Merge(patch)).await;
-                sent.map(drop).map_err(|source| refused("change", &format!("Cluster {cluster}"), source))
+                sent.map(drop)
+                    .map_err(|source| refused("change", &format!("Cluster {cluster}"), source))
             })
             .collect();
         all(requests).await?;
@@ -199,7 +225,8 @@ impl<'a> Demo<'a> {
             .iter()
             .map(|cluster| async move {
                 let sent = api.delete(cluster, &DeleteParams::default()).await;
-                sent.map(drop).map_err(|source| refused("delete", &format!("Cluster {cluster}"), source))
+                sent.map(drop)
+                    .map_err(|source| refused("delete", &format!("Cluster {cluster}"), source))
             })
             .collect();
         all(requests).await?;
@@ -230,7 +257,8 @@ impl<'a> Demo<'a> {
             .map(|object| async move {
                 let (kind, name) = (object["kind"].as_str().unwrap_or_default(), manifests::name(&object));
                 let sent = self.api(kind).patch(&name, parameters, &Patch::Apply(&object)).await;
-                sent.map(drop).map_err(|source| refused("apply", &format!("{kind} {name}"), source))
+                sent.map(drop)
+                    .map_err(|source| refused("apply", &format!("{kind} {name}"), source))
             })
             .collect();
         all(requests).await
@@ -245,12 +273,21 @@ impl<'a> Demo<'a> {
     }
 
     /// Waits until a step has reached what it wants, and notes what it cost.
-    async fn finish(&mut self, name: &'static str, what: String, begun: Begun, wanted: &Wanted) -> Result<(), CliError> {
+    async fn finish(
+        &mut self,
+        name: &'static str,
+        what: String,
+        begun: Begun,
+        wanted: &Wanted,
+    ) -> Result<(), CliError> {
         self.wait(name, wanted, begun.at + self.args.timeout).await?;
         let took = begun.at.elapsed();
         let now = self.up.embedded().server().counters().snapshot();
         let writes = report::writes(&begun.requests, &now, CONTROLLERS_AGENT);
-        self.view.end(&self.world, &format!("{name} done in {:.2} s: {what}", took.as_secs_f64()))?;
+        self.view.end(
+            &self.world,
+            &format!("{name} done in {:.2} s: {what}", took.as_secs_f64()),
+        )?;
         self.report.steps.push(Step {
             name,
             what,
@@ -344,7 +381,11 @@ struct Begun {
 }
 
 fn count(number: u32, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+    if number == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{number} {what}s")
+    }
 }
 
 fn refused(verb: &str, what: &str, source: kube::Error) -> CliError {
@@ -352,5 +393,9 @@ fn refused(verb: &str, what: &str, source: kube::Error) -> CliError {
 }
 
 async fn all(requests: Vec<impl Future<Output = Result<(), CliError>>>) -> Result<(), CliError> {
-    futures::stream::iter(requests).buffer_unordered(AT_A_TIME).try_collect::<Vec<()>>().await.map(drop)
+    futures::stream::iter(requests)
+        .buffer_unordered(AT_A_TIME)
+        .try_collect::<Vec<()>>()
+        .await
+        .map(drop)
 }

@@ -120,7 +120,10 @@ mod tests {
     #[test]
     fn exit_codes_tell_failures_from_wrong_usage() {
         let code = |error: CliError| format!("{:?}", error.exit_code());
-        assert_eq!(code(CliError::Usage("x".to_owned())), format!("{:?}", ExitCode::from(2)));
+        assert_eq!(
+            code(CliError::Usage("x".to_owned())),
+            format!("{:?}", ExitCode::from(2))
+        );
         assert_eq!(code(CliError::plain("x", None)), format!("{:?}", ExitCode::FAILURE));
     }
 }

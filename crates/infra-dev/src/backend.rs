@@ -31,7 +31,9 @@ const FIRST_PORT: u16 = 20_000;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CloudError {
     /// No port could be had.
-    #[error("port {port} on 127.0.0.1 for cluster {cluster}: {source}; free the port, or delete and create the cluster again")]
+    #[error(
+        "port {port} on 127.0.0.1 for cluster {cluster}: {source}; free the port, or delete and create the cluster again"
+    )]
     Port {
         cluster: ObjectKey,
         port: u16,
@@ -119,17 +121,27 @@ impl Cloud {
             return Ok(site.reserved.port());
         }
         let reserved = match port {
-            Some(port) => {
-                Reserved::bind(port).map_err(|source| CloudError::Port { cluster: key.clone(), port, source })?
-            }
+            Some(port) => Reserved::bind(port).map_err(|source| CloudError::Port {
+                cluster: key.clone(),
+                port,
+                source,
+            })?,
             None => {
                 let used: BTreeSet<u16> = sites.values().map(|site| site.reserved.port()).collect();
                 let mut free = (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(port));
-                free.find_map(|port| Reserved::bind(port).ok()).ok_or_else(|| CloudError::NoPort(key.clone()))?
+                free.find_map(|port| Reserved::bind(port).ok())
+                    .ok_or_else(|| CloudError::NoPort(key.clone()))?
             }
         };
         let port = reserved.port();
-        sites.insert(key.clone(), Site { reserved, vms: BTreeMap::new(), workload: None });
+        sites.insert(
+            key.clone(),
+            Site {
+                reserved,
+                vms: BTreeMap::new(),
+                workload: None,
+            },
+        );
         Ok(port)
     }
 
@@ -156,7 +168,10 @@ impl Cloud {
     pub(crate) fn start_vm(&self, key: &ObjectKey, name: &str, started: Timestamp) -> Result<(), CloudError> {
         let mut sites = self.0.sites.lock();
         let site = sites.get_mut(key).ok_or_else(|| CloudError::NoCluster(key.clone()))?;
-        site.vms.entry(name.to_owned()).or_insert(VmState { started, ..VmState::default() });
+        site.vms.entry(name.to_owned()).or_insert(VmState {
+            started,
+            ..VmState::default()
+        });
         Ok(())
     }
 
@@ -168,7 +183,10 @@ impl Cloud {
 
     fn workload(&self, key: &ObjectKey) -> Result<Workload, CloudError> {
         let sites = self.0.sites.lock();
-        sites.get(key).and_then(|site| site.workload.clone()).ok_or_else(|| CloudError::NotServing(key.clone()))
+        sites
+            .get(key)
+            .and_then(|site| site.workload.clone())
+            .ok_or_else(|| CloudError::NotServing(key.clone()))
     }
 
     /// Starts the etcd member and the API server of a control plane machine. The first one of a cluster makes the server.
@@ -209,7 +227,12 @@ impl Cloud {
     }
 
     /// Registers a Node.
-    pub(crate) async fn register_node(&self, key: &ObjectKey, node: &NodeSpec, now: Timestamp) -> Result<(), CloudError> {
+    pub(crate) async fn register_node(
+        &self,
+        key: &ObjectKey,
+        node: &NodeSpec,
+        now: Timestamp,
+    ) -> Result<(), CloudError> {
         self.workload(key)?.register(node, now).await?;
         self.note(key, &node.name, |vm| vm.node = true);
         Ok(())

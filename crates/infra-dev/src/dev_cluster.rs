@@ -79,7 +79,11 @@ fn port_of(object: &DevCluster) -> Option<u16> {
 /// The Cluster an object belongs to: its owner, or what its label names while it is being deleted.
 fn cluster_key(metadata: &ObjectMeta) -> Option<ObjectKey> {
     let namespace = metadata.namespace.as_deref()?;
-    let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Cluster");
+    let owner = metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .find(|owner| owner.kind == "Cluster");
     let label = metadata.labels.as_ref().and_then(|all| all.get(labels::CLUSTER_NAME));
     let name = owner.map(|owner| &owner.name).or(label)?;
     Some(ObjectKey::new(namespace, name))
@@ -106,8 +110,16 @@ impl Controller for DevClusters {
     async fn observe(&self, cx: &Cx, object: Arc<DevCluster>) -> Observed {
         let own = object.metadata.uid.clone();
         let others = cx.cache::<DevCluster>().all();
-        let taken = others.iter().filter(|other| other.metadata.uid != own).filter_map(|other| port_of(other)).collect();
-        Observed { cluster: cluster_key(&object.metadata), object, taken }
+        let taken = others
+            .iter()
+            .filter(|other| other.metadata.uid != own)
+            .filter_map(|other| port_of(other))
+            .collect();
+        Observed {
+            cluster: cluster_key(&object.metadata),
+            object,
+            taken,
+        }
     }
 
     fn plan(&self, seen: &Observed, _: Timestamp) -> Plan {
@@ -134,7 +146,9 @@ impl Controller for DevClusters {
         let before = seen.object.status.clone().unwrap_or_default();
         let provisioned = done.provisioned || before.initialization.and_then(|done| done.provisioned) == Some(true);
         let status = DevClusterStatus {
-            initialization: provisioned.then_some(DevClusterInitializationStatus { provisioned: Some(true) }),
+            initialization: provisioned.then_some(DevClusterInitializationStatus {
+                provisioned: Some(true),
+            }),
             ..DevClusterStatus::default()
         };
         serde_json::to_value(status).ok()
@@ -173,7 +187,9 @@ impl DevClusters {
         if let Some(key) = key {
             self.cloud.remove(key).await;
         }
-        cx.writer().remove_finalizer(MANAGER, &*seen.object, finalizers::DEV_CLUSTER).await?;
+        cx.writer()
+            .remove_finalizer(MANAGER, &*seen.object, finalizers::DEV_CLUSTER)
+            .await?;
         Ok(())
     }
 }
@@ -184,7 +200,11 @@ mod tests {
 
     fn seen(json: Value) -> Observed {
         let object: DevCluster = serde_json::from_value(json).unwrap();
-        Observed { cluster: cluster_key(&object.metadata), object: Arc::new(object), taken: BTreeSet::new() }
+        Observed {
+            cluster: cluster_key(&object.metadata),
+            object: Arc::new(object),
+            taken: BTreeSet::new(),
+        }
     }
 
     fn check(json: Value, expect: Plan) {
@@ -193,7 +213,10 @@ mod tests {
 
     #[test]
     fn it_waits_for_its_cluster() {
-        check(json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevCluster", "metadata": {"name": "a", "namespace": "n"}}), Plan::WaitForOwner);
+        check(
+            json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevCluster", "metadata": {"name": "a", "namespace": "n"}}),
+            Plan::WaitForOwner,
+        );
     }
 
     #[test]
@@ -209,8 +232,10 @@ mod tests {
 
     #[test]
     fn a_label_is_enough_to_find_the_cluster_when_it_goes() {
-        let going = seen(json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevCluster", "metadata": {"name": "a", "namespace": "n",
-            "deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"cluster.x-k8s.io/cluster-name": "c"}}}));
+        let going = seen(
+            json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevCluster", "metadata": {"name": "a", "namespace": "n",
+            "deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"cluster.x-k8s.io/cluster-name": "c"}}}),
+        );
         assert_eq!(going.cluster, Some(ObjectKey::new("n", "c")));
         assert_eq!(decide(&going), Plan::Release);
     }

@@ -106,7 +106,10 @@ fn machine_of(machine: &Machine) -> Vec<ObjectKey> {
     if reference.kind != "DevMachine" {
         return Vec::new();
     }
-    vec![ObjectKey::new(machine.metadata.namespace.as_deref().unwrap_or_default(), &reference.name)]
+    vec![ObjectKey::new(
+        machine.metadata.namespace.as_deref().unwrap_or_default(),
+        &reference.name,
+    )]
 }
 
 /// Machines wait for their Cluster's infrastructure and control plane.

@@ -47,7 +47,10 @@ impl Controller for DevMachineTemplates {
     fn plan(&self, _: &Arc<DevMachineTemplate>, _: Timestamp) {}
 
     async fn apply(&self, cx: &Cx, seen: &Arc<DevMachineTemplate>, (): &()) -> Option<ReconcileError> {
-        let applied = cx.writer().apply_status(Self::STATUS_MANAGER, &**seen, capacity()).await;
+        let applied = cx
+            .writer()
+            .apply_status(Self::STATUS_MANAGER, &**seen, capacity())
+            .await;
         applied.err().map(ReconcileError::from)
     }
 

@@ -35,7 +35,9 @@ impl Selection {
 
     /// Whether a controller is chosen.
     pub fn has(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|names| names.iter().any(|chosen| chosen == name))
+        self.0
+            .as_ref()
+            .is_none_or(|names| names.iter().any(|chosen| chosen == name))
     }
 }
 

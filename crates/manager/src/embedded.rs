@@ -8,10 +8,10 @@ use http::HeaderValue;
 use http::header::USER_AGENT;
 use jiff::Timestamp;
 use kube::client::Body;
-use tower::ServiceExt as _;
 use rustls::pki_types::CertificateDer;
 use rustls::sign::SingleCertAndKey;
 use tokio::net::TcpListener;
+use tower::ServiceExt as _;
 use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_kit::{Metrics, transport};
 use windlass_pki::Kubeconfig;
@@ -62,7 +62,9 @@ impl Embedded {
             let identity = identity::load_or_make(&pki, Timestamp::now())?;
             Ok::<_, ManagerError>((store, identity))
         });
-        let (store, identity) = opened.await.map_err(|error| ManagerError::Server(error.to_string()))??;
+        let (store, identity) = opened
+            .await
+            .map_err(|error| ManagerError::Server(error.to_string()))??;
         let failed = |error: windlass_apiserver::ApiError| ManagerError::Server(error.to_string());
         let server = ApiServer::start(Options::new(store.clone())).await.map_err(failed)?;
         let embedded = Self {
@@ -74,7 +76,9 @@ impl Embedded {
         };
         if options.definitions {
             let client = embedded.client("windlass", &Metrics::new());
-            let sent = install::install(&client, &kinds::all_crds()).await.map_err(ManagerError::Install)?;
+            let sent = install::install(&client, &kinds::all_crds())
+                .await
+                .map_err(ManagerError::Install)?;
             tracing::debug!(sent = sent.len(), "definitions are installed");
         }
         embedded.serve(listener, &identity)?;
@@ -136,7 +140,9 @@ impl Embedded {
     pub fn client(&self, agent: &'static str, metrics: &Metrics) -> kube::Client {
         let service = self.server.client_service(UserInfo::admin("kubernetes-admin"));
         let named = service.map_request(move |mut request: http::Request<Body>| {
-            request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
+            request
+                .headers_mut()
+                .insert(USER_AGENT, HeaderValue::from_static(agent));
             request
         });
         transport::in_process(named, metrics)

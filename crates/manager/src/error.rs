@@ -100,13 +100,16 @@ impl ManagerError {
             ),
             Self::Kubeconfig { .. } => "check the file with `kubectl --kubeconfig FILE config view`".to_owned(),
             Self::Connect { .. } => {
-                "check that the server runs and that the kubeconfig's address, authority and credentials are right".to_owned()
+                "check that the server runs and that the kubeconfig's address, authority and credentials are right"
+                    .to_owned()
             }
             Self::NoDefinitions { .. } => {
                 "add --install-crds, or run `windlass crds | kubectl apply --server-side -f -`".to_owned()
             }
             Self::UnknownController { known, .. } => format!("known are: {}", known.join(", ")),
-            Self::Listen { .. } | Self::Store(_) | Self::File { .. } | Self::Server(_) | Self::Install(_) => return None,
+            Self::Listen { .. } | Self::Store(_) | Self::File { .. } | Self::Server(_) | Self::Install(_) => {
+                return None;
+            }
         };
         Some(hint)
     }

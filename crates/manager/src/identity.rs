@@ -15,7 +15,8 @@ use crate::files::{make_folder, read, write_private};
 /// Names under which the server is reached.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// How long certificates are issued for.
-const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * windlass_pki::authority::DEFAULT_LEAF_DAYS as i64);
+const LEAF_LIFETIME: SignedDuration =
+    SignedDuration::from_hours(24 * windlass_pki::authority::DEFAULT_LEAF_DAYS as i64);
 
 /// A certificate with its key, PEM.
 #[derive(Clone)]
@@ -49,7 +50,11 @@ pub(crate) fn load_or_make(folder: &Path, now: Timestamp) -> Result<Identity, Ma
     let files = Files { folder, now };
     let authority = files.authority()?;
     let names = NAMES.iter().map(|name| (*name).to_owned()).collect();
-    let server = files.leaf(&authority, "apiserver", LeafRequest::server("windlass-apiserver", names))?;
+    let server = files.leaf(
+        &authority,
+        "apiserver",
+        LeafRequest::server("windlass-apiserver", names),
+    )?;
     let administrator = files.leaf(&authority, "admin", LeafRequest::administrator())?;
     Ok(Identity {
         authority: authority.certificate().clone(),
@@ -123,7 +128,10 @@ impl Files<'_> {
 
     /// A leaf that is unreadable or soon out of date is simply made again: only the authority must stay the same.
     fn is_good(&self, pair: &Pair) -> bool {
-        let (Ok(certificate), Ok(key)) = (Certificate::from_pem(&pair.certificate), PrivateKey::from_pem(&pair.key)) else {
+        let (Ok(certificate), Ok(key)) = (
+            Certificate::from_pem(&pair.certificate),
+            PrivateKey::from_pem(&pair.key),
+        ) else {
             return false;
         };
         certificate.public_key_der() == key.public_der()

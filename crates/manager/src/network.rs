@@ -24,7 +24,9 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
     match kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path).map_err(failed)?;
-            kube::Config::from_custom_kubeconfig(file, &options).await.map_err(failed)
+            kube::Config::from_custom_kubeconfig(file, &options)
+                .await
+                .map_err(failed)
         }
         None => match kube::Config::incluster() {
             Ok(config) if context.is_none() => Ok(config),

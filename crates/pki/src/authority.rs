@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyUsagePurpose, SanType, SerialNumber,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyUsagePurpose, SanType, SerialNumber,
 };
 
 use crate::{Certificate, PkiError, PrivateKey, crypto};
@@ -102,11 +102,7 @@ pub struct CertificateAuthority {
 
 impl CertificateAuthority {
     /// Makes a self-signed authority that may issue leaf certificates, but no further authorities.
-    pub fn self_signed(
-        request: &CaRequest,
-        key: PrivateKey,
-        now: Timestamp,
-    ) -> Result<Self, PkiError> {
+    pub fn self_signed(request: &CaRequest, key: PrivateKey, now: Timestamp) -> Result<Self, PkiError> {
         let mut params = params(&request.common_name, None)?;
         // Time stamps reach back far beyond any clock: the minimum is never met.
         let from = now.checked_sub(BACKDATED).unwrap_or(Timestamp::MIN);
@@ -117,9 +113,7 @@ impl CertificateAuthority {
             KeyUsagePurpose::KeyEncipherment,
             KeyUsagePurpose::KeyCertSign,
         ];
-        let signed = params
-            .self_signed(key.pair())
-            .map_err(crypto("signing an authority"))?;
+        let signed = params.self_signed(key.pair()).map_err(crypto("signing an authority"))?;
         Ok(Self {
             certificate: Certificate::from_der(signed.der().to_vec())?,
             key,
@@ -140,12 +134,7 @@ impl CertificateAuthority {
 
     /// Issues a certificate for the holder of `key`. As kubeadm does, it is valid from when the authority is, so that
     /// machines with slow clocks accept it.
-    pub fn issue(
-        &self,
-        request: &LeafRequest,
-        key: &PrivateKey,
-        now: Timestamp,
-    ) -> Result<Certificate, PkiError> {
+    pub fn issue(&self, request: &LeafRequest, key: &PrivateKey, now: Timestamp) -> Result<Certificate, PkiError> {
         let mut params = params(&request.common_name, request.organization.as_deref())?;
         set_validity(
             &mut params,
@@ -157,17 +146,11 @@ impl CertificateAuthority {
             .iter()
             .map(|name| alternative_name(name))
             .collect::<Result<_, _>>()?;
-        params.key_usages = vec![
-            KeyUsagePurpose::DigitalSignature,
-            KeyUsagePurpose::KeyEncipherment,
-        ];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
         params.extended_key_usages = match request.usage {
             LeafUsage::Client => vec![ExtendedKeyUsagePurpose::ClientAuth],
             LeafUsage::Server => vec![ExtendedKeyUsagePurpose::ServerAuth],
-            LeafUsage::Peer => vec![
-                ExtendedKeyUsagePurpose::ServerAuth,
-                ExtendedKeyUsagePurpose::ClientAuth,
-            ],
+            LeafUsage::Peer => vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth],
         };
         params.use_authority_key_identifier_extension = true;
         let issuer = Issuer::from_ca_cert_der(&self.certificate.der().into(), self.key.pair())
@@ -213,12 +196,10 @@ fn alternative_name(name: &str) -> Result<SanType, PkiError> {
     if let Ok(address) = name.parse::<IpAddr>() {
         return Ok(SanType::IpAddress(address));
     }
-    name.try_into()
-        .map(SanType::DnsName)
-        .map_err(|_| PkiError::Malformed {
-            what: "the alternative name",
-            why: format!("\"{name}\" is neither an address nor a DNS name in ASCII"),
-        })
+    name.try_into().map(SanType::DnsName).map_err(|_| PkiError::Malformed {
+        what: "the alternative name",
+        why: format!("\"{name}\" is neither an address nor a DNS name in ASCII"),
+    })
 }
 
 fn after_days(now: Timestamp, days: i32) -> Timestamp {
@@ -232,11 +213,7 @@ fn set_validity(params: &mut CertificateParams, from: Timestamp, until: Timestam
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     let moment = |at: Timestamp| {
         let span = Duration::from_secs(at.as_second().unsigned_abs());
-        if at.as_second() < 0 {
-            epoch - span
-        } else {
-            epoch + span
-        }
+        if at.as_second() < 0 { epoch - span } else { epoch + span }
     };
     params.not_before = moment(from);
     params.not_after = moment(until);

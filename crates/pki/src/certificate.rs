@@ -24,11 +24,8 @@ impl Certificate {
     /// Reads DER.
     pub fn from_der(der: Vec<u8>) -> Result<Self, PkiError> {
         let malformed = |why: String| PkiError::Malformed { what: WHAT, why };
-        let (_, parsed) =
-            X509Certificate::from_der(&der).map_err(|error| malformed(error.to_string()))?;
-        let time = |seconds: i64| {
-            Timestamp::from_second(seconds).map_err(|error| malformed(error.to_string()))
-        };
+        let (_, parsed) = X509Certificate::from_der(&der).map_err(|error| malformed(error.to_string()))?;
+        let time = |seconds: i64| Timestamp::from_second(seconds).map_err(|error| malformed(error.to_string()));
         let common_name = parsed
             .subject()
             .iter_common_name()
@@ -54,13 +51,10 @@ impl Certificate {
 
     /// Reads the first certificate of a PEM text.
     pub fn from_pem(text: &str) -> Result<Self, PkiError> {
-        Self::all_from_pem(text)?
-            .into_iter()
-            .next()
-            .ok_or(PkiError::Pem {
-                what: WHAT,
-                why: "no block labelled CERTIFICATE".to_owned(),
-            })
+        Self::all_from_pem(text)?.into_iter().next().ok_or(PkiError::Pem {
+            what: WHAT,
+            why: "no block labelled CERTIFICATE".to_owned(),
+        })
     }
 
     /// Reads all certificates of a PEM text, such as a bundle with an old and a new authority.
@@ -126,6 +120,5 @@ impl Certificate {
 pub fn needs_rotation(not_after: Timestamp, lifetime: SignedDuration, now: Timestamp) -> bool {
     // A lifetime is years and time stamps reach to the year 9999: an overflow can only mean "far away".
     let margin = SignedDuration::from_secs(lifetime.as_secs() / 2);
-    now.checked_add(margin)
-        .is_ok_and(|horizon| horizon > not_after)
+    now.checked_add(margin).is_ok_and(|horizon| horizon > not_after)
 }

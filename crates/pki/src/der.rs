@@ -90,11 +90,7 @@ mod tests {
         for length in [0usize, 1, 127, 128, 255, 256, 65_535, 65_536] {
             let content = vec![7; length];
             let encoded = element(0x04, &content);
-            assert_eq!(
-                split(&encoded),
-                Some((0x04, content.as_slice(), &[][..])),
-                "{length}"
-            );
+            assert_eq!(split(&encoded), Some((0x04, content.as_slice(), &[][..])), "{length}");
         }
     }
 

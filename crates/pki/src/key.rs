@@ -6,12 +6,8 @@ use std::sync::Arc;
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::rsa;
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair,
-};
-use rcgen::{
-    PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256, PublicKeyData as _, RsaKeySize,
-};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair};
+use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256, PublicKeyData as _, RsaKeySize};
 
 use crate::{PkiError, crypto, der, pem};
 
@@ -97,15 +93,9 @@ impl PrivateKey {
     /// Makes a key now, on this thread. RSA takes tens to hundreds of milliseconds: see [`crate::KeyPool`].
     pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, PkiError> {
         let pair = match algorithm {
-            KeyAlgorithm::Rsa2048 => {
-                rcgen::KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
-            }
-            KeyAlgorithm::Rsa3072 => {
-                rcgen::KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_3072)
-            }
-            KeyAlgorithm::Rsa4096 => {
-                rcgen::KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096)
-            }
+            KeyAlgorithm::Rsa2048 => rcgen::KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048),
+            KeyAlgorithm::Rsa3072 => rcgen::KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_3072),
+            KeyAlgorithm::Rsa4096 => rcgen::KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096),
             KeyAlgorithm::EcdsaP256 => rcgen::KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
             KeyAlgorithm::EcdsaP384 => rcgen::KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
         }
@@ -122,43 +112,28 @@ impl PrivateKey {
         let malformed = |why: String| PkiError::Malformed { what: WHAT, why };
         let blocks = pem::blocks(WHAT, text)?;
         // OpenSSL writes the curve's parameters in a block of their own before an EC key.
-        let Some(block) = blocks
-            .into_iter()
-            .find(|block| block.label.ends_with(PKCS8_LABEL))
-        else {
-            return Err(malformed(
-                "no block is labelled as a private key".to_owned(),
-            ));
+        let Some(block) = blocks.into_iter().find(|block| block.label.ends_with(PKCS8_LABEL)) else {
+            return Err(malformed("no block is labelled as a private key".to_owned()));
         };
         let pkcs8 = match block.label.as_str() {
             PKCS8_LABEL => block.der,
             RSA_LABEL => {
-                let pair = rsa::KeyPair::from_der(&block.der)
-                    .map_err(|error| malformed(error.to_string()))?;
-                let encoded: Pkcs8V1Der<'_> = pair
-                    .as_der()
-                    .map_err(|error| malformed(error.to_string()))?;
+                let pair = rsa::KeyPair::from_der(&block.der).map_err(|error| malformed(error.to_string()))?;
+                let encoded: Pkcs8V1Der<'_> = pair.as_der().map_err(|error| malformed(error.to_string()))?;
                 encoded.as_ref().to_vec()
             }
-            EC_LABEL => [
-                &ECDSA_P256_SHA256_ASN1_SIGNING,
-                &ECDSA_P384_SHA384_ASN1_SIGNING,
-            ]
-            .into_iter()
-            .find_map(|curve| {
-                EcdsaKeyPair::from_private_key_der(curve, &block.der)
-                    .ok()?
-                    .to_pkcs8v1()
-                    .ok()
-            })
-            .map(|encoded| encoded.as_ref().to_vec())
-            .ok_or_else(|| {
-                malformed("the curve is neither P-256 nor P-384, or the key is damaged".to_owned())
-            })?,
+            EC_LABEL => [&ECDSA_P256_SHA256_ASN1_SIGNING, &ECDSA_P384_SHA384_ASN1_SIGNING]
+                .into_iter()
+                .find_map(|curve| {
+                    EcdsaKeyPair::from_private_key_der(curve, &block.der)
+                        .ok()?
+                        .to_pkcs8v1()
+                        .ok()
+                })
+                .map(|encoded| encoded.as_ref().to_vec())
+                .ok_or_else(|| malformed("the curve is neither P-256 nor P-384, or the key is damaged".to_owned()))?,
             other => {
-                return Err(malformed(format!(
-                    "keys labelled \"{other}\" are not supported"
-                )));
+                return Err(malformed(format!("keys labelled \"{other}\" are not supported")));
             }
         };
         Self::from_pkcs8(pkcs8)
@@ -231,10 +206,6 @@ impl PrivateKey {
 
     fn sec1(&self, curve_oid: &[u8]) -> Option<Vec<u8>> {
         let number = der::ec_private_number(der::pkcs8_inner(self.pair.serialized_der())?)?;
-        Some(der::ec_private_key(
-            number,
-            curve_oid,
-            self.pair.public_key_raw(),
-        ))
+        Some(der::ec_private_key(number, curve_oid, self.pair.public_key_raw()))
     }
 }

@@ -55,22 +55,18 @@ impl Kubeconfig {
 
     /// The client certificate inside a kubeconfig text, for deciding on its rotation.
     pub fn client_certificate_of(text: &str) -> Result<Certificate, PkiError> {
-        let config: Config = serde_saphyr::from_str(text)
-            .map_err(|_| PkiError::Kubeconfig("not a kubeconfig in YAML".to_owned()))?;
+        let config: Config =
+            serde_saphyr::from_str(text).map_err(|_| PkiError::Kubeconfig("not a kubeconfig in YAML".to_owned()))?;
         let context = config
             .contexts
             .iter()
             .find(|context| context.name == config.current_context)
-            .ok_or_else(|| {
-                PkiError::Kubeconfig(format!("context \"{}\" is missing", config.current_context))
-            })?;
+            .ok_or_else(|| PkiError::Kubeconfig(format!("context \"{}\" is missing", config.current_context)))?;
         let user = config
             .users
             .iter()
             .find(|user| user.name == context.context.user)
-            .ok_or_else(|| {
-                PkiError::Kubeconfig(format!("user \"{}\" is missing", context.context.user))
-            })?;
+            .ok_or_else(|| PkiError::Kubeconfig(format!("user \"{}\" is missing", context.context.user)))?;
         let data = STANDARD
             .decode(&user.user.client_certificate_data)
             .map_err(|error| PkiError::Kubeconfig(format!("client-certificate-data: {error}")))?;

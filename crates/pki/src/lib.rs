@@ -44,9 +44,7 @@ pub enum PkiError {
         why: String,
     },
     /// A private key does not belong to its certificate.
-    #[error(
-        "the private key does not belong to the certificate of \"{subject}\": both must come from the same pair"
-    )]
+    #[error("the private key does not belong to the certificate of \"{subject}\": both must come from the same pair")]
     KeyMismatch {
         /// Common name of the certificate.
         subject: String,

@@ -36,18 +36,12 @@ pub(crate) fn blocks(what: &'static str, text: &str) -> Result<Vec<Block>, PkiEr
     let mut found = Vec::new();
     let mut open: Option<(String, String)> = None;
     for line in text.lines().map(str::trim) {
-        if let Some(label) = line
-            .strip_prefix("-----BEGIN ")
-            .and_then(|l| l.strip_suffix("-----"))
-        {
+        if let Some(label) = line.strip_prefix("-----BEGIN ").and_then(|l| l.strip_suffix("-----")) {
             if let Some((outer, _)) = open {
                 return Err(fail(format!("block \"{outer}\" has no end")));
             }
             open = Some((label.to_owned(), String::new()));
-        } else if let Some(label) = line
-            .strip_prefix("-----END ")
-            .and_then(|l| l.strip_suffix("-----"))
-        {
+        } else if let Some(label) = line.strip_prefix("-----END ").and_then(|l| l.strip_suffix("-----")) {
             let Some((begun, body)) = open.take() else {
                 return Err(fail(format!("end of \"{label}\" without a beginning")));
             };
@@ -61,9 +55,7 @@ pub(crate) fn blocks(what: &'static str, text: &str) -> Result<Vec<Block>, PkiEr
         } else if let Some((_, body)) = open.as_mut() {
             // Headers such as `Proc-Type:` belong to encrypted keys, which nobody here can read.
             if line.contains(':') {
-                return Err(fail(
-                    "encrypted or annotated blocks are not supported".to_owned(),
-                ));
+                return Err(fail("encrypted or annotated blocks are not supported".to_owned()));
             }
             body.push_str(line);
         }

@@ -21,9 +21,7 @@ pub struct KeyPool {
 
 impl fmt::Debug for KeyPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyPool")
-            .field("stocked", &self.stocked())
-            .finish()
+        f.debug_struct("KeyPool").field("stocked", &self.stocked()).finish()
     }
 }
 
@@ -129,9 +127,7 @@ pub struct PendingKey {
 
 impl fmt::Debug for PendingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingKey")
-            .field("ready", &self.is_ready())
-            .finish()
+        f.debug_struct("PendingKey").field("ready", &self.is_ready()).finish()
     }
 }
 
@@ -143,11 +139,7 @@ impl PendingKey {
             if let Some(key) = answer.key.clone() {
                 return key;
             }
-            answer = self
-                .slot
-                .ready
-                .wait(answer)
-                .unwrap_or_else(PoisonError::into_inner);
+            answer = self.slot.ready.wait(answer).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -196,10 +188,7 @@ fn run(shared: &Shared) {
             if state.stock.len() < state.target {
                 break (state.algorithm, None);
             }
-            state = shared
-                .work
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
         drop(state);
         let (algorithm, slot) = next;
@@ -210,10 +199,7 @@ fn run(shared: &Shared) {
         }
         // A key made for the stock goes to whoever began to wait meanwhile.
         let mut state = lock(&shared.state);
-        let waiting = state
-            .requests
-            .iter()
-            .position(|(asked, _)| *asked == algorithm);
+        let waiting = state.requests.iter().position(|(asked, _)| *asked == algorithm);
         match (waiting.and_then(|index| state.requests.remove(index)), made) {
             (Some((_, slot)), made) => {
                 drop(state);

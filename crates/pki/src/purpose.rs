@@ -37,12 +37,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// The Secrets a control plane with its own etcd needs, in the order they are written to machines.
-    pub const CONTROL_PLANE: [Self; 4] = [
-        Self::ClusterCa,
-        Self::EtcdCa,
-        Self::FrontProxyCa,
-        Self::ServiceAccount,
-    ];
+    pub const CONTROL_PLANE: [Self; 4] = [Self::ClusterCa, Self::EtcdCa, Self::FrontProxyCa, Self::ServiceAccount];
 
     /// The end of the Secret's name.
     pub const fn suffix(self) -> &'static str {
@@ -68,9 +63,7 @@ impl Purpose {
             Self::EtcdCa => Some(("etcd/ca.crt", "etcd/ca.key")),
             Self::FrontProxyCa => Some(("front-proxy-ca.crt", "front-proxy-ca.key")),
             Self::ServiceAccount => Some(("sa.pub", "sa.key")),
-            Self::ApiServerEtcdClient => {
-                Some(("apiserver-etcd-client.crt", "apiserver-etcd-client.key"))
-            }
+            Self::ApiServerEtcdClient => Some(("apiserver-etcd-client.crt", "apiserver-etcd-client.key")),
             Self::Kubeconfig => None,
         }
     }
@@ -95,10 +88,7 @@ pub fn secret(
     owner: &Value,
     data: &BTreeMap<&'static str, Vec<u8>>,
 ) -> Value {
-    let data: BTreeMap<_, _> = data
-        .iter()
-        .map(|(key, value)| (*key, STANDARD.encode(value)))
-        .collect();
+    let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, STANDARD.encode(value))).collect();
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -130,12 +120,7 @@ impl std::fmt::Debug for KeyMaterial {
 
 impl KeyMaterial {
     /// New material for a purpose: an authority of the given lifetime in days, or a bare pair for service accounts.
-    pub fn generate(
-        purpose: Purpose,
-        key: PrivateKey,
-        ca_days: i32,
-        now: Timestamp,
-    ) -> Result<Self, PkiError> {
+    pub fn generate(purpose: Purpose, key: PrivateKey, ca_days: i32, now: Timestamp) -> Result<Self, PkiError> {
         if purpose == Purpose::ServiceAccount {
             return Ok(Self {
                 crt: key.public_pem(),
@@ -156,10 +141,7 @@ impl KeyMaterial {
     }
 
     /// Reads a Secret's (decoded) data. `get` answers for a key of the Secret.
-    pub fn read<'a>(
-        secret: &str,
-        get: impl Fn(&str) -> Option<&'a [u8]>,
-    ) -> Result<Self, PkiError> {
+    pub fn read<'a>(secret: &str, get: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Self, PkiError> {
         let text = |key: &'static str| match get(key) {
             Some(bytes) => String::from_utf8(bytes.to_vec()).map_err(|_| PkiError::Malformed {
                 what: "the Secret",
@@ -171,9 +153,7 @@ impl KeyMaterial {
         if crt.is_empty() {
             return Err(PkiError::Malformed {
                 what: "the Secret",
-                why: format!(
-                    "Secret {secret} has no {TLS_CRT}; put a certificate in PEM form there"
-                ),
+                why: format!("Secret {secret} has no {TLS_CRT}; put a certificate in PEM form there"),
             });
         }
         Ok(Self { crt, key })

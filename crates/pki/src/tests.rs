@@ -40,28 +40,15 @@ fn every_algorithm_survives_its_pem_form() {
         } else {
             "EC PRIVATE KEY"
         };
-        assert!(
-            text.starts_with(&format!("-----BEGIN {label}-----\n")),
-            "{algorithm}"
-        );
-        assert!(
-            text.ends_with(&format!("-----END {label}-----\n")),
-            "{algorithm}"
-        );
+        assert!(text.starts_with(&format!("-----BEGIN {label}-----\n")), "{algorithm}");
+        assert!(text.ends_with(&format!("-----END {label}-----\n")), "{algorithm}");
         let read = PrivateKey::from_pem(&text).unwrap();
         assert_eq!(read.algorithm(), algorithm);
         assert_eq!(read.public_der(), key.public_der(), "{algorithm}");
         assert_eq!(read.to_pem(), text, "{algorithm}");
         let pkcs8 = pem::encode("PRIVATE KEY", &key.to_pkcs8_der());
-        assert_eq!(
-            PrivateKey::from_pem(&pkcs8).unwrap().to_pem(),
-            text,
-            "{algorithm}"
-        );
-        assert_eq!(
-            algorithm.as_str().parse::<KeyAlgorithm>().unwrap(),
-            algorithm
-        );
+        assert_eq!(PrivateKey::from_pem(&pkcs8).unwrap().to_pem(), text, "{algorithm}");
+        assert_eq!(algorithm.as_str().parse::<KeyAlgorithm>().unwrap(), algorithm);
     }
 }
 
@@ -69,10 +56,7 @@ fn every_algorithm_survives_its_pem_form() {
 fn no_algorithm_means_rsa_2048_and_an_unknown_one_is_refused() {
     assert_eq!("".parse::<KeyAlgorithm>().unwrap(), KeyAlgorithm::Rsa2048);
     let error = "DSA".parse::<KeyAlgorithm>().unwrap_err().to_string();
-    assert!(
-        error.contains("DSA") && error.contains("ECDSA-P256"),
-        "{error}"
-    );
+    assert!(error.contains("DSA") && error.contains("ECDSA-P256"), "{error}");
 }
 
 #[test]
@@ -80,18 +64,9 @@ fn an_rsa_authority_is_as_long_as_recorded_ones() {
     // A recorded `<cluster>-ca` has 1070 bytes of PEM with the serial number 0, which RFC 5280 forbids; ours has eight
     // random bytes, twelve characters more. A recorded key has 1675 or 1679.
     let key = PrivateKey::generate(KeyAlgorithm::Rsa2048).unwrap();
-    let material =
-        KeyMaterial::generate(Purpose::ClusterCa, key, authority::DEFAULT_CA_DAYS, now()).unwrap();
-    assert!(
-        [1078, 1082].contains(&material.crt.len()),
-        "{}",
-        material.crt.len()
-    );
-    assert!(
-        (1671..=1679).contains(&material.key.len()),
-        "{}",
-        material.key.len()
-    );
+    let material = KeyMaterial::generate(Purpose::ClusterCa, key, authority::DEFAULT_CA_DAYS, now()).unwrap();
+    assert!([1078, 1082].contains(&material.crt.len()), "{}", material.crt.len());
+    assert!((1671..=1679).contains(&material.key.len()), "{}", material.key.len());
     let pair = KeyMaterial::generate(
         Purpose::ServiceAccount,
         PrivateKey::generate(KeyAlgorithm::Rsa2048).unwrap(),
@@ -106,14 +81,8 @@ fn an_authority_lives_ten_years_and_signs_leaves_only() {
     let ca = authority();
     let certificate = ca.certificate();
     assert_eq!(certificate.common_name(), "kubernetes");
-    assert_eq!(
-        certificate.not_before(),
-        "2026-11-21T10:31:42Z".parse().unwrap()
-    );
-    assert_eq!(
-        certificate.not_after(),
-        "2036-11-18T10:36:42Z".parse().unwrap()
-    );
+    assert_eq!(certificate.not_before(), "2026-11-21T10:31:42Z".parse().unwrap());
+    assert_eq!(certificate.not_after(), "2036-11-18T10:36:42Z".parse().unwrap());
     let (_, parsed) = X509Certificate::from_der(certificate.der()).unwrap();
     let constraints = parsed.basic_constraints().unwrap().unwrap().value;
     assert!(constraints.ca);
@@ -127,11 +96,7 @@ fn an_authority_lives_ten_years_and_signs_leaves_only() {
 fn a_certificate_chains_to_its_authority_and_carries_its_names() {
     let ca = authority();
     let key = ec();
-    let names = vec![
-        "localhost".to_owned(),
-        "127.0.0.1".to_owned(),
-        "::1".to_owned(),
-    ];
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     let leaf = ca
         .issue(&LeafRequest::server("kube-apiserver", names), &key, now())
         .unwrap();
@@ -142,24 +107,20 @@ fn a_certificate_chains_to_its_authority_and_carries_its_names() {
     let (_, parsed) = X509Certificate::from_der(leaf.der()).unwrap();
     let (_, issuer) = X509Certificate::from_der(ca.certificate().der()).unwrap();
     assert_eq!(parsed.issuer(), issuer.subject());
-    let subject_id =
-        issuer
-            .extensions()
-            .iter()
-            .find_map(|extension| match extension.parsed_extension() {
-                ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
-                _ => None,
-            });
-    let authority_id =
-        parsed
-            .extensions()
-            .iter()
-            .find_map(|extension| match extension.parsed_extension() {
-                ParsedExtension::AuthorityKeyIdentifier(id) => {
-                    id.key_identifier.as_ref().map(|id| id.0.to_vec())
-                }
-                _ => None,
-            });
+    let subject_id = issuer
+        .extensions()
+        .iter()
+        .find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
+            _ => None,
+        });
+    let authority_id = parsed
+        .extensions()
+        .iter()
+        .find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref().map(|id| id.0.to_vec()),
+            _ => None,
+        });
     assert!(subject_id.is_some());
     assert_eq!(subject_id, authority_id);
     let names = parsed.subject_alternative_name().unwrap().unwrap().value;
@@ -168,14 +129,9 @@ fn a_certificate_chains_to_its_authority_and_carries_its_names() {
 
 #[test]
 fn the_administrator_is_in_the_masters_group() {
-    let leaf = authority()
-        .issue(&LeafRequest::administrator(), &ec(), now())
-        .unwrap();
+    let leaf = authority().issue(&LeafRequest::administrator(), &ec(), now()).unwrap();
     let (_, parsed) = X509Certificate::from_der(leaf.der()).unwrap();
-    assert_eq!(
-        parsed.subject().to_string(),
-        "O=system:masters, CN=kubernetes-admin"
-    );
+    assert_eq!(parsed.subject().to_string(), "O=system:masters, CN=kubernetes-admin");
     let usage = parsed.extended_key_usage().unwrap().unwrap().value;
     assert!(usage.client_auth && !usage.server_auth);
 }
@@ -183,8 +139,7 @@ fn the_administrator_is_in_the_masters_group() {
 #[test]
 fn a_key_of_another_authority_is_refused_by_name() {
     let (one, other) = (authority(), authority());
-    let error = CertificateAuthority::from_pem(&one.certificate().to_pem(), &other.key().to_pem())
-        .unwrap_err();
+    let error = CertificateAuthority::from_pem(&one.certificate().to_pem(), &other.key().to_pem()).unwrap_err();
     assert_eq!(
         error,
         PkiError::KeyMismatch {
@@ -222,18 +177,13 @@ fn damaged_input_names_what_is_wrong() {
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
             "cannot be read",
         ),
-        (
-            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n",
-            "encrypted",
-        ),
+        ("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n", "encrypted"),
     ] {
         let error = Certificate::from_pem(text).unwrap_err().to_string();
         assert!(error.contains(part), "{text:?}: {error}");
     }
-    let error = PrivateKey::from_pem(
-        "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n",
-    )
-    .unwrap_err();
+    let error =
+        PrivateKey::from_pem("-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n").unwrap_err();
     assert!(error.to_string().contains("P-256"), "{error}");
 }
 
@@ -272,9 +222,7 @@ users:
 #[test]
 fn a_kubeconfig_gives_its_certificate_back_whatever_the_cluster_is_called() {
     let ca = authority();
-    let leaf = ca
-        .issue(&LeafRequest::administrator(), &ec(), now())
-        .unwrap();
+    let leaf = ca.issue(&LeafRequest::administrator(), &ec(), now()).unwrap();
     for cluster in ["demo", "1234", "on", "a.b", "0x1"] {
         let text = Kubeconfig {
             cluster: cluster.to_owned(),
@@ -284,16 +232,10 @@ fn a_kubeconfig_gives_its_certificate_back_whatever_the_cluster_is_called() {
             client_key: ca.key().to_pem(),
         }
         .render();
-        assert_eq!(
-            Kubeconfig::client_certificate_of(&text).unwrap(),
-            leaf,
-            "{cluster}"
-        );
+        assert_eq!(Kubeconfig::client_certificate_of(&text).unwrap(), leaf, "{cluster}");
     }
     assert!(Kubeconfig::client_certificate_of("a: [").is_err());
-    assert!(
-        Kubeconfig::client_certificate_of("current-context: x\ncontexts: []\nusers: []\n").is_err()
-    );
+    assert!(Kubeconfig::client_certificate_of("current-context: x\ncontexts: []\nusers: []\n").is_err());
 }
 
 #[test]
@@ -313,8 +255,7 @@ fn certificates_are_rotated_in_the_second_half_of_their_life() {
 
 #[test]
 fn secrets_carry_type_label_and_owner() {
-    let owner =
-        serde_json::json!({"kind": "KubeadmControlPlane", "name": "demo-cp", "controller": true});
+    let owner = serde_json::json!({"kind": "KubeadmControlPlane", "name": "demo-cp", "controller": true});
     let material = KeyMaterial {
         crt: "c".to_owned(),
         key: "k".to_owned(),
@@ -334,13 +275,8 @@ fn secrets_carry_type_label_and_owner() {
     );
     let read = KeyMaterial::read("demo-proxy", material_bytes).unwrap();
     assert_eq!(read, material);
-    let error = KeyMaterial::read("demo-ca", |_| None)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("demo-ca") && error.contains("tls.crt"),
-        "{error}"
-    );
+    let error = KeyMaterial::read("demo-ca", |_| None).unwrap_err().to_string();
+    assert!(error.contains("demo-ca") && error.contains("tls.crt"), "{error}");
 }
 
 fn material_bytes(key: &str) -> Option<&'static [u8]> {
@@ -356,9 +292,7 @@ fn the_pin_is_the_hash_of_the_public_key() {
     let ca = authority();
     let pin = ca.certificate().public_key_pin();
     assert_eq!(pin.len(), "sha256:".len() + 64);
-    let renewed =
-        CertificateAuthority::self_signed(&CaRequest::new("kubernetes"), ca.key().clone(), now())
-            .unwrap();
+    let renewed = CertificateAuthority::self_signed(&CaRequest::new("kubernetes"), ca.key().clone(), now()).unwrap();
     assert_ne!(renewed.certificate(), ca.certificate());
     assert_eq!(renewed.certificate().public_key_pin(), pin);
 }
@@ -390,12 +324,7 @@ fn the_pool_serves_more_requests_than_it_has_in_stock() {
         .into_iter()
         .map(|key| block_on(key).unwrap().public_der())
         .collect();
-    keys.push(
-        pool.take(KeyAlgorithm::Rsa2048)
-            .wait()
-            .unwrap()
-            .public_der(),
-    );
+    keys.push(pool.take(KeyAlgorithm::Rsa2048).wait().unwrap().public_der());
     keys.sort();
     keys.dedup();
     assert_eq!(keys.len(), 4);

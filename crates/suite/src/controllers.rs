@@ -58,7 +58,9 @@ pub struct ControllerInfo {
 
 impl fmt::Debug for ControllerInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ControllerInfo").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ControllerInfo")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -70,13 +72,17 @@ const fn info(name: &'static str, entry: fn(&Ports) -> ControllerEntry) -> Contr
 pub const CONTROLLERS: &[ControllerInfo] = &[
     info("clusterclass", |_| ControllerEntry::of(ClusterClasses)),
     info("topology/cluster", |_| ControllerEntry::of(ClusterTopology::default())),
-    info("topology/machinedeployment", |_| ControllerEntry::of(MachineDeploymentTemplates)),
+    info("topology/machinedeployment", |_| {
+        ControllerEntry::of(MachineDeploymentTemplates)
+    }),
     info("topology/machineset", |_| ControllerEntry::of(MachineSetTemplates)),
     info("cluster", |ports| cluster::entry(ports.clusters.clone())),
     info("machine", |ports| machine::entry(ports.clusters.clone())),
     info("machineset", |_| machine_set::entry()),
     info("machinedeployment", |_| machine_deployment::entry()),
-    info("machinehealthcheck", |ports| machine_health_check::entry(ports.clusters.clone())),
+    info("machinehealthcheck", |ports| {
+        machine_health_check::entry(ports.clusters.clone())
+    }),
     info("kubeadmconfig", |ports| {
         let clusters = Arc::new(ports.clusters.clone());
         ControllerEntry::of(KubeadmConfigController::new(clusters, ports.keys.clone()))

@@ -134,8 +134,10 @@ async fn stored(api: &Api<DynamicObject>) -> Result<BTreeMap<String, Value>, Ins
 }
 
 async fn wait_established(api: Api<DynamicObject>, wanted: &[Value]) -> Result<(), InstallError> {
-    let mut waiting: BTreeMap<String, String> =
-        wanted.iter().map(|want| (name(want).to_owned(), String::new())).collect();
+    let mut waiting: BTreeMap<String, String> = wanted
+        .iter()
+        .map(|want| (name(want).to_owned(), String::new()))
+        .collect();
     let waited = tokio::time::timeout(ESTABLISH, async {
         let events = watcher(api, watcher::Config::default());
         let mut events = std::pin::pin!(events);
@@ -170,7 +172,13 @@ async fn wait_established(api: Api<DynamicObject>, wanted: &[Value]) -> Result<(
     }
     let names: BTreeSet<String> = waiting
         .into_iter()
-        .map(|(name, why)| if why.is_empty() { name } else { format!("{name} ({why})") })
+        .map(|(name, why)| {
+            if why.is_empty() {
+                name
+            } else {
+                format!("{name} ({why})")
+            }
+        })
         .collect();
     Err(InstallError::NotEstablished {
         names: names.into_iter().collect(),
@@ -192,7 +200,10 @@ mod tests {
         };
         check(|_| {}, true);
         check(|have| have["spec"]["conversion"] = json!({"strategy": "None"}), true);
-        check(|have| have["spec"]["conversion"] = json!({"strategy": "Webhook"}), false);
+        check(
+            |have| have["spec"]["conversion"] = json!({"strategy": "Webhook"}),
+            false,
+        );
         check(|have| have["metadata"]["labels"]["mine"] = json!("1"), true);
         check(|have| have["metadata"]["labels"] = json!({}), false);
         check(|have| have["spec"]["versions"] = json!([]), false);

@@ -57,7 +57,11 @@ pub(crate) struct Item {
 }
 
 fn text(value: &Value, pointer: &str) -> String {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn number(value: &Value, pointer: &str) -> Option<i64> {
@@ -72,7 +76,10 @@ impl Item {
         let cluster = if kind == "Cluster" {
             name.clone()
         } else {
-            label("cluster.x-k8s.io/cluster-name").and_then(Value::as_str).unwrap_or_default().to_owned()
+            label("cluster.x-k8s.io/cluster-name")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
         };
         let version = match kind {
             "Cluster" => text(object, "/spec/topology/version"),
@@ -85,7 +92,9 @@ impl Item {
         Self {
             uid: text(object, "/metadata/uid"),
             cluster,
-            owners: array(object, "/metadata/ownerReferences").map(|owner| text(owner, "/uid")).collect(),
+            owners: array(object, "/metadata/ownerReferences")
+                .map(|owner| text(owner, "/uid"))
+                .collect(),
             references: references
                 .iter()
                 .filter_map(|pointer| object.pointer(pointer))
@@ -140,7 +149,9 @@ impl Item {
         if let Some(deleting) = self.condition("Deleting").filter(|c| c.status == "True") {
             return Some(deleting);
         }
-        let known = ["Available", "Ready", "TopologyReconciled"].into_iter().filter_map(|kind| self.condition(kind));
+        let known = ["Available", "Ready", "TopologyReconciled"]
+            .into_iter()
+            .filter_map(|kind| self.condition(kind));
         known.into_iter().find(|condition| condition.status != "True")
     }
 }
@@ -175,7 +186,10 @@ mod tests {
             }),
         );
         assert_eq!(item.id.to_string(), "Machine/m");
-        assert_eq!((item.cluster.as_str(), item.node.as_str(), item.version.as_str()), ("c", "n", "v1.35.0"));
+        assert_eq!(
+            (item.cluster.as_str(), item.node.as_str(), item.version.as_str()),
+            ("c", "n", "v1.35.0")
+        );
         assert_eq!(item.owners, ["o"]);
         assert!(item.is_control_plane && item.is_deleting && !item.is_observed && item.is("Available"));
         assert_eq!(item.trouble().unwrap().reason, "NotReady");

@@ -74,7 +74,11 @@ mod tests {
 
     #[test]
     fn the_class_is_whole() {
-        let kinds: Vec<String> = class().unwrap().iter().map(|object| object["kind"].as_str().unwrap().to_owned()).collect();
+        let kinds: Vec<String> = class()
+            .unwrap()
+            .iter()
+            .map(|object| object["kind"].as_str().unwrap().to_owned())
+            .collect();
         assert_eq!(kinds[0], "ClusterClass");
         assert_eq!(kinds.len(), 6, "{kinds:?}");
     }
@@ -84,7 +88,10 @@ mod tests {
         let one = clusters(&shape(1)).unwrap();
         assert_eq!(name(&one[0]), "quick-start");
         let many = clusters(&shape(10)).unwrap();
-        assert_eq!((many.len(), name(&many[0]), name(&many[9])), (10, "quick-start-01".to_owned(), "quick-start-10".to_owned()));
+        assert_eq!(
+            (many.len(), name(&many[0]), name(&many[9])),
+            (10, "quick-start-01".to_owned(), "quick-start-10".to_owned())
+        );
         let topology = &many[3]["spec"]["topology"];
         assert_eq!(topology["version"], "v1.36.0");
         assert_eq!(topology["controlPlane"]["replicas"], 1);

@@ -61,8 +61,16 @@ pub(crate) fn writes(before: &BTreeMap<RequestKey, u64>, after: &BTreeMap<Reques
         if new == 0 || key.agent != agent || matches!(key.verb.as_str(), "get" | "list" | "watch") {
             continue;
         }
-        let resource = if key.code < 300 { key.resource.clone() } else { format!("{} ({})", key.resource, key.code) };
-        *requests.entry(key.verb.clone()).or_default().entry(resource).or_default() += new;
+        let resource = if key.code < 300 {
+            key.resource.clone()
+        } else {
+            format!("{} ({})", key.resource, key.code)
+        };
+        *requests
+            .entry(key.verb.clone())
+            .or_default()
+            .entry(resource)
+            .or_default() += new;
     }
     requests
 }
@@ -74,7 +82,9 @@ fn is_event(resource: &str) -> bool {
 /// The sum of requests; events or all others.
 pub(crate) fn sum(requests: &Requests, events: bool) -> u64 {
     let all = requests.values().flatten();
-    all.filter(|(resource, _)| is_event(resource) == events).map(|(_, count)| count).sum()
+    all.filter(|(resource, _)| is_event(resource) == events)
+        .map(|(_, count)| count)
+        .sum()
 }
 
 /// A ratio with one digit.
@@ -98,7 +108,10 @@ impl Report {
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![styled(BOLD, "STEP      SECONDS  WRITES  WHAT")];
         for step in &self.steps {
-            lines.push(format!("{:<9} {:>7.2} {:>7}  {}", step.name, step.seconds, step.writes_total, step.what));
+            lines.push(format!(
+                "{:<9} {:>7.2} {:>7}  {}",
+                step.name, step.seconds, step.writes_total, step.what
+            ));
         }
         lines.push(format!("{:<9} {:>7.2}", "all", self.seconds));
         lines.push(String::new());
@@ -111,7 +124,11 @@ impl Report {
                 lines.push(format!("  {verb:<7} {}", styled(DIM, &kinds.join(", "))));
             }
             let figure = format!("{} writes per Machine", self.writes_per_machine);
-            lines.push(format!("  {}, and {} events", styled(GOOD, &figure), self.events_per_machine));
+            lines.push(format!(
+                "  {}, and {} events",
+                styled(GOOD, &figure),
+                self.events_per_machine
+            ));
         }
         if let Some(bytes) = self.peak_memory_bytes {
             lines.push(format!("peak memory {} MiB", bytes >> 20));
@@ -145,7 +162,10 @@ mod tests {
             (key("create", "events", "us", 201), 4),
         ]);
         let found = writes(&before, &after, "us");
-        assert_eq!(found["apply"], BTreeMap::from([("machines".to_owned(), 3), ("machines (409)".to_owned(), 1)]));
+        assert_eq!(
+            found["apply"],
+            BTreeMap::from([("machines".to_owned(), 3), ("machines (409)".to_owned(), 1)])
+        );
         assert_eq!((sum(&found, false), sum(&found, true)), (4, 4));
         assert_eq!(per(4, 3), 1.3);
         assert_eq!(per(4, 0), 0.0);

@@ -38,7 +38,11 @@ fn replicas(replicas: Replicas) -> (String, Style) {
 }
 
 fn phase(item: &Item) -> (String, Style) {
-    let text = if item.is_deleting && item.phase.is_empty() { "Deleting" } else { &item.phase };
+    let text = if item.is_deleting && item.phase.is_empty() {
+        "Deleting"
+    } else {
+        &item.phase
+    };
     let style = match text {
         "Running" | "Provisioned" => GOOD,
         "Failed" => BAD,
@@ -52,7 +56,11 @@ pub(crate) fn why(item: &Item) -> String {
     let Some(trouble) = item.trouble() else {
         return String::new();
     };
-    let first = trouble.message.lines().map(|line| line.trim_start_matches("* ")).find(|line| !line.is_empty());
+    let first = trouble
+        .message
+        .lines()
+        .map(|line| line.trim_start_matches("* "))
+        .find(|line| !line.is_empty());
     match first {
         Some(message) if !trouble.reason.is_empty() => format!("{}: {message}", trouble.reason),
         Some(message) => message.to_owned(),
@@ -132,8 +140,14 @@ pub(crate) fn summary(world: &World, wanted: usize) -> String {
     let machines = world.kind("Machine").count();
     let running = world.kind("Machine").filter(|machine| machine.is("Available")).count();
     let going = world.kind("Machine").filter(|machine| machine.is_deleting).count();
-    let going = if going == 0 { String::new() } else { format!(", {going} going") };
-    format!("{available}/{wanted} clusters available ({clusters} there), {running}/{machines} machines available{going}")
+    let going = if going == 0 {
+        String::new()
+    } else {
+        format!(", {going} going")
+    };
+    format!(
+        "{available}/{wanted} clusters available ({clusters} there), {running}/{machines} machines available{going}"
+    )
 }
 
 /// What changed in the eyes of a reader; `None` when nothing did.
@@ -143,10 +157,18 @@ pub(crate) fn change(before: Option<&Item>, after: Option<&Item>) -> Option<Stri
         if item.is_deleting {
             words.push("deleting".to_owned());
         }
-        words.extend([item.phase.clone(), item.version.clone()].into_iter().filter(|word| !word.is_empty()));
+        words.extend(
+            [item.phase.clone(), item.version.clone()]
+                .into_iter()
+                .filter(|word| !word.is_empty()),
+        );
         words.extend(Some(replicas(item.replicas).0).filter(|text| !text.is_empty()));
         for kind in ["Available", "Ready"] {
-            words.extend(Some(item.status(kind)).filter(|s| !s.is_empty()).map(|status| format!("{kind}={status}")));
+            words.extend(
+                Some(item.status(kind))
+                    .filter(|s| !s.is_empty())
+                    .map(|status| format!("{kind}={status}")),
+            );
         }
         words.join(" ")
     };
@@ -155,7 +177,11 @@ pub(crate) fn change(before: Option<&Item>, after: Option<&Item>) -> Option<Stri
         (Some(before), None) => Some(format!("{} gone", before.id)),
         (Some(before), Some(after)) if told(before) != told(after) => {
             let why = why(after);
-            let why = if why.is_empty() { why } else { format!(" ({})", cut(&why, 100)) };
+            let why = if why.is_empty() {
+                why
+            } else {
+                format!(" ({})", cut(&why, 100))
+            };
             Some(format!("{} {}{why}", after.id, told(after)))
         }
         _ => None,
@@ -209,10 +235,21 @@ mod tests {
 
     #[test]
     fn changes_are_told_once() {
-        let at = |phase: &str| item("Machine", "m", "m", &[], &json!({"status": {"phase": phase, "nodeRef": {"name": phase}}}));
+        let at = |phase: &str| {
+            item(
+                "Machine",
+                "m",
+                "m",
+                &[],
+                &json!({"status": {"phase": phase, "nodeRef": {"name": phase}}}),
+            )
+        };
         assert_eq!(change(None, Some(&at("Pending"))).unwrap(), "Machine/m created");
         assert_eq!(change(Some(&at("Pending")), Some(&at("Pending"))), None);
-        assert_eq!(change(Some(&at("Pending")), Some(&at("Running"))).unwrap(), "Machine/m Running");
+        assert_eq!(
+            change(Some(&at("Pending")), Some(&at("Running"))).unwrap(),
+            "Machine/m Running"
+        );
         assert_eq!(change(Some(&at("Running")), None).unwrap(), "Machine/m gone");
     }
 
@@ -224,6 +261,9 @@ mod tests {
             item("Cluster", "b", "b", &[], &json!({})),
             item("Machine", "m", "m", &[], &available),
         ]);
-        assert_eq!(summary(&world, 2), "1/2 clusters available (2 there), 1/1 machines available");
+        assert_eq!(
+            summary(&world, 2),
+            "1/2 clusters available (2 there), 1/1 machines available"
+        );
     }
 }

@@ -44,8 +44,14 @@ impl Wanted {
     /// What is missing in a world; empty when the step is done.
     pub(crate) fn missing(&self, world: &World) -> Vec<Missing> {
         match self {
-            Self::Running { clusters, .. } => clusters.iter().flat_map(|cluster| self.cluster(world, cluster)).collect(),
-            Self::Gone => world.all().map(|item| missing(&item.cluster, &item.id, "still there")).collect(),
+            Self::Running { clusters, .. } => clusters
+                .iter()
+                .flat_map(|cluster| self.cluster(world, cluster))
+                .collect(),
+            Self::Gone => world
+                .all()
+                .map(|item| missing(&item.cluster, &item.id, "still there"))
+                .collect(),
         }
     }
 
@@ -58,7 +64,13 @@ impl Wanted {
     }
 
     fn cluster(&self, world: &World, name: &str) -> Vec<Missing> {
-        let Self::Running { control_plane, workers, version, .. } = self else {
+        let Self::Running {
+            control_plane,
+            workers,
+            version,
+            ..
+        } = self
+        else {
             return Vec::new();
         };
         let items: Vec<&Item> = world.of(name).collect();
@@ -79,14 +91,25 @@ impl Wanted {
                 .collect();
             let there = u32::try_from(machines.len()).unwrap_or(u32::MAX);
             if there != wanted {
-                let what = if is_control_plane { "control plane machines" } else { "worker machines" };
-                found.push(missing(name, format!("Cluster/{name}"), format!("{there} of {wanted} {what}")));
+                let what = if is_control_plane {
+                    "control plane machines"
+                } else {
+                    "worker machines"
+                };
+                found.push(missing(
+                    name,
+                    format!("Cluster/{name}"),
+                    format!("{there} of {wanted} {what}"),
+                ));
             }
             for item in machines {
                 self::machine(&mut found, name, item, version);
             }
         }
-        for item in items.iter().filter(|item| item.id.kind == "KubeadmControlPlane" || item.id.kind == "MachineDeployment") {
+        for item in items
+            .iter()
+            .filter(|item| item.id.kind == "KubeadmControlPlane" || item.id.kind == "MachineDeployment")
+        {
             counts(&mut found, name, item);
         }
         found
@@ -107,8 +130,14 @@ fn need(found: &mut Vec<Missing>, cluster: &str, item: &Item, kind: &str) {
 
 fn machine(found: &mut Vec<Missing>, cluster: &str, item: &Item, version: &str) {
     if item.is_deleting {
-        let why = item.condition("Deleting").map(|c| format!(": {} {}", c.reason, c.message.replace('\n', " ")));
-        found.push(missing(cluster, &item.id, format!("is being deleted{}", why.unwrap_or_default())));
+        let why = item
+            .condition("Deleting")
+            .map(|c| format!(": {} {}", c.reason, c.message.replace('\n', " ")));
+        found.push(missing(
+            cluster,
+            &item.id,
+            format!("is being deleted{}", why.unwrap_or_default()),
+        ));
         return;
     }
     if item.phase != "Running" {
@@ -118,7 +147,11 @@ fn machine(found: &mut Vec<Missing>, cluster: &str, item: &Item, version: &str) 
         found.push(missing(cluster, &item.id, "no Node"));
     }
     if item.version != version {
-        found.push(missing(cluster, &item.id, format!("version {} instead of {version}", item.version)));
+        found.push(missing(
+            cluster,
+            &item.id,
+            format!("version {} instead of {version}", item.version),
+        ));
     }
     for kind in ["Available", "UpToDate"] {
         need(found, cluster, item, kind);
@@ -127,7 +160,11 @@ fn machine(found: &mut Vec<Missing>, cluster: &str, item: &Item, version: &str) 
 
 fn counts(found: &mut Vec<Missing>, cluster: &str, item: &Item) {
     let counts = item.replicas;
-    for (what, have) in [("replicas", counts.there), ("available", counts.available), ("up-to-date", counts.up_to_date)] {
+    for (what, have) in [
+        ("replicas", counts.there),
+        ("available", counts.available),
+        ("up-to-date", counts.up_to_date),
+    ] {
         if counts.wanted.unwrap_or(0) != have.unwrap_or(0) {
             let (wanted, have) = (counts.wanted.unwrap_or(0), have.unwrap_or(0));
             found.push(missing(cluster, &item.id, format!("{have} of {wanted} {what}")));
@@ -137,7 +174,14 @@ fn counts(found: &mut Vec<Missing>, cluster: &str, item: &Item) {
 
 /// Conditions that are well when they are false.
 const NEGATIVE: [&str; 9] = [
-    "Deleting", "Paused", "Remediating", "RollingOut", "ScalingDown", "ScalingUp", "Updating", "OwnerRemediated",
+    "Deleting",
+    "Paused",
+    "Remediating",
+    "RollingOut",
+    "ScalingDown",
+    "ScalingUp",
+    "Updating",
+    "OwnerRemediated",
     "ExternallyRemediated",
 ];
 
@@ -145,11 +189,17 @@ const NEGATIVE: [&str; 9] = [
 pub(crate) fn explain(world: &World, missing: &[Missing], limit: usize) -> Vec<String> {
     let mut lines: Vec<String> = missing.iter().map(|m| format!("{}: {}", m.object, m.what)).collect();
     lines.dedup();
-    for cluster in world.clusters().filter(|cluster| missing.iter().any(|m| m.cluster == cluster.id.name)) {
+    for cluster in world
+        .clusters()
+        .filter(|cluster| missing.iter().any(|m| m.cluster == cluster.id.name))
+    {
         for item in world.of(&cluster.id.name) {
             for condition in item.conditions.iter().filter(|condition| is_bad(condition)) {
                 let message = condition.message.replace('\n', " ");
-                let line = format!("{}: {}={} {}: {message}", item.id, condition.kind, condition.status, condition.reason);
+                let line = format!(
+                    "{}: {}={} {}: {message}",
+                    item.id, condition.kind, condition.status, condition.reason
+                );
                 let line = line.trim_end_matches([':', ' ']).to_owned();
                 if !lines.contains(&line) {
                     lines.push(line);
@@ -197,7 +247,13 @@ mod tests {
 
     fn check(machine: Option<&Value>, replicas: i64, expect: &[&str]) {
         let mut items = vec![
-            item("Cluster", "c", "c", &[], &json!({"status": {"conditions": [{"type": "Available", "status": "True"}]}})),
+            item(
+                "Cluster",
+                "c",
+                "c",
+                &[],
+                &json!({"status": {"conditions": [{"type": "Available", "status": "True"}]}}),
+            ),
             item(
                 "MachineDeployment",
                 "d",
@@ -221,15 +277,23 @@ mod tests {
         check(
             Some(&good_machine()),
             2,
-            &["MachineDeployment/d 1 of 2 replicas", "MachineDeployment/d 1 of 2 available", "MachineDeployment/d 1 of 2 up-to-date"],
+            &[
+                "MachineDeployment/d 1 of 2 replicas",
+                "MachineDeployment/d 1 of 2 available",
+                "MachineDeployment/d 1 of 2 up-to-date",
+            ],
         );
         let mut old = good_machine();
         old["spec"]["version"] = json!("v1.34.0");
-        old["status"]["conditions"][0] = json!({"type": "Available", "status": "False", "reason": "No", "message": "why"});
+        old["status"]["conditions"][0] =
+            json!({"type": "Available", "status": "False", "reason": "No", "message": "why"});
         check(
             Some(&old),
             1,
-            &["Machine/m version v1.34.0 instead of v1.35.0", "Machine/m Available=False No: why"],
+            &[
+                "Machine/m version v1.34.0 instead of v1.35.0",
+                "Machine/m Available=False No: why",
+            ],
         );
     }
 
@@ -243,13 +307,17 @@ mod tests {
 
     #[test]
     fn a_failure_is_explained_by_conditions() {
-        let world = world(vec![
-            item("Cluster", "c", "c", &[], &json!({"status": {"conditions": [
+        let world = world(vec![item(
+            "Cluster",
+            "c",
+            "c",
+            &[],
+            &json!({"status": {"conditions": [
                 {"type": "Available", "status": "False", "reason": "NotAvailable", "message": "* a\n* b"},
                 {"type": "Paused", "status": "False", "reason": "NotPaused"},
                 {"type": "RollingOut", "status": "True", "reason": "RollingOut"},
-            ]}})),
-        ]);
+            ]}}),
+        )]);
         let lines = explain(&world, &wanted().missing(&world), 10);
         assert_eq!(
             lines,
@@ -259,6 +327,9 @@ mod tests {
                 "Cluster/c: RollingOut=True RollingOut",
             ]
         );
-        assert_eq!(explain(&world, &wanted().missing(&world), 1).last().unwrap(), "and 2 more");
+        assert_eq!(
+            explain(&world, &wanted().missing(&world), 1).last().unwrap(),
+            "and 2 more"
+        );
     }
 }

@@ -5,7 +5,13 @@ use std::collections::BTreeMap;
 use super::item::{Id, Item};
 
 /// Kinds that hang below a Cluster, in the order in which they are shown.
-const ORDER: [&str; 5] = ["DevCluster", "KubeadmControlPlane", "MachineDeployment", "MachineSet", "Machine"];
+const ORDER: [&str; 5] = [
+    "DevCluster",
+    "KubeadmControlPlane",
+    "MachineDeployment",
+    "MachineSet",
+    "Machine",
+];
 
 /// What happened to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,8 +172,11 @@ pub(crate) mod tests {
             item("Machine", "lost", "m4", &["gone"], &none),
             item("Secret", "hidden", "x", &["c"], &none),
         ]);
-        let lines: Vec<String> =
-            world.tree("c").iter().map(|node| format!("{}{}", node.prefix, node.item.id)).collect();
+        let lines: Vec<String> = world
+            .tree("c")
+            .iter()
+            .map(|node| format!("{}{}", node.prefix, node.item.id))
+            .collect();
         assert_eq!(
             lines,
             [

@@ -38,7 +38,11 @@ pub(crate) struct EtcdCluster(Arc<Mutex<State>>);
 impl EtcdCluster {
     /// An empty cluster with that identity.
     pub(crate) fn new(cluster_id: u64) -> Self {
-        Self(Arc::new(Mutex::new(State { cluster_id, revision: 1, ..State::default() })))
+        Self(Arc::new(Mutex::new(State {
+            cluster_id,
+            revision: 1,
+            ..State::default()
+        })))
     }
 
     /// Adds a started member with that name, or finds it again; the first one leads.
@@ -68,7 +72,11 @@ impl EtcdCluster {
         let mut guard = self.0.lock();
         let state = &mut *guard;
         state.running.remove(name);
-        let lost = state.members.iter().find(|member| member.name == name).map(|member| member.id);
+        let lost = state
+            .members
+            .iter()
+            .find(|member| member.name == name)
+            .map(|member| member.id);
         if lost == Some(state.leader) {
             let next = state.members.iter().find(|member| state.running.contains(&member.name));
             state.leader = next.map_or(0, |member| member.id);
@@ -87,7 +95,10 @@ impl EtcdCluster {
 
     /// The endpoint of one member.
     pub(crate) fn endpoint(&self, name: &str) -> Endpoint {
-        Endpoint { cluster: self.clone(), name: name.to_owned() }
+        Endpoint {
+            cluster: self.clone(),
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -100,9 +111,16 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Runs `answer` on the state with the header that etcd puts on every answer; a removed member answers nothing.
-    fn with<T>(&self, answer: impl FnOnce(&mut State, ResponseHeader) -> Result<T, Status>) -> Result<Response<T>, Status> {
+    fn with<T>(
+        &self,
+        answer: impl FnOnce(&mut State, ResponseHeader) -> Result<T, Status>,
+    ) -> Result<Response<T>, Status> {
         let mut state = self.cluster.0.lock();
-        let own = state.members.iter().find(|member| member.name == self.name).map(|member| member.id);
+        let own = state
+            .members
+            .iter()
+            .find(|member| member.name == self.name)
+            .map(|member| member.id);
         let Some(member_id) = own.filter(|_| state.running.contains(&self.name)) else {
             return Err(Status::unavailable("etcdserver: server stopped"));
         };
@@ -126,10 +144,19 @@ impl Cluster for Endpoint {
         let request = request.into_inner();
         self.with(|state, header| {
             let id = state.members.iter().map(|member| member.id).max().unwrap_or(0) + 1;
-            let member = Member { id, peer_ur_ls: request.peer_ur_ls, is_learner: request.is_learner, ..Member::default() };
+            let member = Member {
+                id,
+                peer_ur_ls: request.peer_ur_ls,
+                is_learner: request.is_learner,
+                ..Member::default()
+            };
             state.members.push(member.clone());
             state.revision += 1;
-            Ok(MemberAddResponse { header: Some(header), member: Some(member), members: state.members.clone() })
+            Ok(MemberAddResponse {
+                header: Some(header),
+                member: Some(member),
+                members: state.members.clone(),
+            })
         })
     }
 
@@ -147,10 +174,17 @@ impl Cluster for Endpoint {
             state.alarms.retain(|alarm| alarm.member_id != id);
             state.revision += 1;
             if state.leader == id {
-                state.leader = state.members.iter().find(|member| !member.is_learner).map_or(0, |member| member.id);
+                state.leader = state
+                    .members
+                    .iter()
+                    .find(|member| !member.is_learner)
+                    .map_or(0, |member| member.id);
                 state.term += 1;
             }
-            Ok(MemberRemoveResponse { header: Some(header), members: state.members.clone() })
+            Ok(MemberRemoveResponse {
+                header: Some(header),
+                members: state.members.clone(),
+            })
         })
     }
 
@@ -160,16 +194,27 @@ impl Cluster for Endpoint {
     ) -> Result<Response<MemberUpdateResponse>, Status> {
         let request = request.into_inner();
         self.with(|state, header| {
-            let member =
-                state.members.iter_mut().find(|member| member.id == request.id).ok_or_else(member_not_found)?;
+            let member = state
+                .members
+                .iter_mut()
+                .find(|member| member.id == request.id)
+                .ok_or_else(member_not_found)?;
             member.peer_ur_ls = request.peer_ur_ls;
             state.revision += 1;
-            Ok(MemberUpdateResponse { header: Some(header), members: state.members.clone() })
+            Ok(MemberUpdateResponse {
+                header: Some(header),
+                members: state.members.clone(),
+            })
         })
     }
 
     async fn member_list(&self, _: Request<MemberListRequest>) -> Result<Response<MemberListResponse>, Status> {
-        self.with(|state, header| Ok(MemberListResponse { header: Some(header), members: state.members.clone() }))
+        self.with(|state, header| {
+            Ok(MemberListResponse {
+                header: Some(header),
+                members: state.members.clone(),
+            })
+        })
     }
 
     async fn member_promote(
@@ -178,13 +223,22 @@ impl Cluster for Endpoint {
     ) -> Result<Response<MemberPromoteResponse>, Status> {
         let id = request.into_inner().id;
         self.with(|state, header| {
-            let member = state.members.iter_mut().find(|member| member.id == id).ok_or_else(member_not_found)?;
+            let member = state
+                .members
+                .iter_mut()
+                .find(|member| member.id == id)
+                .ok_or_else(member_not_found)?;
             if !member.is_learner {
-                return Err(Status::failed_precondition("etcdserver: can only promote a learner member"));
+                return Err(Status::failed_precondition(
+                    "etcdserver: can only promote a learner member",
+                ));
             }
             member.is_learner = false;
             state.revision += 1;
-            Ok(MemberPromoteResponse { header: Some(header), members: state.members.clone() })
+            Ok(MemberPromoteResponse {
+                header: Some(header),
+                members: state.members.clone(),
+            })
         })
     }
 }
@@ -194,7 +248,10 @@ impl Maintenance for Endpoint {
     async fn alarm(&self, request: Request<AlarmRequest>) -> Result<Response<AlarmResponse>, Status> {
         let request = request.into_inner();
         self.with(|state, header| {
-            let asked = AlarmMember { member_id: request.member_id, alarm: request.alarm };
+            let asked = AlarmMember {
+                member_id: request.member_id,
+                alarm: request.alarm,
+            };
             let alarms = match request.action() {
                 AlarmAction::Get => state.alarms.clone(),
                 AlarmAction::Activate => {
@@ -208,13 +265,19 @@ impl Maintenance for Endpoint {
                     vec![asked]
                 }
             };
-            Ok(AlarmResponse { header: Some(header), alarms })
+            Ok(AlarmResponse {
+                header: Some(header),
+                alarms,
+            })
         })
     }
 
     async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
         self.with(|state, header| {
-            let learner = state.members.iter().any(|member| member.id == header.member_id && member.is_learner);
+            let learner = state
+                .members
+                .iter()
+                .any(|member| member.id == header.member_id && member.is_learner);
             Ok(StatusResponse {
                 version: VERSION.to_owned(),
                 leader: state.leader,
@@ -234,7 +297,11 @@ impl Maintenance for Endpoint {
             if header.member_id != state.leader {
                 return Err(Status::failed_precondition("etcdserver: not leader"));
             }
-            if !state.members.iter().any(|member| member.id == target && !member.is_learner) {
+            if !state
+                .members
+                .iter()
+                .any(|member| member.id == target && !member.is_learner)
+            {
                 return Err(Status::failed_precondition("etcdserver: bad leader transferee"));
             }
             state.leader = target;
@@ -249,7 +316,12 @@ mod tests {
     use super::*;
 
     async fn leader(endpoint: &Endpoint) -> u64 {
-        endpoint.status(Request::new(StatusRequest {})).await.unwrap().into_inner().leader
+        endpoint
+            .status(Request::new(StatusRequest {}))
+            .await
+            .unwrap()
+            .into_inner()
+            .leader
     }
 
     #[tokio::test]
@@ -259,9 +331,14 @@ mod tests {
         etcd.join("b", 2);
         let a = etcd.endpoint("a");
         assert_eq!(leader(&a).await, 1);
-        a.move_leader(Request::new(MoveLeaderRequest { target_id: 2 })).await.unwrap();
+        a.move_leader(Request::new(MoveLeaderRequest { target_id: 2 }))
+            .await
+            .unwrap();
         assert_eq!(leader(&a).await, 2);
-        let refused = a.move_leader(Request::new(MoveLeaderRequest { target_id: 1 })).await.unwrap_err();
+        let refused = a
+            .move_leader(Request::new(MoveLeaderRequest { target_id: 1 }))
+            .await
+            .unwrap_err();
         assert_eq!(refused.message(), "etcdserver: not leader");
     }
 
@@ -271,7 +348,9 @@ mod tests {
         etcd.join("a", 1);
         etcd.join("b", 2);
         let b = etcd.endpoint("b");
-        b.member_remove(Request::new(MemberRemoveRequest { id: 1 })).await.unwrap();
+        b.member_remove(Request::new(MemberRemoveRequest { id: 1 }))
+            .await
+            .unwrap();
         assert_eq!(leader(&b).await, 2);
         assert!(etcd.endpoint("a").status(Request::new(StatusRequest {})).await.is_err());
     }

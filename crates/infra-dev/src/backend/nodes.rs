@@ -41,9 +41,7 @@ pub(super) fn node(spec: &NodeSpec) -> Value {
 
 /// The status of a Node whose kubelet is well.
 pub(super) fn node_status(spec: &NodeSpec, now: Timestamp) -> Value {
-    let condition = |type_: &str, status: &str, reason: &str| {
-        json!({ "type": type_, "status": status, "reason": reason, "lastTransitionTime": at(now) })
-    };
+    let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "lastTransitionTime": at(now) });
     json!({
         "apiVersion": "v1",
         "kind": "Node",

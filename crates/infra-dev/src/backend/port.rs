@@ -17,7 +17,10 @@ pub(crate) struct Reserved {
 impl Reserved {
     /// Takes the port. Fails when another program has it.
     pub(crate) fn bind(port: u16) -> io::Result<Self> {
-        Ok(Self { port, socket: Mutex::new(Some(bound(port)?)) })
+        Ok(Self {
+            port,
+            socket: Mutex::new(Some(bound(port)?)),
+        })
     }
 
     /// The port.
@@ -48,7 +51,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_reserved_port_refuses_until_somebody_listens() {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let free = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let reserved = Reserved::bind(free).unwrap();
         let refused = tokio::net::TcpStream::connect(("127.0.0.1", free)).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);

@@ -19,7 +19,9 @@ fn leaf(
 ) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), String> {
     let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).map_err(|error| error.to_string())?;
     let request = LeafRequest::server(name, alternative_names.iter().map(|name| (*name).to_owned()).collect());
-    let certificate = authority.issue(&request, &key, now).map_err(|error| error.to_string())?;
+    let certificate = authority
+        .issue(&request, &key, now)
+        .map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_pkcs8_der()));
     Ok((CertificateDer::from(certificate.der().to_vec()), key))
 }
@@ -29,8 +31,17 @@ fn root(authority: &CertificateAuthority) -> CertificateDer<'static> {
 }
 
 /// The set-up of an API server: clients are known by certificates of the same authority, or come with a token.
-pub(super) fn api_server(authority: &CertificateAuthority, now: Timestamp) -> Result<Arc<rustls::ServerConfig>, String> {
-    let names = ["localhost", "127.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+pub(super) fn api_server(
+    authority: &CertificateAuthority,
+    now: Timestamp,
+) -> Result<Arc<rustls::ServerConfig>, String> {
+    let names = [
+        "localhost",
+        "127.0.0.1",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+    ];
     let (certificate, key) = leaf(authority, "kube-apiserver", &names, now)?;
     let signing = aws_lc_rs::sign::any_supported_type(&key).map_err(|error| error.to_string())?;
     let resolver: Arc<dyn ResolvesServerCert> =

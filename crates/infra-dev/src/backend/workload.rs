@@ -45,7 +45,9 @@ pub(super) struct Workload {
 
 impl fmt::Debug for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Workload").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("Workload")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
     }
 }
 
@@ -66,8 +68,14 @@ impl Workload {
         version: &str,
         now: Timestamp,
     ) -> Result<Self, CloudError> {
-        let certificates = |why: String| CloudError::Certificates { cluster: key.clone(), why };
-        let server_error = |why: String| CloudError::Server { cluster: key.clone(), why };
+        let certificates = |why: String| CloudError::Certificates {
+            cluster: key.clone(),
+            why,
+        };
+        let server_error = |why: String| CloudError::Server {
+            cluster: key.clone(),
+            why,
+        };
         let tls = tls::api_server(&authorities.cluster, now).map_err(certificates)?;
         let etcd_id = number(&key.to_string());
         let etcd = EtcdCluster::new(etcd_id);
@@ -75,7 +83,9 @@ impl Workload {
         let mut options = Options::new(Store::memory(Limits::small()));
         options.pod_tunnel = Some(Arc::new(tunnel));
         version.clone_into(&mut options.kubernetes_version);
-        let server = ApiServer::start(options).await.map_err(|error| server_error(error.to_string()))?;
+        let server = ApiServer::start(options)
+            .await
+            .map_err(|error| server_error(error.to_string()))?;
         let edge = server.clone();
         // Ends when the server is stopped.
         tokio::spawn(async move {
@@ -84,7 +94,13 @@ impl Workload {
             }
         });
         let client = Client::new(server.client_service(UserInfo::admin("kubernetes-admin")), "default");
-        let workload = Self { key: key.clone(), server, client, etcd, etcd_id };
+        let workload = Self {
+            key: key.clone(),
+            server,
+            client,
+            etcd,
+            etcd_id,
+        };
         for object in nodes::kubeadm_objects(version) {
             workload.put(&object).await?;
         }
@@ -120,7 +136,10 @@ impl Workload {
         if control_plane {
             self.etcd.lose(name);
             let pods: Api<Pod> = Api::namespaced(self.client.clone(), "kube-system");
-            let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+            let at_once = DeleteParams {
+                grace_period_seconds: Some(0),
+                ..DeleteParams::default()
+            };
             for component in nodes::COMPONENTS {
                 self.gone(pods.delete(&nodes::pod_name(component, name), &at_once).await)?;
             }
@@ -130,7 +149,10 @@ impl Workload {
     }
 
     fn refused(&self, error: &kube::Error) -> CloudError {
-        CloudError::Server { cluster: self.key.clone(), why: error.to_string() }
+        CloudError::Server {
+            cluster: self.key.clone(),
+            why: error.to_string(),
+        }
     }
 
     /// Something that is already gone is what was wanted.
@@ -145,18 +167,26 @@ impl Workload {
     async fn put(&self, object: &Value) -> Result<(), CloudError> {
         let (api, name) = self.api(object)?;
         let how = PatchParams::apply("kubelet").force();
-        api.patch(&name, &how, &Patch::Apply(object)).await.map(drop).map_err(|error| self.refused(&error))
+        api.patch(&name, &how, &Patch::Apply(object))
+            .await
+            .map(drop)
+            .map_err(|error| self.refused(&error))
     }
 
     async fn put_status(&self, object: &Value) -> Result<(), CloudError> {
         let (api, name) = self.api(object)?;
         let how = PatchParams::apply("kubelet").force();
-        api.patch_status(&name, &how, &Patch::Apply(object)).await.map(drop).map_err(|error| self.refused(&error))
+        api.patch_status(&name, &how, &Patch::Apply(object))
+            .await
+            .map(drop)
+            .map_err(|error| self.refused(&error))
     }
 
     fn api(&self, object: &Value) -> Result<(Api<DynamicObject>, String), CloudError> {
-        let parsed: DynamicObject = serde_json::from_value(object.clone())
-            .map_err(|error| CloudError::Server { cluster: self.key.clone(), why: error.to_string() })?;
+        let parsed: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| CloudError::Server {
+            cluster: self.key.clone(),
+            why: error.to_string(),
+        })?;
         let types = parsed.types.clone().unwrap_or_default();
         let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
@@ -184,7 +214,11 @@ impl Tunnel {
         now: Timestamp,
     ) -> Result<Self, String> {
         let acceptor = TlsAcceptor::from(tls::etcd(authority, now)?);
-        Ok(Self { acceptor, etcd, api_server: TlsAcceptor::from(api_server) })
+        Ok(Self {
+            acceptor,
+            etcd,
+            api_server: TlsAcceptor::from(api_server),
+        })
     }
 
     /// A connection on which only the handshake is answered: enough to read the certificate, which is what API server Pods are asked
@@ -205,7 +239,9 @@ impl PodTunnel for Tunnel {
     fn connect(&self, namespace: &str, pod: &str, port: u16) -> BoxFuture<'static, io::Result<PodConnection>> {
         let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
         let of = |component: &str, on: u16| {
-            let node = pod.strip_prefix(component).filter(|_| namespace == "kube-system" && port == on);
+            let node = pod
+                .strip_prefix(component)
+                .filter(|_| namespace == "kube-system" && port == on);
             node.filter(|node| self.etcd.runs(node))
         };
         if of("kube-apiserver-", API_SERVER_PORT).is_some() {

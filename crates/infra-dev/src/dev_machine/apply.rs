@@ -43,7 +43,10 @@ pub(super) async fn apply(cx: &Cx, cloud: &Cloud, seen: &Observed, plan: &Plan) 
 
 async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
     if let Action::RemoveFinalizer = action {
-        return Ok(cx.writer().remove_finalizer(MANAGER, &*seen.machine, finalizers::DEV_MACHINE).await?);
+        return Ok(cx
+            .writer()
+            .remove_finalizer(MANAGER, &*seen.machine, finalizers::DEV_MACHINE)
+            .await?);
     }
     let Some(key) = seen.cluster_key() else {
         return Ok(());
@@ -56,7 +59,9 @@ async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action) -> Result
         }
         Action::StartControlPlane => {
             let authorities = authorities(cx, &key)?;
-            let started = cloud.start_control_plane(&key, name, &authorities, &version(seen), cx.now()).await;
+            let started = cloud
+                .start_control_plane(&key, name, &authorities, &version(seen), cx.now())
+                .await;
             started.map_err(cloud_error)?;
         }
         Action::RegisterNode => {
@@ -81,7 +86,8 @@ async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action) -> Result
             if let Some(owner) = &seen.owner {
                 let mut metadata = identity(&owner.metadata);
                 metadata["annotations"] = json!({ (annotations::MACHINE_BOOTSTRAPPED): "" });
-                let desired = json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": metadata });
+                let desired =
+                    json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": metadata });
                 cx.writer().apply_value(MANAGER, &desired).await?;
             }
         }
@@ -96,7 +102,10 @@ fn identity(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMet
 }
 
 fn version(seen: &Observed) -> String {
-    seen.owner.as_ref().and_then(|owner| owner.spec.version.clone()).unwrap_or_default()
+    seen.owner
+        .as_ref()
+        .and_then(|owner| owner.spec.version.clone())
+        .unwrap_or_default()
 }
 
 fn cloud_error(error: CloudError) -> ReconcileError {
@@ -107,17 +116,28 @@ fn cloud_error(error: CloudError) -> ReconcileError {
 fn authorities(cx: &Cx, cluster: &ObjectKey) -> Result<Authorities, ReconcileError> {
     let read = |purpose: Purpose| -> Result<KeyMaterial, ReconcileError> {
         let name = purpose.secret_name(&cluster.name);
-        let secret = cx.cache::<Secret>().get(&ObjectKey::new(&cluster.namespace, &name)).ok_or_else(|| {
-            let message = format!("Secret {}/{name} does not exist; the simulated API server needs it to start", cluster.namespace);
-            ReconcileError::new("SecretNotFound", message)
-        })?;
+        let secret = cx
+            .cache::<Secret>()
+            .get(&ObjectKey::new(&cluster.namespace, &name))
+            .ok_or_else(|| {
+                let message = format!(
+                    "Secret {}/{name} does not exist; the simulated API server needs it to start",
+                    cluster.namespace
+                );
+                ReconcileError::new("SecretNotFound", message)
+            })?;
         let empty = BTreeMap::new();
         let data = secret.data.as_ref().unwrap_or(&empty);
         KeyMaterial::read(&name, |key| data.get(key).map(|bytes| bytes.0.as_slice()))
             .map_err(|error| ReconcileError::new("SecretMalformed", error.to_string()))
     };
     let authority = |purpose: Purpose| {
-        read(purpose)?.authority().map_err(|error| ReconcileError::new("SecretMalformed", error.to_string()))
+        read(purpose)?
+            .authority()
+            .map_err(|error| ReconcileError::new("SecretMalformed", error.to_string()))
     };
-    Ok(Authorities { cluster: authority(Purpose::ClusterCa)?, etcd: authority(Purpose::EtcdCa)? })
+    Ok(Authorities {
+        cluster: authority(Purpose::ClusterCa)?,
+        etcd: authority(Purpose::EtcdCa)?,
+    })
 }

@@ -45,7 +45,12 @@ impl Observed {
     /// The Cluster's key.
     pub(crate) fn cluster_key(&self) -> Option<ObjectKey> {
         let namespace = self.machine.metadata.namespace.as_deref()?;
-        let label = self.machine.metadata.labels.as_ref().and_then(|all| all.get(labels::CLUSTER_NAME));
+        let label = self
+            .machine
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|all| all.get(labels::CLUSTER_NAME));
         let name = self.owner.as_ref().map(|owner| &owner.spec.cluster_name).or(label)?;
         Some(ObjectKey::new(namespace, name))
     }
@@ -61,10 +66,17 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
         .flatten()
         .find(|owner| owner.kind == "Machine")
         .and_then(|owner| cx.cache::<Machine>().get(&ObjectKey::new(&namespace, &owner.name)));
-    let cluster = owner
-        .as_ref()
-        .and_then(|owner| cx.cache::<Cluster>().get(&ObjectKey::new(&namespace, &owner.spec.cluster_name)));
-    let mut seen = Observed { machine, owner, cluster, vm: None, api_server_up: false };
+    let cluster = owner.as_ref().and_then(|owner| {
+        cx.cache::<Cluster>()
+            .get(&ObjectKey::new(&namespace, &owner.spec.cluster_name))
+    });
+    let mut seen = Observed {
+        machine,
+        owner,
+        cluster,
+        vm: None,
+        api_server_up: false,
+    };
     if let Some(key) = seen.cluster_key() {
         seen.vm = cloud.vm(&key, seen.name());
         seen.api_server_up = cloud.is_up(&key);

@@ -73,9 +73,16 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
             actions.push(Action::DeleteVm);
         }
         actions.push(Action::RemoveFinalizer);
-        return Plan { actions, ..Plan::default() };
+        return Plan {
+            actions,
+            ..Plan::default()
+        };
     }
-    let mut builder = Builder { seen, now, plan: Plan::default() };
+    let mut builder = Builder {
+        seen,
+        now,
+        plan: Plan::default(),
+    };
     builder.vm();
     builder.plan
 }
@@ -88,7 +95,11 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn stage(&mut self, type_: &'static str, waiting: Option<&'static str>) {
-        self.plan.stages.push(Stage { type_, waiting, message: String::new() });
+        self.plan.stages.push(Stage {
+            type_,
+            waiting,
+            message: String::new(),
+        });
     }
 
     /// What follows on a stage that is not up.
@@ -100,14 +111,19 @@ impl Builder<'_> {
 
     fn behind_vm(&self) -> &'static [&'static str] {
         if self.seen.is_control_plane() {
-            &[types::NODE_PROVISIONED, types::ETCD_PROVISIONED, types::API_SERVER_PROVISIONED]
+            &[
+                types::NODE_PROVISIONED,
+                types::ETCD_PROVISIONED,
+                types::API_SERVER_PROVISIONED,
+            ]
         } else {
             &[types::NODE_PROVISIONED]
         }
     }
 
     fn takes(&self, part: Part) -> Duration {
-        startup(self.seen.machine.spec.as_ref(), part).of(self.seen.machine.metadata.uid.as_deref().unwrap_or_default(), part)
+        startup(self.seen.machine.spec.as_ref(), part)
+            .of(self.seen.machine.metadata.uid.as_deref().unwrap_or_default(), part)
     }
 
     /// How far a part is that starts when another one is up; the first look at it starts it.
@@ -130,7 +146,11 @@ impl Builder<'_> {
                 Timestamp::UNIX_EPOCH
             }
             (None, Some((reason, message))) => {
-                self.plan.stages.push(Stage { type_: types::VM_PROVISIONED, waiting: Some(reason), message });
+                self.plan.stages.push(Stage {
+                    type_: types::VM_PROVISIONED,
+                    waiting: Some(reason),
+                    message,
+                });
                 return self.wait_behind(reasons::WAITING_FOR_VM_PROVISIONED, self.behind_vm());
             }
             (None, None) => {
@@ -144,7 +164,14 @@ impl Builder<'_> {
         };
         self.stage(types::VM_PROVISIONED, None);
         let id = provider_id(self.seen.name());
-        if self.seen.machine.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()) != Some(id.as_str()) {
+        if self
+            .seen
+            .machine
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.provider_id.as_deref())
+            != Some(id.as_str())
+        {
             self.plan.actions.push(Action::SetProviderId(id));
         }
         self.node(up);
@@ -154,12 +181,16 @@ impl Builder<'_> {
     fn blocked(&self) -> Option<(&'static str, String)> {
         let spec = self.seen.machine.spec.as_ref();
         if spec.is_none_or(|spec| spec.backend.in_memory.is_none()) {
-            let message = "spec.backend.inMemory is not set; the in-memory backend is the only one that this provider runs";
+            let message =
+                "spec.backend.inMemory is not set; the in-memory backend is the only one that this provider runs";
             return Some((reasons::FAILED, message.to_owned()));
         }
         let (Some(owner), Some(cluster)) = (&self.seen.owner, &self.seen.cluster) else {
             let message = "Waiting for the Machine and its Cluster to exist";
-            return Some((core_reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY, message.to_owned()));
+            return Some((
+                core_reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
+                message.to_owned(),
+            ));
         };
         let status = cluster.status.as_ref();
         let done = status.and_then(|status| status.initialization.as_ref());
@@ -169,7 +200,8 @@ impl Builder<'_> {
         if owner.spec.bootstrap.data_secret_name.is_some() {
             return None;
         }
-        let initialized = status.is_some_and(|s| windlass_conditions::is_true(&s.conditions, CONTROL_PLANE_INITIALIZED));
+        let initialized =
+            status.is_some_and(|s| windlass_conditions::is_true(&s.conditions, CONTROL_PLANE_INITIALIZED));
         if !self.seen.is_control_plane() && !initialized {
             return Some((core_reasons::WAITING_FOR_CONTROL_PLANE_INITIALIZED, String::new()));
         }
@@ -185,7 +217,10 @@ impl Builder<'_> {
         if !self.seen.is_control_plane() {
             // A worker's kubelet registers with an API server that answers; the first one makes every worker look again.
             if !self.seen.api_server_up {
-                return self.stage(types::NODE_PROVISIONED, Some(reasons::WAITING_CONTROL_PLANE_INITIALIZED));
+                return self.stage(
+                    types::NODE_PROVISIONED,
+                    Some(reasons::WAITING_CONTROL_PLANE_INITIALIZED),
+                );
             }
             self.register();
             return self.stage(types::NODE_PROVISIONED, None);
@@ -194,13 +229,19 @@ impl Builder<'_> {
         let vm = self.seen.vm.clone().unwrap_or_default();
         let etcd = self.progress(up, Part::Etcd).is_some();
         let api_server = self.progress(up, Part::ApiServer).is_some();
-        self.stage(types::ETCD_PROVISIONED, (!etcd).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT));
+        self.stage(
+            types::ETCD_PROVISIONED,
+            (!etcd).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT),
+        );
         // An API server without etcd does not answer, and a kubelet registers with one that does.
         let serving = etcd && api_server;
         if serving && !vm.api_server {
             self.plan.actions.push(Action::StartControlPlane);
         }
-        self.stage(types::API_SERVER_PROVISIONED, (!serving).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT));
+        self.stage(
+            types::API_SERVER_PROVISIONED,
+            (!serving).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT),
+        );
         if serving || self.seen.api_server_up {
             self.register();
         }
@@ -222,7 +263,10 @@ impl Builder<'_> {
 
 /// Whether a condition was true when the object was last written: what ran before this process started runs on.
 fn was_up(seen: &Observed, type_: &str) -> bool {
-    seen.machine.status.as_ref().is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
+    seen.machine
+        .status
+        .as_ref()
+        .is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
 }
 
 /// The start-up time that the spec sets for a part; a part that says nothing takes no time.
@@ -242,6 +286,10 @@ fn startup(spec: Option<&DevMachineSpec>, part: Part) -> Startup {
     let duration: Option<GoDuration> = provisioning.startup_duration.parse().ok();
     Startup {
         duration: duration.map(GoDuration::to_std).unwrap_or_default(),
-        jitter: provisioning.startup_jitter.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default(),
+        jitter: provisioning
+            .startup_jitter
+            .as_deref()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default(),
     }
 }

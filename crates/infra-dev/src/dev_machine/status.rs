@@ -1,13 +1,13 @@
 //! The status of a DevMachine, from what was seen and decided: pure.
 
 use jiff::Timestamp;
-use windlass_api::conditions::READY;
 use windlass_api::Condition;
+use windlass_api::conditions::READY;
+use windlass_api::reasons as core_reasons;
 use windlass_api_ext::infrastructure::{
     DevMachineDeprecatedStatus, DevMachineInitializationStatus, DevMachineStatus, DevMachineV1Beta1DeprecatedStatus,
 };
 use windlass_api_ext::{conditions as types, reasons};
-use windlass_api::reasons as core_reasons;
 use windlass_conditions::{self as conditions, Reasons, Status, Summary, condition};
 
 use super::observe::Observed;
@@ -25,13 +25,24 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> DevMachine
     for stage in &plan.stages {
         let new = match stage.waiting {
             None => condition(stage.type_, Status::True, reasons::PROVISIONED, "", now, generation),
-            Some(reason) => condition(stage.type_, Status::False, reason, stage.message.clone(), now, generation),
+            Some(reason) => condition(
+                stage.type_,
+                Status::False,
+                reason,
+                stage.message.clone(),
+                now,
+                generation,
+            ),
         };
         conditions::set(&mut all, new);
     }
     let stages: Vec<&str> = plan.stages.iter().map(|stage| stage.type_).collect();
     let rule = Summary {
-        reasons: Reasons { issue: core_reasons::NOT_READY, unknown: core_reasons::READY_UNKNOWN, info: core_reasons::READY },
+        reasons: Reasons {
+            issue: core_reasons::NOT_READY,
+            unknown: core_reasons::READY_UNKNOWN,
+            info: core_reasons::READY,
+        },
         ..Summary::new(READY, &stages)
     };
     let summary = conditions::summary(&worded(&all), &rule, now, generation);
@@ -57,12 +68,18 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> DevMachine
     });
     // The contract's signal is the virtual machine: what runs on it reports by conditions.
     let provisioned = before.initialization.as_ref().and_then(|done| done.provisioned) == Some(true)
-        || all.iter().any(|condition| condition.type_ == types::VM_PROVISIONED && condition.status == "True");
+        || all
+            .iter()
+            .any(|condition| condition.type_ == types::VM_PROVISIONED && condition.status == "True");
     DevMachineStatus {
         deprecated: Some(DevMachineDeprecatedStatus {
-            v1beta1: Some(DevMachineV1Beta1DeprecatedStatus { conditions: legacy::sorted(restated.collect()) }),
+            v1beta1: Some(DevMachineV1Beta1DeprecatedStatus {
+                conditions: legacy::sorted(restated.collect()),
+            }),
         }),
-        initialization: provisioned.then_some(DevMachineInitializationStatus { provisioned: Some(true) }),
+        initialization: provisioned.then_some(DevMachineInitializationStatus {
+            provisioned: Some(true),
+        }),
         conditions: all,
         ..DevMachineStatus::default()
     }

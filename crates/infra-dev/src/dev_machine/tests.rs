@@ -91,7 +91,10 @@ fn nothing_starts_without_bootstrap_data() {
 #[test]
 fn workers_wait_for_the_control_plane_first() {
     let plan = plan(&seen(false, false, INSTANT), at(0));
-    assert_eq!(stages(&plan)[0], ("VMProvisioned", Some("WaitingForControlPlaneInitialized")));
+    assert_eq!(
+        stages(&plan)[0],
+        ("VMProvisioned", Some("WaitingForControlPlaneInitialized"))
+    );
 }
 
 #[test]
@@ -114,16 +117,26 @@ fn an_instant_control_plane_machine_comes_up_in_one_pass() {
 fn parts_start_one_after_another_and_etcd_beside_the_api_server() {
     let mut seen = seen(true, true, SLOW);
     assert_eq!(plan(&seen, at(0)).requeue, Some(Duration::from_secs(10)));
-    seen.vm = Some(VmState { started: at(0), ..VmState::default() });
+    seen.vm = Some(VmState {
+        started: at(0),
+        ..VmState::default()
+    });
     let booted = plan(&seen, at(10));
     assert_eq!(stages(&booted)[0].1, None);
     assert_eq!(stages(&booted)[1].1, Some("WaitingForStartupTimeout"));
     assert_eq!(stages(&booted)[2].1, Some("WaitingForNodeProvisioned"));
     let kubelet = plan(&seen, at(12));
     assert_eq!(stages(&kubelet)[2].1, Some("WaitingForStartupTimeout"));
-    assert_eq!(kubelet.requeue, Some(Duration::from_secs(2)), "the next part, not the last");
+    assert_eq!(
+        kubelet.requeue,
+        Some(Duration::from_secs(2)),
+        "the next part, not the last"
+    );
     let etcd = plan(&seen, at(14));
-    assert_eq!((stages(&etcd)[2].1, stages(&etcd)[3].1), (None, Some("WaitingForStartupTimeout")));
+    assert_eq!(
+        (stages(&etcd)[2].1, stages(&etcd)[3].1),
+        (None, Some("WaitingForStartupTimeout"))
+    );
     assert!(plan(&seen, at(15)).actions.contains(&Action::StartControlPlane));
 }
 
@@ -140,8 +153,10 @@ fn a_worker_registers_when_an_api_server_answers() {
 fn a_machine_that_ran_before_a_restart_runs_again_at_once() {
     let mut seen = seen(true, true, SLOW);
     let mut machine = (*seen.machine).clone();
-    machine.status = from(json!({"conditions": [{"type": "VMProvisioned", "status": "True", "reason": "Provisioned", "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z"}]}));
+    machine.status = from(
+        json!({"conditions": [{"type": "VMProvisioned", "status": "True", "reason": "Provisioned", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]}),
+    );
     seen.machine = Arc::new(machine);
     let plan = plan(&seen, at(0));
     assert!(plan.actions.contains(&Action::StartVm { again: true }));
@@ -156,7 +171,11 @@ fn another_backend_is_refused_by_name() {
     seen.machine = Arc::new(machine);
     let plan = plan(&seen, at(0));
     assert!(plan.actions.is_empty());
-    assert!(plan.stages[0].message.contains("spec.backend.inMemory"), "{}", plan.stages[0].message);
+    assert!(
+        plan.stages[0].message.contains("spec.backend.inMemory"),
+        "{}",
+        plan.stages[0].message
+    );
 }
 
 #[test]
@@ -174,11 +193,17 @@ fn the_status_sums_up_by_reason_and_is_provisioned_with_the_machine() {
     let mut seen = seen(false, true, SLOW);
     let waiting = status(&seen, &plan(&seen, at(0)), at(0));
     let ready = get(&waiting.conditions, "Ready").unwrap();
-    assert_eq!(ready.message, "* VMProvisioned: WaitingForStartupTimeout\n* NodeProvisioned: WaitingForVMProvisioned");
+    assert_eq!(
+        ready.message,
+        "* VMProvisioned: WaitingForStartupTimeout\n* NodeProvisioned: WaitingForVMProvisioned"
+    );
     assert!(waiting.initialization.is_none());
     let legacy = waiting.deprecated.unwrap().v1beta1.unwrap().conditions;
     assert_eq!(legacy[0].message.as_deref(), Some("0 of 2 completed"));
-    seen.vm = Some(VmState { started: at(0), ..VmState::default() });
+    seen.vm = Some(VmState {
+        started: at(0),
+        ..VmState::default()
+    });
     let booted = status(&seen, &plan(&seen, at(10)), at(10));
     assert_eq!(booted.initialization.unwrap().provisioned, Some(true));
 }

@@ -66,10 +66,16 @@ mod tests {
 
     #[test]
     fn jitter_adds_at_most_its_share_and_is_stable() {
-        let startup = Startup { duration: Duration::from_secs(10), jitter: 0.2 };
+        let startup = Startup {
+            duration: Duration::from_secs(10),
+            jitter: 0.2,
+        };
         for uid in ["a", "b", "c", "d"] {
             let takes = startup.of(uid, Part::Vm);
-            assert!(takes >= Duration::from_secs(10) && takes <= Duration::from_secs(12), "{takes:?}");
+            assert!(
+                takes >= Duration::from_secs(10) && takes <= Duration::from_secs(12),
+                "{takes:?}"
+            );
             assert_eq!(takes, startup.of(uid, Part::Vm));
         }
         assert_ne!(startup.of("a", Part::Vm), startup.of("b", Part::Vm));
@@ -83,7 +89,10 @@ mod tests {
 
     #[test]
     fn a_part_under_way_says_how_long_it_still_takes() {
-        assert_eq!(progress(at(5), Duration::from_secs(10), at(8)), Progress::Due(Duration::from_secs(7)));
+        assert_eq!(
+            progress(at(5), Duration::from_secs(10), at(8)),
+            Progress::Due(Duration::from_secs(7))
+        );
         assert_eq!(progress(at(5), Duration::from_secs(10), at(20)), Progress::Up(at(15)));
     }
 }
