@@ -9,6 +9,11 @@ mod observe;
 mod plan;
 mod status;
 #[cfg(test)]
+#[allow(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "cases hand in literals as they stand in what is seen"
+)]
 mod tests;
 
 use std::sync::Arc;

@@ -14,5 +14,6 @@ pub(crate) mod selector;
 pub(crate) mod status;
 pub(crate) mod templates;
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "cases hand in literals")]
 pub(crate) mod testing;
 pub(crate) mod wake;

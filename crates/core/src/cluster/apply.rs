@@ -71,25 +71,23 @@ async fn act(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), ReconcileE
                 writer.delete_value(object).await?;
             }
         }
-        Action::Delete(kind, key) => {
-            match kind {
-                Descendant::Deployment => {
-                    if let Some(object) = cx.cache::<MachineDeployment>().get(key) {
-                        writer.delete(&*object).await?;
-                    }
+        Action::Delete(kind, key) => match kind {
+            Descendant::Deployment => {
+                if let Some(object) = cx.cache::<MachineDeployment>().get(key) {
+                    writer.delete(&*object).await?;
                 }
-                Descendant::Set => {
-                    if let Some(object) = cx.cache::<MachineSet>().get(key) {
-                        writer.delete(&*object).await?;
-                    }
+            }
+            Descendant::Set => {
+                if let Some(object) = cx.cache::<MachineSet>().get(key) {
+                    writer.delete(&*object).await?;
                 }
-                Descendant::Machine => {
-                    if let Some(object) = cx.cache::<Machine>().get(key) {
-                        writer.delete(&*object).await?;
-                    }
+            }
+            Descendant::Machine => {
+                if let Some(object) = cx.cache::<Machine>().get(key) {
+                    writer.delete(&*object).await?;
                 }
-            };
-        }
+            }
+        },
         Action::RemoveFinalizer => writer.remove_finalizer(MANAGER, cluster, finalizers::CLUSTER).await?,
         Action::Announce { reason, message } => cx.event(cluster, EventType::Normal, reason, message.as_str()),
     }

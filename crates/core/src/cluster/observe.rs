@@ -101,7 +101,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
         || control_plane
             .as_ref()
             .and_then(Seen::found)
-            .is_some_and(|object| super::plan::is_initialized(object));
+            .is_some_and(super::plan::is_initialized);
     Observed {
         class,
         infrastructure: reference(cx, &key, cluster.spec.infrastructure_ref.as_ref()).await,

@@ -175,16 +175,13 @@ fn announce(seen: &Observed, plan: &mut Plan) {
     let before = seen.cluster.status.clone().unwrap_or_default();
     let done = before.initialization.unwrap_or_default();
     let mut say = |reason, message| plan.actions.push(Action::Announce { reason, message });
-    if done.infrastructure_provisioned != Some(true)
-        && seen.infrastructure().is_some_and(|object| is_provisioned(object))
-    {
+    if done.infrastructure_provisioned != Some(true) && seen.infrastructure().is_some_and(is_provisioned) {
         say(
             "InfrastructureReady",
             format!("Cluster {name} InfrastructureProvisioned is now True"),
         );
     }
-    if done.control_plane_initialized != Some(true) && seen.control_plane().is_some_and(|object| is_initialized(object))
-    {
+    if done.control_plane_initialized != Some(true) && seen.control_plane().is_some_and(is_initialized) {
         say(
             "ControlPlaneInitialized",
             format!("Cluster {name} ControlPlaneInitialized is now True"),

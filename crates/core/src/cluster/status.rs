@@ -38,18 +38,16 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> ClusterSta
 fn initialization(seen: &Observed, before: &ClusterStatus) -> ClusterInitializationStatus {
     let done = before.initialization.clone().unwrap_or_default();
     let unmanaged = seen.cluster.spec.infrastructure_ref.is_none() && seen.cluster.spec.topology.is_none();
-    let provisioned = done.infrastructure_provisioned == Some(true)
-        || unmanaged
-        || seen.infrastructure().is_some_and(|object| is_provisioned(object));
+    let provisioned =
+        done.infrastructure_provisioned == Some(true) || unmanaged || seen.infrastructure().is_some_and(is_provisioned);
     let standalone = seen.cluster.spec.control_plane_ref.is_none()
         && seen.cluster.spec.topology.is_none()
         && seen
             .control_plane_machines
             .iter()
             .any(|m| m.status.as_ref().is_some_and(|s| s.node_ref.is_some()));
-    let initialized = done.control_plane_initialized == Some(true)
-        || standalone
-        || seen.control_plane().is_some_and(|object| is_initialized(object));
+    let initialized =
+        done.control_plane_initialized == Some(true) || standalone || seen.control_plane().is_some_and(is_initialized);
     ClusterInitializationStatus {
         control_plane_initialized: initialized.then_some(true),
         infrastructure_provisioned: provisioned.then_some(true),

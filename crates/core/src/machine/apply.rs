@@ -68,7 +68,7 @@ async fn act(cx: &Cx, clusters: &Clusters, seen: &Observed, action: &Action) -> 
         Action::RemoveFinalizer => {
             cx.writer()
                 .remove_finalizer(MANAGER, &**machine, finalizers::MACHINE)
-                .await?
+                .await?;
         }
         Action::PatchNode { .. } | Action::Cordon(_) | Action::Evict(_) | Action::DeleteNode(_) => {
             act_remotely(clusters, machine, action).await?;

@@ -25,7 +25,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> MachineSta
         .as_ref()
         .and_then(|done| done.infrastructure_provisioned)
         == Some(true)
-        || infrastructure.is_some_and(|object| is_provisioned(object));
+        || infrastructure.is_some_and(is_provisioned);
     let bootstrapped = before
         .initialization
         .as_ref()

@@ -385,7 +385,7 @@ fn a_machine_is_available_only_after_its_time() {
     let (_, fresh) = reported(&seen);
     check_condition(&fresh, "Available", ("False", "WaitingForMinReadySeconds", ""));
     change(&mut seen, |machine| machine.status = Some(fresh));
-    assert_eq!(plan(&seen, now()).requeue, Some(std::time::Duration::from_secs(60)));
+    assert_eq!(plan(&seen, now()).requeue, Some(std::time::Duration::from_mins(1)));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::shared::wake::{MOMENT, Urgency, of_machine, of_set};
 
 pub(super) fn watches() -> Vec<Watch> {
     vec![
-        Watch::source(follow),
+        Watch::source(|cx, wake| follow(&cx, &wake)),
         Watch::map::<Cluster>(cluster_appeared),
         Watch::dynamic_map(template_appeared),
     ]
@@ -22,8 +22,9 @@ fn key(deployment: &MachineDeployment) -> ObjectKey {
 }
 
 /// Sets and Machines wake the deployment they belong to.
-fn follow(cx: Cx, wake: Wake) {
-    let later = Later::new(&cx, wake.clone(), MOMENT);
+fn follow(cx: &Cx, wake: &Wake) {
+    let later = Later::new(cx, wake.clone(), MOMENT);
+    let wake = wake.clone();
     let rouse = move |urgency: Urgency, keys: Vec<ObjectKey>| match urgency {
         Urgency::Never => {}
         Urgency::Later => keys.into_iter().for_each(|key| later.add(key)),

@@ -282,4 +282,5 @@ fn ask(
 }
 
 #[cfg(test)]
+#[allow(clippy::unnecessary_wraps, reason = "cases hand in what is seen")]
 mod tests;

@@ -204,9 +204,10 @@ impl Env {
                 }
             }
         };
-        if tokio::time::timeout(PATIENCE, wait).await.is_err() {
-            panic!("waited in vain until {what}: {last:#?}");
-        }
+        assert!(
+            tokio::time::timeout(PATIENCE, wait).await.is_ok(),
+            "waited in vain until {what}: {last:#?}"
+        );
         last
     }
 

@@ -1,5 +1,7 @@
 //! The MachineDeployment, MachineSet and MachineHealthCheck controllers against an API server in this process.
 
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
 mod env;
 mod health;
 mod rollouts;

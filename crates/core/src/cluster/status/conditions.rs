@@ -85,7 +85,7 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &ClusterStatus, n
             reasons::NOT_SCALING_DOWN,
             true,
         ),
-        cx.remediating(all_machines().collect()),
+        cx.remediating(&all_machines().collect::<Vec<_>>()),
         match &plan.deleting {
             Some(deleting) => cx.make(types::DELETING, Status::True, deleting.reason, &deleting.message),
             None => cx.make(types::DELETING, Status::False, reasons::NOT_DELETING, ""),
@@ -379,7 +379,7 @@ impl Maker<'_> {
             .unwrap_or_else(|| self.make(type_, Status::False, info, ""))
     }
 
-    fn remediating(&self, machines: Vec<&Machine>) -> Condition {
+    fn remediating(&self, machines: &[&Machine]) -> Condition {
         let has = |machine: &&Machine, type_: &str, status: &str| {
             let list = machine.status.as_ref().map(|s| &s.conditions);
             list.and_then(|list| conditions::get(list, type_))

@@ -26,13 +26,13 @@ pub(super) fn deprecated(
 
     let infrastructure = reference(
         seen.cluster.spec.infrastructure_ref.is_none(),
-        seen.infrastructure().map(|object| is_provisioned(object)),
+        seen.infrastructure().map(is_provisioned),
         seen,
         "WaitingForInfrastructure",
     );
     let control_plane = reference(
         seen.cluster.spec.control_plane_ref.is_none(),
-        seen.control_plane().map(|object| is_initialized(object)),
+        seen.control_plane().map(is_initialized),
         seen,
         "WaitingForControlPlane",
     );
@@ -78,8 +78,7 @@ fn reference(absent: bool, done: Option<bool>, seen: &Observed, waiting: &str) -
     match done {
         _ if absent && seen.cluster.spec.topology.is_none() => Legacy::Good,
         Some(true) => Legacy::Good,
-        Some(false) => Legacy::info(waiting, ""),
         None if seen.deleting() => Legacy::info("Deleted", ""),
-        None => Legacy::info(waiting, ""),
+        Some(false) | None => Legacy::info(waiting, ""),
     }
 }

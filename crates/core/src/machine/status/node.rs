@@ -11,7 +11,7 @@ use crate::machine::observe::Observed;
 use crate::machine::plan::provider_id;
 
 /// How long the last known state of a Node counts while the workload cluster does not answer.
-const GRACE_PERIOD: Duration = Duration::from_secs(300);
+const GRACE_PERIOD: Duration = Duration::from_mins(5);
 
 /// One of the two conditions, without its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub(super) struct Verdict {
 /// What to report: both conditions, or none when the last report stays valid.
 pub(super) fn verdicts(seen: &Observed, now: Timestamp) -> Option<(Verdict, Verdict)> {
     match common(seen, now) {
-        Some(Common::Keep) => None,
-        Some(Common::Both(verdict)) => Some((verdict.clone(), verdict)),
-        None => {
+        Common::Keep => None,
+        Common::Both(verdict) => Some((verdict.clone(), verdict)),
+        Common::Look => {
             let node = seen.node()?;
             let conditions: Vec<NodeCondition> = node
                 .status
@@ -42,20 +42,24 @@ pub(super) fn verdicts(seen: &Observed, now: Timestamp) -> Option<(Verdict, Verd
 }
 
 enum Common {
+    /// Nothing new is known: what was said stands.
     Keep,
+    /// Both say the same, whatever the Node says.
     Both(Verdict),
+    /// The Node itself decides.
+    Look,
 }
 
-fn both(status: &'static str, reason: &'static str, message: impl Into<String>) -> Option<Common> {
-    Some(Common::Both(Verdict {
+fn both(status: &'static str, reason: &'static str, message: impl Into<String>) -> Common {
+    Common::Both(Verdict {
         status,
         reason,
         message: message.into(),
-    }))
+    })
 }
 
 /// What holds for both conditions before the Node itself is looked at.
-fn common(seen: &Observed, now: Timestamp) -> Option<Common> {
+fn common(seen: &Observed, now: Timestamp) -> Common {
     let Seen::Found(cluster) = &seen.cluster else {
         return both(
             "Unknown",
@@ -96,7 +100,7 @@ fn common(seen: &Observed, now: Timestamp) -> Option<Common> {
                 reasons::CONNECTION_DOWN,
                 "Remote connection not established yet",
             );
-            return if reported { Some(Common::Keep) } else { connecting };
+            return if reported { Common::Keep } else { connecting };
         };
         let since = last.max(initialized.last_transition_time.0);
         let over = now.duration_since(since) > jiff::SignedDuration::try_from(GRACE_PERIOD).unwrap_or_default();
@@ -104,7 +108,7 @@ fn common(seen: &Observed, now: Timestamp) -> Option<Common> {
         return if over || !reported {
             both("Unknown", reasons::CONNECTION_DOWN, message)
         } else {
-            Some(Common::Keep)
+            Common::Keep
         };
     }
     if let Seen::Failed(_) = seen.remote.node {
@@ -114,11 +118,15 @@ fn common(seen: &Observed, now: Timestamp) -> Option<Common> {
             "Please check controller logs for errors",
         );
     }
-    if seen.node().is_some() { None } else { missing(seen) }
+    if seen.node().is_some() {
+        Common::Look
+    } else {
+        missing(seen)
+    }
 }
 
 /// There is no Node.
-fn missing(seen: &Observed) -> Option<Common> {
+fn missing(seen: &Observed) -> Common {
     let had = seen
         .machine
         .status
@@ -193,9 +201,9 @@ fn healthy(conditions: &[NodeCondition]) -> Verdict {
             words.unwrap_or_else(|| format!("Condition is {}", condition.status))
         );
         if condition.status == "Unknown" {
-            unknown.push(line)
+            unknown.push(line);
         } else {
-            bad.push(line)
+            bad.push(line);
         }
     }
     let message = bad.iter().chain(&unknown).cloned().collect::<Vec<_>>().join("\n");
