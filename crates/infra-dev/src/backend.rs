@@ -120,18 +120,17 @@ impl Cloud {
         if let Some(site) = sites.get(key) {
             return Ok(site.reserved.port());
         }
-        let reserved = match port {
-            Some(port) => Reserved::bind(port).map_err(|source| CloudError::Port {
+        let reserved = if let Some(port) = port {
+            Reserved::bind(port).map_err(|source| CloudError::Port {
                 cluster: key.clone(),
                 port,
                 source,
-            })?,
-            None => {
-                let used: BTreeSet<u16> = sites.values().map(|site| site.reserved.port()).collect();
-                let mut free = (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(port));
-                free.find_map(|port| Reserved::bind(port).ok())
-                    .ok_or_else(|| CloudError::NoPort(key.clone()))?
-            }
+            })?
+        } else {
+            let used: BTreeSet<u16> = sites.values().map(|site| site.reserved.port()).collect();
+            let mut free = (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(port));
+            free.find_map(|port| Reserved::bind(port).ok())
+                .ok_or_else(|| CloudError::NoPort(key.clone()))?
         };
         let port = reserved.port();
         sites.insert(
@@ -199,24 +198,23 @@ impl Cloud {
         now: Timestamp,
     ) -> Result<(), CloudError> {
         let _one = self.0.starting.lock().await;
-        let workload = match self.workload(key) {
-            Ok(workload) => workload,
-            Err(_) => {
-                let listener = {
-                    let sites = self.0.sites.lock();
-                    let site = sites.get(key).ok_or_else(|| CloudError::NoCluster(key.clone()))?;
-                    site.reserved.listen().map_err(|source| CloudError::Port {
-                        cluster: key.clone(),
-                        port: site.reserved.port(),
-                        source,
-                    })?
-                };
-                let workload = Workload::start(key, listener, authorities, version, now).await?;
-                if let Some(site) = self.0.sites.lock().get_mut(key) {
-                    site.workload = Some(workload.clone());
-                }
-                workload
+        let workload = if let Ok(workload) = self.workload(key) {
+            workload
+        } else {
+            let listener = {
+                let sites = self.0.sites.lock();
+                let site = sites.get(key).ok_or_else(|| CloudError::NoCluster(key.clone()))?;
+                site.reserved.listen().map_err(|source| CloudError::Port {
+                    cluster: key.clone(),
+                    port: site.reserved.port(),
+                    source,
+                })?
+            };
+            let workload = Workload::start(key, listener, authorities, version, now).await?;
+            if let Some(site) = self.0.sites.lock().get_mut(key) {
+                site.workload = Some(workload.clone());
             }
+            workload
         };
         workload.join(name, version, now).await?;
         self.note(key, name, |vm| vm.api_server = true);

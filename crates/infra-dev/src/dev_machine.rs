@@ -59,7 +59,7 @@ impl Controller for DevMachines {
     fn watches(&self) -> Vec<Watch> {
         let cloud = self.cloud.clone();
         vec![
-            Watch::map::<Machine>(|_, _, new| new.map_or_else(Vec::new, |machine| machine_of(machine))),
+            Watch::map::<Machine>(|_, _, new| new.map_or_else(Vec::new, machine_of)),
             Watch::map::<Cluster>(machines_of_cluster),
             Watch::read::<Secret>(),
             // Workers wait for the first API server of their cluster, which is no object of this one.

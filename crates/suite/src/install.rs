@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The field manager of the definitions.
 pub const MANAGER: &str = "windlass";
 /// How long a server may take to establish definitions.
-const ESTABLISH: Duration = Duration::from_secs(60);
+const ESTABLISH: Duration = Duration::from_mins(1);
 /// Definitions that are sent at a time.
 const AT_A_TIME: usize = 8;
 

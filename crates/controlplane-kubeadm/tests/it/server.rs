@@ -24,7 +24,7 @@ use windlass_kit::{Kit, ObjectKey};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_store::{Limits, Store};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 struct World {
     server: ApiServer,

@@ -55,14 +55,16 @@ async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action) -> Result
     match action {
         Action::StartVm { again } => {
             let started = if *again { jiff::Timestamp::UNIX_EPOCH } else { cx.now() };
-            cloud.start_vm(&key, name, started).map_err(cloud_error)?;
+            cloud
+                .start_vm(&key, name, started)
+                .map_err(|error| cloud_error(&error))?;
         }
         Action::StartControlPlane => {
             let authorities = authorities(cx, &key)?;
             let started = cloud
                 .start_control_plane(&key, name, &authorities, &version(seen), cx.now())
                 .await;
-            started.map_err(cloud_error)?;
+            started.map_err(|error| cloud_error(&error))?;
         }
         Action::RegisterNode => {
             let node = NodeSpec {
@@ -71,7 +73,10 @@ async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action) -> Result
                 version: version(seen),
                 control_plane: seen.is_control_plane(),
             };
-            cloud.register_node(&key, &node, cx.now()).await.map_err(cloud_error)?;
+            cloud
+                .register_node(&key, &node, cx.now())
+                .await
+                .map_err(|error| cloud_error(&error))?;
         }
         Action::SetProviderId(id) => {
             let desired = json!({
@@ -91,7 +96,7 @@ async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action) -> Result
                 cx.writer().apply_value(MANAGER, &desired).await?;
             }
         }
-        Action::DeleteVm => cloud.delete_vm(&key, name).await.map_err(cloud_error)?,
+        Action::DeleteVm => cloud.delete_vm(&key, name).await.map_err(|error| cloud_error(&error))?,
         Action::RemoveFinalizer => {}
     }
     Ok(())
@@ -108,7 +113,7 @@ fn version(seen: &Observed) -> String {
         .unwrap_or_default()
 }
 
-fn cloud_error(error: CloudError) -> ReconcileError {
+fn cloud_error(error: &CloudError) -> ReconcileError {
     ReconcileError::new("SimulationFailed", error.to_string())
 }
 
