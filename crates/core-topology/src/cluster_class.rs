@@ -6,6 +6,7 @@ mod observe;
 mod plan;
 mod status;
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "cases hand in literals")]
 mod tests;
 
 use std::sync::Arc;

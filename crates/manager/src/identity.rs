@@ -53,9 +53,9 @@ pub(crate) fn load_or_make(folder: &Path, now: Timestamp) -> Result<Identity, Ma
     let server = files.leaf(
         &authority,
         "apiserver",
-        LeafRequest::server("windlass-apiserver", names),
+        &LeafRequest::server("windlass-apiserver", names),
     )?;
-    let administrator = files.leaf(&authority, "admin", LeafRequest::administrator())?;
+    let administrator = files.leaf(&authority, "admin", &LeafRequest::administrator())?;
     Ok(Identity {
         authority: authority.certificate().clone(),
         server,
@@ -112,12 +112,12 @@ impl Files<'_> {
         Ok(authority)
     }
 
-    fn leaf(&self, authority: &CertificateAuthority, name: &str, request: LeafRequest) -> Result<Pair, ManagerError> {
+    fn leaf(&self, authority: &CertificateAuthority, name: &str, request: &LeafRequest) -> Result<Pair, ManagerError> {
         if let Some(pair) = self.pair(name)?.filter(|pair| self.is_good(pair)) {
             return Ok(pair);
         }
         let key = self.new_key()?;
-        let issued = authority.issue(&request, &key, self.now);
+        let issued = authority.issue(request, &key, self.now);
         let pair = Pair {
             certificate: issued.map_err(|error| self.damaged(error))?.to_pem(),
             key: key.to_pem(),

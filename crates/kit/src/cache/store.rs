@@ -547,5 +547,4 @@ fn version_of(meta: &ObjectMeta) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "store_tests.rs"]
 mod tests;

@@ -1,7 +1,11 @@
-use super::*;
+//! What a cache keeps, finds and tells its subscribers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
 
 fn store() -> Store<ConfigMap> {
     Store::new(Gvk::from_api_version("v1", "ConfigMap"))
