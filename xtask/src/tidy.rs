@@ -263,7 +263,7 @@ fn sources(dir: &Path) -> Result<Vec<PathBuf>, String> {
                 if name != "tests" && name != "testdata" {
                     open.push(entry);
                 }
-            } else if name.ends_with(".rs") && name != "tests.rs" {
+            } else if entry.extension().is_some_and(|found| found == "rs") && name != "tests.rs" {
                 found.push(entry);
             }
         }

@@ -1,7 +1,9 @@
 //! The only place that prints.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
 use crate::error::CliError;
@@ -10,6 +12,8 @@ use crate::error::CliError;
 #[derive(Debug)]
 pub(crate) struct Printer {
     terminal: bool,
+    colours: ColorChoice,
+    error_colours: ColorChoice,
 }
 
 /// Good.
@@ -34,6 +38,8 @@ impl Printer {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         Self {
             terminal: io::stdout().is_terminal() && !dumb,
+            colours: AutoStream::choice(&io::stdout()),
+            error_colours: AutoStream::choice(&io::stderr()),
         }
     }
 
@@ -44,14 +50,17 @@ impl Printer {
 
     /// Writes text as it is (styles are dropped where they are not wanted), at once.
     pub(crate) fn text(&self, text: &str) -> Result<(), CliError> {
-        let mut out = anstream::stdout().lock();
+        let mut out = AutoStream::new(io::stdout().lock(), self.colours);
         out.write_all(text.as_bytes())?;
         out.flush()?;
         Ok(())
     }
 
-    /// Writes control sequences, which stay even where colours are not wanted. Only for terminals.
+    /// Writes control sequences, which stay even where colours are not wanted; nothing where there is no terminal.
     pub(crate) fn control(&self, text: &str) -> Result<(), CliError> {
+        if !self.terminal {
+            return Ok(());
+        }
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         out.flush()?;
@@ -67,11 +76,12 @@ impl Printer {
     pub(crate) fn error(&self, error: &CliError) {
         let mut text = format!("{} {}\n", styled(ERROR, "error:"), error.line());
         for line in error.lines() {
-            text.push_str(&format!("  {line}\n"));
+            let _ = writeln!(text, "  {line}");
         }
         if let Some(hint) = error.hint() {
-            text.push_str(&format!("{} {hint}\n", styled(BOLD, "hint:")));
+            let _ = writeln!(text, "{} {hint}", styled(BOLD, "hint:"));
         }
-        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+        let mut out = AutoStream::new(io::stderr().lock(), self.error_colours);
+        let _ = out.write_all(text.as_bytes());
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Missing {
     pub(crate) what: String,
 }
 
-fn missing(cluster: &str, object: impl ToString, what: impl Into<String>) -> Missing {
+fn missing(cluster: &str, object: &(impl ToString + ?Sized), what: impl Into<String>) -> Missing {
     Missing {
         cluster: cluster.to_owned(),
         object: object.to_string(),
@@ -76,7 +76,7 @@ impl Wanted {
         let items: Vec<&Item> = world.of(name).collect();
         let mut found = Vec::new();
         match items.iter().find(|item| item.id.kind == "Cluster") {
-            None => return vec![missing(name, format!("Cluster/{name}"), "not there")],
+            None => return vec![missing(name, &format!("Cluster/{name}"), "not there")],
             Some(cluster) => {
                 need(&mut found, name, cluster, "Available");
                 if !cluster.is_observed {
@@ -98,7 +98,7 @@ impl Wanted {
                 };
                 found.push(missing(
                     name,
-                    format!("Cluster/{name}"),
+                    &format!("Cluster/{name}"),
                     format!("{there} of {wanted} {what}"),
                 ));
             }
