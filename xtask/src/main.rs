@@ -1,5 +1,6 @@
 //! Development tasks.
 
+mod bench;
 mod compat;
 mod r#gen;
 mod tidy;
@@ -29,8 +30,17 @@ enum Task {
         /// The folder with the tables (`GROUP_KIND_VERSION.tsv`).
         dir: PathBuf,
     },
+    /// Measure times, memory and writes; prints figures beside their targets, asserts nothing.
+    #[command(subcommand)]
+    Bench(Bench),
     /// Check the rules that keep the workspace in shape.
     Tidy,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// `windlass demo` and `windlass up`, in a release build.
+    Demo(bench::Options),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +77,10 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             let outcome = compat::run(root, &dir)?;
             anstream::print!("{}", outcome.text);
             Ok(outcome.good)
+        }
+        Task::Bench(Bench::Demo(options)) => {
+            bench::run(root, &options)?;
+            Ok(true)
         }
         Task::Tidy => {
             let findings = tidy::check(root)?;

@@ -59,9 +59,15 @@ pub(crate) struct DemoArgs {
     /// The Kubernetes version to create; the upgrade goes to the next minor version
     #[arg(long, value_name = "VERSION", default_value = "v1.35.0", value_parser = version)]
     pub(crate) kubernetes_version: KubernetesVersion,
+    /// A ClusterClass with its templates, in place of the built-in one; its first MachineDeployment class makes the workers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) class: Option<PathBuf>,
     /// Where the management cluster keeps its objects [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Leave the clusters alone for so long after the creation, and count what the controllers write meanwhile
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) idle: Option<Duration>,
     /// How long each step may take, such as 90s or 5m
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     pub(crate) timeout: Duration,

@@ -11,7 +11,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
@@ -21,7 +21,7 @@ use windlass_apiserver::RequestKey;
 use windlass_kit::Metrics;
 use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{EmbeddedOptions, Selection};
-use windlass_suite::kinds::KINDS;
+use windlass_suite::kinds::{KINDS, KindEntry};
 
 use self::manifests::{NAMESPACE, Shape};
 use self::report::{Report, Step};
@@ -93,6 +93,7 @@ struct Demo<'a> {
     started: Instant,
     report: Report,
     names: Vec<String>,
+    worker_class: String,
 }
 
 impl<'a> Demo<'a> {
@@ -114,6 +115,7 @@ impl<'a> Demo<'a> {
                 ..Report::default()
             },
             names: Vec::new(),
+            worker_class: String::new(),
         }
     }
 
@@ -132,6 +134,9 @@ impl<'a> Demo<'a> {
             self.report.start_seconds
         ))?;
         self.create(&shape).await?;
+        if let Some(time) = args.idle {
+            self.idle(time, &shape).await?;
+        }
         if args.keep {
             return Ok(());
         }
@@ -141,7 +146,7 @@ impl<'a> Demo<'a> {
             ..shape.clone()
         };
         let patch = json!({"spec": {"topology": {"workers": {"machineDeployments": [
-            {"class": "default-worker", "name": "md-0", "replicas": more},
+            {"class": self.worker_class, "name": "md-0", "replicas": more},
         ]}}}});
         self.patch(
             "scale",
@@ -171,9 +176,7 @@ impl<'a> Demo<'a> {
     }
 
     async fn create(&mut self, shape: &Shape) -> Result<(), CliError> {
-        let broken = |why: String| CliError::plain(format!("the example manifests: {why}"), None);
-        let class = manifests::class().map_err(broken)?;
-        let clusters = manifests::clusters(shape).map_err(broken)?;
+        let (class, clusters) = self.manifests(shape)?;
         self.names = clusters.iter().map(manifests::name).collect();
         let what = format!(
             "{} of {} control plane and {} worker machines, {}",
@@ -192,6 +195,40 @@ impl<'a> Demo<'a> {
             self.report.events_per_machine = report::per(report::sum(&step.writes, true), machines);
         }
         Ok(())
+    }
+
+    /// The class and the Clusters to create.
+    fn manifests(&mut self, shape: &Shape) -> Result<(Vec<Value>, Vec<Value>), CliError> {
+        let file = self.args.class.as_deref();
+        let place = file.map_or_else(|| "the example".to_owned(), |file| file.display().to_string());
+        let read = |file| {
+            std::fs::read_to_string(file).map_err(|source| CliError::failed(format!("cannot read {place}"), source))
+        };
+        let text = file.map(read).transpose()?;
+        let broken = |why: String| CliError::plain(format!("{place}: {why}"), None);
+        let class = manifests::class(text.as_deref()).map_err(broken)?;
+        self.worker_class = manifests::worker_class(&class).map_err(broken)?;
+        let clusters = manifests::clusters(shape, &class).map_err(broken)?;
+        if let Some(object) = class
+            .iter()
+            .find(|object| kind(object["kind"].as_str().unwrap_or_default()).is_none())
+        {
+            return Err(broken(format!(
+                "kind {} of {} is not one of ours",
+                object["kind"],
+                manifests::name(object)
+            )));
+        }
+        Ok((class, clusters))
+    }
+
+    /// Does nothing for a while; the report says what the controllers did meanwhile.
+    async fn idle(&mut self, time: Duration, shape: &Shape) -> Result<(), CliError> {
+        let what = format!("{} s", time.as_secs_f64());
+        let mut begun = self.begin("idle", &what)?;
+        begun.deadline += time;
+        tokio::time::sleep(time).await;
+        self.finish("idle", what, begun, &self.running(shape)).await
     }
 
     async fn patch(&mut self, name: &'static str, what: &str, patch: &Value, shape: &Shape) -> Result<(), CliError> {
@@ -242,10 +279,10 @@ impl<'a> Demo<'a> {
         }
     }
 
-    fn api(&self, kind: &str) -> Api<DynamicObject> {
-        let entry = KINDS.iter().find(|entry| entry.kind == kind);
-        let (group, version, plural) = entry.map_or(("", "", ""), |entry| (entry.group, entry.version, entry.plural));
-        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+    fn api(&self, name: &str) -> Api<DynamicObject> {
+        let (group, version, plural) =
+            kind(name).map_or(("", "", ""), |entry| (entry.group, entry.version, entry.plural));
+        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), plural);
         Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
     }
 
@@ -266,8 +303,11 @@ impl<'a> Demo<'a> {
 
     fn begin(&mut self, name: &str, what: &str) -> Result<Begun, CliError> {
         self.view.begin(&format!("{name}: {what}"), &self.world)?;
+        let at = Instant::now();
         Ok(Begun {
-            at: Instant::now(),
+            at,
+            deadline: at + self.args.timeout,
+            cpu: cpu_seconds(),
             requests: self.up.embedded().server().counters().snapshot(),
         })
     }
@@ -280,7 +320,7 @@ impl<'a> Demo<'a> {
         begun: Begun,
         wanted: &Wanted,
     ) -> Result<(), CliError> {
-        self.wait(name, wanted, begun.at + self.args.timeout).await?;
+        self.wait(name, wanted, begun.deadline).await?;
         let took = begun.at.elapsed();
         let now = self.up.embedded().server().counters().snapshot();
         let writes = report::writes(&begun.requests, &now, CONTROLLERS_AGENT);
@@ -292,8 +332,11 @@ impl<'a> Demo<'a> {
             name,
             what,
             seconds: report::seconds(took),
+            cpu_seconds: cpu_seconds().zip(begun.cpu).map(|(now, then)| (now - then).max(0.0)),
             writes_total: report::sum(&writes, false),
+            events_total: report::sum(&writes, true),
             writes,
+            peak_memory_bytes: peak_memory(),
         });
         self.report.seconds = report::seconds(self.started.elapsed());
         Ok(())
@@ -347,8 +390,7 @@ impl<'a> Demo<'a> {
 
     /// Prints what was measured.
     fn tell(&mut self) -> Result<(), CliError> {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        self.report.peak_memory_bytes = report::peak_memory(&status);
+        self.report.peak_memory_bytes = peak_memory();
         match self.args.output {
             Output::Json => {
                 let text = serde_json::to_string_pretty(&self.report)
@@ -377,6 +419,8 @@ impl<'a> Demo<'a> {
 /// The beginning of a step.
 struct Begun {
     at: Instant,
+    deadline: Instant,
+    cpu: Option<f64>,
     requests: BTreeMap<RequestKey, u64>,
 }
 
@@ -386,6 +430,20 @@ fn count(number: u32, what: &str) -> String {
     } else {
         format!("{number} {what}s")
     }
+}
+
+/// The most memory that this process had so far.
+fn peak_memory() -> Option<u64> {
+    report::peak_memory(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// The processor time that this process has used.
+fn cpu_seconds() -> Option<f64> {
+    report::cpu_seconds(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default())
+}
+
+fn kind(name: &str) -> Option<&'static KindEntry> {
+    KINDS.iter().find(|entry| entry.kind == name)
 }
 
 fn refused(verb: &str, what: &str, source: kube::Error) -> CliError {

@@ -24,20 +24,68 @@ pub(crate) struct Shape {
 
 fn documents(text: &str) -> Result<Vec<Value>, String> {
     let mut documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
-    for document in &mut documents {
+    for (number, document) in (1..).zip(&mut documents) {
+        let named = [
+            &document["apiVersion"],
+            &document["kind"],
+            &document["metadata"]["name"],
+        ];
+        if named.iter().any(|field| field.as_str().is_none_or(str::is_empty)) {
+            return Err(format!(
+                "document {number}: apiVersion, kind and metadata.name are required"
+            ));
+        }
         document["metadata"]["namespace"] = json!(NAMESPACE);
     }
     Ok(documents)
 }
 
-/// The ClusterClass and its templates.
-pub(crate) fn class() -> Result<Vec<Value>, String> {
-    documents(CLASS)
+/// A ClusterClass and its templates: the example's, or those of a file that has this text.
+pub(crate) fn class(text: Option<&str>) -> Result<Vec<Value>, String> {
+    let documents = documents(text.unwrap_or(CLASS))?;
+    match documents
+        .iter()
+        .filter(|document| document["kind"] == "ClusterClass")
+        .count()
+    {
+        1 => Ok(documents),
+        found => Err(format!("expected one ClusterClass, found {found}")),
+    }
 }
 
-/// The Clusters.
-pub(crate) fn clusters(shape: &Shape) -> Result<Vec<Value>, String> {
-    let example = documents(CLUSTER)?.pop().ok_or("the example has no Cluster")?;
+/// The name of the first class of MachineDeployments among the documents of a class.
+pub(crate) fn worker_class(class: &[Value]) -> Result<String, String> {
+    let cluster_class = class
+        .iter()
+        .find(|document| document["kind"] == "ClusterClass")
+        .unwrap_or(&Value::Null);
+    let first = &cluster_class["spec"]["workers"]["machineDeployments"][0]["class"];
+    let missing = || {
+        format!(
+            "ClusterClass {}: spec.workers.machineDeployments is empty",
+            name(cluster_class)
+        )
+    };
+    first.as_str().map(str::to_owned).ok_or_else(missing)
+}
+
+/// The Clusters of a class.
+pub(crate) fn clusters(shape: &Shape, class: &[Value]) -> Result<Vec<Value>, String> {
+    let mut example = documents(CLUSTER)?.pop().ok_or("the example has no Cluster")?;
+    let cluster_class = class
+        .iter()
+        .find(|document| document["kind"] == "ClusterClass")
+        .unwrap_or(&Value::Null);
+    let topology = &mut example["spec"]["topology"];
+    topology["classRef"]["name"] = json!(name(cluster_class));
+    topology["workers"]["machineDeployments"][0]["class"] = json!(worker_class(class)?);
+    // The example's variables mean nothing to a class that does not know them.
+    let known = cluster_class["spec"]["variables"].as_array();
+    let is_known =
+        |variable: &Value| known.is_some_and(|known| known.iter().any(|other| other["name"] == variable["name"]));
+    if let Some(variables) = topology["variables"].as_array_mut() {
+        variables.retain(is_known);
+    }
     let width = shape.clusters.to_string().len();
     let made = (1..=shape.clusters).map(|number| {
         let mut cluster = example.clone();
@@ -74,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_class_is_whole() {
-        let kinds: Vec<String> = class()
+        let kinds: Vec<String> = class(None)
             .unwrap()
             .iter()
             .map(|object| object["kind"].as_str().unwrap().to_owned())
@@ -85,9 +133,9 @@ mod tests {
 
     #[test]
     fn clusters_get_names_and_numbers() {
-        let one = clusters(&shape(1)).unwrap();
+        let one = clusters(&shape(1), &class(None).unwrap()).unwrap();
         assert_eq!(name(&one[0]), "quick-start");
-        let many = clusters(&shape(10)).unwrap();
+        let many = clusters(&shape(10), &class(None).unwrap()).unwrap();
         assert_eq!(
             (many.len(), name(&many[0]), name(&many[9])),
             (10, "quick-start-01".to_owned(), "quick-start-10".to_owned())
@@ -97,5 +145,37 @@ mod tests {
         assert_eq!(topology["controlPlane"]["replicas"], 1);
         assert_eq!(topology["workers"]["machineDeployments"][0]["replicas"], 7);
         assert_eq!(topology["variables"][0]["name"], "startupDuration");
+    }
+
+    #[test]
+    fn another_class_can_take_the_place_of_the_example() {
+        let text = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {name: mine}\n\
+                    spec: {workers: {machineDeployments: [{class: small}, {class: large}]}}\n";
+        let class = class(Some(text)).unwrap();
+        let made = clusters(&shape(1), &class).unwrap();
+        let topology = &made[0]["spec"]["topology"];
+        assert_eq!(topology["classRef"]["name"], "mine");
+        assert_eq!(topology["workers"]["machineDeployments"][0]["class"], "small");
+        assert_eq!(topology["variables"], json!([]));
+    }
+
+    #[test]
+    fn a_file_that_is_no_class_says_what_it_lacks() {
+        let check = |text: &str, expect: &str| {
+            let error = class(Some(text)).and_then(|class| worker_class(&class)).unwrap_err();
+            assert!(error.contains(expect), "{error}");
+        };
+        check("a: [", "");
+        check(
+            "kind: ClusterClass\n",
+            "document 1: apiVersion, kind and metadata.name are required",
+        );
+        check(
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+            "expected one ClusterClass, found 0",
+        );
+        let empty = "{apiVersion: cluster.x-k8s.io/v1beta2, kind: ClusterClass, metadata: {name: a}}";
+        check(empty, "ClusterClass a: spec.workers.machineDeployments is empty");
+        check(&format!("{empty}\n---\n{empty}"), "found 2");
     }
 }

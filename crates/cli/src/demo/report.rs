@@ -15,16 +15,22 @@ pub(crate) type Requests = BTreeMap<String, BTreeMap<String, u64>>;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Step {
-    /// `create`, `scale`, `upgrade` or `delete`.
+    /// `create`, `idle`, `scale`, `upgrade` or `delete`.
     pub(crate) name: &'static str,
     /// What it did, in words.
     pub(crate) what: String,
     /// How long it took.
     pub(crate) seconds: f64,
+    /// Processor time of the process meanwhile.
+    pub(crate) cpu_seconds: Option<f64>,
     /// Writes of the controllers to the API server by verb and resource.
     pub(crate) writes: Requests,
     /// Their sum, without events.
     pub(crate) writes_total: u64,
+    /// The sum of the events.
+    pub(crate) events_total: u64,
+    /// The most memory the process had until the end of the step.
+    pub(crate) peak_memory_bytes: Option<u64>,
 }
 
 /// Everything.
@@ -103,6 +109,16 @@ pub(crate) fn peak_memory(status: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// The processor time of a process, from the text of `/proc/self/stat`.
+#[expect(clippy::cast_precision_loss, reason = "a process does not run for 2^52 ticks")]
+pub(crate) fn cpu_seconds(stat: &str) -> Option<f64> {
+    // The name of the program, in parentheses, may hold anything. User and system time are the 14th and the 15th field; the
+    // kernel tells them in hundredths of a second on every architecture.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some((ticks()? + ticks()?) as f64 / 100.0)
+}
+
 impl Report {
     /// The report as lines for people.
     pub(crate) fn lines(&self) -> Vec<String> {
@@ -169,6 +185,13 @@ mod tests {
         assert_eq!((sum(&found, false), sum(&found, true)), (4, 4));
         assert_eq!(format!("{:.1}", per(4, 3)), "1.3");
         assert_eq!(format!("{:.1}", per(4, 0)), "0.0");
+    }
+
+    #[test]
+    fn processor_time_is_user_and_system_time() {
+        let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0";
+        assert_eq!(cpu_seconds(stat), Some(3.0));
+        assert_eq!(cpu_seconds("7 (a) S 1"), None);
     }
 
     #[test]
