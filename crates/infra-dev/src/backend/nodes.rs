@@ -41,7 +41,7 @@ pub(super) fn node(spec: &NodeSpec) -> Value {
 
 /// The status of a Node whose kubelet is well.
 pub(super) fn node_status(spec: &NodeSpec, now: Timestamp) -> Value {
-    let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "lastTransitionTime": at(now) });
+    let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "lastHeartbeatTime": at(now), "lastTransitionTime": at(now) });
     json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -70,13 +70,16 @@ pub(super) fn pod_name(component: &str, node: &str) -> String {
     format!("{component}-{node}")
 }
 
-/// A static Pod, without its status.
-pub(super) fn pod(component: &str, node: &str, version: &str, etcd: &Value) -> Value {
-    let image = if component == "etcd" {
+fn image(component: &str, version: &str) -> String {
+    if component == "etcd" {
         "registry.k8s.io/etcd:3.6.6-0".to_owned()
     } else {
         format!("registry.k8s.io/{component}:{version}")
-    };
+    }
+}
+
+/// A static Pod, without its status.
+pub(super) fn pod(component: &str, node: &str, version: &str, etcd: &Value) -> Value {
     let mut annotations = json!({ (MIRROR): node });
     if component == "etcd"
         && let (Some(own), Some(more)) = (annotations.as_object_mut(), etcd.as_object())
@@ -92,7 +95,7 @@ pub(super) fn pod(component: &str, node: &str, version: &str, etcd: &Value) -> V
             "labels": { "component": component, "tier": "control-plane" },
             "annotations": annotations,
         },
-        "spec": { "nodeName": node, "containers": [{ "name": component, "image": image }] },
+        "spec": { "nodeName": node, "containers": [{ "name": component, "image": image(component, version) }] },
     })
 }
 
@@ -102,12 +105,20 @@ pub(super) fn etcd_annotations(cluster: u64, member: u64) -> Value {
 }
 
 /// The status of a Pod that runs.
-pub(super) fn pod_status(component: &str, node: &str) -> Value {
+pub(super) fn pod_status(component: &str, node: &str, version: &str, now: Timestamp) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": { "name": pod_name(component, node), "namespace": "kube-system" },
-        "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] },
+        "status": {
+            "phase": "Running",
+            "startTime": at(now),
+            "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": at(now) }],
+            "containerStatuses": [{
+                "name": component, "image": image(component, version), "imageID": "", "ready": true, "started": true,
+                "restartCount": 0, "state": { "running": { "startedAt": at(now) } },
+            }],
+        },
     })
 }
 

@@ -120,7 +120,8 @@ impl Workload {
         let etcd = nodes::etcd_annotations(self.etcd_id, member);
         for component in nodes::COMPONENTS {
             self.put(&nodes::pod(component, name, version, &etcd)).await?;
-            self.put_status(&nodes::pod_status(component, name)).await?;
+            self.put_status(&nodes::pod_status(component, name, version, now))
+                .await?;
         }
         Ok(())
     }
