@@ -26,7 +26,8 @@ macro_rules! rows {
 }
 
 // Flags: N namespaced, S status, C scale, G generation, A in category "all", U create on update.
-// Columns: name=path, `|` between them, `*` before the name for wide output only; a path that starts with `@` is computed.
+// Columns: name=path, `|` between them, `*` before the name for wide output only; a path that starts with `@` is computed, one with `#` a
+// pointer to a number that is zero when it is not there.
 const ROWS: &[Row] = rows! {
     "" "v1" "Namespace" "namespaces" short "ns" flags "S" in "core.v1" fields "status.phase" columns "Status=.status.phase";
     "" "v1" "Secret" "secrets" short "" flags "N" in "core.v1" fields "type" columns "Type=.type|Data=@data";
@@ -47,13 +48,15 @@ const ROWS: &[Row] = rows! {
         columns "Capacity=.spec.capacity.storage|Access Modes=@accessmodes|Reclaim Policy=.spec.persistentVolumeReclaimPolicy|Status=.status.phase|Claim=@claim|StorageClass=.spec.storageClassName|Age=@age";
     "" "v1" "PersistentVolumeClaim" "persistentvolumeclaims" short "pvc" flags "NS" in "core.v1" fields ""
         columns "Status=.status.phase|Volume=.spec.volumeName|Capacity=.status.capacity.storage|Access Modes=@accessmodes|StorageClass=.spec.storageClassName|Age=@age";
+    "" "v1" "ReplicationController" "replicationcontrollers" short "rc" flags "NSCGA" in "core.v1" fields "status.replicas"
+        columns "Desired=#/spec/replicas|Current=#/status/replicas|Ready=#/status/readyReplicas|Age=@age|*Containers=@containers|*Images=@images|*Selector=@svcselector";
     "apps" "v1" "Deployment" "deployments" short "deploy" flags "NSCGA" in "apps.v1" fields ""
-        columns "Ready=@ready|Up-to-date=@updated|Available=@available|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
+        columns "Ready=@ready|Up-to-date=#/status/updatedReplicas|Available=#/status/availableReplicas|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
     "apps" "v1" "DaemonSet" "daemonsets" short "ds" flags "NSGA" in "apps.v1" fields ""
-        columns "Desired=.status.desiredNumberScheduled|Current=.status.currentNumberScheduled|Ready=.status.numberReady|Up-to-date=@updatedds|Available=@availableds|Node Selector=@nodeselector|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
+        columns "Desired=#/status/desiredNumberScheduled|Current=#/status/currentNumberScheduled|Ready=#/status/numberReady|Up-to-date=#/status/updatedNumberScheduled|Available=#/status/numberAvailable|Node Selector=@nodeselector|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
     "apps" "v1" "StatefulSet" "statefulsets" short "sts" flags "NSCGA" in "apps.v1" fields "" columns "Ready=@ready|Age=@age|*Containers=@containers|*Images=@images";
     "apps" "v1" "ReplicaSet" "replicasets" short "rs" flags "NSCGA" in "apps.v1" fields "status.replicas"
-        columns "Desired=.spec.replicas|Current=@current|Ready=@readycount|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
+        columns "Desired=#/spec/replicas|Current=#/status/replicas|Ready=#/status/readyReplicas|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
     "batch" "v1" "Job" "jobs" short "" flags "NSGA" in "batch.v1" fields "status.successful" columns "Status=@jobstatus|Completions=@completions|Duration=@none|Age=@age";
     "coordination.k8s.io" "v1" "Lease" "leases" short "" flags "NU" in "coordination.v1" fields "" columns "Holder=.spec.holderIdentity";
     "events.k8s.io" "v1" "Event" "events" short "ev" flags "NU" in "events.v1"

@@ -19,6 +19,12 @@ static COMPACT: LazyLock<BTreeMap<String, Box<str>>> = LazyLock::new(|| {
     map.into_iter()
         .map(|(name, mut definition)| {
             drop_descriptions(&mut definition);
+            // What must be there is checked by rules of each kind: the types mark more than the server asks for.
+            if let Some(object) = definition.as_object_mut()
+                && !name.ends_with("JSONSchemaProps")
+            {
+                object.remove("required");
+            }
             (name, definition.to_string().into())
         })
         .collect()
@@ -96,6 +102,7 @@ fn definitions() -> Value {
     define!(generator:
         core::Namespace, core::Secret, core::ConfigMap, core::Event, core::Node, core::Pod, core::Service,
         core::ServiceAccount, core::Endpoints, core::PersistentVolume, core::PersistentVolumeClaim,
+        core::ReplicationController,
         apps::Deployment, apps::DaemonSet, apps::StatefulSet, apps::ReplicaSet, batch::Job,
         coordination::Lease, events::Event, rbac::Role, rbac::RoleBinding, rbac::ClusterRole,
         rbac::ClusterRoleBinding, policy::PodDisruptionBudget, policy::Eviction, storage::StorageClass,
@@ -110,17 +117,15 @@ fn definitions() -> Value {
     out
 }
 
-/// Adds what the generated schemas lack, and takes away what is not asked of built-in kinds.
+/// Adds what the generated schemas lack.
 fn complete(definitions: &mut Value) {
     let Some(map) = definitions.as_object_mut() else {
         return;
     };
-    for (name, definition) in map.iter_mut() {
-        // What must be there is checked by rules of each kind: the types mark more than the server asks for.
-        if let Some(object) = definition.as_object_mut()
-            && !name.ends_with("JSONSchemaProps")
-        {
-            object.remove("required");
+    for definition in map.values_mut() {
+        // Only the Rust types always have it.
+        if let Some(Value::Array(required)) = definition.get_mut("required") {
+            required.retain(|name| name != "metadata");
         }
     }
     // Types that stand for any JSON.

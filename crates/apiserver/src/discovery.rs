@@ -80,7 +80,15 @@ pub(crate) fn paths(registry: &Custom) -> Value {
         out.push(format!("/apis/{group}"));
         out.extend(versions.iter().map(|(v, _)| format!("/apis/{group}/{v}")));
     }
-    for path in ["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"] {
+    for path in [
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ] {
         out.push(path.to_owned());
     }
     json!({"paths": out})

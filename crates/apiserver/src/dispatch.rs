@@ -21,7 +21,7 @@ use crate::resource::Resource;
 use crate::server::Inner;
 use crate::table::Include;
 use crate::user::{Attributes, UserInfo};
-use crate::{discovery, openapi, portforward, review, scale, watch};
+use crate::{discovery, openapi, openapi_v2, portforward, review, scale, user, watch};
 
 /// A request, ready to be answered.
 pub(crate) struct Asked<'a> {
@@ -53,13 +53,16 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         agent: agent(&parts).to_owned(),
         code: 0,
     };
-    let answer = match authorize(server, user, &parts, path.as_ref(), &key.verb) {
-        Err(error) => Err(error),
-        Ok(()) => match path {
+    let answer = async {
+        let other = user::impersonated(user, &parts.headers, server.options.authorizer.as_ref())?;
+        let user = other.as_ref().unwrap_or(user);
+        authorize(server, user, &parts, path.as_ref(), &key.verb)?;
+        match path {
             Some(path) => answer_resource(server, user, parts, &body, query, path).await,
             None => answer_path(server, &parts),
-        },
+        }
     };
+    let answer = answer.await;
     let response = answer.unwrap_or_else(|error| body::error(&error));
     key.code = response.status().as_u16();
     server.counters.add(key);
@@ -121,28 +124,7 @@ fn authorize(
         name: path.name.as_deref().unwrap_or(""),
         path: url,
     };
-    server.options.authorizer.authorize(user, &attributes).map_err(|why| {
-        let a = &attributes;
-        let place = if a.namespace.is_empty() {
-            "at the cluster scope".to_owned()
-        } else {
-            format!("in the namespace \"{}\"", a.namespace)
-        };
-        let tail = if why.is_empty() {
-            String::new()
-        } else {
-            format!(": {why}")
-        };
-        let words = if a.resource.is_empty() {
-            format!("User \"{}\" cannot {} path \"{url}\"{tail}", user.name, a.verb)
-        } else {
-            format!(
-                "User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {place}{tail}",
-                user.name, a.verb, a.resource, a.group
-            )
-        };
-        ApiError::forbidden(a.group, a.resource, a.name, &words)
-    })
+    user::allow(user, &attributes, server.options.authorizer.as_ref())
 }
 
 fn answer_path(server: &Inner, parts: &Parts) -> Answer {
@@ -159,6 +141,7 @@ fn answer_path(server: &Inner, parts: &Parts) -> Answer {
         )),
         "" => Ok(body::json(200, &discovery::paths(&server.registry()))),
         _ if is_health(path) => Ok(body::with_type(200, "text/plain; charset=utf-8", "ok")),
+        "/openapi/v2" => Ok(openapi_v2::answer(server, &parts.headers)),
         "/openapi/v3" => Ok(openapi::index(server)),
         _ if path.starts_with("/openapi/v3/") => openapi::document(server, &path["/openapi/v3/".len()..]),
         _ => {
@@ -240,6 +223,14 @@ impl Asked<'_> {
             }
             (Some(name), Some("eviction")) if resource.special == crate::resource::Special::Pod && method == "POST" => {
                 review::evict(self, resource, namespace.unwrap_or(""), name).await
+            }
+            (Some(name), Some(part @ ("log" | "exec" | "attach")))
+                if resource.special == crate::resource::Special::Pod =>
+            {
+                read::find(self.server, resource, namespace.unwrap_or(""), name)?;
+                Err(ApiError::bad_request(format!(
+                    "this API server runs no containers: pod {name:?} has nothing to {part}"
+                )))
             }
             _ => Err(ApiError::no_resource()),
         }
@@ -384,7 +375,8 @@ impl Asked<'_> {
 
     /// The patch in the body.
     pub(crate) fn patch(&self, resource: &Resource, options: &WriteOptions) -> Result<Mutation, ApiError> {
-        const TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
+        const TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+        const BUILT_IN_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
         let media = decoding::media_type(&self.parts.headers);
         let is_apply = matches!(media, "application/apply-patch+yaml" | "application/apply-patch+json");
         if options.force.is_some() && !is_apply {
@@ -413,7 +405,8 @@ impl Asked<'_> {
                 let (value, duplicates) = decoding::decode(self.body, form)?;
                 Ok(Mutation::Apply(value, duplicates))
             }
-            _ => Err(ApiError::unsupported_media_type(TYPES)),
+            _ if resource.is_custom() => Err(ApiError::unsupported_media_type(TYPES)),
+            _ => Err(ApiError::unsupported_media_type(BUILT_IN_TYPES)),
         }
     }
 

@@ -26,6 +26,7 @@ mod lifecycle;
 mod names;
 mod object;
 mod openapi;
+mod openapi_v2;
 mod portforward;
 mod prepare;
 mod protobuf;

@@ -75,17 +75,15 @@ pub(crate) fn document(server: &Inner, path: &str) -> Result<Response<ApiBody>, 
         _ => return Err(ApiError::no_resource()),
     };
     let registry = server.registry();
-    let all = builtin_schema::all();
-    let mut schemas = Map::new();
-    let mut paths = Map::new();
-    for resource in of_version(&registry, group, version) {
-        let name = add_schemas(resource, &mut schemas, &all);
-        add_paths(resource, &name, &mut paths);
-    }
-    if paths.is_empty() {
+    let resources: Vec<&Resource> = of_version(&registry, group, version).map(AsRef::as_ref).collect();
+    if resources.is_empty() {
         return Err(ApiError::no_resource());
     }
-    add_referenced(&mut schemas, &all);
+    let (names, schemas) = schemas(&resources);
+    let mut paths = Map::new();
+    for (resource, name) in resources.iter().zip(&names) {
+        add_paths(resource, name, &mut paths);
+    }
     Ok(body::json(
         200,
         &json!({
@@ -95,6 +93,18 @@ pub(crate) fn document(server: &Inner, path: &str) -> Result<Response<ApiBody>, 
             "components": {"schemas": schemas},
         }),
     ))
+}
+
+/// The schemas of resources and of all that they refer to, and what each resource's own is called.
+pub(crate) fn schemas(resources: &[&Resource]) -> (Vec<String>, Map<String, Value>) {
+    let all = builtin_schema::all();
+    let mut schemas = Map::new();
+    let names = resources
+        .iter()
+        .map(|resource| add_schemas(resource, &mut schemas, &all))
+        .collect();
+    add_referenced(&mut schemas, &all);
+    (names, schemas)
 }
 
 fn gvk(resource: &Resource, kind: &str) -> Value {
@@ -194,15 +204,25 @@ fn add_referenced(schemas: &mut Map<String, Value>, all: &Value) {
     }
 }
 
-fn add_paths(resource: &Resource, name: &str, paths: &mut Map<String, Value>) {
+/// Which kind the operations of a resource are about.
+pub(crate) fn kind(resource: &Resource) -> Value {
+    json!({"group": resource.group, "version": resource.version, "kind": resource.kind})
+}
+
+/// Where the objects of a resource are, with the namespace as a parameter.
+pub(crate) fn collection_path(resource: &Resource) -> String {
     let base = group_path(&resource.group, &resource.version);
     let namespace = if resource.namespaced {
         "namespaces/{namespace}/"
     } else {
         ""
     };
-    let collection = format!("/{base}/{namespace}{}", resource.plural);
-    let kind = gvk(resource, &resource.kind)[0].clone();
+    format!("/{base}/{namespace}{}", resource.plural)
+}
+
+fn add_paths(resource: &Resource, name: &str, paths: &mut Map<String, Value>) {
+    let collection = collection_path(resource);
+    let kind = kind(resource);
     let operation = |action: &str| {
         json!({
             "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}}}},

@@ -35,6 +35,7 @@ pub(crate) const VIRTUAL: &[Virtual] = &[
         "v1",
         &[
             ("selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
+            ("selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
             ("subjectaccessreviews", "SubjectAccessReview", false),
         ],
     ),
@@ -77,6 +78,7 @@ fn review(asked: &Asked<'_>, kind: &str, version: &str) -> Result<Response<ApiBo
                 None => json!({"user": {}, "error": "invalid bearer token"}),
             }
         }
+        "SelfSubjectRulesReview" => rules(asked, &object),
         _ => access(asked, kind, &object),
     };
     object["kind"] = kind.into();
@@ -86,6 +88,29 @@ fn review(asked: &Asked<'_>, kind: &str, version: &str) -> Result<Response<ApiBo
     }
     object["status"] = status;
     Ok(body::json(201, &object))
+}
+
+/// All or nothing: an authorizer can only be asked about single requests, so what lies between is said to be incomplete.
+fn rules(asked: &Asked<'_>, object: &Value) -> Value {
+    let namespace = object.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or("");
+    let attributes = Attributes {
+        verb: "*",
+        group: "*",
+        resource: "*",
+        subresource: "",
+        namespace,
+        name: "",
+        path: "*",
+    };
+    if crate::user::allow(asked.user, &attributes, asked.server.options.authorizer.as_ref()).is_ok() {
+        json!({
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": false,
+        })
+    } else {
+        json!({"resourceRules": [], "nonResourceRules": [], "incomplete": true})
+    }
 }
 
 fn access(asked: &Asked<'_>, kind: &str, object: &Value) -> Value {

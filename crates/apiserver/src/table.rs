@@ -77,6 +77,9 @@ fn cell(resource: &Resource, column: &Column, object: &Value, now: jiff::Timesta
     if let Some(name) = column.path.strip_prefix('@') {
         return computed(name, object, now);
     }
+    if let Some(path) = column.path.strip_prefix('#') {
+        return number(object, path).into();
+    }
     let Ok(path) = JsonPath::parse(&column.path) else {
         return Value::Null;
     };
@@ -175,12 +178,6 @@ fn computed(name: &str, object: &Value, now: jiff::Timestamp) -> Value {
         "data" => return (size(object, "/data") + size(object, "/binaryData")).into(),
         "secrets" => return list(object, "/secrets").len().into(),
         "webhooks" => return list(object, "/webhooks").len().into(),
-        "updated" => return number(object, "/status/updatedReplicas").into(),
-        "available" => return number(object, "/status/availableReplicas").into(),
-        "updatedds" => return number(object, "/status/updatedNumberScheduled").into(),
-        "availableds" => return number(object, "/status/numberAvailable").into(),
-        "current" => return number(object, "/status/replicas").into(),
-        "readycount" => return number(object, "/status/readyReplicas").into(),
         "lastseen" => return last_seen(object, now),
         _ => {}
     }

@@ -6,6 +6,7 @@ use kube::api::{ListParams, PartialObjectMeta, PostParams};
 use kube::discovery::Discovery;
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use tower::Service as _;
 
 use crate::support::{install, start, widget, widget_crd, widgets};
 
@@ -141,4 +142,80 @@ async fn events_go_an_hour_after_they_were_last_written() {
         tokio::task::yield_now().await;
     }
     assert!(core.get("fresh").await.is_ok());
+}
+
+#[tokio::test]
+async fn old_clients_get_one_document_in_protobuf() {
+    let (server, client) = start().await;
+    install(&client, &widget_crd()).await;
+    let document = get(&client, "/openapi/v2", "application/json").await;
+    let definitions = document["definitions"].as_object().unwrap();
+    for reference in document.to_string().split("#/definitions/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        assert!(definitions.contains_key(name), "{name}");
+    }
+    assert!(!document.to_string().contains("#/components/"));
+    let spec = &definitions["com.example.v1.Widget"]["properties"]["spec"];
+    assert_eq!(spec["required"], json!(["size"]));
+    // What the server takes without a schema, the client must take, too.
+    assert!(definitions["com.example.v1alpha1.Widget"].get("properties").is_none());
+
+    let request = http::Request::get("/openapi/v2")
+        .header("accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+        .body(kube::client::Body::empty())
+        .unwrap();
+    let mut service = server.client_service(windlass_apiserver::UserInfo::admin("test"));
+    let answer = service.call(request).await.unwrap();
+    let media = answer.headers()["content-type"].to_str().unwrap();
+    // Go takes no `@` in a media type.
+    assert_eq!(media, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    let bytes = http_body_util::BodyExt::collect(answer.into_body())
+        .await
+        .unwrap()
+        .to_bytes();
+    assert!(bytes.starts_with(b"\x0a\x032.0"));
+}
+
+#[tokio::test]
+async fn reviews_tell_who_asks_and_what_they_may() {
+    let (_server, client) = start().await;
+    let ask = async |kind: &str, plural: &str, user: &str| {
+        let group = if kind == "SelfSubjectReview" {
+            "authentication"
+        } else {
+            "authorization"
+        };
+        let mut request = http::Request::post(format!("/apis/{group}.k8s.io/v1/{plural}"));
+        if !user.is_empty() {
+            request = request.header("impersonate-user", user);
+        }
+        let body = json!({"apiVersion": format!("{group}.k8s.io/v1"), "kind": kind, "spec": {"namespace": "default"}});
+        let request = request.body(serde_json::to_vec(&body).unwrap()).unwrap();
+        client.request::<Value>(request).await.unwrap()
+    };
+    let me = ask("SelfSubjectReview", "selfsubjectreviews", "").await;
+    assert_eq!(me["status"]["userInfo"]["username"], "test");
+    let bob = ask("SelfSubjectReview", "selfsubjectreviews", "bob").await;
+    assert_eq!(
+        bob["status"]["userInfo"],
+        json!({"username": "bob", "groups": ["system:authenticated"]})
+    );
+    let rules = ask("SelfSubjectRulesReview", "selfsubjectrulesreviews", "").await;
+    assert_eq!(rules["status"]["resourceRules"][0]["verbs"], json!(["*"]));
+}
+
+#[tokio::test]
+async fn pods_without_containers_say_so() {
+    let (_server, client) = start().await;
+    let log = async |name: &str| {
+        let path = format!("/api/v1/namespaces/default/pods/{name}/log");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        crate::support::status(client.request_text(request).await)
+    };
+    assert_eq!(log("a").await.reason, "NotFound");
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::default_namespaced(client.clone());
+    let pod = serde_json::from_value(pod).unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    assert!(log("a").await.message.contains("runs no containers"));
 }
