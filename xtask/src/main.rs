@@ -3,12 +3,15 @@
 mod bench;
 mod compat;
 mod r#gen;
+mod recorded;
 mod tidy;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 #[derive(Debug, Parser)]
 #[command(about = "Development tasks of Windlass")]
@@ -33,6 +36,14 @@ enum Task {
     /// Measure times, memory and writes; prints figures beside their targets, asserts nothing.
     #[command(subcommand)]
     Bench(Bench),
+    /// Play recorded steps and compare what our controllers leave behind with what Cluster API's left.
+    Recorded {
+        /// The folder with recorded objects, one folder per step.
+        dir: PathBuf,
+        /// Write our objects to this folder, one file per step.
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
+    },
     /// Check the rules that keep the workspace in shape.
     Tidy,
 }
@@ -45,6 +56,13 @@ enum Bench {
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let logs = EnvFilter::builder()
+        .with_default_directive(LevelFilter::OFF.into())
+        .from_env_lossy();
+    tracing_subscriber::fmt()
+        .with_env_filter(logs)
+        .with_writer(std::io::stderr)
+        .init();
     match run(&root, Args::parse().task) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -81,6 +99,11 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
         Task::Bench(Bench::Demo(options)) => {
             bench::run(root, &options)?;
             Ok(true)
+        }
+        Task::Recorded { dir, keep } => {
+            let outcome = recorded::run(root, &dir, keep.as_deref())?;
+            anstream::print!("{}", outcome.text);
+            Ok(outcome.good)
         }
         Task::Tidy => {
             let findings = tidy::check(root)?;

@@ -1,0 +1,320 @@
+//! What differs between two sets of objects, and which of that is wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::flat::Flat;
+use super::normal::Role;
+
+/// Texts longer than this are cut where they begin to differ.
+const LONG: usize = 160;
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Difference {
+    pub(crate) step: String,
+    pub(crate) kind: String,
+    pub(crate) role: String,
+    pub(crate) path: String,
+    recorded: String,
+    ours: String,
+}
+
+/// All differences of a step.
+pub(crate) fn compare(step: &str, recorded: &BTreeMap<Role, Flat>, ours: &BTreeMap<Role, Flat>) -> Vec<Difference> {
+    let roles: BTreeSet<&Role> = recorded.keys().chain(ours.keys()).collect();
+    let mut found = Vec::new();
+    for role in roles {
+        let mut add = |path: &str, recorded: &str, ours: &str| {
+            found.push(Difference {
+                step: step.to_owned(),
+                kind: role.0.clone(),
+                role: role.1.clone(),
+                path: path.to_owned(),
+                recorded: recorded.to_owned(),
+                ours: ours.to_owned(),
+            });
+        };
+        match (recorded.get(role), ours.get(role)) {
+            (Some(recorded), Some(ours)) => fields(recorded, ours, &mut add),
+            (recorded, ours) => {
+                let say = |there: bool| if there { "there" } else { "missing" };
+                add("object", say(recorded.is_some()), say(ours.is_some()));
+            }
+        }
+    }
+    found
+}
+
+/// Differences in how many objects of each kind there are.
+pub(crate) fn compare_counts(
+    step: &str,
+    recorded: &BTreeMap<String, usize>,
+    ours: &BTreeMap<String, usize>,
+) -> Vec<Difference> {
+    let kinds: BTreeSet<&String> = recorded.keys().chain(ours.keys()).collect();
+    let number = |counts: &BTreeMap<String, usize>, kind: &String| counts.get(kind).copied().unwrap_or_default();
+    let differ = kinds
+        .into_iter()
+        .filter(|kind| number(recorded, kind) != number(ours, kind));
+    let told = differ.map(|kind| Difference {
+        step: step.to_owned(),
+        kind: kind.clone(),
+        role: "all".to_owned(),
+        path: "number of objects".to_owned(),
+        recorded: number(recorded, kind).to_string(),
+        ours: number(ours, kind).to_string(),
+    });
+    told.collect()
+}
+
+fn fields(recorded: &Flat, ours: &Flat, add: &mut impl FnMut(&str, &str, &str)) {
+    let paths: BTreeSet<&String> = recorded.keys().chain(ours.keys()).collect();
+    for path in paths {
+        match (recorded.get(path), ours.get(path)) {
+            (Some(recorded), Some(ours)) if recorded == ours => {}
+            (Some(recorded), Some(ours)) => {
+                let (recorded, ours) = cut(recorded, ours);
+                add(path, &recorded, &ours);
+            }
+            (recorded, ours) => {
+                let say = |text: Option<&String>| {
+                    text.map_or_else(|| "nothing".to_owned(), |text| text.chars().take(LONG).collect())
+                };
+                add(path, &say(recorded), &say(ours));
+            }
+        }
+    }
+}
+
+/// Long texts from where they begin to differ.
+fn cut(one: &str, other: &str) -> (String, String) {
+    if one.len() <= LONG && other.len() <= LONG {
+        return (one.to_owned(), other.to_owned());
+    }
+    let same = one
+        .chars()
+        .zip(other.chars())
+        .take_while(|(one, other)| one == other)
+        .count();
+    let from = same.saturating_sub(30);
+    let part = |text: &str| format!("...{}...", text.chars().skip(from).take(LONG).collect::<String>());
+    (part(one), part(other))
+}
+
+/// Wanted differences: globs of kind, path and step, and the reason.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    line: usize,
+    kind: String,
+    path: String,
+    step: String,
+    reason: String,
+}
+
+/// Reads the list.
+pub(crate) fn parse_allowances(text: &str) -> Result<Vec<Allowance>, String> {
+    let lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let parse = |(index, line): (usize, &str)| {
+        let cells: Vec<&str> = line.split('\t').collect();
+        match cells[..] {
+            [kind, path, step, reason] if !reason.trim().is_empty() => Ok(Allowance {
+                line: index + 1,
+                kind: kind.to_owned(),
+                path: path.to_owned(),
+                step: step.to_owned(),
+                reason: reason.to_owned(),
+            }),
+            _ => Err(format!(
+                "line {}: expected kind, path, step and reason with tabs between",
+                index + 1
+            )),
+        }
+    };
+    lines.map(parse).collect()
+}
+
+/// Whether a text matches a pattern in which `*` is any text.
+fn glob(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((head, rest)) => {
+            let Some(tail) = text.strip_prefix(head) else {
+                return false;
+            };
+            let ends = tail.char_indices().map(|(at, _)| at).chain([tail.len()]);
+            rest.is_empty() || ends.into_iter().any(|at| glob(rest, &tail[at..]))
+        }
+    }
+}
+
+/// The report, and whether nothing in it is unwanted. `steps` are the steps that were compared.
+pub(crate) fn report(differences: &[Difference], allowances: &[Allowance], steps: &[String]) -> (String, bool) {
+    let mut used: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(usize, &str), (usize, usize)> = BTreeMap::new();
+    let mut text = String::new();
+    for difference in differences {
+        let allowed = allowances.iter().filter(|allowed| {
+            glob(&allowed.kind, &difference.kind)
+                && glob(&allowed.path, &difference.path)
+                && glob(&allowed.step, &difference.step)
+        });
+        let lines: Vec<usize> = allowed.map(|allowed| allowed.line).collect();
+        let at = steps
+            .iter()
+            .position(|step| *step == difference.step)
+            .unwrap_or_default();
+        let count = counts.entry((at, &difference.kind)).or_default();
+        if lines.is_empty() {
+            count.0 += 1;
+            let Difference {
+                step,
+                kind,
+                role,
+                path,
+                recorded,
+                ours,
+            } = difference;
+            let _ = writeln!(text, "{step}: {kind} {role} {path}: recorded {recorded}, ours {ours}");
+        } else {
+            count.1 += 1;
+            for line in lines {
+                *used.entry(line).or_default() += 1;
+            }
+        }
+    }
+    for allowed in allowances {
+        let Allowance {
+            line,
+            kind,
+            path,
+            step,
+            reason,
+        } = allowed;
+        if let Some(count) = used.get(line) {
+            let _ = writeln!(text, "{count} allowed: {kind} {path} {step}: {reason}");
+        }
+    }
+    let unused: Vec<&Allowance> = allowances
+        .iter()
+        .filter(|allowed| !used.contains_key(&allowed.line))
+        .collect();
+    for allowed in &unused {
+        let Allowance {
+            line, kind, path, step, ..
+        } = allowed;
+        let _ = writeln!(
+            text,
+            "allowance in line {line} ({kind} {path} {step}): there is no such difference any more"
+        );
+    }
+    let _ = writeln!(
+        text,
+        "{:<18} {:<22} {:>11} {:>8}",
+        "STEP", "KIND", "DIFFERENCES", "ALLOWED"
+    );
+    for ((at, kind), (bad, allowed)) in &counts {
+        let _ = writeln!(text, "{:<18} {kind:<22} {bad:>11} {allowed:>8}", steps[*at]);
+    }
+    let bad: usize = counts.values().map(|(bad, _)| bad).sum();
+    let allowed: usize = counts.values().map(|(_, allowed)| allowed).sum();
+    let _ = writeln!(
+        text,
+        "{bad} differences, {allowed} allowed, {} allowances not needed",
+        unused.len()
+    );
+    (text, bad == 0 && unused.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(objects: &[(&str, &[(&str, &str)])]) -> BTreeMap<Role, Flat> {
+        let one = |(role, fields): &(&str, &[(&str, &str)])| {
+            let fields = fields
+                .iter()
+                .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+            (("Machine".to_owned(), (*role).to_owned()), fields.collect())
+        };
+        objects.iter().map(one).collect()
+    }
+
+    fn found() -> Vec<Difference> {
+        let recorded = set(&[("a", &[("spec.x", "1"), ("spec.y", "2")]), ("b", &[])]);
+        let ours = set(&[("a", &[("spec.x", "1"), ("spec.y", "3"), ("spec.z", "4")])]);
+        compare("settled", &recorded, &ours)
+    }
+
+    #[test]
+    fn every_difference_is_told() {
+        let (text, good) = report(&found(), &[], &["settled".to_owned()]);
+        assert!(!good);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "settled: Machine a spec.y: recorded 2, ours 3");
+        assert_eq!(lines[1], "settled: Machine a spec.z: recorded nothing, ours 4");
+        assert_eq!(lines[2], "settled: Machine b object: recorded there, ours missing");
+        assert_eq!(
+            lines[4].split_whitespace().collect::<Vec<_>>(),
+            ["settled", "Machine", "3", "0"]
+        );
+    }
+
+    #[test]
+    fn numbers_of_objects_are_compared_by_kind() {
+        let counts = |list: &[(&str, usize)]| list.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+        let found = compare_counts(
+            "scaled-up",
+            &counts(&[("A", 1), ("B", 2)]),
+            &counts(&[("A", 1), ("B", 3), ("C", 1)]),
+        );
+        let told: Vec<(&str, &str, &str)> = found
+            .iter()
+            .map(|one| (one.kind.as_str(), one.recorded.as_str(), one.ours.as_str()))
+            .collect();
+        assert_eq!(told, [("B", "2", "3"), ("C", "0", "1")]);
+    }
+
+    #[test]
+    fn allowances_must_be_used_and_have_a_reason() {
+        let check = |list: &str, expect: bool| {
+            let (text, good) = report(&found(), &parse_allowances(list).unwrap(), &["settled".to_owned()]);
+            assert_eq!(good, expect, "{text}");
+        };
+        check("Machine\tspec.*\tsettled\twhy\nMach*\tobject\t*\twhy\n", true);
+        let list = parse_allowances("Machine\tspec.*\tsettled\tbecause\n").unwrap();
+        let (text, _) = report(&found(), &list, &["settled".to_owned()]);
+        assert!(text.contains("2 allowed: Machine spec.* settled: because"), "{text}");
+        check("# comment\n*\t*\t*\twhy\n", true);
+        check("Machine\tspec.*\tsettled\twhy\n", false);
+        check("*\t*\t*\twhy\nCluster\t*\t*\twhy\n", false);
+        assert!(
+            parse_allowances("Machine\tspec\tsettled\t\n")
+                .unwrap_err()
+                .contains("line 1")
+        );
+    }
+
+    #[test]
+    fn a_star_is_any_text() {
+        let check =
+            |pattern: &str, text: &str, expect: bool| assert_eq!(glob(pattern, text), expect, "{pattern} {text}");
+        check("a.b", "a.b", true);
+        check("a.*.c", "a.b.x.c", true);
+        check("a.*.c", "a.b.x.d", false);
+        check("*x", "yyx", true);
+        check("", "a", false);
+    }
+
+    #[test]
+    fn long_texts_are_cut_where_they_differ() {
+        let (one, other) = cut(&format!("{}x", "a".repeat(500)), &format!("{}y", "a".repeat(500)));
+        assert!(
+            one.ends_with("ax...") && other.ends_with("ay...") && one.len() < 60,
+            "{one}"
+        );
+    }
+}
