@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::conditions::{REF_VERSIONS_UP_TO_DATE, VARIABLES_READY};
+use windlass_api::core::V1Beta1Condition;
 use windlass_api::kind::{ApiKind as _, Conditioned as _};
 use windlass_api::reasons;
+use windlass_conditions::legacy::{self, Severity};
 use windlass_conditions::{Status, condition, set};
 
 use super::apply::Done;
@@ -13,6 +15,9 @@ use super::plan::Plan;
 
 /// Reason when it cannot be told whether references are up to date.
 const UNKNOWN: &str = "InternalError";
+/// Conditions of the previous API generation and their reasons, where these differ from today's.
+const OLD_VARIABLES: &str = "VariablesReconciled";
+const OLD_OUTDATED: &str = "OutdatedRefVersions";
 
 pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
     if seen.class.is_deleting() {
@@ -46,7 +51,7 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
         condition(VARIABLES_READY, ready, reason, message, now, generation),
     );
     conditions.retain(|c| c.type_ == REF_VERSIONS_UP_TO_DATE || c.type_ == VARIABLES_READY);
-    let mut out = json!({"conditions": conditions});
+    let mut out = json!({"conditions": conditions, "deprecated": {"v1beta1": {"conditions": old(seen, plan, now)}}});
     if !plan.variables.is_empty() {
         out["variables"] = plan.variables.clone().into();
     }
@@ -58,4 +63,36 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
         out["observedGeneration"] = observed.into();
     }
     Some(out)
+}
+
+/// The conditions of the previous API generation, from the same facts.
+fn old(seen: &Observed, plan: &Plan, now: Timestamp) -> Vec<V1Beta1Condition> {
+    let block = seen.class.status.as_ref().and_then(|status| status.deprecated.as_ref());
+    let mut list = block
+        .and_then(|block| block.v1beta1.as_ref())
+        .map_or_else(Vec::new, |old| old.conditions.clone());
+    let refs = if !plan.missing.is_empty() {
+        legacy::unknown(REF_VERSIONS_UP_TO_DATE, UNKNOWN, &plan.missing.join("\n"), now)
+    } else if plan.outdated.is_empty() {
+        legacy::truth(REF_VERSIONS_UP_TO_DATE, now)
+    } else {
+        let message = plan.outdated.join("\n");
+        legacy::falsehood(REF_VERSIONS_UP_TO_DATE, OLD_OUTDATED, Severity::Warning, &message, now)
+    };
+    let variables = if plan.variable_faults.is_empty() {
+        legacy::truth(OLD_VARIABLES, now)
+    } else {
+        let message = plan.variable_faults.join("; ");
+        legacy::falsehood(
+            OLD_VARIABLES,
+            reasons::VARIABLE_DISCOVERY_FAILED,
+            Severity::Error,
+            &message,
+            now,
+        )
+    };
+    list.retain(|condition| [&refs, &variables].iter().any(|new| new.type_ == condition.type_));
+    legacy::set(&mut list, refs);
+    legacy::set(&mut list, variables);
+    list
 }

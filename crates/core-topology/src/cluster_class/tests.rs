@@ -58,6 +58,20 @@ fn run(seen: &Observed) -> (plan::Plan, Value) {
     (plan, status)
 }
 
+/// Type, status and reason of the conditions of the previous API generation.
+fn old(status: &Value) -> Vec<(&str, &str, Option<&str>)> {
+    let list = status["deprecated"]["v1beta1"]["conditions"].as_array().unwrap();
+    list.iter()
+        .map(|c| {
+            (
+                c["type"].as_str().unwrap(),
+                c["status"].as_str().unwrap(),
+                c["reason"].as_str(),
+            )
+        })
+        .collect()
+}
+
 fn reasons(status: &Value) -> Vec<&str> {
     status["conditions"]
         .as_array()
@@ -77,6 +91,13 @@ fn templates_belong_to_their_class() {
         json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass", "name": "c", "uid": "u"}])
     );
     assert_eq!(reasons(&status), ["RefVersionsUpToDate", "VariablesReady"]);
+    assert_eq!(
+        old(&status),
+        [
+            ("RefVersionsUpToDate", "True", None),
+            ("VariablesReconciled", "True", None)
+        ]
+    );
     assert_eq!(status["observedGeneration"], 2);
     assert_eq!(status.get("variables"), None);
 }
@@ -98,6 +119,10 @@ fn a_missing_template_keeps_the_class_from_being_observed() {
 fn older_versions_of_kinds_are_reported() {
     let (_, status) = run(&seen(true, "infrastructure.cluster.x-k8s.io/v1beta3", json!({})));
     assert_eq!(reasons(&status)[0], "RefVersionsNotUpToDate");
+    assert_eq!(
+        old(&status)[0],
+        ("RefVersionsUpToDate", "False", Some("OutdatedRefVersions"))
+    );
     assert_eq!(status["observedGeneration"], 2);
 }
 
