@@ -185,6 +185,23 @@ fn a_running_machine_is_ready_and_names_its_node() {
 }
 
 #[test]
+fn the_old_infrastructure_condition_keeps_the_providers_own_reason() {
+    let check = |conditions: Value, expect: (&str, Option<&str>)| {
+        let mut seen = running();
+        let report = json!({"initialization": {"provisioned": true}, "conditions": conditions});
+        seen.infrastructure = Seen::Found(Referenced::of(external("DevMachine", report)));
+        let (_, status) = reported(&seen);
+        let legacy = status.deprecated.unwrap().v1beta1.unwrap().conditions;
+        let found = legacy.iter().find(|old| old.type_ == "InfrastructureReady").unwrap();
+        assert_eq!((found.status.as_str(), found.reason.as_deref()), expect);
+    };
+    let ready = |status: &str, reason: &str| json!([{"type": "Ready", "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-03-01T09:00:00Z"}]);
+    check(json!([]), ("True", None));
+    check(ready("True", "Fine"), ("True", Some("Fine")));
+    check(ready("False", "NotReady"), ("False", Some("NotReady")));
+}
+
+#[test]
 fn what_providers_report_is_taken_over_once() {
     let mut seen = running();
     change(&mut seen, |machine| {

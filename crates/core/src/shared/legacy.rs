@@ -115,13 +115,18 @@ impl<'a> LegacyConditions<'a> {
 
     /// Adds a condition, keeping its transition time when it says the same as before.
     pub(crate) fn set(&mut self, type_: &str, state: &Legacy) -> &mut Self {
+        self.set_because(type_, state, "")
+    }
+
+    /// The same, with a reason also when all is well.
+    pub(crate) fn set_because(&mut self, type_: &str, state: &Legacy, good_reason: &str) -> &mut Self {
         let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let mut condition = V1Beta1Condition {
             type_: type_.to_owned(),
             last_transition_time: Time(whole_seconds(self.now)),
             status: "True".to_owned(),
             severity: None,
-            reason: None,
+            reason: optional(good_reason),
             message: None,
         };
         if let Legacy::Bad {

@@ -4,6 +4,9 @@
 use jiff::Timestamp;
 use windlass_api::core::{MachineDeprecatedStatus, MachineStatus, MachineV1Beta1DeprecatedStatus};
 use windlass_api::{Condition, conditions as types};
+use windlass_conditions::get;
+use windlass_conditions::value::conditions_of;
+use windlass_kit::Seen;
 
 use crate::machine::observe::Observed;
 use crate::machine::plan::provider_id;
@@ -31,9 +34,14 @@ pub(super) fn deprecated(
     let own = |type_: &str| status.conditions.iter().find(|condition| condition.type_ == type_);
 
     let bootstrap = stage(own(types::BOOTSTRAP_CONFIG_READY), "WaitingForDataSecret");
-    let infrastructure = stage(own(types::INFRASTRUCTURE_READY), "WaitingForInfrastructure");
+    // An object that says itself how it is keeps its own reason, also when all is well.
+    let own_infrastructure = own(types::INFRASTRUCTURE_READY);
+    let told = own_infrastructure
+        .filter(|_| is_told(seen))
+        .map(|condition| condition.reason.as_str());
+    let infrastructure = stage(own_infrastructure, told.unwrap_or("WaitingForInfrastructure"));
     list.set("BootstrapReady", &bootstrap);
-    list.set("InfrastructureReady", &infrastructure);
+    list.set_because("InfrastructureReady", &infrastructure, told.unwrap_or_default());
     let node = node(seen, own(types::NODE_HEALTHY));
     if let Some(node) = &node {
         list.set("NodeHealthy", node);
@@ -63,6 +71,14 @@ pub(super) fn deprecated(
             ..MachineV1Beta1DeprecatedStatus::default()
         }),
     }
+}
+
+/// Whether the infrastructure machine has a condition of its own to mirror.
+fn is_told(seen: &Observed) -> bool {
+    let Seen::Found(found) = &seen.infrastructure else {
+        return false;
+    };
+    conditions_of(found.value()).is_ok_and(|list| get(&list, types::READY).is_some())
 }
 
 /// A stage of provisioning: done, or under way.
