@@ -200,6 +200,8 @@ fn the_status_sums_up_by_reason_and_is_provisioned_with_the_machine() {
     assert!(waiting.initialization.is_none());
     let legacy = waiting.deprecated.unwrap().v1beta1.unwrap().conditions;
     assert_eq!(legacy[0].message.as_deref(), Some("0 of 2 completed"));
+    let types: Vec<&str> = legacy.iter().map(|condition| condition.type_.as_str()).collect();
+    assert_eq!(types, ["Ready", "VMProvisioned"], "the node's turn has not come");
     seen.vm = Some(VmState {
         started: at(0),
         ..VmState::default()
