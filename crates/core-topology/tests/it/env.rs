@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_kit::Kit;
 use windlass_store::{Limits, Store};
+use windlass_suite::controllers::{CONTROLLERS, Ports};
 use windlass_suite::kinds::KINDS;
 
 /// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
@@ -19,7 +20,23 @@ pub(crate) struct Env {
 }
 
 impl Env {
+    /// With the topology controllers alone.
     pub(crate) async fn start() -> Self {
+        let env = Self::prepare().await;
+        env.kit.start(windlass_core_topology::controllers());
+        env
+    }
+
+    /// With all controllers that there are.
+    pub(crate) async fn start_everything() -> Self {
+        let env = Self::prepare().await;
+        let ports = Ports::new(&env.kit.cx());
+        env.kit
+            .start(CONTROLLERS.iter().map(|one| (one.entry)(&ports)).collect());
+        env
+    }
+
+    async fn prepare() -> Self {
         let store = Store::memory(Limits::small());
         let server = ApiServer::start(Options::new(store)).await.unwrap();
         let client = kube::Client::new(server.client_service(UserInfo::admin("test")), "default");
@@ -28,17 +45,11 @@ impl Env {
         for kind in KINDS {
             env.apply((kind.crd)()).await;
         }
-        for kind in [
-            "VSphereCluster",
-            "VSphereClusterTemplate",
-            "VSphereMachine",
-            "VSphereMachineTemplate",
-        ] {
-            env.apply(definition(kind)).await;
+        for definition in documents(include_str!("founding/definitions.yaml")) {
+            env.apply(definition).await;
         }
         env.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bar"}}))
             .await;
-        env.kit.start(windlass_core_topology::controllers());
         env
     }
 
@@ -54,6 +65,7 @@ impl Env {
     pub(crate) fn api(&self, kind: &str) -> Api<DynamicObject> {
         let (group, version, plural) = match kind {
             "Namespace" => ("", "v1", "namespaces".to_owned()),
+            "Secret" => ("", "v1", "secrets".to_owned()),
             "CustomResourceDefinition" => ("apiextensions.k8s.io", "v1", "customresourcedefinitions".to_owned()),
             kind if kind.starts_with("VSphere") => (
                 "infrastructure.cluster.x-k8s.io",
@@ -89,6 +101,16 @@ impl Env {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         let params = PatchParams::apply("user").force();
         api.patch(&name, &params, &Patch::Apply(&object)).await.unwrap();
+    }
+
+    /// Applies as a client that wants unknown fields refused; gives back what the server said against it.
+    pub(crate) async fn refused(&self, object: &Value) -> String {
+        let api = self.api(object["kind"].as_str().unwrap());
+        let mut params = PatchParams::apply("user").force();
+        params.field_validation = Some(kube::api::ValidationDirective::Strict);
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let error = api.patch(name, &params, &Patch::Apply(object)).await.unwrap_err();
+        error.to_string()
     }
 
     pub(crate) async fn merge(&self, kind: &str, name: &str, patch: Value) {
@@ -178,41 +200,14 @@ pub(crate) fn documents(yaml: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(yaml).unwrap()
 }
 
-pub(crate) fn cluster() -> Value {
-    json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
-        "metadata": {"name": "foo", "namespace": "bar"},
-        "spec": {"topology": {
-            "classRef": {"name": "mixed"}, "version": "v1.31.1", "controlPlane": {"replicas": 3},
-            "workers": {"machineDeployments": [
-                {"class": "linux-worker", "name": "big-pool-of-machines-1", "replicas": 5,
-                    "metadata": {"labels": {"custom-label": "production"}}},
-                {"class": "linux-worker", "name": "small-pool-of-machines-1", "replicas": 1},
-                {"class": "windows-worker", "name": "microsoft-1", "replicas": 3},
-            ]},
-        }},
-    })
+/// The Cluster of the founding proposal, at the version that it names.
+pub(crate) fn founding_cluster() -> Value {
+    documents(include_str!("founding/cluster.yaml")).remove(0)
 }
 
-/// A provider's kind that takes anything.
-fn definition(kind: &str) -> Value {
-    let plural = format!("{}s", kind.to_lowercase());
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": format!("{plural}.infrastructure.cluster.x-k8s.io"),
-            "labels": {"cluster.x-k8s.io/v1beta1": "v1beta1"},
-        },
-        "spec": {
-            "group": "infrastructure.cluster.x-k8s.io", "scope": "Namespaced",
-            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{
-                "name": "v1beta1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object", "properties": {"spec": anything, "status": anything},
-                }},
-            }],
-        },
-    })
+/// The same at a version that can be upgraded.
+pub(crate) fn cluster() -> Value {
+    let mut cluster = founding_cluster();
+    cluster["spec"]["topology"]["version"] = json!("v1.31.1");
+    cluster
 }

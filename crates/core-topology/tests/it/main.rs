@@ -9,4 +9,5 @@
 
 mod env;
 mod faults;
+mod founding;
 mod life;
