@@ -38,8 +38,8 @@ pub trait Controller: Send + Sync + 'static {
     /// Added by the driver, alone and first, when it is missing; removed by `apply`.
     const FINALIZER: Option<&'static str>;
 
-    /// The least time between two writes of an object's status. The first is written at once; what changes sooner is gathered
-    /// into the next one, so that a burst of events costs one write. A status that others wait for is best left quick.
+    /// The least time between two writes of an object's status, so that a burst of events costs one write. Steps of
+    /// `status.initialization` never wait; what only changes the words of conditions waits longer.
     const STATUS_PACE: Duration = Duration::from_millis(100);
 
     /// `status.conditions` of an object; empty when there are none.

@@ -22,6 +22,7 @@ use crate::guard::Latch;
 use crate::journal::{Journal, Unsure};
 use crate::metrics::ControllerMetrics;
 use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
+use crate::pace::Pace;
 use crate::pause;
 use crate::queue::Queue;
 use crate::watch::{Wake, Watch};
@@ -92,8 +93,7 @@ struct Driver<C: Controller> {
     metrics: ControllerMetrics,
     /// Writes whose outcome has to be found out before the key's next reconcile.
     unsure: Mutex<HashMap<ObjectKey, Vec<Unsure>>>,
-    /// When the status of an object was last written, as long as that keeps the next write waiting.
-    status_written: Mutex<HashMap<ObjectKey, Instant>>,
+    pace: Pace,
 }
 
 impl<C: Controller> Driver<C> {
@@ -113,7 +113,7 @@ impl<C: Controller> Driver<C> {
             queue,
             metrics: cx.metrics().controller(C::NAME),
             unsure: Mutex::new(HashMap::new()),
-            status_written: Mutex::new(HashMap::new()),
+            pace: Pace::default(),
         })
     }
 
@@ -258,7 +258,7 @@ impl<C: Controller> Driver<C> {
             return Ok(outcome);
         }
         let Some(mut object) = self.objects.get(key) else {
-            self.status_written.lock().remove(key);
+            self.pace.forget(key);
             return Ok(Outcome::Settled);
         };
         if let Some(finalizer) = C::FINALIZER
@@ -284,9 +284,6 @@ impl<C: Controller> Driver<C> {
         let plan = self.controller.plan(&seen, cx.now());
         let done = self.controller.apply(cx, &seen, &plan).await;
         let outcome = self.controller.outcome(&seen, &plan, &done);
-        if let Some(wait) = self.status_is_early(key) {
-            return Ok(outcome.or(Outcome::RequeueAfter(wait)));
-        }
         let status = self.controller.status(&seen, &plan, &done, cx.now());
         if let Some(mut status) = status {
             // A controller that wrote its own spec says which generation its status is about.
@@ -294,10 +291,14 @@ impl<C: Controller> Driver<C> {
             let (present, generation) = (C::conditions(&object), said.or(object.meta().generation));
             let condition = pause::condition(present, None, generation, cx.now());
             pause::add_to(&mut status, &condition);
+            let old = serde_json::to_value(&*object).map_or(Value::Null, |mut object| object["status"].take());
+            if let Some(wait) = self.pace.wait(key, C::STATUS_PACE, &old, &status) {
+                return Ok(outcome.or(Outcome::RequeueAfter(wait)));
+            }
             let applied = cx.writer().apply_status(C::STATUS_MANAGER, &*object, status).await;
             match applied {
                 Ok(applied) if applied.outcome == Write::Changed => {
-                    self.status_written.lock().insert(key.clone(), Instant::now());
+                    self.pace.written(key);
                 }
                 Ok(_) => {}
                 Err(error) if error.is_not_found() => {}
@@ -305,18 +306,6 @@ impl<C: Controller> Driver<C> {
             }
         }
         Ok(outcome)
-    }
-
-    /// How long the next write of the object's status has to wait.
-    fn status_is_early(&self, key: &ObjectKey) -> Option<Duration> {
-        let mut written = self.status_written.lock();
-        let wait = C::STATUS_PACE
-            .checked_sub(written.get(key)?.elapsed())
-            .filter(|wait| !wait.is_zero());
-        if wait.is_none() {
-            written.remove(key);
-        }
-        wait
     }
 
     /// Finds out what became of writes that were not answered. `Some` when the caches have to see something first.

@@ -19,6 +19,7 @@ mod later;
 mod metrics;
 mod object;
 pub mod owner;
+mod pace;
 mod pause;
 mod queue;
 mod runtime;

