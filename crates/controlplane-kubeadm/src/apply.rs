@@ -103,8 +103,10 @@ impl Applier<'_> {
                     .map(drop)
                     .or_else(unless_gone)
             }
-            Action::ApplyMetadata { object } => {
-                writer.apply_value(METADATA_MANAGER, object).await?;
+            Action::ChangeMetadata { object, change } => {
+                writer
+                    .change_metadata(MANAGER, METADATA_MANAGER, object, change)
+                    .await?;
                 Ok(())
             }
             Action::CreateMachine(new) => self.create_machine(new).await,
@@ -212,17 +214,7 @@ impl Applier<'_> {
         for object in [&new.infra, &new.config].into_iter().flatten() {
             let mut object = object.clone();
             object["metadata"]["ownerReferences"] = json!([desired::machine_owner(&new.name, &uid)]);
-            let applied = writer.apply_value(MANAGER, &object).await?;
-            let mut metadata = new.metadata.clone();
-            metadata["name"] = json!(new.name);
-            metadata["namespace"] = object["metadata"]["namespace"].clone();
-            metadata["uid"] = json!(applied.object.uid());
-            let labelled = json!({
-                "apiVersion": object["apiVersion"],
-                "kind": object["kind"],
-                "metadata": metadata,
-            });
-            writer.apply_value(METADATA_MANAGER, &labelled).await?;
+            writer.apply_value(MANAGER, &object).await?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use windlass_kit::KeptMetadata;
 use windlass_meta::KubernetesVersion;
 use windlass_topology::gotemplate;
 
@@ -217,17 +218,26 @@ pub fn machine_owner(name: &str, uid: &str) -> Value {
     })
 }
 
-/// A KubeadmConfig without labels, annotations and owner, which depend on a Machine that may not exist yet.
+/// A KubeadmConfig without its owner, a Machine that may not exist yet.
 pub fn kubeadm_config(facts: &Facts, name: &str, join: bool) -> Value {
+    let kept = kept(facts);
+    let mut metadata = json!({
+        "name": name,
+        "namespace": facts.control_plane.namespace,
+        "labels": kept.labels,
+    });
+    if !kept.annotations.is_empty() {
+        metadata["annotations"] = json!(kept.annotations);
+    }
     json!({
         "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2",
         "kind": "KubeadmConfig",
-        "metadata": { "name": name, "namespace": facts.control_plane.namespace },
+        "metadata": metadata,
         "spec": kubeadm_spec(&facts.control_plane, join),
     })
 }
 
-/// An infrastructure machine made from the template, without labels and owner.
+/// An infrastructure machine made from the template, without its owner.
 pub fn infra_machine(facts: &Facts, name: &str) -> Result<Value, String> {
     let reference = &facts.control_plane.template;
     let what = format!(
@@ -256,26 +266,28 @@ pub fn infra_machine(facts: &Facts, name: &str) -> Result<Value, String> {
 }
 
 /// Labels and annotations of KubeadmConfigs and infrastructure machines.
-pub fn metadata(facts: &Facts) -> Value {
-    json!({
-        "labels": labels(facts),
-        "annotations": facts.control_plane.machine_annotations,
-    })
+pub fn kept(facts: &Facts) -> KeptMetadata {
+    KeptMetadata {
+        labels: labels(facts),
+        annotations: facts.control_plane.machine_annotations.clone(),
+    }
 }
 
-/// What a new infrastructure machine carries of its template.
+/// Labels and annotations of a new infrastructure machine: of its template, and ours over them.
 fn template_metadata(facts: &Facts, template: &Value) -> Value {
     let of_template = &template["spec"]["template"]["metadata"];
-    let mut annotations = match &of_template["annotations"] {
-        Value::Object(annotations) => annotations.clone(),
-        _ => Map::new(),
+    let merged = |field: &str, ours: BTreeMap<String, String>| {
+        let mut all = match &of_template[field] {
+            Value::Object(all) => all.clone(),
+            _ => Map::new(),
+        };
+        all.extend(ours.into_iter().map(|(key, value)| (key, json!(value))));
+        all
     };
+    let kept = kept(facts);
     let reference = &facts.control_plane.template;
+    let mut annotations = merged("annotations", kept.annotations);
     annotations.insert(CLONED_FROM_NAME.to_owned(), json!(reference.name));
     annotations.insert(CLONED_FROM_GROUP_KIND.to_owned(), json!(reference.group_kind()));
-    let mut metadata = json!({ "annotations": annotations });
-    if of_template["labels"].is_object() {
-        metadata["labels"] = of_template["labels"].clone();
-    }
-    metadata
+    json!({ "labels": merged("labels", kept.labels), "annotations": annotations })
 }

@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use windlass_etcd::MemberId;
+use windlass_kit::MetadataChange;
 use windlass_pki::Purpose;
 
 use crate::facts::Facts;
@@ -38,8 +39,6 @@ pub struct NewMachine {
     pub config: Option<Value>,
     /// The infrastructure machine, still without owner; absent when it exists.
     pub infra: Option<Value>,
-    /// Labels and annotations of both.
-    pub metadata: Value,
 }
 
 /// Moves leadership away from a member before it goes.
@@ -85,9 +84,11 @@ pub enum Action {
         patch: Value,
     },
     /// Labels and annotations of a KubeadmConfig or infrastructure machine are changed in place.
-    ApplyMetadata {
-        /// What is applied.
+    ChangeMetadata {
+        /// The object, of which apiVersion, kind, namespace, name and uid count.
         object: Value,
+        /// What changes.
+        change: MetadataChange,
     },
     /// A Machine is made, or completed after an interruption.
     CreateMachine(Box<NewMachine>),

@@ -26,7 +26,6 @@ use windlass_api::kind::Conditioned;
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Watch};
 
 pub(crate) use desired::default_replicas;
-pub use desired::{Leftovers, Metadata};
 pub use observed::Observed;
 pub use plan::{Action, Blocked, NewMachine, Plan};
 pub use status::Done;

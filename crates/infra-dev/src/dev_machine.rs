@@ -87,7 +87,7 @@ impl Controller for DevMachines {
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
         let report = !done.gone && done.failed.is_none();
-        report.then(|| serde_json::to_value(status::status(seen, plan, now)).unwrap_or_default())
+        report.then(|| serde_json::to_value(status::status(seen, plan, done.generation, now)).unwrap_or_default())
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {

@@ -275,6 +275,18 @@ impl Writer {
         self.delete_target(&target, uid, Propagation::Background).await
     }
 
+    /// The object as it is stored, with its managed fields, which caches leave out.
+    pub(crate) async fn read_value(&self, object: &Value) -> Result<Value, WriteError> {
+        let target = self.target_of_value(Verb::Read, object).await?;
+        let call = Call {
+            verb: Verb::Read,
+            target: &target,
+            url: target.url(None),
+            body: None,
+        };
+        self.send(&call).await
+    }
+
     // ---- below: shared by the typed and the dynamic forms ----
 
     /// `None` when nothing was sent.

@@ -24,7 +24,6 @@ pub(super) fn create(facts: &Facts, machines: &[View], join: bool, plan: &mut Pl
             uid: None,
             config: Some(desired::kubeadm_config(facts, &name, join)),
             infra: Some(desired::infra_machine(facts, &name)?),
-            metadata: desired::metadata(facts),
             name,
         })
     });

@@ -1,6 +1,7 @@
 //! Changes that need no new Machine, and Machines whose creation was interrupted.
 
 use serde_json::{Value, json};
+use windlass_kit::KeptMetadata;
 
 use super::{Action, NewMachine, Plan};
 use crate::desired;
@@ -33,32 +34,37 @@ pub(super) fn machines(facts: &Facts, plan: &mut Plan) {
             }
             continue;
         }
+        // Before the Machine, as what it still carries tells what has to go.
+        for object in [&machine.config, &machine.infra] {
+            if let Some(object) = object.found() {
+                metadata(facts, machine, object, plan);
+            }
+        }
         plan.push(Action::ApplyMachine {
             name: machine.name.clone(),
             object: desired::machine(facts, &machine.name, Some(machine), None),
         });
         complete(facts, machine, plan);
-        for object in [&machine.config, &machine.infra] {
-            if let Some(object) = object.found() {
-                plan.push(Action::ApplyMetadata {
-                    object: with_metadata(facts, object),
-                });
-            }
-        }
     }
 }
 
-/// What is applied of an object that exists: labels and annotations, and nothing else.
-fn with_metadata(facts: &Facts, object: &Value) -> Value {
-    let mut metadata = desired::metadata(facts);
-    for key in ["name", "namespace", "uid"] {
-        metadata[key] = object["metadata"][key].clone();
+fn metadata(facts: &Facts, machine: &CpMachine, object: &Value, plan: &mut Plan) {
+    let on_machine = KeptMetadata {
+        labels: machine.labels.clone(),
+        annotations: machine.annotations.clone(),
+    };
+    let meta = &object["metadata"];
+    if meta["deletionTimestamp"].is_null()
+        && let Some(change) = desired::kept(facts).change(&on_machine, meta)
+    {
+        let identity = json!({ "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"] });
+        let object = json!({
+            "apiVersion": object["apiVersion"],
+            "kind": object["kind"],
+            "metadata": identity,
+        });
+        plan.push(Action::ChangeMetadata { object, change });
     }
-    json!({
-        "apiVersion": object["apiVersion"],
-        "kind": object["kind"],
-        "metadata": metadata,
-    })
 }
 
 /// Makes what a Machine lacks because the program ended between two writes. What was there once is not made again:
@@ -84,6 +90,5 @@ fn complete(facts: &Facts, machine: &CpMachine, plan: &mut Plan) {
         uid: Some(machine.uid.clone()),
         config: config.then(|| desired::kubeadm_config(facts, &machine.name, !first)),
         infra,
-        metadata: desired::metadata(facts),
     })));
 }

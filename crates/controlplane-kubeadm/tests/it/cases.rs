@@ -18,7 +18,7 @@ fn actions(world: &World) -> Vec<String> {
         .actions
         .into_iter()
         .filter_map(|action| match action {
-            Action::ApplyMachine { .. } | Action::ApplyMetadata { .. } | Action::SetMachineConditions { .. } => None,
+            Action::ApplyMachine { .. } | Action::ChangeMetadata { .. } | Action::SetMachineConditions { .. } => None,
             Action::OwnTemplate => Some("own template".to_owned()),
             Action::CreateCertificate { purpose } => Some(format!("certificate {}", purpose.suffix())),
             Action::AdoptCertificate { purpose, .. } => Some(format!("adopt {}", purpose.suffix())),

@@ -234,7 +234,7 @@ impl World {
             Action::OwnTemplate
             | Action::UpdateKubeadmConfig { .. }
             | Action::EnsureRbac
-            | Action::ApplyMetadata { .. } => {}
+            | Action::ChangeMetadata { .. } => {}
             Action::CreateCertificate { .. } | Action::AdoptCertificate { .. } => self.certificates = true,
             Action::WriteKubeconfig => self.kubeconfig = true,
             Action::ApplyMachine { name, object } => {

@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::GroupVersionKind;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineSet};
-use windlass_kit::{Cx, EventType, Gvk, ObjectKey, ReconcileError, Seen};
+use windlass_kit::{Cx, EventType, ReconcileError, Seen};
 
-use crate::machine_set::desired::{Leftovers, Metadata};
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, NewMachine, Plan};
 use crate::machine_set::status::Done;
@@ -53,12 +50,10 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
         Action::UpdateMachine(machine) => {
             writer.apply(managers::MACHINE_SET, &**machine).await?;
         }
-        Action::UpdateClone {
-            object,
-            metadata,
-            leftovers,
-        } => {
-            update_clone(cx, object, metadata.as_ref(), leftovers).await?;
+        Action::UpdateClone { object, change } => {
+            writer
+                .change_metadata(managers::MACHINE_SET, managers::MACHINE_SET_METADATA, object, change)
+                .await?;
         }
         Action::SayRemediation { name, verdict, .. } => {
             say_remediation(cx, seen, name, verdict.as_ref()).await?;
@@ -184,84 +179,4 @@ async fn say_remediation(
         .apply_status(managers::MACHINE_SET_REMEDIATION, &**machine, status)
         .await?;
     Ok(())
-}
-
-/// The object was made by one apply of everything; what changes later is applied by a manager of its own. A key that goes is
-/// taken away by name, after a look at who put it there.
-async fn update_clone(
-    cx: &Cx,
-    object: &Value,
-    metadata: Option<&Metadata>,
-    leftovers: &Leftovers,
-) -> Result<(), ReconcileError> {
-    if let Some(metadata) = metadata {
-        let mut patch = object.clone();
-        patch["metadata"]["labels"] = json!(metadata.labels);
-        patch["metadata"]["annotations"] = json!(metadata.annotations);
-        cx.writer().apply_value(managers::MACHINE_SET_METADATA, &patch).await?;
-    }
-    if leftovers.is_empty() {
-        return Ok(());
-    }
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("/apiVersion"), text("/kind"));
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let key = ObjectKey::new(text("/metadata/namespace"), text("/metadata/name"));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api: Api<DynamicObject> = Api::namespaced_with(cx.client().clone(), &key.namespace, &resource);
-    let live = api.get(&key.name).await.map_err(|error| {
-        ReconcileError::new(
-            "ReadFailed",
-            format!("failed to read {kind} {}/{}: {error}", key.namespace, key.name),
-        )
-    })?;
-    let managed = serde_json::to_value(&live.metadata.managed_fields).unwrap_or_default();
-    let labels = ours(&managed, "f:labels", &leftovers.labels);
-    let annotations = ours(&managed, "f:annotations", &leftovers.annotations);
-    if labels.is_empty() && annotations.is_empty() {
-        return Ok(());
-    }
-    let patch = json!({ "metadata": { "uid": text("/metadata/uid"), "labels": labels, "annotations": annotations } });
-    let gvk = Gvk::from_api_version(api_version, kind);
-    cx.writer()
-        .merge_patch_value(managers::MACHINE_SET_METADATA, &gvk, &key, &patch)
-        .await?;
-    Ok(())
-}
-
-/// Those of the keys that our managers put there and nobody else holds, as a merge patch that removes them.
-fn ours(managed: &Value, field: &str, keys: &[String]) -> Map<String, Value> {
-    let entries: Vec<&Value> = managed.as_array().into_iter().flatten().collect();
-    let mine = |entry: &Value| {
-        let manager = entry["manager"].as_str().unwrap_or_default();
-        manager == managers::MACHINE_SET || manager == managers::MACHINE_SET_METADATA
-    };
-    let holds = |entry: &Value, key: &str| {
-        let held = &entry["fieldsV1"]["f:metadata"][field];
-        held.get(format!("f:{key}")).is_some()
-    };
-    let lost = keys.iter().filter(|key| {
-        let mut holders = entries.iter().filter(|entry| holds(entry, key)).peekable();
-        holders.peek().is_some() && holders.all(|entry| mine(entry))
-    });
-    lost.map(|key| (key.clone(), Value::Null)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_keys_that_nobody_else_holds_are_taken_away() {
-        let entry = |manager: &str, key: &str| json!({ "manager": manager, "fieldsV1": { "f:metadata": { "f:labels": { format!("f:{key}"): {} } } } });
-        let managed = json!([
-            entry("capi-machineset", "team"),
-            entry("capi-machineset", "shared"),
-            entry("kubectl", "shared"),
-            entry("kubectl", "theirs"),
-        ]);
-        let keys = ["team", "shared", "theirs", "unheld"].map(str::to_owned);
-        let found = ours(&managed, "f:labels", &keys);
-        assert_eq!(found.keys().collect::<Vec<_>>(), ["team"]);
-    }
 }

@@ -8,7 +8,7 @@ use windlass_api::core::{
     Bootstrap, ContractVersionedObjectReference, Machine, MachineDeletionSpec, MachineSet, MachineSpec,
 };
 use windlass_contract::{Cloning, clone_template};
-use windlass_kit::Dynamic;
+use windlass_kit::{Dynamic, KeptMetadata};
 use windlass_meta::label_or_hash;
 
 use crate::shared::keys::{finalizers, labels};
@@ -136,67 +136,10 @@ pub(crate) fn clone_for(set: &MachineSet, template: &Dynamic, machine: &Machine)
     })
 }
 
-/// Labels and annotations that an existing clone lacks or has with another value; `None` when there are none.
-pub(crate) fn lacking(set: &MachineSet, clone: &Dynamic) -> Option<Metadata> {
-    let want = Metadata {
+/// Labels and annotations of Machines and of what belongs to them.
+pub(crate) fn kept(set: &MachineSet) -> KeptMetadata {
+    KeptMetadata {
         labels: machine_labels(set),
         annotations: machine_annotations(set),
-    };
-    let meta = clone.metadata();
-    let has = |want: &BTreeMap<String, String>, have: Option<&BTreeMap<String, String>>| {
-        want.iter()
-            .all(|(key, value)| have.is_some_and(|have| have.get(key) == Some(value)))
-    };
-    let complete = has(&want.labels, meta.labels.as_ref()) && has(&want.annotations, meta.annotations.as_ref());
-    (!complete).then_some(want)
-}
-
-/// Keys that the template has lost but that a Machine made from it still has, with the same value on its clone. Whether they
-/// came from the template or from somebody else, only the clone's managed fields tell.
-pub(crate) fn leftovers(set: &MachineSet, machine: &Machine, clone: &Dynamic) -> Leftovers {
-    let stale = |want: &BTreeMap<String, String>,
-                 machine: Option<&BTreeMap<String, String>>,
-                 clone: Option<&BTreeMap<String, String>>| {
-        let lost = machine.into_iter().flatten().filter(|(key, value)| {
-            !want.contains_key(*key) && clone.is_some_and(|clone| clone.get(*key) == Some(*value))
-        });
-        lost.map(|(key, _)| key.clone()).collect::<Vec<_>>()
-    };
-    let (on_machine, on_clone) = (&machine.metadata, clone.metadata());
-    Leftovers {
-        labels: stale(
-            &machine_labels(set),
-            on_machine.labels.as_ref(),
-            on_clone.labels.as_ref(),
-        ),
-        annotations: stale(
-            &machine_annotations(set),
-            on_machine.annotations.as_ref(),
-            on_clone.annotations.as_ref(),
-        ),
     }
-}
-
-/// Keys that may have to go from an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Leftovers {
-    /// Keys of labels.
-    pub labels: Vec<String>,
-    /// Keys of annotations.
-    pub annotations: Vec<String>,
-}
-
-impl Leftovers {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.labels.is_empty() && self.annotations.is_empty()
-    }
-}
-
-/// Labels and annotations to be kept on an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metadata {
-    /// Labels.
-    pub labels: BTreeMap<String, String>,
-    /// Annotations.
-    pub annotations: BTreeMap<String, String>,
 }

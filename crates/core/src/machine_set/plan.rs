@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use windlass_api::core::Machine;
-use windlass_kit::Seen;
+use windlass_kit::{MetadataChange, Seen};
 
-use crate::machine_set::desired::{self, Leftovers, Metadata};
+use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
 use crate::shared::keys::{finalizers, labels};
 use crate::shared::machines::{controller, deleting, label};
@@ -48,10 +48,8 @@ pub enum Action {
     UpdateClone {
         /// apiVersion, kind, namespace, name and uid.
         object: Box<Value>,
-        /// Labels and annotations to apply; `None` when only something has to go.
-        metadata: Option<Metadata>,
-        /// What has to go.
-        leftovers: Leftovers,
+        /// What changes.
+        change: MetadataChange,
     },
     /// Says on a Machine how far its replacement is.
     SayRemediation {

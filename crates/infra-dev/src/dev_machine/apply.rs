@@ -25,13 +25,15 @@ pub(crate) struct Done {
     pub(crate) gone: bool,
     /// Whether the cloud changed, so that another look shows more.
     pub(crate) moved: bool,
+    /// The generation of the DevMachine after its specification was written.
+    pub(crate) generation: Option<i64>,
 }
 
 /// Carries out the actions in order, up to the first that fails.
 pub(super) async fn apply(cx: &Cx, cloud: &Cloud, seen: &Observed, plan: &Plan) -> Done {
     let mut done = Done::default();
     for action in &plan.actions {
-        if let Err(error) = act(cx, cloud, seen, action).await {
+        if let Err(error) = act(cx, cloud, seen, action, &mut done).await {
             done.failed = Some(error);
             break;
         }
@@ -41,7 +43,13 @@ pub(super) async fn apply(cx: &Cx, cloud: &Cloud, seen: &Observed, plan: &Plan) 
     done
 }
 
-async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+async fn act(
+    cx: &Cx,
+    cloud: &Cloud,
+    seen: &Observed,
+    action: &Action,
+    done: &mut Done,
+) -> Result<(), ReconcileError> {
     if let Action::RemoveFinalizer = action {
         return Ok(cx
             .writer()
@@ -85,7 +93,8 @@ async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action) -> Result
                 "metadata": identity(&seen.machine.metadata),
                 "spec": { "providerID": id },
             });
-            cx.writer().apply_value(MANAGER, &desired).await?;
+            let applied = cx.writer().apply_value(MANAGER, &desired).await?;
+            done.generation = applied.object.metadata().generation;
         }
         Action::MarkBootstrapped => {
             if let Some(owner) = &seen.owner {

@@ -14,13 +14,13 @@ use super::observe::Observed;
 use super::plan::Plan;
 use crate::legacy;
 
-/// Computes the status.
-pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> DevMachineStatus {
+/// Computes the status. `written` is the generation that our own write to the specification made.
+pub(crate) fn status(seen: &Observed, plan: &Plan, written: Option<i64>, now: Timestamp) -> DevMachineStatus {
     let before = seen.machine.status.clone().unwrap_or_default();
     if seen.deleting() {
         return before;
     }
-    let generation = seen.machine.metadata.generation;
+    let generation = written.or(seen.machine.metadata.generation);
     let mut all: Vec<Condition> = before.conditions.clone();
     for stage in &plan.stages {
         let new = match stage.waiting {

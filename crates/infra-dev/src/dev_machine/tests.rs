@@ -191,7 +191,7 @@ fn deletion_switches_the_machine_off_before_it_lets_go() {
 #[test]
 fn the_status_sums_up_by_reason_and_is_provisioned_with_the_machine() {
     let mut seen = seen(false, true, SLOW);
-    let waiting = status(&seen, &plan(&seen, at(0)), at(0));
+    let waiting = status(&seen, &plan(&seen, at(0)), None, at(0));
     let ready = get(&waiting.conditions, "Ready").unwrap();
     assert_eq!(
         ready.message,
@@ -206,6 +206,6 @@ fn the_status_sums_up_by_reason_and_is_provisioned_with_the_machine() {
         started: at(0),
         ..VmState::default()
     });
-    let booted = status(&seen, &plan(&seen, at(10)), at(10));
+    let booted = status(&seen, &plan(&seen, at(10)), None, at(10));
     assert_eq!(booted.initialization.unwrap().provisioned, Some(true));
 }

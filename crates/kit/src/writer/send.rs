@@ -16,6 +16,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
+    Read,
     Apply,
     ApplyStatus,
     Create,
@@ -28,6 +29,7 @@ impl Verb {
     /// For error texts: "failed to apply Machine ...".
     pub(super) fn word(self) -> &'static str {
         match self {
+            Self::Read => "read",
             Self::Apply => "apply",
             Self::ApplyStatus => "apply status of",
             Self::Create => "create",
@@ -38,6 +40,7 @@ impl Verb {
 
     fn method(self) -> Method {
         match self {
+            Self::Read => Method::GET,
             Self::Create => Method::POST,
             Self::Delete => Method::DELETE,
             Self::Apply | Self::ApplyStatus | Self::MergePatch | Self::JsonPatch => Method::PATCH,
@@ -50,7 +53,7 @@ impl Verb {
             Self::Apply | Self::ApplyStatus => "application/apply-patch+yaml",
             Self::MergePatch => "application/merge-patch+json",
             Self::JsonPatch => "application/json-patch+json",
-            Self::Create | Self::Delete => "application/json",
+            Self::Read | Self::Create | Self::Delete => "application/json",
         }
     }
 }
@@ -73,10 +76,7 @@ impl Call<'_> {
 impl Writer {
     pub(super) async fn send(&self, call: &Call<'_>) -> Result<Value, WriteError> {
         // Never the body, which may be a Secret's.
-        tracing::debug!(verb = call.verb.word(), url = call.url, "writing");
-        if std::env::var("TRC").is_ok() && !call.url.contains("secrets") {
-            eprintln!("TRC {} {} {} {}", self.controller, call.verb.word(), call.url, call.body.map(|b| b.to_string()).unwrap_or_default());
-        }
+        tracing::debug!(controller = self.controller, verb = call.verb.word(), url = call.url, "request");
         let body = match call.body {
             Some(body) => serde_json::to_vec(body).map_err(|e| call.error(ErrorKind::Encoding, e.to_string()))?,
             None => Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
-use windlass_kit::{Dynamic, Seen};
+use windlass_kit::{Dynamic, KeptMetadata, Seen};
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
@@ -102,11 +102,16 @@ fn complete(
 }
 
 fn update_clone(seen: &Observed, machine: &Machine, clone: &Dynamic, plan: &mut Plan) {
-    let metadata = desired::lacking(&seen.set, clone);
-    let leftovers = desired::leftovers(&seen.set, machine, clone);
-    if clone.is_deleting() || (metadata.is_none() && leftovers.is_empty()) {
+    if clone.is_deleting() {
         return;
     }
+    let on_machine = KeptMetadata {
+        labels: machine.metadata.labels.clone().unwrap_or_default(),
+        annotations: machine.metadata.annotations.clone().unwrap_or_default(),
+    };
+    let Some(change) = desired::kept(&seen.set).change(&on_machine, &clone.value()["metadata"]) else {
+        return;
+    };
     let object: Value = json!({
         "apiVersion": clone.api_version(),
         "kind": clone.kind(),
@@ -118,7 +123,6 @@ fn update_clone(seen: &Observed, machine: &Machine, clone: &Dynamic, plan: &mut 
     });
     plan.actions.push(Action::UpdateClone {
         object: Box::new(object),
-        metadata,
-        leftovers,
+        change,
     });
 }

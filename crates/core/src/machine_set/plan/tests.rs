@@ -299,15 +299,10 @@ fn a_label_that_the_template_lost_goes_from_the_clones_before_the_machine() {
     let clone = testing::clone(INFRASTRUCTURE, "DevMachine", "a", labels);
     seen.infrastructure.insert("a".to_owned(), Seen::Found(clone));
     let plan = check(&seen, &["label DevMachine"]);
-    let Action::UpdateClone {
-        leftovers,
-        metadata: None,
-        ..
-    } = &plan.actions[0]
-    else {
+    let Action::UpdateClone { change, .. } = &plan.actions[0] else {
         panic!("{plan:?}")
     };
-    assert_eq!(leftovers.labels, ["team"]);
+    assert_eq!((&change.apply, change.lost_labels.as_slice()), (&None, &["team".to_owned()][..]));
 }
 
 #[test]

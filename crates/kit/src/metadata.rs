@@ -1,0 +1,167 @@
+//! Labels and annotations that an owner keeps on an object which it made with one apply of everything. Later it applies only
+//! what changes, under a manager of its own, and takes away by name what has to go: neither needs the template of old.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::WriteError;
+use crate::object::{ObjectKey, gvk_from};
+use crate::writer::Writer;
+
+/// Labels or annotations.
+type Words = BTreeMap<String, String>;
+
+/// The labels and annotations that an object has to have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptMetadata {
+    /// Labels.
+    pub labels: Words,
+    /// Annotations.
+    pub annotations: Words,
+}
+
+/// What has to change on an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetadataChange {
+    /// Everything that is kept, when some of it is missing or different.
+    pub apply: Option<KeptMetadata>,
+    /// Labels that may have to go.
+    pub lost_labels: Vec<String>,
+    /// Annotations that may have to go.
+    pub lost_annotations: Vec<String>,
+}
+
+impl KeptMetadata {
+    /// The difference to an object's `metadata`; `None` when there is none. What `owner` still carries, the object too, and is
+    /// not kept any more, came from the same template and has to go, unless the object's managed fields say that somebody else
+    /// put it there. So the object has to be changed before its owner is.
+    pub fn change(&self, owner: &Self, metadata: &Value) -> Option<MetadataChange> {
+        let (labels, annotations) = (&metadata["labels"], &metadata["annotations"]);
+        let complete = holds(labels, &self.labels) && holds(annotations, &self.annotations);
+        let change = MetadataChange {
+            apply: (!complete).then(|| self.clone()),
+            lost_labels: lost(&self.labels, &owner.labels, labels),
+            lost_annotations: lost(&self.annotations, &owner.annotations, annotations),
+        };
+        (change != MetadataChange::default()).then_some(change)
+    }
+}
+
+fn holds(have: &Value, want: &Words) -> bool {
+    want.iter().all(|(key, value)| have[key] == value.as_str())
+}
+
+fn lost(want: &Words, on_owner: &Words, on_object: &Value) -> Vec<String> {
+    let gone = on_owner
+        .iter()
+        .filter(|(key, value)| !want.contains_key(*key) && on_object[key.as_str()] == value.as_str());
+    gone.map(|(key, _)| key.clone()).collect()
+}
+
+impl Writer {
+    /// Carries out a change on an object given by apiVersion, kind and name. `made_by` is the manager that created it,
+    /// `manager` the one that changes it.
+    pub async fn change_metadata(
+        &self,
+        made_by: &str,
+        manager: &str,
+        object: &Value,
+        change: &MetadataChange,
+    ) -> Result<(), WriteError> {
+        let meta = &object["metadata"];
+        if let Some(kept) = &change.apply {
+            let patch = json!({
+                "apiVersion": object["apiVersion"],
+                "kind": object["kind"],
+                "metadata": {
+                    "name": meta["name"],
+                    "namespace": meta["namespace"],
+                    "uid": meta["uid"],
+                    "labels": kept.labels,
+                    "annotations": kept.annotations,
+                },
+            });
+            self.apply_value(manager, &patch).await?;
+        }
+        if change.lost_labels.is_empty() && change.lost_annotations.is_empty() {
+            return Ok(());
+        }
+        // Caches leave out who manages what.
+        let live = self.read_value(object).await?;
+        let managed = &live["metadata"]["managedFields"];
+        let ours = [made_by, manager];
+        let labels = removable(managed, "f:labels", &change.lost_labels, ours);
+        let annotations = removable(managed, "f:annotations", &change.lost_annotations, ours);
+        if labels.is_empty() && annotations.is_empty() {
+            return Ok(());
+        }
+        let patch = json!({ "metadata": { "uid": meta["uid"], "labels": labels, "annotations": annotations } });
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let gvk = gvk_from(&text(&object["apiVersion"]), &text(&object["kind"]));
+        let key = ObjectKey::new(text(&meta["namespace"]), text(&meta["name"]));
+        self.merge_patch_value(manager, &gvk, &key, &patch).await?;
+        Ok(())
+    }
+}
+
+/// Those of the keys that our managers put there and nobody else holds, as a merge patch that removes them.
+fn removable(managed: &Value, field: &str, keys: &[String], ours: [&str; 2]) -> Map<String, Value> {
+    let entries: Vec<&Value> = managed.as_array().into_iter().flatten().collect();
+    let mine = |entry: &Value| ours.iter().any(|manager| entry["manager"] == *manager);
+    let holds = |entry: &Value, key: &str| {
+        let held = &entry["fieldsV1"]["f:metadata"][field];
+        held.get(format!("f:{key}")).is_some()
+    };
+    let gone = keys.iter().filter(|key| {
+        let mut holders = entries.iter().filter(|entry| holds(entry, key)).peekable();
+        holders.peek().is_some() && holders.all(|entry| mine(entry))
+    });
+    gone.map(|key| (key.clone(), Value::Null)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(all: &[(&str, &str)]) -> Words {
+        all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn only_differences_change() {
+        let kept = KeptMetadata {
+            labels: words(&[("a", "1"), ("b", "2")]),
+            annotations: Words::new(),
+        };
+        let check = |owner: &[(&str, &str)], object: Value, applied: bool, lost: &[&str]| {
+            let owner = KeptMetadata {
+                labels: words(owner),
+                annotations: Words::new(),
+            };
+            let found = kept.change(&owner, &json!({ "labels": object }));
+            let change = found.clone().unwrap_or_default();
+            assert_eq!((change.apply.is_some(), change.lost_labels), (applied, lost.iter().map(|s| (*s).to_owned()).collect()));
+            assert_eq!(found.is_some(), applied || !lost.is_empty());
+        };
+        check(&[], json!({ "a": "1", "b": "2", "theirs": "3" }), false, &[]);
+        check(&[], json!({ "a": "1", "b": "other" }), true, &[]);
+        check(&[], Value::Null, true, &[]);
+        check(&[("old", "1")], json!({ "a": "1", "b": "2", "old": "1" }), false, &["old"]);
+        check(&[("old", "1")], json!({ "a": "1", "b": "2", "old": "2" }), false, &[]);
+    }
+
+    #[test]
+    fn only_keys_that_nobody_else_holds_are_taken_away() {
+        let entry = |manager: &str, key: &str| json!({ "manager": manager, "fieldsV1": { "f:metadata": { "f:labels": { format!("f:{key}"): {} } } } });
+        let managed = json!([
+            entry("maker", "team"),
+            entry("maker", "shared"),
+            entry("kubectl", "shared"),
+            entry("kubectl", "theirs"),
+        ]);
+        let keys = ["team", "shared", "theirs", "unheld"].map(str::to_owned);
+        let found = removable(&managed, "f:labels", &keys, ["maker", "changer"]);
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["team"]);
+    }
+}
