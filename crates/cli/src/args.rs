@@ -11,11 +11,14 @@ use windlass_meta::KubernetesVersion;
 
 /// Cluster API in Rust: creates, upgrades and deletes fleets of Kubernetes clusters.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, max_term_width = 110, disable_help_subcommand = false)]
+#[command(name = "windlass", version, max_term_width = 110)]
 pub(crate) struct Args {
-    /// How much to log on stderr: off, error, warn, info, debug or trace
-    #[arg(long, global = true, value_name = "LEVEL")]
+    /// How much to log on stderr: off, error, warn, info, debug or trace [default: info for servers, else warn]
+    #[arg(long, global = true, value_name = "LEVEL", display_order = 1000)]
     pub(crate) log_level: Option<LevelFilter>,
+    /// How to log: text or json
+    #[arg(long, global = true, value_name = "FORMAT", display_order = 1001, value_enum, hide_possible_values = true, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -23,14 +26,27 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// From nothing to a running cluster and back, shown live
+    #[command(
+        after_help = "Examples:\n  windlass demo\n  windlass demo --keep\n  windlass demo --clusters 100 --control-plane-replicas 1 --workers 1"
+    )]
     Demo(DemoArgs),
     /// Run the embedded management cluster: API server, all controllers, in-memory infrastructure, in one process
+    #[command(
+        after_help = "Examples:\n  windlass up\n  windlass up --data-dir /var/lib/windlass --kubeconfig windlass.kubeconfig\n  kubectl --kubeconfig windlass.kubeconfig get clusters,machines"
+    )]
     Up(UpArgs),
     /// Run the controllers against any Kubernetes API server
+    #[command(
+        after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --metrics-address 0.0.0.0:8080"
+    )]
     Manager(ManagerArgs),
     /// Run the embedded API server alone
+    #[command(
+        after_help = "Example:\n  windlass apiserver --data-dir ./data --kubeconfig management.kubeconfig --port 0"
+    )]
     Apiserver(ApiserverArgs),
     /// Print all CustomResourceDefinitions as YAML
+    #[command(after_help = "Example:\n  windlass crds | kubectl apply --server-side -f -")]
     Crds,
 }
 
@@ -42,6 +58,15 @@ impl Command {
             Self::Up(_) | Self::Manager(_) | Self::Apiserver(_) => LevelFilter::INFO,
         }
     }
+}
+
+/// The form of logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object per line.
+    Json,
 }
 
 /// Options of `demo`.
@@ -71,8 +96,8 @@ pub(crate) struct DemoArgs {
     /// How long each step may take, such as 90s or 5m
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     pub(crate) timeout: Duration,
-    /// How to tell what happens
-    #[arg(long, value_enum, default_value_t = Output::Text)]
+    /// How to tell what happens: text (a tree on a terminal, lines of changes elsewhere), or json (one document at the end)
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, default_value_t = Output::Text)]
     pub(crate) output: Output,
     /// Stay up after the creation, until Ctrl-C, and print the kubectl line to use
     #[arg(long)]
@@ -98,10 +123,10 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The port of the API server on 127.0.0.1; 0 is any that is free
-    #[arg(long, value_name = "N", default_value_t = 16443)]
+    #[arg(long, value_name = "N", default_value_t = 16443, value_parser = port)]
     pub(crate) port: u16,
-    /// Run only these controllers
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Run only these controllers, separated by commas; a wrong name lists all
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) controllers: Option<Vec<String>>,
     /// Serve /healthz, /readyz and /metrics there
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -120,8 +145,8 @@ pub(crate) struct ManagerArgs {
     /// Install the CustomResourceDefinitions, or bring them up to date, first
     #[arg(long)]
     pub(crate) install_crds: bool,
-    /// Run only these controllers
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Run only these controllers, separated by commas; a wrong name lists all
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) controllers: Option<Vec<String>>,
     /// Serve /healthz, /readyz and /metrics there
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -138,7 +163,7 @@ pub(crate) struct ApiserverArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The port on 127.0.0.1; 0 is any that is free
-    #[arg(long, value_name = "N", default_value_t = 16443)]
+    #[arg(long, value_name = "N", default_value_t = 16443, value_parser = port)]
     pub(crate) port: u16,
 }
 
@@ -147,6 +172,11 @@ fn odd(text: &str) -> Result<u32, String> {
         Ok(number) if number % 2 == 1 => Ok(number),
         _ => Err("expected an odd number".to_owned()),
     }
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse()
+        .map_err(|_| "expected a port from 1 to 65535, or 0".to_owned())
 }
 
 fn version(text: &str) -> Result<KubernetesVersion, String> {

@@ -23,7 +23,8 @@ fn main() -> ExitCode {
     // Prints help, or what is wrong with the arguments (exit code 2), by itself.
     let args = Args::parse();
     let printer = Printer::standard();
-    logging::start(args.log_level.unwrap_or_else(|| args.command.log_level()));
+    let level = args.log_level.unwrap_or_else(|| args.command.log_level());
+    logging::start(level, args.log_format);
     match run(args, &printer) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has seen enough.

@@ -53,7 +53,7 @@ pub fn start(client: kube::Client, metrics: Metrics, selection: &Selection) -> R
     let ports = Ports::new(&kit.cx());
     let chosen = CONTROLLERS.iter().filter(|info| selection.has(info.name));
     let entries: Vec<_> = chosen.map(|info| (info.entry)(&ports)).collect();
-    tracing::info!(controllers = entries.len(), "starting");
+    tracing::info!("starting {} controllers", entries.len());
     kit.start(entries);
     Running { kit }
 }

@@ -32,7 +32,7 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
     for step in &steps.steps {
         match take(cx, seen, &step.action).await {
             Ok(true) => {
-                tracing::info!(note = step.note, "changed");
+                tracing::info!("{}", step.note);
                 tell(cx, seen, step);
             }
             Ok(false) => {}

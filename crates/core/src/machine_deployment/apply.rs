@@ -12,7 +12,7 @@ use crate::shared::machines::{name, namespace};
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
     let mut done = Done::default();
     for note in &plan.notes {
-        tracing::info!(note, "planned");
+        tracing::info!("{note}");
     }
     for action in &plan.actions {
         if let Err(error) = carry_out(cx, seen, action, &mut done).await {
