@@ -224,7 +224,7 @@ mod tests {
             lines,
             [
                 "NAME                   REPLICAS  VERSION  PHASE        AVAILABLE  READY  WHY",
-                "Cluster/c                        v1.35.0  Provisioned  False             NotAvailable: WorkersAvaila…",
+                "Cluster/c                        v1.35.0  Provisioned  False             NotAvailable: WorkersAvail…",
                 "└─MachineDeployment/d  0/1",
             ]
         );
