@@ -90,7 +90,10 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
-    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width == 0 {
+        return String::new();
+    }
+    let mut short: String = text.chars().take(width - 1).collect();
     short.push('…');
     short
 }
