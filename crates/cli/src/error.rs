@@ -91,8 +91,10 @@ impl CliError {
         let mut next = self.source();
         while let Some(cause) = next {
             let text = cause.to_string();
+            // Parsers draw what they mean below; that needs lines.
+            let text = text.split("\n -->").next().unwrap_or_default();
             // Some libraries repeat their cause in their own text.
-            if !line.ends_with(&text) {
+            if !line.ends_with(text) {
                 let _ = write!(line, ": {text}");
             }
             next = cause.source();
@@ -109,6 +111,11 @@ mod tests {
     fn causes_are_told_once_and_in_one_line() {
         let cause = std::io::Error::other("disk\nfull");
         assert_eq!(CliError::failed("cannot save", cause).line(), "cannot save: disk full");
+        let drawn = std::io::Error::other("line 1: bad\n --> <input>:1\n  | ^ here");
+        assert_eq!(
+            CliError::failed("cannot read", drawn).line(),
+            "cannot read: line 1: bad"
+        );
         let inner = ManagerError::File {
             verb: "write",
             path: "/x/y".into(),

@@ -20,6 +20,8 @@ use crate::tasks::Tasks;
 const BUFFER: usize = 4096;
 /// After this long without a repetition, the same event makes a new Event.
 const SERIES: Duration = Duration::from_mins(6);
+/// Whoever reconciles again before what was announced is written announces it again: that is no repetition.
+const ECHO: Duration = Duration::from_secs(5);
 /// Longest message that API servers take.
 const MESSAGE: usize = 1024;
 
@@ -178,14 +180,13 @@ enum Step {
 
 impl Series {
     fn step(&mut self, same: &Same, at: Timestamp) -> Step {
-        let over = |known: &Known| {
-            let since = at.duration_since(known.last).unsigned_abs();
-            since > SERIES
-        };
+        let since = |known: &Known| at.duration_since(known.last).unsigned_abs();
+        let over = |known: &Known| since(known) > SERIES;
         if self.known.len() > BUFFER {
             self.known.retain(|_, known| !over(known));
         }
         match self.known.get_mut(same) {
+            Some(known) if since(known) < ECHO => Step::Nothing,
             Some(known) if !over(known) => {
                 known.count += 1;
                 known.last = at;
@@ -296,9 +297,12 @@ mod tests {
             last: at,
         };
         series.known.insert(same.clone(), known);
+        at += jiff::SignedDuration::from_secs(1);
+        assert_eq!(series.step(&same, at), Step::Nothing, "the same said twice at once");
+        assert_eq!(series.known[&same].count, 1);
         let mut writes = 0;
         for _ in 0..1000 {
-            at += jiff::SignedDuration::from_secs(1);
+            at += jiff::SignedDuration::from_secs(10);
             if series.step(&same, at) != Step::Nothing {
                 writes += 1;
             }

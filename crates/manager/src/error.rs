@@ -98,7 +98,15 @@ impl ManagerError {
                 "move {} away: new certificates are made at the next start, and kubeconfigs handed out before become invalid",
                 folder.display()
             ),
-            Self::Kubeconfig { .. } => "check the file with `kubectl --kubeconfig FILE config view`".to_owned(),
+            Self::Kubeconfig { path, .. } if path.as_os_str() == "$KUBECONFIG" => {
+                "name a kubeconfig with --kubeconfig; `kubectl config view` shows the one in use".to_owned()
+            }
+            Self::Kubeconfig { path, .. } => {
+                format!(
+                    "check the file with `kubectl --kubeconfig {} config view`",
+                    path.display()
+                )
+            }
             Self::Connect { .. } => {
                 "check that the server runs and that the kubeconfig's address, authority and credentials are right"
                     .to_owned()

@@ -51,19 +51,30 @@ fn phase(item: &Item) -> (String, Style) {
     (text.to_owned(), style)
 }
 
-/// Reason and first line of the message of what is wrong.
+/// The first thing that a message says: a line that only says about what goes with the next one.
+fn first_words(message: &str) -> Option<String> {
+    let mut out = String::new();
+    let lines = message.lines().map(|line| line.trim().trim_start_matches("* "));
+    for line in lines.filter(|line| !line.is_empty()) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(line);
+        if !line.ends_with(':') {
+            break;
+        }
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+/// Reason and first words of the message of what is wrong.
 pub(crate) fn why(item: &Item) -> String {
     let Some(trouble) = item.trouble() else {
         return String::new();
     };
-    let first = trouble
-        .message
-        .lines()
-        .map(|line| line.trim_start_matches("* "))
-        .find(|line| !line.is_empty());
-    match first {
+    match first_words(&trouble.message) {
         Some(message) if !trouble.reason.is_empty() => format!("{}: {message}", trouble.reason),
-        Some(message) => message.to_owned(),
+        Some(message) => message,
         None => trouble.reason.clone(),
     }
 }
@@ -117,6 +128,9 @@ fn row(cells: &[(String, Style); 6], widths: &[usize], why: &str, width: usize) 
     let mut text = String::new();
     let mut left = width;
     for ((cell, style), column) in cells.iter().zip(widths) {
+        if left == 0 {
+            break;
+        }
         let shown = cut(cell, left.min(*column));
         let padding = column - shown.chars().count().min(*column);
         left = left.saturating_sub(column + 2);
@@ -200,6 +214,18 @@ mod tests {
 
     fn bare(line: &str) -> String {
         anstream::adapter::strip_str(line).to_string()
+    }
+
+    #[test]
+    fn a_message_is_told_by_its_first_words() {
+        let check = |message: &str, expect: Option<&str>| assert_eq!(first_words(message).as_deref(), expect);
+        check("", None);
+        check("\n* one\n* two", Some("one"));
+        check(
+            "* Workers:\n  * MachineDeployment d: none\n* more",
+            Some("Workers: MachineDeployment d: none"),
+        );
+        check("only:", Some("only:"));
     }
 
     #[test]

@@ -139,8 +139,18 @@ fn completed(cluster: &str, at: &str, name: &str, mut value: Value, definition: 
     if faults.is_empty() {
         return Ok(value);
     }
-    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let faults: Vec<String> = faults.iter().map(told).collect();
     Err(Error::new(cluster, field, faults.join("; ")))
+}
+
+/// A fault within a value: where, unless it is the value itself, and what.
+fn told(fault: &windlass_schema::FieldError) -> String {
+    let body = fault.body();
+    match fault.path.trim_start_matches('.') {
+        // The validator's words begin with the path, which is empty.
+        "" => body.replace(":  in body must", ": must"),
+        path => format!("{path}: {body}"),
+    }
 }
 
 /// Checks the inline variables of a class: names, schemas, and that defaults fit their schema.
@@ -244,7 +254,16 @@ mod tests {
         };
         let at = "spec.topology.variables";
         refuse(values(json!([])), at, "required variable \"region\"");
-        refuse(values(json!([{"name": "region", "value": 5}])), at, "string");
+        refuse(
+            values(json!([{"name": "region", "value": 5}])),
+            "spec.topology.variables[region].value",
+            "Invalid value: \"integer\": must be of type string: \"integer\"",
+        );
+        refuse(
+            values(json!([{"name": "region", "value": "a"}, {"name": "proxy", "value": {"port": "x"}}])),
+            "spec.topology.variables[proxy].value",
+            "port: Invalid value",
+        );
         refuse(values(json!([{"name": "region", "value": "much-too-long"}])), at, "9");
         refuse(
             values(json!([{"name": "region", "value": "a"}, {"name": "x", "value": 1}])),
