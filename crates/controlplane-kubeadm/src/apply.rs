@@ -3,11 +3,14 @@
 mod members;
 mod secrets;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use windlass_api::Condition;
 use windlass_api::core::v1beta2::Machine;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Cx, EventType, ObjectKey, ReconcileError, WriteError};
+use windlass_kit::{Cx, EventType, ObjectKey, ReconcileError, StatusPace, Write, WriteError};
 use windlass_pki::KeyPool;
 
 use crate::desired;
@@ -18,6 +21,9 @@ use crate::observe::Observed;
 use crate::plan::{Action, NewMachine, Plan};
 use crate::status::Done;
 use crate::workload::WorkloadCluster;
+
+/// The least time between two writes of our conditions on a Machine.
+const MACHINE_STATUS_PACE: Duration = Duration::from_millis(300);
 
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +55,7 @@ impl ApplyError {
 }
 
 /// Does what the plan says.
-pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, seen: &Observed, plan: &Plan) -> Done {
+pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, pace: &StatusPace, seen: &Observed, plan: &Plan) -> Done {
     for note in &plan.notes {
         let kind = if note.warning {
             EventType::Warning
@@ -62,6 +68,8 @@ pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, seen: &Observed, plan: &Plan)
         cx,
         seen,
         secrets: secrets::Maker::new(cx, keys, seen, plan),
+        pace,
+        later: None,
     };
     let mut done = Done::default();
     for action in &plan.actions {
@@ -74,6 +82,7 @@ pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, seen: &Observed, plan: &Plan)
             break;
         }
     }
+    done.later = applier.later;
     done
 }
 
@@ -81,6 +90,9 @@ struct Applier<'a> {
     cx: &'a Cx,
     seen: &'a Observed,
     secrets: secrets::Maker<'a>,
+    pace: &'a StatusPace,
+    /// When to come back for what did not have to be written now.
+    later: Option<Duration>,
 }
 
 impl Applier<'_> {
@@ -110,15 +122,7 @@ impl Applier<'_> {
                 Ok(())
             }
             Action::CreateMachine(new) => self.create_machine(new).await,
-            Action::SetMachineConditions { name, conditions, .. } => {
-                let machine = self.machine(name)?;
-                let status = json!({ "conditions": conditions });
-                writer
-                    .apply_status(MACHINE_STATUS_MANAGER, machine, status)
-                    .await
-                    .map(drop)
-                    .or_else(unless_gone)
-            }
+            Action::SetMachineConditions { name, conditions, .. } => self.set_conditions(name, conditions).await,
             Action::DeleteMachine { name, leader, why, .. } => {
                 if let Some(leader) = leader {
                     members::move_leader(self.connection()?, leader).await?;
@@ -240,6 +244,28 @@ impl Applier<'_> {
             owner.remove("controller");
         }
         self.cx.writer().apply_value(MANAGER, &object).await?;
+        Ok(())
+    }
+
+    async fn set_conditions(&mut self, name: &str, conditions: &[Condition]) -> Result<(), ApplyError> {
+        let machine = self.machine(name)?;
+        let key = self.key(name);
+        let present = machine.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        let ours: Vec<_> = present
+            .iter()
+            .filter(|old| conditions.iter().any(|new| new.type_ == old.type_))
+            .collect();
+        let (old, new) = (json!({ "conditions": ours }), json!({ "conditions": conditions }));
+        if let Some(wait) = self.pace.wait(&key, MACHINE_STATUS_PACE, true, &old, &new) {
+            self.later = Some(self.later.map_or(wait, |later| later.min(wait)));
+            return Ok(());
+        }
+        let writer = self.cx.writer();
+        match writer.apply_status(MACHINE_STATUS_MANAGER, machine, new).await {
+            Ok(applied) if applied.outcome == Write::Changed => self.pace.written(&key),
+            Ok(_) => {}
+            Err(error) => return unless_gone(error),
+        }
         Ok(())
     }
 

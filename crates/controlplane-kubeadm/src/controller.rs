@@ -1,6 +1,7 @@
 //! The controller as the driver runs it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use windlass_api::Condition;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Wake, Watch};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, StatusPace, Wake, Watch};
 use windlass_pki::KeyPool;
 
 use crate::apply;
@@ -22,6 +23,8 @@ use crate::workload::WorkloadClusters;
 pub struct ControlPlaneController {
     clusters: Arc<dyn WorkloadClusters>,
     keys: KeyPool,
+    /// Of the conditions on Machines.
+    pace: StatusPace,
 }
 
 impl std::fmt::Debug for ControlPlaneController {
@@ -33,7 +36,11 @@ impl std::fmt::Debug for ControlPlaneController {
 impl ControlPlaneController {
     /// A controller that reaches workload clusters through `clusters` and has keys made by `keys`.
     pub fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> Self {
-        Self { clusters, keys }
+        Self {
+            clusters,
+            keys,
+            pace: StatusPace::default(),
+        }
     }
 
     /// As data for the list of controllers.
@@ -52,6 +59,7 @@ impl Controller for ControlPlaneController {
     const MANAGER: &'static str = MANAGER;
     const STATUS_MANAGER: &'static str = STATUS_MANAGER;
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
+    const STATUS_PACE: Duration = Duration::from_millis(300);
 
     fn conditions(object: &KubeadmControlPlane) -> &[Condition] {
         object.status.as_ref().map_or(&[], |s| &s.conditions)
@@ -101,7 +109,7 @@ impl Controller for ControlPlaneController {
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
-        apply::apply(cx, &self.keys, seen, plan).await
+        apply::apply(cx, &self.keys, &self.pace, seen, plan).await
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
@@ -116,7 +124,8 @@ impl Controller for ControlPlaneController {
         if let Some(error) = &plan.error {
             return Outcome::Failed(ReconcileError::new("Blocked", error.as_str()));
         }
-        plan.requeue.map_or(Outcome::Settled, Outcome::RequeueAfter)
+        let later = |after: Option<Duration>| after.map_or(Outcome::Settled, Outcome::RequeueAfter);
+        later(plan.requeue).or(later(done.later))
     }
 }
 

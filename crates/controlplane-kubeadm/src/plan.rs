@@ -305,6 +305,7 @@ fn steps(facts: &Facts, now: Timestamp, plan: &mut Plan) {
     plan.stage = Stage::Running;
     certificates::kubeconfig(facts, now, plan);
     sync::machines(facts, plan);
+    addons::expiry(facts, plan);
     let health = health::assess(facts, now);
     let step = if facts.unowned.is_empty() {
         machines(facts, &health, now, plan)

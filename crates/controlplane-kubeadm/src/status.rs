@@ -4,6 +4,8 @@ mod available;
 mod legacy;
 mod machines;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use windlass_kit::ReconcileError;
@@ -24,6 +26,8 @@ pub struct Done {
     pub failure: Option<ReconcileError>,
     /// That action made or kept an authority.
     pub certificates_failed: bool,
+    /// When to come back for what did not have to be written now.
+    pub later: Option<Duration>,
 }
 
 /// The whole status.

@@ -51,7 +51,7 @@ impl Controller for ClusterController {
     const STATUS_MANAGER: &'static str = "capi-cluster-status";
     const FINALIZER: Option<&'static str> = Some(finalizers::CLUSTER);
     // Everything below a Cluster shows in its status, and hardly anything waits for it.
-    const STATUS_PACE: Duration = Duration::from_millis(400);
+    const STATUS_PACE: Duration = Duration::from_millis(500);
 
     fn conditions(object: &Cluster) -> &[Condition] {
         object.status.as_ref().map_or(&[], |status| &status.conditions)

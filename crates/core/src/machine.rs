@@ -15,6 +15,7 @@ mod status;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -47,6 +48,9 @@ impl Controller for Machines {
     const MANAGER: &'static str = apply::MANAGER;
     const STATUS_MANAGER: &'static str = "capi-machine-status";
     const FINALIZER: Option<&'static str> = Some(finalizers::MACHINE);
+    const STATUS_PACE: Duration = Duration::from_millis(200);
+    // What waits for a Machine's bootstrap data or infrastructure watches these themselves.
+    const INITIALIZATION_IS_AWAITED: bool = false;
 
     fn conditions(object: &Machine) -> &[Condition] {
         object.status.as_ref().map_or(&[], |status| &status.conditions)

@@ -17,6 +17,7 @@ mod status;
 mod watches;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -52,6 +53,7 @@ impl Controller for MachineDeploymentController {
     const MANAGER: &'static str = managers::MACHINE_DEPLOYMENT;
     const STATUS_MANAGER: &'static str = "capi-machinedeployment-status";
     const FINALIZER: Option<&'static str> = Some(finalizers::MACHINE_DEPLOYMENT);
+    const STATUS_PACE: Duration = Duration::from_millis(300);
 
     fn conditions(object: &MachineDeployment) -> &[Condition] {
         object.conditions()

@@ -38,9 +38,12 @@ pub trait Controller: Send + Sync + 'static {
     /// Added by the driver, alone and first, when it is missing; removed by `apply`.
     const FINALIZER: Option<&'static str>;
 
-    /// The least time between two writes of an object's status, so that a burst of events costs one write. Steps of
-    /// `status.initialization` never wait; what only changes the words of conditions waits longer.
+    /// The least time between two writes of an object's status, so that a burst of events costs one write. What only changes
+    /// the words of conditions waits longer.
     const STATUS_PACE: Duration = Duration::from_millis(100);
+
+    /// Whether steps of `status.initialization` are written at once, as others are waiting for them.
+    const INITIALIZATION_IS_AWAITED: bool = true;
 
     /// `status.conditions` of an object; empty when there are none.
     fn conditions(object: &Self::Kind) -> &[Condition];

@@ -22,7 +22,7 @@ use crate::guard::Latch;
 use crate::journal::{Journal, Unsure};
 use crate::metrics::ControllerMetrics;
 use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
-use crate::pace::Pace;
+use crate::pace::StatusPace;
 use crate::pause;
 use crate::queue::Queue;
 use crate::watch::{Wake, Watch};
@@ -93,7 +93,7 @@ struct Driver<C: Controller> {
     metrics: ControllerMetrics,
     /// Writes whose outcome has to be found out before the key's next reconcile.
     unsure: Mutex<HashMap<ObjectKey, Vec<Unsure>>>,
-    pace: Pace,
+    pace: StatusPace,
 }
 
 impl<C: Controller> Driver<C> {
@@ -113,7 +113,7 @@ impl<C: Controller> Driver<C> {
             queue,
             metrics: cx.metrics().controller(C::NAME),
             unsure: Mutex::new(HashMap::new()),
-            pace: Pace::default(),
+            pace: StatusPace::default(),
         })
     }
 
@@ -292,7 +292,8 @@ impl<C: Controller> Driver<C> {
             let condition = pause::condition(present, None, generation, cx.now());
             pause::add_to(&mut status, &condition);
             let old = serde_json::to_value(&*object).map_or(Value::Null, |mut object| object["status"].take());
-            if let Some(wait) = self.pace.wait(key, C::STATUS_PACE, &old, &status) {
+            let awaited = C::INITIALIZATION_IS_AWAITED;
+            if let Some(wait) = self.pace.wait(key, C::STATUS_PACE, awaited, &old, &status) {
                 return Ok(outcome.or(Outcome::RequeueAfter(wait)));
             }
             let applied = cx.writer().apply_status(C::STATUS_MANAGER, &*object, status).await;

@@ -141,13 +141,21 @@ mod tests {
             };
             let found = kept.change(&owner, &json!({ "labels": object }));
             let change = found.clone().unwrap_or_default();
-            assert_eq!((change.apply.is_some(), change.lost_labels), (applied, lost.iter().map(|s| (*s).to_owned()).collect()));
+            assert_eq!(
+                (change.apply.is_some(), change.lost_labels),
+                (applied, lost.iter().map(|s| (*s).to_owned()).collect())
+            );
             assert_eq!(found.is_some(), applied || !lost.is_empty());
         };
         check(&[], json!({ "a": "1", "b": "2", "theirs": "3" }), false, &[]);
         check(&[], json!({ "a": "1", "b": "other" }), true, &[]);
         check(&[], Value::Null, true, &[]);
-        check(&[("old", "1")], json!({ "a": "1", "b": "2", "old": "1" }), false, &["old"]);
+        check(
+            &[("old", "1")],
+            json!({ "a": "1", "b": "2", "old": "1" }),
+            false,
+            &["old"],
+        );
         check(&[("old", "1")], json!({ "a": "1", "b": "2", "old": "2" }), false, &[]);
     }
 

@@ -10,29 +10,33 @@ use serde_json::Value;
 use crate::object::ObjectKey;
 
 /// The least time between two writes that tell people more, but that nothing waits for.
-const LATER: Duration = Duration::from_secs(2);
+const LATER: Duration = Duration::from_secs(3);
+
+/// How many objects are remembered before those that need not be are dropped.
+const MANY: usize = 256;
 
 /// How urgent the difference between two statuses is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Urgency {
-    /// Nothing differs, or only words: messages of conditions, and the generation that they speak of.
+    /// Nothing differs, or only words: messages, why something is still not true, and the generation that is spoken of.
     Later,
     /// Something that other controllers may act on.
     Soon,
-    /// A step of the initialization, for which others are waiting.
-    Now,
+    /// A step of the initialization.
+    Step,
 }
 
-/// Remembers when statuses were written.
+/// Remembers when the statuses of objects were written, for as long as that keeps the next write waiting.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub struct StatusPace {
     last: Mutex<HashMap<ObjectKey, Instant>>,
 }
 
-impl Pace {
-    /// How long the write of `new` has to wait; `None` when it need not. An object without a status counts as written when it
-    /// is first seen: right after its creation most is going to change.
-    pub(crate) fn wait(&self, key: &ObjectKey, soon: Duration, old: &Value, new: &Value) -> Option<Duration> {
+impl StatusPace {
+    /// How long the write of the status `new` has to wait when `soon` is the least time between two writes, and `awaited` says
+    /// that steps of the initialization do not wait at all; `None` when it need not wait. An object without a status counts as written when it is first seen: right after its creation most is going to
+    /// change.
+    pub fn wait(&self, key: &ObjectKey, soon: Duration, awaited: bool, old: &Value, new: &Value) -> Option<Duration> {
         let mut all = self.last.lock();
         let last = match all.get(key) {
             Some(last) => *last,
@@ -40,20 +44,20 @@ impl Pace {
             None => return None,
         };
         let pace = match urgency(old, new) {
-            Urgency::Now => return None,
-            Urgency::Soon => soon,
+            Urgency::Step if awaited => return None,
+            Urgency::Step | Urgency::Soon => soon,
             Urgency::Later => LATER,
         };
-        let elapsed = last.elapsed();
-        if elapsed >= LATER {
-            all.remove(key);
-        }
-        pace.checked_sub(elapsed).filter(|wait| !wait.is_zero())
+        pace.checked_sub(last.elapsed()).filter(|wait| !wait.is_zero())
     }
 
     /// The status of the object was just written.
-    pub(crate) fn written(&self, key: &ObjectKey) {
-        self.last.lock().insert(key.clone(), Instant::now());
+    pub fn written(&self, key: &ObjectKey) {
+        let mut all = self.last.lock();
+        if all.len() >= MANY && all.len() == all.capacity() {
+            all.retain(|_, last| last.elapsed() < LATER);
+        }
+        all.insert(key.clone(), Instant::now());
     }
 
     /// The object is gone.
@@ -69,9 +73,13 @@ fn is_empty(status: &Value) -> bool {
 
 fn urgency(old: &Value, new: &Value) -> Urgency {
     if missing(&old["initialization"], &new["initialization"]) {
-        return Urgency::Now;
+        return Urgency::Step;
     }
-    if missing(old, new) { Urgency::Soon } else { Urgency::Later }
+    if missing(old, new) {
+        Urgency::Soon
+    } else {
+        Urgency::Later
+    }
 }
 
 /// Whether something of `new` that is more than words is absent from `old`. What `old` has in addition belongs to others, or is
@@ -80,7 +88,8 @@ fn missing(old: &Value, new: &Value) -> bool {
     match new {
         Value::Null => false,
         Value::Object(fields) => fields.iter().any(|(name, new)| match (name.as_str(), new) {
-            ("conditions", Value::Array(new)) => new.iter().any(|new| !has_condition(&old["conditions"], new)),
+            ("conditions", Value::Array(new)) => new.iter().any(|new| tells_more(&old["conditions"], new)),
+            ("observedGeneration" | "phase" | "lastUpdated", _) if old[name.as_str()].is_null() => false,
             _ => missing(&old[name.as_str()], new),
         }),
         Value::Array(items) => {
@@ -91,9 +100,17 @@ fn missing(old: &Value, new: &Value) -> bool {
     }
 }
 
-fn has_condition(conditions: &Value, new: &Value) -> bool {
+/// A condition that is true now, or was before. Its reason counts while it is true: it may name the stage of a deletion. Why another one
+/// is still not true, or that it is not, is for people.
+fn tells_more(conditions: &Value, new: &Value) -> bool {
     let mut all = conditions.as_array().into_iter().flatten();
-    all.any(|old| ["type", "status", "reason"].iter().all(|field| old[field] == new[field]))
+    let old = all.find(|old| old["type"] == new["type"]);
+    let is_true = new["status"] == "True";
+    match old {
+        Some(old) if is_true => old["status"] != "True" || old["reason"] != new["reason"],
+        Some(old) => old["status"] == "True",
+        None => is_true,
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +130,7 @@ mod tests {
         check(
             json!({ "initialization": {} }),
             json!({ "initialization": { "provisioned": true } }),
-            Urgency::Now,
+            Urgency::Step,
         );
         check(
             with(vec![condition("A", "False", "one")]),
@@ -131,6 +148,27 @@ mod tests {
             Urgency::Soon,
         );
         check(with(vec![]), with(vec![condition("A", "True", "")]), Urgency::Soon);
+        check(with(vec![]), with(vec![condition("A", "Unknown", "")]), Urgency::Later);
+        check(
+            with(vec![condition("A", "False", "")]),
+            with(vec![condition("A", "Unknown", "")]),
+            Urgency::Later,
+        );
+        check(
+            json!({}),
+            json!({ "observedGeneration": 1, "phase": "Pending" }),
+            Urgency::Later,
+        );
+        check(
+            json!({ "phase": "Pending" }),
+            json!({ "phase": "Running" }),
+            Urgency::Soon,
+        );
+        check(
+            json!({ "observedGeneration": 1 }),
+            json!({ "observedGeneration": 2 }),
+            Urgency::Soon,
+        );
         check(json!({ "replicas": 1 }), json!({ "replicas": 2 }), Urgency::Soon);
         check(
             json!({ "addresses": [{ "address": "a" }] }),
@@ -141,16 +179,19 @@ mod tests {
 
     #[test]
     fn a_new_object_waits_and_one_from_before_a_restart_does_not() {
-        let pace = Pace::default();
+        let pace = StatusPace::default();
         let (new, old) = (ObjectKey::new("ns", "new"), ObjectKey::new("ns", "old"));
         let hour = Duration::from_secs(3600);
         let status = json!({ "conditions": [condition("A", "False", "")] });
         let changed = json!({ "conditions": [condition("A", "True", "")] });
-        assert!(pace.wait(&new, hour, &json!({ "initialization": {} }), &status).is_some());
-        assert_eq!(pace.wait(&old, hour, &status, &changed), None);
+        assert!(
+            pace.wait(&new, hour, true, &json!({ "initialization": {} }), &status)
+                .is_some()
+        );
+        assert_eq!(pace.wait(&old, hour, true, &status, &changed), None);
         pace.written(&old);
-        assert!(pace.wait(&old, hour, &status, &changed).is_some());
+        assert!(pace.wait(&old, hour, true, &status, &changed).is_some());
         pace.forget(&old);
-        assert_eq!(pace.wait(&old, hour, &status, &changed), None);
+        assert_eq!(pace.wait(&old, hour, true, &status, &changed), None);
     }
 }

@@ -20,6 +20,14 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
             plan.push(Action::SetKubeProxyImage { image: wanted });
         }
     }
+}
+
+/// When the certificates of new Machines expire, as soon as their API servers can be asked: it is then told together with
+/// what else becomes known of them.
+pub(super) fn expiry(facts: &Facts, plan: &mut Plan) {
+    if facts.workload.reached().is_none() {
+        return;
+    }
     for machine in facts.machines.iter().filter(|m| !m.deleting()) {
         let (Some(node), Some(config)) = (&machine.node, machine.config.found()) else {
             continue;

@@ -109,7 +109,7 @@ fn a_second_machine_waits_until_the_first_is_healthy() {
         check(&world, &[]);
     }
     world.advance(&first);
-    check(&world, &["join"]);
+    check(&world, &["expiry cp-00000", "join"]);
     let blockers = plan(&world.facts(), world.now).blockers;
     assert!(blockers.messages().is_empty());
 }

@@ -76,7 +76,12 @@ impl Call<'_> {
 impl Writer {
     pub(super) async fn send(&self, call: &Call<'_>) -> Result<Value, WriteError> {
         // Never the body, which may be a Secret's.
-        tracing::debug!(controller = self.controller, verb = call.verb.word(), url = call.url, "request");
+        tracing::debug!(
+            controller = self.controller,
+            verb = call.verb.word(),
+            url = call.url,
+            "request"
+        );
         let body = match call.body {
             Some(body) => serde_json::to_vec(body).map_err(|e| call.error(ErrorKind::Encoding, e.to_string()))?,
             None => Vec::new(),

@@ -83,14 +83,19 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, n
             generation,
         ),
     });
-    if let Some(up_to_date) = up_to_date(seen, status, now) {
+    let up_to_date = up_to_date(seen, status, now);
+    let judged = up_to_date.is_some();
+    if let Some(up_to_date) = up_to_date {
         set(up_to_date);
     }
     let ready = ready(seen, plan, &all, now);
     conditions::set(&mut all, ready);
     let available = available(seen, &all, now);
     conditions::set(&mut all, available);
-    all.retain(|condition| OWNED.contains(&condition.type_.as_str()));
+    all.retain(|condition| {
+        let type_ = condition.type_.as_str();
+        OWNED.contains(&type_) && (judged || type_ != types::UP_TO_DATE)
+    });
     all
 }
 

@@ -302,7 +302,10 @@ fn a_label_that_the_template_lost_goes_from_the_clones_before_the_machine() {
     let Action::UpdateClone { change, .. } = &plan.actions[0] else {
         panic!("{plan:?}")
     };
-    assert_eq!((&change.apply, change.lost_labels.as_slice()), (&None, &["team".to_owned()][..]));
+    assert_eq!(
+        (&change.apply, change.lost_labels.as_slice()),
+        (&None, &["team".to_owned()][..])
+    );
 }
 
 #[test]
