@@ -129,7 +129,7 @@ impl Cloud {
         } else {
             let used: BTreeSet<u16> = sites.values().map(|site| site.reserved.port()).collect();
             let mut free = (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(port));
-            free.find_map(|port| Reserved::bind(port).ok())
+            free.find_map(|port| Reserved::take(port).ok())
                 .ok_or_else(|| CloudError::NoPort(key.clone()))?
         };
         let port = reserved.port();

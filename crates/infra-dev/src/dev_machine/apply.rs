@@ -43,13 +43,7 @@ pub(super) async fn apply(cx: &Cx, cloud: &Cloud, seen: &Observed, plan: &Plan) 
     done
 }
 
-async fn act(
-    cx: &Cx,
-    cloud: &Cloud,
-    seen: &Observed,
-    action: &Action,
-    done: &mut Done,
-) -> Result<(), ReconcileError> {
+async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action, done: &mut Done) -> Result<(), ReconcileError> {
     if let Action::RemoveFinalizer = action {
         return Ok(cx
             .writer()
