@@ -15,3 +15,8 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 pub const FIELD_MANAGER: &str = "capi-topology";
 /// Group and version of core objects.
 pub const CORE_API_VERSION: &str = "cluster.x-k8s.io/v1beta2";
+/// Finalizers of a MachineDeployment that belongs to a topology.
+pub const MACHINE_DEPLOYMENT_FINALIZERS: [&str; 2] = [
+    windlass_api::finalizers::MACHINE_DEPLOYMENT,
+    windlass_api::finalizers::MACHINE_DEPLOYMENT_TOPOLOGY,
+];

@@ -110,6 +110,7 @@ fn objects_are_those_of_the_recorded_cluster() {
         &metadata(deployment),
         json!({
             "namespace": "default", "labels": worker, "ownerReferences": [owner],
+            "finalizers": ["cluster.x-k8s.io/machinedeployment", "machinedeployment.topology.cluster.x-k8s.io"],
         }),
     );
     let bootstrap = world.only("KubeadmConfigTemplate");

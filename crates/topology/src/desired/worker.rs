@@ -157,6 +157,22 @@ impl<'a> Names<'a> {
         })
     }
 
+    /// A new one starts with the finalizers that its controllers would add, which saves them a write each. Later they are
+    /// applied only while they are there: their controllers take them off.
+    fn finalizers(&self, scope: &Scope<'_>) -> Vec<&'static str> {
+        let current = scope.input.current.machine_deployments.get(&self.entry.name);
+        let present = |finalizer: &str| {
+            current.is_none_or(|set| {
+                let all = set.object["metadata"]["finalizers"].as_array();
+                all.is_some_and(|all| all.iter().any(|f| f == finalizer))
+            })
+        };
+        keys::MACHINE_DEPLOYMENT_FINALIZERS
+            .into_iter()
+            .filter(|finalizer| present(finalizer))
+            .collect()
+    }
+
     fn object(
         &self,
         scope: &Scope<'_>,
@@ -173,6 +189,10 @@ impl<'a> Names<'a> {
         own["name"] = self.object.as_str().into();
         own["namespace"] = scope.namespace.into();
         own["ownerReferences"] = json!([scope.owner(false)]);
+        let finalizers = self.finalizers(scope);
+        if !finalizers.is_empty() {
+            own["finalizers"] = json!(finalizers);
+        }
         let mut object = json!({
             "apiVersion": keys::CORE_API_VERSION,
             "kind": "MachineDeployment",
