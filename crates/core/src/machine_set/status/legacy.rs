@@ -27,7 +27,7 @@ pub(super) fn status(
     now: Timestamp,
 ) -> MachineSetV1Beta1DeprecatedStatus {
     let previous = previous(seen);
-    let created = machines_created(plan, done).or_else(|| before(previous, MACHINES_CREATED));
+    let created = machines_created(seen, plan, done).or_else(|| before(previous, MACHINES_CREATED));
     let ready = machines_ready(machines);
     let resized = resized(seen, counts).or_else(|| before(previous, RESIZED));
     let mut all = LegacyConditions::new(previous, now);
@@ -64,8 +64,9 @@ fn before(previous: &[V1Beta1Condition], type_: &str) -> Option<Legacy> {
         .and_then(Legacy::read)
 }
 
-/// Whether the last attempt to make Machines went well; `None` when there was none.
-fn machines_created(plan: &Plan, done: &Done) -> Option<Legacy> {
+/// Whether Machines could be made; `None` when that has not been tried. Not every status is written, so that an attempt may
+/// only show by the Machines that are there.
+fn machines_created(seen: &Observed, plan: &Plan, done: &Done) -> Option<Legacy> {
     match &plan.blocked {
         Some(Blocked::Preflight(found)) => {
             return Some(Legacy::error("PreflightCheckFailed", found.join("; ")));
@@ -83,7 +84,10 @@ fn machines_created(plan: &Plan, done: &Done) -> Option<Legacy> {
         .any(|action| matches!(action, Action::CreateMachine(_)));
     match &done.failed {
         Some(error) if tried => Some(Legacy::error("MachineCreationFailed", error.to_string())),
-        _ => tried.then_some(Legacy::Good),
+        _ => {
+            let enough = !seen.machines.is_empty() && len_i32(seen.machines.len()) >= desired(&seen.set);
+            (tried || enough).then_some(Legacy::Good)
+        }
     }
 }
 
@@ -97,16 +101,28 @@ fn machines_ready(machines: &[Arc<Machine>]) -> Legacy {
     aggregate("Machine", states)
 }
 
-/// A change of size is over when all Machines are ready, not when they were made. `None` leaves it as it was.
+/// A change of size is over when all Machines are ready, not when they were made. `None` leaves it as it was: nothing has
+/// changed since the status was written.
 fn resized(seen: &Observed, counts: &Counts) -> Option<Legacy> {
     let (have, want) = (len_i32(seen.machines.len()), desired(&seen.set));
-    let changing = |way: &str, doing: &str| {
+    let written = seen
+        .set
+        .status
+        .as_ref()
+        .and_then(|status| status.replicas)
+        .unwrap_or_default();
+    let changing = |way: &str, doing: &str, have: i32| {
         let message = format!("Scaling {way} MachineSet to {want} replicas (actual {have})");
         Some(Legacy::warning(doing, message))
     };
     match have.cmp(&want) {
-        Ordering::Less => changing("up", "ScalingUp"),
-        Ordering::Greater => changing("down", "ScalingDown"),
-        Ordering::Equal => (counts.legacy_ready == counts.replicas).then_some(Legacy::Good),
+        Ordering::Less => changing("up", "ScalingUp", have),
+        Ordering::Greater => changing("down", "ScalingDown", have),
+        Ordering::Equal if counts.legacy_ready == counts.replicas => Some(Legacy::Good),
+        Ordering::Equal => match written.cmp(&want) {
+            Ordering::Less => changing("up", "ScalingUp", written),
+            Ordering::Greater => changing("down", "ScalingDown", written),
+            Ordering::Equal => None,
+        },
     }
 }

@@ -113,6 +113,25 @@ fn what_blocks_scaling_up_is_told() {
     assert_eq!(legacy(&status, "Resized").1, "ScalingUp");
 }
 
+/// The status of the attempt itself may never be written: what comes next is told by what is there.
+#[test]
+fn old_conditions_do_not_depend_on_statuses_that_were_skipped() {
+    let mut set = set("s", 1, "v1.35.0");
+    let mut machine = testing::machine(&set, "a");
+    machine.status = None;
+    let after = |set: &MachineSet, machine: &Machine| {
+        let seen = seen(set.clone(), vec![machine.clone()]);
+        status(&seen, &Plan::default(), &Done::default(), now())
+    };
+    let first = after(&set, &machine);
+    assert_eq!(legacy(&first, "MachinesCreated").0, "True");
+    let growing = "Scaling up MachineSet to 1 replicas (actual 0)";
+    assert_eq!(legacy(&first, "Resized").2, growing);
+    set.status = Some(first);
+    let second = after(&set, &machine);
+    assert_eq!(legacy(&second, "Resized").2, growing, "nothing has changed since");
+}
+
 #[test]
 fn a_missing_template_is_told_before_it_hurts() {
     let mut seen = seen(set("s", 0, "v1.35.0"), vec![]);
