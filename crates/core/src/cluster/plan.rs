@@ -87,6 +87,7 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     if seen.deleting() {
         delete(seen, &mut plan);
+        announce_phase(seen, &mut plan);
         return plan;
     }
     for (which, object) in [
@@ -111,6 +112,7 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
         plan.actions.push(Action::SetEndpoint(endpoint));
     }
     announce(seen, &mut plan);
+    announce_phase(seen, &mut plan);
     plan.requeue = until_probe_is_stale(seen, now);
     plan
 }
@@ -167,6 +169,18 @@ pub(crate) fn is_provisioned(object: &Referenced) -> bool {
 /// Whether the control plane says, by its contract, that it answered once.
 pub(crate) fn is_initialized(object: &Referenced) -> bool {
     control_plane::initialized(object.value(), object.contract)
+}
+
+/// An event when a phase begins whose status is written at once. Earlier ones may be over before they are written, and would
+/// be told again by each attempt until then.
+fn announce_phase(seen: &Observed, plan: &mut Plan) {
+    let phase = super::status::phase(seen);
+    let before = seen.cluster.status.as_ref().and_then(|status| status.phase.as_deref());
+    if matches!(phase, "Provisioned" | "Deleting") && before != Some(phase) {
+        let name = seen.cluster.metadata.name.as_deref().unwrap_or_default();
+        let message = format!("Cluster {name} is {phase}");
+        plan.actions.push(Action::Announce { reason: phase, message });
+    }
 }
 
 /// Events of what changes now.

@@ -19,13 +19,12 @@ use super::plan::{Plan, endpoint, is_initialized, is_provisioned};
 pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> ClusterStatus {
     let before = seen.cluster.status.clone().unwrap_or_default();
     let initialization = initialization(seen, &before);
-    let provisioned = initialization.infrastructure_provisioned == Some(true);
     let mut status = ClusterStatus {
         control_plane: control_plane_replicas(seen),
         workers: workers(seen),
         failure_domains: failure_domains(seen, &before),
         observed_generation: seen.cluster.metadata.generation,
-        phase: Some(phase(seen, provisioned).to_owned()),
+        phase: Some(phase(seen).to_owned()),
         initialization: (initialization != ClusterInitializationStatus::default()).then_some(initialization),
         ..ClusterStatus::default()
     };
@@ -55,8 +54,10 @@ fn initialization(seen: &Observed, before: &ClusterStatus) -> ClusterInitializat
 }
 
 /// Where in its life the Cluster is.
-fn phase(seen: &Observed, provisioned: bool) -> &'static str {
+pub(super) fn phase(seen: &Observed) -> &'static str {
     let spec = &seen.cluster.spec;
+    let before = seen.cluster.status.clone().unwrap_or_default();
+    let provisioned = initialization(seen, &before).infrastructure_provisioned == Some(true);
     if seen.deleting() {
         "Deleting"
     } else if provisioned && endpoint(seen).0.is_some() {

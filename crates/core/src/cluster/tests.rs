@@ -57,6 +57,11 @@ fn referencing() -> Observed {
     }))
 }
 
+fn in_phase(mut seen: Observed, phase: &str) -> Observed {
+    Arc::make_mut(&mut seen.cluster).status = from(json!({"phase": phase}));
+    seen
+}
+
 fn deployment(replicas: i32) -> Arc<MachineDeployment> {
     Arc::new(from(json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
@@ -119,7 +124,7 @@ fn a_managed_topology_is_waited_for() {
 
 #[test]
 fn the_endpoint_is_taken_over_when_the_infrastructure_is_provisioned() {
-    let mut seen = referencing();
+    let mut seen = in_phase(referencing(), "Provisioning");
     let endpoint = json!({"controlPlaneEndpoint": {"host": "127.0.0.1", "port": 20000}});
     seen.infrastructure = object("DevCluster", endpoint.clone(), json!({}));
     assert!(reported(&seen).0.actions.is_empty(), "not before it says so");
@@ -209,7 +214,7 @@ fn a_silent_cluster_is_reported_after_the_grace_period() {
 
 #[test]
 fn a_cluster_goes_workers_first_infrastructure_last() {
-    let mut seen = referencing();
+    let mut seen = in_phase(referencing(), "Deleting");
     Arc::make_mut(&mut seen.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
     let machine: Machine = from(
         json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "m", "namespace": "ns"},
@@ -255,8 +260,32 @@ fn a_cluster_goes_workers_first_infrastructure_last() {
 fn a_settled_cluster_plans_nothing_and_its_status_rests() {
     let mut seen = referencing();
     seen.infrastructure = object("DevCluster", json!({}), json!({}));
-    let (plan, first) = reported(&seen);
-    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    let (_, first) = reported(&seen);
     Arc::make_mut(&mut seen.cluster).status = Some(first.clone());
-    assert_eq!(reported(&seen).1, first);
+    let (plan, second) = reported(&seen);
+    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    assert_eq!(second, first);
+}
+
+#[test]
+fn phases_that_are_written_at_once_are_announced_once() {
+    let check = |seen: &Observed, expect: Option<&'static str>| {
+        let (plan, _) = reported(seen);
+        let told = plan.actions.iter().find_map(|action| match action {
+            Action::Announce { reason, message } if message.contains(" is ") && !message.contains("now") => {
+                Some(*reason)
+            }
+            _ => None,
+        });
+        assert_eq!(told, expect, "{:?}", plan.actions);
+    };
+    check(&cluster(json!({})), None);
+    check(&referencing(), None);
+    let mut seen = in_phase(referencing(), "Provisioning");
+    let endpoint = json!({"controlPlaneEndpoint": {"host": "127.0.0.1", "port": 20000}});
+    seen.infrastructure = object("DevCluster", endpoint, json!({"initialization": {"provisioned": true}}));
+    check(&seen, Some("Provisioned"));
+    check(&in_phase(seen.clone(), "Provisioned"), None);
+    Arc::make_mut(&mut seen.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
+    check(&seen, Some("Deleting"));
 }
