@@ -19,7 +19,7 @@ use self::diff::Difference;
 use self::flat::Flat;
 use self::normal::{Role, normalise, shape};
 use self::play::{CLUSTER, Kind, RICH, Stage, Wanted};
-use self::timeline::Counts;
+use self::timeline::{Counts, Told};
 
 /// The steps in order. Not all have recorded objects; the list of changes tells how many objects there were after the others.
 const STEPS: [&str; 9] = [
@@ -64,6 +64,7 @@ pub(crate) fn run(root: &Path, dir: &Path, keep: Option<&Path>) -> Result<Outcom
         ));
     }
     let mut comparison = Comparison {
+        events: timeline::events(&changes),
         numbers: steps.into_iter().zip(moments).collect(),
         found: Vec::new(),
         keep: keep.map(Path::to_owned),
@@ -82,6 +83,7 @@ pub(crate) fn run(root: &Path, dir: &Path, keep: Option<&Path>) -> Result<Outcom
 #[derive(Debug)]
 struct Comparison {
     numbers: BTreeMap<&'static str, Counts>,
+    events: BTreeSet<Told>,
     found: Vec<Difference>,
     keep: Option<PathBuf>,
 }
@@ -118,6 +120,15 @@ impl Comparison {
             .get(step)
             .ok_or_else(|| format!("nothing is recorded of {step}"))?;
         self.found.extend(diff::compare_counts(step, recorded, &counts));
+        Ok(())
+    }
+
+    /// Compares what was told of all objects, from the beginning to the end.
+    async fn told(&mut self, stage: &Stage, step: &str) -> Result<(), String> {
+        let events = stage.events().await?;
+        self.keep("events", &events)?;
+        let ours = timeline::events_about(&events, CLUSTER);
+        self.found.extend(diff::compare_told(step, &self.events, &ours));
         Ok(())
     }
 
@@ -220,7 +231,8 @@ async fn play_steps(stage: &Stage, dir: &Path, recorded: &[Value], comparison: &
 
     stage.delete(&cluster).await?;
     stage.wait_for_deletion().await?;
-    comparison.count(stage, "deleted").await
+    comparison.count(stage, "deleted").await?;
+    comparison.told(stage, "deleted").await
 }
 
 /// Another cluster's workload API server: one control plane machine and three workers, as recorded.

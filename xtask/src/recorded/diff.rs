@@ -68,6 +68,20 @@ pub(crate) fn compare_counts(
     told.collect()
 }
 
+/// Differences in what is told of objects, by kind.
+pub(crate) fn compare_told(step: &str, recorded: &BTreeSet<Role>, ours: &BTreeSet<Role>) -> Vec<Difference> {
+    let say = |there: bool| if there { "there" } else { "missing" }.to_owned();
+    let differ = recorded.symmetric_difference(ours).map(|(kind, what)| Difference {
+        step: step.to_owned(),
+        kind: kind.clone(),
+        role: "any".to_owned(),
+        path: what.clone(),
+        recorded: say(recorded.contains(&(kind.clone(), what.clone()))),
+        ours: say(ours.contains(&(kind.clone(), what.clone()))),
+    });
+    differ.collect()
+}
+
 fn fields(recorded: &Flat, ours: &Flat, add: &mut impl FnMut(&str, &str, &str)) {
     let paths: BTreeSet<&String> = recorded.keys().chain(ours.keys()).collect();
     for path in paths {
@@ -276,6 +290,14 @@ mod tests {
             .map(|one| (one.kind.as_str(), one.recorded.as_str(), one.ours.as_str()))
             .collect();
         assert_eq!(told, [("B", "2", "3"), ("C", "0", "1")]);
+    }
+
+    #[test]
+    fn what_one_side_alone_tells_is_a_difference() {
+        let set = |list: &[&str]| list.iter().map(|what| ("A".to_owned(), (*what).to_owned())).collect();
+        let found = compare_told("deleted", &set(&["x", "y"]), &set(&["y", "z"]));
+        let told: Vec<(&str, &str)> = found.iter().map(|one| (one.path.as_str(), one.ours.as_str())).collect();
+        assert_eq!(told, [("x", "missing"), ("z", "there")]);
     }
 
     #[test]

@@ -175,6 +175,15 @@ impl Stage {
         Ok(objects)
     }
 
+    /// All events.
+    pub(crate) async fn events(&self) -> Result<Vec<Value>, String> {
+        let kind = Kind {
+            api_version: "v1".to_owned(),
+            kind: "Event".to_owned(),
+        };
+        self.list(&kind).await
+    }
+
     async fn list(&self, kind: &Kind) -> Result<Vec<Value>, String> {
         list(self.api(kind), kind).await
     }

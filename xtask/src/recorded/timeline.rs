@@ -1,9 +1,46 @@
-//! How many objects of each kind there were at the recorded moments, from the list of every change.
+//! How many objects of each kind there were at the recorded moments, and which events, from the list of every change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 /// Numbers of objects by kind.
 pub(crate) type Counts = BTreeMap<String, usize>;
+
+/// What is told of a kind of objects: the kind; type, reason and reporter of an event.
+pub(crate) type Told = (String, String);
+
+/// All events in the list: time, `EVENT`, object, type, reason, count, message, reporter.
+pub(crate) fn events(text: &str) -> BTreeSet<Told> {
+    let told = |line: &str| {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let [_, "EVENT", object, type_, reason, _, _, reporter] = cells[..] else {
+            return None;
+        };
+        let kind = object.split_once('/').map_or(object, |(kind, _)| kind);
+        Some(one_event(kind, type_, reason, reporter))
+    };
+    text.lines().filter_map(told).collect()
+}
+
+/// The events among objects that are about objects whose names begin like this.
+pub(crate) fn events_about(objects: &[Value], prefix: &str) -> BTreeSet<Told> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let about = objects
+        .iter()
+        .filter(|event| text(&event["involvedObject"]["name"]).starts_with(prefix));
+    let told = about.map(|event| {
+        let kind = text(&event["involvedObject"]["kind"]);
+        let reporter = event["source"]["component"].as_str().filter(|name| !name.is_empty());
+        let reporter = reporter.map_or_else(|| text(&event["reportingComponent"]), str::to_owned);
+        one_event(&kind, &text(&event["type"]), &text(&event["reason"]), &reporter)
+    });
+    told.collect()
+}
+
+fn one_event(kind: &str, type_: &str, reason: &str, reporter: &str) -> Told {
+    (kind.to_owned(), format!("event {type_} {reason} by {reporter}"))
+}
 
 /// What was there after each request, in order: lines that begin with `#` ask for something.
 pub(crate) fn moments(text: &str) -> Vec<Counts> {
@@ -41,6 +78,25 @@ fn counts(objects: &BTreeSet<&str>) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_are_compared_by_kind_type_reason_and_reporter() {
+        let text =
+            "2.79\tEVENT\tCluster/c\tNormal\tTopologyCreate\t1\tCreated X \"a/b\"\ttopology/cluster-controller\n";
+        let event = |name: &str| {
+            serde_json::json!({"involvedObject": {"kind": "Cluster", "name": name}, "type": "Normal", "reason": "TopologyCreate",
+                "source": {"component": "topology/cluster-controller"}})
+        };
+        let expect = (
+            "Cluster".to_owned(),
+            "event Normal TopologyCreate by topology/cluster-controller".to_owned(),
+        );
+        assert_eq!(events(text), BTreeSet::from([expect.clone()]));
+        assert_eq!(
+            events_about(&[event("c"), event("other")], "c"),
+            BTreeSet::from([expect])
+        );
+    }
 
     #[test]
     fn objects_are_counted_when_the_next_thing_is_asked_for() {
