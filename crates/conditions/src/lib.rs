@@ -9,18 +9,21 @@ mod message;
 mod mirror;
 mod order;
 mod set;
+mod slow;
 mod summary;
 pub mod value;
 
 pub use aggregate::{Aggregate, Source, aggregate};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub use merge::{ComputeReason, GetPriority, Merged, Owned, Priority, Reasons, default_priority};
+pub use message::listed;
 pub use mirror::{Fallback, Mirror, mirror};
 pub use order::{compare_types, sort};
 pub use set::{
-    Status, condition, get, has_same_state, is_false, is_true, is_unknown, message, reason, remove, set, status,
-    whole_seconds,
+    Status, carried, condition, get, has_same_state, is_false, is_true, is_unknown, message, reason, remove, set,
+    status, whole_seconds,
 };
+pub use slow::{Going, slow_deletions};
 pub use summary::{Summary, TransformMessages, summary};
 
 /// Reason of a condition that stands for one that is missing.

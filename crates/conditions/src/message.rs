@@ -124,11 +124,17 @@ pub(crate) fn aggregated(
 fn named(kind: &str, names: &[&str]) -> String {
     match names.len() {
         1 => format!("{kind} {}", names[0]),
-        n if n <= MOST_NAMES => format!("{} {}", plural(kind), names.join(", ")),
-        n => {
-            let named = names[..MOST_NAMES].join(", ");
-            format!("{} {named}, ... ({} more)", plural(kind), n - MOST_NAMES)
-        }
+        _ => format!("{} {}", plural(kind), listed(names, MOST_NAMES)),
+    }
+}
+
+/// Names for a sentence: `a, b, c, ... (2 more)`, at most so many of them.
+pub fn listed<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    let shown = shown.join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown}, ... ({more} more)"),
     }
 }
 

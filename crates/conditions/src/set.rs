@@ -59,17 +59,21 @@ pub fn whole_seconds(time: Timestamp) -> Timestamp {
 
 /// Adds or replaces a condition, keeping the order. The time of the last transition moves only when the status changes.
 pub fn set(conditions: &mut Vec<Condition>, mut new: Condition) {
-    new.last_transition_time = Time(whole_seconds(new.last_transition_time.0));
+    new = carried(conditions, new);
     match conditions.iter_mut().find(|c| c.type_ == new.type_) {
-        Some(old) => {
-            if old.status == new.status {
-                new.last_transition_time = old.last_transition_time.clone();
-            }
-            *old = new;
-        }
+        Some(old) => *old = new,
         None => conditions.push(new),
     }
     sort(conditions);
+}
+
+/// A condition with the transition time it had before, when its status is still the same.
+pub fn carried(previous: &[Condition], mut new: Condition) -> Condition {
+    new.last_transition_time = match get(previous, &new.type_) {
+        Some(old) if old.status == new.status => old.last_transition_time.clone(),
+        _ => Time(whole_seconds(new.last_transition_time.0)),
+    };
+    new
 }
 
 /// Removes a condition.

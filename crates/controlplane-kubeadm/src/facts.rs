@@ -242,7 +242,7 @@ impl CpMachine {
 
     /// A condition as last written.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.conditions.iter().find(|c| c.type_ == kind)
+        windlass_conditions::get(&self.conditions, kind)
     }
 }
 

@@ -82,7 +82,7 @@ impl Finding {
 
     /// What was last written under that type, to be kept.
     pub fn kept(kind: &'static str, existing: &[Condition]) -> Option<Self> {
-        let old = existing.iter().find(|c| c.type_ == kind)?;
+        let old = windlass_conditions::get(existing, kind)?;
         Some(Self::new(
             kind,
             Tri::parse(&old.status),
@@ -93,33 +93,19 @@ impl Finding {
 
     /// The condition to write: the transition time moves only when the status does.
     pub fn stamp(&self, existing: &[Condition], generation: i64, now: Timestamp) -> Condition {
-        let old = existing.iter().find(|c| c.type_ == self.kind);
-        let since = match old {
-            Some(old) if old.status == self.status.as_str() => old.last_transition_time.clone(),
-            // The API keeps seconds only; anything finer would look like a change next time.
-            _ => Time(whole_second(now)),
-        };
-        Condition {
+        let new = Condition {
             type_: self.kind.to_owned(),
             status: self.status.as_str().to_owned(),
             reason: self.reason.to_string(),
             message: self.message.clone(),
-            last_transition_time: since,
+            last_transition_time: Time(now),
             observed_generation: Some(generation),
-        }
+        };
+        windlass_conditions::carried(existing, new)
     }
-}
-
-/// The second that a moment lies in.
-pub fn whole_second(moment: Timestamp) -> Timestamp {
-    Timestamp::from_second(moment.as_second()).unwrap_or(moment)
 }
 
 /// Names joined for a sentence; more than three are cut.
 pub fn listed(names: &[&str]) -> String {
-    const SHOWN: usize = 3;
-    if names.len() <= SHOWN {
-        return names.join(", ");
-    }
-    format!("{}, ... ({} more)", names[..SHOWN].join(", "), names.len() - SHOWN)
+    windlass_conditions::listed(names, 3)
 }

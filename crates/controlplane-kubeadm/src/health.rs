@@ -128,11 +128,8 @@ pub fn assess(facts: &Facts, now: Timestamp) -> Health {
 }
 
 fn silent_for_long(facts: &Facts, last_success: Option<Timestamp>, now: Timestamp) -> bool {
-    let initialized = facts
-        .control_plane
-        .conditions
-        .iter()
-        .find(|c| c.type_ == own::INITIALIZED && c.status == "True")
+    let initialized = windlass_conditions::get(&facts.control_plane.conditions, own::INITIALIZED)
+        .filter(|c| c.status == "True")
         .map(|c| c.last_transition_time.0);
     last_success
         .max(initialized)

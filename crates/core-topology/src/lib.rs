@@ -3,22 +3,26 @@
 mod cleanup;
 mod cluster;
 mod cluster_class;
-mod machine_deployment;
-mod machine_set;
+mod template_users;
 
+use windlass_api::core::{MachineDeployment, MachineSet};
 use windlass_kit::ControllerEntry;
 
 pub use cluster::ClusterTopology;
 pub use cluster_class::ClusterClasses;
-pub use machine_deployment::MachineDeploymentTemplates;
-pub use machine_set::MachineSetTemplates;
+pub use template_users::Templates;
+
+/// Deletes templates with the last MachineDeployment that uses them.
+pub type MachineDeploymentTemplates = Templates<MachineDeployment>;
+/// Deletes templates with the last MachineSet that uses them.
+pub type MachineSetTemplates = Templates<MachineSet>;
 
 /// All controllers of this crate.
 pub fn controllers() -> Vec<ControllerEntry> {
     vec![
         ControllerEntry::of(ClusterTopology::default()),
         ControllerEntry::of(ClusterClasses),
-        ControllerEntry::of(MachineDeploymentTemplates),
-        ControllerEntry::of(MachineSetTemplates),
+        ControllerEntry::of(MachineDeploymentTemplates::default()),
+        ControllerEntry::of(MachineSetTemplates::default()),
     ]
 }

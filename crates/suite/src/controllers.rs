@@ -73,9 +73,11 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     info("clusterclass", |_| ControllerEntry::of(ClusterClasses)),
     info("topology/cluster", |_| ControllerEntry::of(ClusterTopology::default())),
     info("topology/machinedeployment", |_| {
-        ControllerEntry::of(MachineDeploymentTemplates)
+        ControllerEntry::of(MachineDeploymentTemplates::default())
     }),
-    info("topology/machineset", |_| ControllerEntry::of(MachineSetTemplates)),
+    info("topology/machineset", |_| {
+        ControllerEntry::of(MachineSetTemplates::default())
+    }),
     info("cluster", |ports| cluster::entry(ports.clusters.clone())),
     info("machine", |ports| machine::entry(ports.clusters.clone())),
     info("machineset", |_| machine_set::entry()),

@@ -192,11 +192,9 @@ pub fn class_not_reconciled(generation: i64, observed: i64) -> Report {
 /// `Kind a` or `Kinds a, b, c, ... (n more)`.
 fn listed<S: AsRef<str>>(kind: &str, names: &[S]) -> String {
     const SHOWN: usize = 3;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    let shown = shown.join(", ");
+    let shown = windlass_conditions::listed(names, SHOWN);
     match names.len() {
         0 | 1 => format!("{kind} {shown}"),
-        n if n > SHOWN => format!("{kind}s {shown}, ... ({} more)", n - SHOWN),
         _ => format!("{kind}s {shown}"),
     }
 }

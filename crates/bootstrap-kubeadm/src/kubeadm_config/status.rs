@@ -98,10 +98,7 @@ fn verdicts(plan: &Plan, done: &Done, old: &KubeadmConfigStatus) -> (Verdict, Ve
     let (mut certificates, mut data) = (plan.certificates.clone(), plan.data.clone());
     if certificates == Verdict::Keep
         && data == Verdict::Available
-        && !old
-            .conditions
-            .iter()
-            .any(|condition| condition.type_ == conditions::CERTIFICATES_AVAILABLE)
+        && windlass_conditions::get(&old.conditions, conditions::CERTIFICATES_AVAILABLE).is_none()
     {
         certificates = Verdict::Available;
     }

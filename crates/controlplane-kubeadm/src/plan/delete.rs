@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use windlass_conditions::Going;
 
 use super::{Action, Plan, Stage};
 use crate::facts::{CpMachine, Facts};
-use crate::finding::listed;
 use crate::health;
 use crate::names::{PRE_TERMINATE_HOOK, machine};
-
-/// A deletion that takes longer than this is told as slow.
-const SLOW: SignedDuration = SignedDuration::from_mins(15);
 
 pub(super) fn plan(facts: &Facts, now: Timestamp, plan: &mut Plan) {
     if facts.machines.is_empty() {
@@ -26,7 +23,7 @@ pub(super) fn plan(facts: &Facts, now: Timestamp, plan: &mut Plan) {
             "WaitingForWorkersDeletion",
             format!(
                 "KubeadmControlPlane deletion blocked because following objects still exist:\n* Machines: {}",
-                shown(&workers)
+                windlass_conditions::listed(&workers, 5)
             ),
         );
         return;
@@ -52,55 +49,12 @@ pub(super) fn plan(facts: &Facts, now: Timestamp, plan: &mut Plan) {
     plan.stage = Stage::Deleting("WaitingForMachineDeletion", message);
 }
 
-fn shown(names: &[&str]) -> String {
-    const SHOWN: usize = 5;
-    if names.len() <= SHOWN {
-        return names.join(", ");
-    }
-    format!("{}, ... ({} more)", names[..SHOWN].join(", "), names.len() - SHOWN)
-}
-
 /// Machines whose deletion takes long, and what holds them up.
 pub fn slow(machines: &[Arc<CpMachine>], now: Timestamp) -> Option<String> {
-    let slow: Vec<&Arc<CpMachine>> = machines
-        .iter()
-        .filter(|m| m.deleted.is_some_and(|at| now.duration_since(at) > SLOW))
-        .collect();
-    if slow.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = slow.iter().map(|m| m.name.as_str()).collect();
-    let (plural, are) = if names.len() == 1 { ("", "is") } else { ("s", "are") };
-    let mut text = format!(
-        "Machine{plural} {} {are} in deletion since more than 15m",
-        listed(&names)
-    );
-    let causes = [
-        (
-            "cannot evict pod as it would violate the pod's disruption budget.",
-            "PodDisruptionBudgets",
-        ),
-        (
-            "deletionTimestamp set, but still not removed from the Node",
-            "Pods not terminating",
-        ),
-        ("failed to evict Pod", "Pod eviction errors"),
-        ("waiting for completion", "Pods not completed yet"),
-    ];
-    let said = |sign: &str| {
-        slow.iter().any(|m| {
-            m.condition(machine::DELETING)
-                .is_some_and(|c| c.reason == "DrainingNode" && c.message.contains(sign))
-        })
-    };
-    let causes: Vec<&str> = causes
-        .iter()
-        .filter(|(sign, _)| said(sign))
-        .map(|(_, name)| *name)
-        .collect();
-    if !causes.is_empty() {
-        text.push_str(", delay likely due to ");
-        text.push_str(&causes.join(", "));
-    }
-    Some(text)
+    let going = machines.iter().map(|m| Going {
+        name: &m.name,
+        since: m.deleted,
+        deleting: m.condition(machine::DELETING),
+    });
+    windlass_conditions::slow_deletions(going, now)
 }

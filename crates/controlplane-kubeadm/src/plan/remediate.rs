@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::preflight::{components_survive, etcd_survives, version_to_come};
 use super::{Action, Plan, Step, members};
 use crate::facts::{CpMachine, Facts};
-use crate::finding::{Finding, whole_second};
+use crate::finding::Finding;
 use crate::health::{Health, View};
 use crate::names::{REMEDIATE_MACHINE, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, machine};
 
@@ -217,7 +217,7 @@ fn decide(
 fn within_limits(facts: &Facts, machine: &CpMachine, now: Timestamp) -> Result<Remembered, Refusal> {
     let mut next = Remembered {
         machine: machine.name.clone(),
-        timestamp: whole_second(now),
+        timestamp: windlass_conditions::whole_seconds(now),
         retry_count: 0,
     };
     let last = machine.annotations.get(REMEDIATION_FOR);

@@ -60,9 +60,7 @@ pub(super) fn finding(facts: &Facts, plan: &Plan, certificates: bool, now: Times
 /// etcd has not answered: not long ago it could not yet.
 fn silent(facts: &Facts, now: Timestamp) -> Finding {
     let conditions = &facts.control_plane.conditions;
-    let initialized = conditions
-        .iter()
-        .find(|c| c.type_ == control_plane::INITIALIZED && c.status == "True");
+    let initialized = windlass_conditions::get(conditions, control_plane::INITIALIZED).filter(|c| c.status == "True");
     let since = initialized.map_or(now, |c| c.last_transition_time.0);
     if now.duration_since(since) < FIRST_ANSWER {
         let message = "Waiting for etcd to report the list of members";

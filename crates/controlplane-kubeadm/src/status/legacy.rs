@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::Counts;
 use crate::facts::Facts;
-use crate::finding::{Finding, Tri, whole_second};
+use crate::finding::{Finding, Tri};
 use crate::names::{control_plane, machine};
 use crate::plan::{Plan, Stage};
 
@@ -62,7 +62,7 @@ impl Old {
         });
         let since = match same {
             Some(old) => old["lastTransitionTime"].clone(),
-            None => json!(whole_second(now).to_string()),
+            None => json!(windlass_conditions::whole_seconds(now).to_string()),
         };
         condition.insert("lastTransitionTime".to_owned(), since);
         Value::Object(condition)

@@ -10,7 +10,7 @@ use windlass_api::labels;
 use windlass_kit::{Cx, ObjectKey, Seen, key_of, owner};
 use windlass_remote::Clusters;
 
-use crate::shared::referenced::{self, Referenced};
+use crate::shared::read::{self, Referenced};
 
 /// How the connection to the workload cluster is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,5 +124,5 @@ async fn reference(
     cluster: &ObjectKey,
     to: Option<&ContractVersionedObjectReference>,
 ) -> Option<Seen<Referenced>> {
-    Some(referenced::read(cx, &cluster.namespace, to?).await)
+    Some(read::referenced(cx, &cluster.namespace, to?).await)
 }

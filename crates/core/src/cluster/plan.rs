@@ -11,7 +11,7 @@ use windlass_contract::{control_plane, infra_cluster};
 use windlass_kit::{Dynamic, ObjectKey, Seen};
 
 use super::observe::Observed;
-use crate::shared::referenced::Referenced;
+use crate::shared::read::Referenced;
 
 /// How long after the last success the remote connection probe still counts as good.
 pub(crate) const GRACE_PERIOD: Duration = Duration::from_secs(50);
@@ -337,9 +337,5 @@ fn key(metadata: &ObjectMeta) -> ObjectKey {
 fn named(objects: &[&ObjectMeta]) -> String {
     let mut names: Vec<&str> = objects.iter().filter_map(|metadata| metadata.name.as_deref()).collect();
     names.sort_unstable();
-    let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
-        0 => shown,
-        more => format!("{shown}, ... ({more} more)"),
-    }
+    windlass_conditions::listed(&names, NAMED)
 }

@@ -14,6 +14,7 @@ use windlass_meta::KubernetesVersion;
 
 use super::observe::Observed;
 use super::plan::{Plan, endpoint, is_initialized, is_provisioned};
+use crate::shared::machines::is_true;
 
 /// Computes the status that this controller owns; TopologyReconciled is the topology controller's.
 pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> ClusterStatus {
@@ -88,13 +89,6 @@ fn control_plane_replicas(seen: &Observed) -> Option<ClusterReplicasStatus> {
         // The topology controller applies it with a manager of its own.
         upgrade_plan: Vec::new(),
     })
-}
-
-fn is_true(machine: &Machine, type_: &str) -> bool {
-    machine
-        .status
-        .as_ref()
-        .is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
 }
 
 fn count(machines: &[&Machine], type_: &str) -> Option<i32> {

@@ -11,7 +11,7 @@ use windlass_kit::{ObjectKey, Seen};
 use super::observe::{Observed, Probe};
 use super::plan::{Action, Descendant, External, Plan, plan};
 use super::status::status;
-use crate::shared::referenced::Referenced;
+use crate::shared::read::Referenced;
 
 fn now() -> Timestamp {
     "2026-03-01T10:00:00Z".parse().unwrap()

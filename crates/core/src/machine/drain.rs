@@ -53,12 +53,8 @@ impl Draining {
 }
 
 fn named(pods: &[String]) -> String {
-    let shown = pods.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     let noun = if pods.len() == 1 { "Pod" } else { "Pods" };
-    match pods.len().saturating_sub(NAMED) {
-        0 => format!("{noun} {shown}"),
-        more => format!("{noun} {shown}, ... ({more} more)"),
-    }
+    format!("{noun} {}", windlass_conditions::listed(pods, NAMED))
 }
 
 /// Sorts the Pods on a Node. `unreachable` says that the kubelet does not answer: Pods already asked to go are not waited for.

@@ -14,7 +14,7 @@ use windlass_kit::{Cx, ObjectKey, Seen};
 use windlass_remote::Clusters;
 
 use super::plan;
-use crate::shared::referenced::{self, Referenced};
+use crate::shared::read::{self, Referenced};
 
 /// What is known of the workload cluster and of this Machine's Node.
 #[derive(Clone, Debug)]
@@ -95,10 +95,10 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
     let cluster_key = ObjectKey::new(&namespace, &machine.spec.cluster_name);
     let cluster: Seen<_> = cx.cache::<Cluster>().get(&cluster_key).into();
     let bootstrap = match &machine.spec.bootstrap.config_ref {
-        Some(reference) => Some(referenced::read(cx, &namespace, reference).await),
+        Some(reference) => Some(read::referenced(cx, &namespace, reference).await),
         None => None,
     };
-    let infrastructure = referenced::read(cx, &namespace, &machine.spec.infrastructure_ref).await;
+    let infrastructure = read::referenced(cx, &namespace, &machine.spec.infrastructure_ref).await;
     let mut seen = Observed {
         cluster,
         bootstrap,
@@ -116,7 +116,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
             .found()
             .and_then(|cluster| cluster.spec.control_plane_ref.clone());
         if let Some(reference) = reference {
-            seen.control_plane = referenced::read(cx, &namespace, &reference).await;
+            seen.control_plane = read::referenced(cx, &namespace, &reference).await;
         }
         seen.control_plane_machines = cx
             .cache::<Machine>()

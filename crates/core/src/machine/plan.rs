@@ -13,7 +13,7 @@ use windlass_kit::{Dynamic, Seen};
 
 use super::drain::Draining;
 use super::observe::Observed;
-use crate::shared::referenced::Referenced;
+use crate::shared::read::Referenced;
 
 pub(crate) use deletion::{Deleting, Stage};
 
@@ -190,9 +190,7 @@ pub(crate) fn provider_id(seen: &Observed) -> Option<String> {
 fn until_available(seen: &Observed, now: Timestamp) -> Option<Duration> {
     let seconds = seen.machine.spec.min_ready_seconds.filter(|seconds| *seconds > 0)?;
     let conditions = &seen.machine.status.as_ref()?.conditions;
-    let ready = conditions
-        .iter()
-        .find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
+    let ready = windlass_conditions::get(conditions, "Ready").filter(|condition| condition.status == "True")?;
     let due = ready
         .last_transition_time
         .0

@@ -12,7 +12,7 @@ use windlass_kit::Seen;
 use super::observe::{Observed, Remote};
 use super::plan::{Action, External, Plan, plan};
 use super::status::status;
-use crate::shared::referenced::Referenced;
+use crate::shared::read::Referenced;
 
 fn now() -> Timestamp {
     "2026-03-01T10:00:00Z".parse().unwrap()

@@ -29,7 +29,7 @@ pub(super) async fn observe(cx: &Cx, deployment: Arc<MachineDeployment>) -> Obse
     }
     let spec = &deployment.spec.template.spec;
     let bootstrap_template = match &spec.bootstrap.config_ref {
-        Some(reference) => Some(read::referenced(cx, space, reference).await),
+        Some(reference) => Some(read::object(cx, space, reference).await),
         None => None,
     };
     Observed {
@@ -38,7 +38,7 @@ pub(super) async fn observe(cx: &Cx, deployment: Arc<MachineDeployment>) -> Obse
         } else {
             orphans(cx, &deployment)
         },
-        infrastructure_template: read::referenced(cx, space, &spec.infrastructure_ref).await,
+        infrastructure_template: read::object(cx, space, &spec.infrastructure_ref).await,
         suffix: cx.names().suffix(SUFFIX_LENGTH),
         deployment,
         cluster,

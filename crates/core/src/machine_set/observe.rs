@@ -29,18 +29,18 @@ pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
     };
     let spec = &set.spec.template.spec;
     let bootstrap_template = match &spec.bootstrap.config_ref {
-        Some(reference) => Some(read::referenced(cx, space, reference).await),
+        Some(reference) => Some(read::object(cx, space, reference).await),
         None => None,
     };
-    let infrastructure_template = read::referenced(cx, space, &spec.infrastructure_ref).await;
+    let infrastructure_template = read::object(cx, space, &spec.infrastructure_ref).await;
     let (mut bootstrap, mut infrastructure) = (BTreeMap::new(), BTreeMap::new());
     for machine in machines.iter().filter(|machine| !deleting(&machine.metadata)) {
         let machine_name = name(&machine.metadata).to_owned();
         if let Some(reference) = &machine.spec.bootstrap.config_ref {
-            let clone: Seen<Arc<Dynamic>> = read::referenced(cx, space, reference).await;
+            let clone: Seen<Arc<Dynamic>> = read::object(cx, space, reference).await;
             bootstrap.insert(machine_name.clone(), clone);
         }
-        let clone = read::referenced(cx, space, &machine.spec.infrastructure_ref).await;
+        let clone = read::object(cx, space, &machine.spec.infrastructure_ref).await;
         infrastructure.insert(machine_name, clone);
     }
     let control_plane = match &cluster {

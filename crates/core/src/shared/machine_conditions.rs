@@ -8,7 +8,7 @@ use windlass_conditions::{Aggregate, Reasons, Source, aggregate as aggregated};
 
 use crate::shared::keys::conditions;
 use crate::shared::machines::{self, conditions_of, is_to_be_remediated, is_unhealthy, name};
-use crate::shared::status::{Verdict, list};
+use crate::shared::status::Verdict;
 
 /// One verdict about a condition that all Machines should have: the worst, with the Machines behind it.
 fn aggregate(machines: &[Arc<Machine>], type_: &str, reasons: Reasons<'_>) -> Verdict {
@@ -75,7 +75,7 @@ pub(crate) fn remediating(machines: &[Arc<Machine>], by: &str) -> Verdict {
             1 => format!("Machine {} is not healthy (not to be remediated by {by})", names[0]),
             _ => format!(
                 "Machines {} are not healthy (not to be remediated by {by})",
-                list(&names, 3)
+                windlass_conditions::listed(&names, 3)
             ),
         };
         return Verdict::no("NotRemediating", message);

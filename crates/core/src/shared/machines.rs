@@ -7,17 +7,16 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use windlass_api::Condition;
 use windlass_api::core::{Machine, StatusVersion, V1Beta1Condition};
+use windlass_conditions::Going;
 use windlass_meta::KubernetesVersion;
 
 use crate::shared::deletion_order::DeletionClass;
 use crate::shared::keys::{annotations, conditions};
 use crate::shared::numbers::len_i32;
-use crate::shared::{status, templates};
+use crate::shared::templates;
 
 /// How long a Machine may be without an UpToDate condition before that counts.
 const GRACE: SignedDuration = SignedDuration::from_secs(10);
-/// How long a deletion may take before it is called slow.
-const SLOW_DELETION: SignedDuration = SignedDuration::from_mins(15);
 
 pub(crate) fn name(meta: &ObjectMeta) -> &str {
     meta.name.as_deref().unwrap_or_default()
@@ -81,7 +80,7 @@ pub(crate) fn conditions_of(machine: &Machine) -> &[Condition] {
 }
 
 pub(crate) fn condition<'a>(machine: &'a Machine, type_: &str) -> Option<&'a Condition> {
-    status::find(conditions_of(machine), type_)
+    windlass_conditions::get(conditions_of(machine), type_)
 }
 
 pub(crate) fn is(machine: &Machine, type_: &str, status: &str) -> bool {
@@ -202,54 +201,10 @@ pub(crate) fn with_known_age(machines: &[Arc<Machine>], now: Timestamp) -> Vec<A
 
 /// A line about Machines whose deletion takes long, with what their Deleting condition says about it.
 pub(crate) fn slow_deletions(machines: &[Arc<Machine>], now: Timestamp) -> Option<String> {
-    let slow: Vec<_> = machines
-        .iter()
-        .filter(|machine| {
-            let since = machine.metadata.deletion_timestamp.as_ref();
-            since.is_some_and(|since| now.duration_since(since.0) > SLOW_DELETION)
-        })
-        .collect();
-    let names: Vec<&str> = slow.iter().map(|machine| name(&machine.metadata)).collect();
-    if names.is_empty() {
-        return None;
-    }
-    let mut causes: Vec<&str> = slow
-        .iter()
-        .filter_map(|machine| condition(machine, conditions::DELETING))
-        .flat_map(|condition| {
-            let message = condition.message.as_str();
-            let known = [
-                (
-                    "cannot evict pod as it would violate the pod's disruption budget.",
-                    "PodDisruptionBudgets",
-                ),
-                (
-                    "deletionTimestamp set, but still not removed from the Node",
-                    "Pods not terminating",
-                ),
-                ("failed to evict Pod", "Pod eviction errors"),
-                ("waiting for completion", "Pods not completed yet"),
-            ];
-            known
-                .into_iter()
-                .filter(move |(part, _)| message.contains(part))
-                .map(|(_, cause)| cause)
-        })
-        .collect();
-    causes.sort_unstable();
-    causes.dedup();
-    let (noun, verb) = if names.len() == 1 {
-        ("Machine", "is")
-    } else {
-        ("Machines", "are")
-    };
-    let mut line = format!(
-        "* {noun} {} {verb} in deletion since more than 15m",
-        status::list(&names, 3)
-    );
-    if !causes.is_empty() {
-        line.push_str(", delay likely due to ");
-        line.push_str(&causes.join(", "));
-    }
-    Some(line)
+    let going = machines.iter().map(|machine| Going {
+        name: name(&machine.metadata),
+        since: machine.metadata.deletion_timestamp.as_ref().map(|since| since.0),
+        deleting: condition(machine, conditions::DELETING),
+    });
+    windlass_conditions::slow_deletions(going, now).map(|line| format!("* {line}"))
 }

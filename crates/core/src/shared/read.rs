@@ -1,23 +1,55 @@
-//! Reads that several controllers need: provider objects through the caches, and what their contract says.
+//! Reads that several controllers need: provider objects through the caches, at the version and understood by the contract that
+//! the provider's CRD declares.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use windlass_api::core::{Cluster, ContractVersionedObjectReference};
-use windlass_contract::control_plane as contract;
-use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen};
+use windlass_contract::{ContractVersion, control_plane as contract};
+use windlass_kit::{Cx, Dynamic, ObjectKey, Seen};
 
 use crate::shared::machines::namespace;
 use crate::shared::preflight::ControlPlaneFacts;
 
-/// The object of a reference.
+/// A referenced object and the contract it follows.
+#[derive(Clone, Debug)]
+pub(crate) struct Referenced {
+    object: Arc<Dynamic>,
+    /// The contract.
+    pub(crate) contract: ContractVersion,
+}
+
+impl Deref for Referenced {
+    type Target = Dynamic;
+
+    fn deref(&self) -> &Dynamic {
+        &self.object
+    }
+}
+
+/// The object of a reference, and its contract.
 pub(crate) async fn referenced(
     cx: &Cx,
     namespace: &str,
     reference: &ContractVersionedObjectReference,
+) -> Seen<Referenced> {
+    match cx.dynamic(&windlass_contract::group_kind_of(reference)).await {
+        Ok(cache) => {
+            let contract = cache.contract();
+            let object = cache.get(&ObjectKey::new(namespace, &reference.name));
+            object.map(|object| Referenced { object, contract }).into()
+        }
+        Err(error) => Seen::Failed(error.to_string()),
+    }
+}
+
+/// The object of a reference, where its contract does not matter: a template, or the clone of one.
+pub(crate) async fn object(
+    cx: &Cx,
+    namespace: &str,
+    reference: &ContractVersionedObjectReference,
 ) -> Seen<Arc<Dynamic>> {
-    let kind = GroupKind::new(reference.api_group.as_str(), reference.kind.as_str());
-    cx.dynamic_get(&kind, &ObjectKey::new(namespace, reference.name.as_str()))
-        .await
+    referenced(cx, namespace, reference).await.map(|found| found.object)
 }
 
 /// The control plane of a Cluster; `None` when the Cluster names none.
@@ -37,5 +69,16 @@ pub(crate) fn control_plane_facts(object: &Dynamic) -> ControlPlaneFacts {
         spec_version: own(contract::version(object.value())),
         status_version: own(contract::status_version(object.value())),
         upgrading: contract::is_upgrading(object.value()),
+    }
+}
+
+#[cfg(test)]
+impl Referenced {
+    /// An object of a test, by the current contract.
+    pub(crate) fn of(value: serde_json::Value) -> Self {
+        Self {
+            object: Arc::new(Dynamic::new(value).unwrap()),
+            contract: ContractVersion::V1Beta2,
+        }
     }
 }

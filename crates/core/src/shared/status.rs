@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use windlass_api::Condition;
-use windlass_conditions::{sort, whole_seconds};
+use windlass_conditions::{carried, sort};
 
 /// Status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,16 +62,15 @@ impl<'a> Conditions<'a> {
 
     /// Adds a condition. Its transition time is that of the previous one unless the status changed.
     pub(crate) fn set(&mut self, type_: &str, verdict: Verdict) -> &mut Self {
-        let kept = find(self.previous, type_).filter(|old| old.status == verdict.status);
-        let time = kept.map_or(Time(whole_seconds(self.now)), |old| old.last_transition_time.clone());
-        self.built.push(Condition {
+        let new = Condition {
             type_: type_.to_owned(),
             status: verdict.status.to_owned(),
             reason: verdict.reason,
             message: verdict.message,
             observed_generation: self.generation,
-            last_transition_time: time,
-        });
+            last_transition_time: Time(self.now),
+        };
+        self.built.push(carried(self.previous, new));
         self
     }
 
@@ -82,23 +81,7 @@ impl<'a> Conditions<'a> {
     }
 }
 
-/// The condition of this type.
-pub(crate) fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|condition| condition.type_ == type_)
-}
-
 /// `X`, `X and Y`.
 pub(crate) fn and(words: &[String]) -> String {
     words.join(" and ")
-}
-
-/// `X, Y and 3 more`: at most `limit` names.
-pub(crate) fn list(names: &[&str], limit: usize) -> String {
-    let shown = names.iter().take(limit).copied().collect::<Vec<_>>().join(", ");
-    let more = names.len().saturating_sub(limit);
-    if more == 0 {
-        shown
-    } else {
-        format!("{shown}, ... ({more} more)")
-    }
 }

@@ -11,7 +11,7 @@ use windlass_kit::Seen;
 
 use crate::cluster::observe::Observed;
 use crate::cluster::plan::{GRACE_PERIOD, Plan, is_initialized, is_provisioned};
-use crate::shared::referenced::Referenced;
+use crate::shared::read::Referenced;
 
 const LOGS: &str = "Please check controller logs for errors";
 const TOPOLOGY_WAIT: &str = "Waiting for cluster topology to be reconciled";
@@ -500,15 +500,11 @@ fn unhealthy(names: &[&str]) -> String {
     if names.is_empty() {
         return String::new();
     }
-    let shown = names.iter().take(3).copied().collect::<Vec<_>>().join(", ");
-    let more = match names.len().saturating_sub(3) {
-        0 => String::new(),
-        more => format!(", ... ({more} more)"),
-    };
+    let shown = windlass_conditions::listed(names, 3);
     let (noun, verb) = if names.len() == 1 {
         ("Machine", "is")
     } else {
         ("Machines", "are")
     };
-    format!("{noun} {shown}{more} {verb} not healthy (not to be remediated)")
+    format!("{noun} {shown} {verb} not healthy (not to be remediated)")
 }

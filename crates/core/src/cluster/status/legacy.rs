@@ -49,10 +49,7 @@ pub(super) fn deprecated(
     list.set("ControlPlaneInitialized", &initialized);
     let mut counted = vec![infrastructure, control_plane, initialized];
     if seen.cluster.spec.topology.is_some()
-        && let Some(topology) = before
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == types::TOPOLOGY_RECONCILED)
+        && let Some(topology) = windlass_conditions::get(&before.conditions, types::TOPOLOGY_RECONCILED)
         && topology.status != "Unknown"
     {
         let state = if topology.status == "True" {

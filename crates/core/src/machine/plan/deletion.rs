@@ -10,7 +10,7 @@ use windlass_kit::Seen;
 
 use super::{Action, External, Plan, annotated, draining, hooks};
 use crate::machine::observe::Observed;
-use crate::shared::referenced::Referenced;
+use crate::shared::read::Referenced;
 
 /// How soon a drain or a detaching volume is looked at again.
 const RETRY: Duration = Duration::from_secs(20);

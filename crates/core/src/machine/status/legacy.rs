@@ -31,7 +31,7 @@ pub(super) fn deprecated(
 ) -> MachineDeprecatedStatus {
     let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
     let mut list = LegacyConditions::new(old.map_or(&[], |block| block.conditions.as_slice()), now);
-    let own = |type_: &str| status.conditions.iter().find(|condition| condition.type_ == type_);
+    let own = |type_: &str| windlass_conditions::get(&status.conditions, type_);
 
     let bootstrap = stage(own(types::BOOTSTRAP_CONFIG_READY), "WaitingForDataSecret");
     // An object that says itself how it is keeps its own reason, also when all is well.
@@ -48,7 +48,7 @@ pub(super) fn deprecated(
     }
     let mut counted = vec![bootstrap, infrastructure];
     for type_ in RESTATED {
-        let Some(condition) = before.conditions.iter().find(|condition| condition.type_ == type_) else {
+        let Some(condition) = windlass_conditions::get(&before.conditions, type_) else {
             continue;
         };
         if condition.status == "Unknown" {

@@ -9,6 +9,7 @@ use windlass_kit::Seen;
 
 use crate::machine::observe::Observed;
 use crate::machine::plan::provider_id;
+use crate::shared::machines::condition;
 
 /// How long the last known state of a Node counts while the workload cluster does not answer.
 const GRACE_PERIOD: Duration = Duration::from_mins(5);
@@ -75,11 +76,9 @@ fn common(seen: &Observed, now: Timestamp) -> Common {
         let message = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true";
         return both("Unknown", reasons::INSPECTION_FAILED, message);
     }
-    let initialized = status.and_then(|s| {
-        s.conditions
-            .iter()
-            .find(|c| c.type_ == conditions::CONTROL_PLANE_INITIALIZED && c.status == "True")
-    });
+    let initialized = status
+        .and_then(|s| windlass_conditions::get(&s.conditions, conditions::CONTROL_PLANE_INITIALIZED))
+        .filter(|condition| condition.status == "True");
     let Some(initialized) = initialized else {
         return both(
             "Unknown",
@@ -87,12 +86,7 @@ fn common(seen: &Observed, now: Timestamp) -> Common {
             "Waiting for Cluster control plane to be initialized",
         );
     };
-    let reported = seen.machine.status.as_ref().is_some_and(|status| {
-        status
-            .conditions
-            .iter()
-            .any(|condition| condition.type_ == conditions::NODE_READY)
-    });
+    let reported = condition(&seen.machine, conditions::NODE_READY).is_some();
     if seen.remote.disconnected.is_some() {
         let Some(last) = seen.remote.last_probe else {
             let connecting = both(

@@ -11,7 +11,6 @@ use windlass_meta::GoDuration;
 use crate::machine_health_check::observed::Target;
 use crate::shared::keys::{annotations, conditions, labels};
 use crate::shared::machines::{self, created, deleting, has_annotation, label};
-use crate::shared::status::find;
 
 /// Seconds that a Node may take to appear when nothing is said.
 const NODE_STARTUP_TIMEOUT: i32 = 600;
@@ -168,7 +167,7 @@ fn starting(
         (conditions::CONTROL_PLANE_INITIALIZED, initialized),
     ];
     for (type_, counts) in types {
-        let have = find(cluster.conditions(), type_).filter(|have| counts && have.status == "True");
+        let have = windlass_conditions::get(cluster.conditions(), type_).filter(|have| counts && have.status == "True");
         since = have.map_or(since, |have| since.max(have.last_transition_time.0));
     }
     match left(since, timeout, now) {
