@@ -64,6 +64,27 @@ find_kubectl() {
   is_recent "$kubectl" || fail "$kubectl does not run"
 }
 
+# Finds the kubectl of Debian, which is years older, or says why not. It is unpacked, not installed.
+find_old_kubectl() {
+  local home=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/windlass-ci/old-kubectl
+  old_kubectl=${OLD_KUBECTL:-$home/usr/bin/kubectl}
+  [ ! -x "$old_kubectl" ] || return 0
+  old_kubectl=
+  if ! command -v apt-get >/dev/null; then
+    say "skipped: no apt-get here, an old kubectl cannot be tried"
+    return
+  fi
+  say "unpacking an old kubectl into $home"
+  mkdir -p "$home/packages"
+  if (cd "$home/packages" && { apt-get download kubernetes-client || { apt-get update && apt-get download kubernetes-client; }; } &&
+    dpkg -x kubernetes-client_*.deb "$home") >"$work/apt.log" 2>&1; then
+    old_kubectl=$home/usr/bin/kubectl
+  else
+    tail -n 3 "$work/apt.log"
+    say "skipped: an old kubectl could not be had"
+  fi
+}
+
 # Runs kubectl, and says so.
 k() {
   printf '$ kubectl %s\n' "$*"

@@ -21,7 +21,7 @@ use crate::resource::Resource;
 use crate::server::Inner;
 use crate::table::Include;
 use crate::user::{Attributes, UserInfo};
-use crate::{discovery, openapi, openapi_v2, portforward, review, scale, user, watch};
+use crate::{discovery, health, openapi, openapi_v2, portforward, review, scale, user, watch};
 
 /// A request, ready to be answered.
 pub(crate) struct Asked<'a> {
@@ -140,20 +140,16 @@ fn answer_path(server: &Inner, parts: &Parts) -> Answer {
             server.counters.render(),
         )),
         "" => Ok(body::json(200, &discovery::paths(&server.registry()))),
-        _ if is_health(path) => Ok(body::with_type(200, "text/plain; charset=utf-8", "ok")),
         "/openapi/v2" => Ok(openapi_v2::answer(server, &parts.headers)),
         "/openapi/v3" => Ok(openapi::index(server)),
         _ if path.starts_with("/openapi/v3/") => openapi::document(server, &path["/openapi/v3/".len()..]),
         _ => {
-            discovery::answer(server, path, accept::wants_aggregated(&parts.headers)).ok_or_else(ApiError::no_resource)
+            let verbose = Query::parse(parts.uri.query().unwrap_or("")).flag("verbose") == Some(true);
+            health::answer(path, verbose, server.shutdown.is_cancelled())
+                .or_else(|| discovery::answer(server, path, accept::wants_aggregated(&parts.headers)))
+                .ok_or_else(ApiError::no_resource)
         }
     }
-}
-
-fn is_health(path: &str) -> bool {
-    ["/healthz", "/livez", "/readyz"]
-        .iter()
-        .any(|p| path == *p || path.strip_prefix(p).is_some_and(|rest| rest.starts_with('/')))
 }
 
 async fn answer_resource(

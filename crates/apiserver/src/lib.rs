@@ -21,6 +21,7 @@ mod dispatch;
 mod edge;
 mod error;
 mod graph;
+mod health;
 mod jsonpath;
 mod lifecycle;
 mod names;
