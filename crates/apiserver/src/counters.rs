@@ -48,11 +48,6 @@ impl Counters {
             .sum()
     }
 
-    /// Starts counting anew.
-    pub fn reset(&self) {
-        self.0.lock().clear();
-    }
-
     /// In the text format of Prometheus.
     pub(crate) fn render(&self) -> String {
         let mut out = String::from(

@@ -123,11 +123,6 @@ impl Metrics {
         Self(Arc::new(inner))
     }
 
-    /// Adds metrics of others to what is scraped.
-    pub fn with_registry(&self, f: impl FnOnce(&mut Registry)) {
-        f(&mut self.0.registry.lock());
-    }
-
     /// The text of a scrape.
     pub fn encode(&self) -> String {
         for refresh in self.0.refresh.lock().iter() {

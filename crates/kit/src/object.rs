@@ -70,11 +70,6 @@ impl Dynamic {
         &self.value
     }
 
-    /// The whole object, taken out.
-    pub fn into_value(self) -> Value {
-        self.value
-    }
-
     /// The object's metadata.
     pub fn metadata(&self) -> &ObjectMeta {
         &self.meta

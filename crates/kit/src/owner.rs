@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::object::{Dynamic, Object};
+use crate::object::Object;
 
 /// A reference that makes `owner` the controller of what carries it.
 pub fn controller_ref<K: Object>(owner: &K) -> OwnerReference {
@@ -21,18 +21,6 @@ pub fn owner_ref<K: Object>(owner: &K) -> OwnerReference {
         kind: K::kind(&()).into_owned(),
         name: meta.name.clone().unwrap_or_default(),
         uid: meta.uid.clone().unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
-    }
-}
-
-/// [`owner_ref`] for a dynamic owner.
-pub fn dynamic_ref(owner: &Dynamic) -> OwnerReference {
-    OwnerReference {
-        api_version: owner.api_version().to_owned(),
-        kind: owner.kind().to_owned(),
-        name: owner.name().to_owned(),
-        uid: owner.uid().to_owned(),
         controller: None,
         block_owner_deletion: None,
     }

@@ -181,7 +181,7 @@ mod tests {
     fn a_new_object_waits_and_one_from_before_a_restart_does_not() {
         let pace = StatusPace::default();
         let (new, old) = (ObjectKey::new("ns", "new"), ObjectKey::new("ns", "old"));
-        let hour = Duration::from_secs(3600);
+        let hour = Duration::from_hours(1);
         let status = json!({ "conditions": [condition("A", "False", "")] });
         let changed = json!({ "conditions": [condition("A", "True", "")] });
         assert!(

@@ -62,11 +62,6 @@ impl Tasks {
         self.0.stop.clone().cancelled_owned()
     }
 
-    /// True from shutdown on.
-    pub fn is_stopping(&self) -> bool {
-        self.0.stop.is_cancelled()
-    }
-
     /// Tells all tasks to end, without waiting.
     pub fn stop(&self) {
         self.0.stop.cancel();

@@ -198,13 +198,6 @@ impl Writer {
         Ok(Arc::new(decode(Verb::Create, &target, answer)?))
     }
 
-    /// [`Self::create`] for a dynamic object.
-    pub async fn create_value(&self, manager: &str, object: &Value) -> Result<Arc<Dynamic>, WriteError> {
-        let target = self.target_of_value(Verb::Create, object).await?;
-        let answer = self.create_body(manager, &target, object.clone()).await?;
-        Ok(Arc::new(dynamic(Verb::Create, &target, answer)?))
-    }
-
     /// JSON merge patch.
     pub async fn merge_patch<K: Object>(
         &self,
@@ -240,19 +233,6 @@ impl Writer {
         let target = Target::of::<K>(key.clone());
         let answer = self.patch_body(manager, &target, Verb::JsonPatch, operations).await?;
         Ok(Arc::new(decode(Verb::JsonPatch, &target, answer)?))
-    }
-
-    /// [`Self::patch_json`] for a dynamic object.
-    pub async fn patch_json_value(
-        &self,
-        manager: &str,
-        gvk: &Gvk,
-        key: &ObjectKey,
-        operations: &Value,
-    ) -> Result<Arc<Dynamic>, WriteError> {
-        let target = self.target(Verb::JsonPatch, gvk.clone(), key.clone()).await?;
-        let answer = self.patch_body(manager, &target, Verb::JsonPatch, operations).await?;
-        Ok(Arc::new(dynamic(Verb::JsonPatch, &target, answer)?))
     }
 
     /// Deletes exactly this object (its uid is the condition); what it owns is collected afterwards. An object that is gone

@@ -162,15 +162,6 @@ impl Clusters {
         entry.map(|e| e.health.read().clone()).unwrap_or_default()
     }
 
-    /// Ends a connection, so that a new one is made.
-    pub fn disconnect(&self, cluster: &ObjectKey) {
-        let entry = self.0.entries.lock().get(cluster).cloned();
-        if let Some(entry) = entry {
-            self.0.set_down(&entry, "it was ended on purpose".to_owned());
-            entry.wake.notify_one();
-        }
-    }
-
     /// Calls `f` for everything that happens from now on. `f` must not block.
     pub fn subscribe(&self, f: impl Fn(&RemoteEvent) + Send + Sync + 'static) {
         self.0.subscribers.write().push(Arc::new(f));

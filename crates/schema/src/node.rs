@@ -20,11 +20,6 @@ impl Schema {
     pub fn root(&self) -> &Node {
         &self.root
     }
-
-    /// Whether the root is an API object (apiVersion, kind and metadata survive pruning).
-    pub fn is_resource(&self) -> bool {
-        self.resource
-    }
 }
 
 /// The JSON types.
@@ -163,10 +158,5 @@ impl Node {
             Additional::Values(values) => Some(values.as_ref()),
             _ => None,
         })
-    }
-
-    /// Whether the fields of this object are keys of a map rather than named fields.
-    pub fn is_map(&self) -> bool {
-        self.properties.is_empty() && matches!(self.additional, Additional::Values(_) | Additional::Any)
     }
 }

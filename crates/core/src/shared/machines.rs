@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use windlass_api::Condition;
 use windlass_api::core::{Machine, StatusVersion, V1Beta1Condition};
 use windlass_conditions::Going;
+pub(crate) use windlass_kit::owner::controller_of as controller;
 use windlass_meta::KubernetesVersion;
 
 use crate::shared::deletion_order::DeletionClass;
@@ -48,14 +49,6 @@ pub(crate) fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
 
 pub(crate) fn created(meta: &ObjectMeta) -> Timestamp {
     meta.creation_timestamp.as_ref().map_or(Timestamp::MAX, |time| time.0)
-}
-
-/// The owner that controls the object.
-pub(crate) fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references
-        .iter()
-        .flatten()
-        .find(|owner| owner.controller == Some(true))
 }
 
 /// Whether the object with this uid controls the object.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::send::{Call, Verb, exchange};
-use super::{Target, Writer, decode, dynamic};
+use super::{Target, Writer, decode};
 use crate::error::{ErrorKind, WriteError};
-use crate::object::{Dynamic, Object, key_of};
+use crate::object::{Object, key_of};
 
 /// How often a change by somebody else in between is overcome.
 const TRIES: usize = 6;
@@ -41,37 +41,6 @@ impl Writer {
     ) -> Result<(), WriteError> {
         let target = Target::of::<K>(key_of(object.meta()));
         let now = Finalizers::of(object.meta());
-        self.change(manager, &target, now, finalizer, false).await?;
-        Ok(())
-    }
-
-    /// [`Self::ensure_finalizer`] for a dynamic object.
-    pub async fn ensure_finalizer_value(
-        &self,
-        manager: &str,
-        object: &Dynamic,
-        finalizer: &str,
-    ) -> Result<Arc<Dynamic>, WriteError> {
-        let target = self.target(Verb::MergePatch, object.gvk(), object.key()).await?;
-        let now = Finalizers::of(object.metadata());
-        if now.list.iter().any(|f| f == finalizer) {
-            return Ok(Arc::new(object.clone()));
-        }
-        match self.change(manager, &target, now, finalizer, true).await? {
-            Some(answer) => Ok(Arc::new(dynamic(Verb::MergePatch, &target, answer)?)),
-            None => Err(gone(&target)),
-        }
-    }
-
-    /// [`Self::remove_finalizer`] for a dynamic object.
-    pub async fn remove_finalizer_value(
-        &self,
-        manager: &str,
-        object: &Dynamic,
-        finalizer: &str,
-    ) -> Result<(), WriteError> {
-        let target = self.target(Verb::MergePatch, object.gvk(), object.key()).await?;
-        let now = Finalizers::of(object.metadata());
         self.change(manager, &target, now, finalizer, false).await?;
         Ok(())
     }
