@@ -106,10 +106,17 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
     for (name, dir) in crates(root)? {
         let manifest = read(&dir.join("Cargo.toml"))?;
         findings.extend(check_layers(&name, &manifest, &layers));
+        let mut whole = String::new();
         for file in sources(&dir)? {
             let text = read(&file)?;
             let place = file.strip_prefix(root).unwrap_or(&file).display().to_string();
             findings.extend(check_source(&place, &text, allow.contains_key(&place)));
+            whole.push_str(&text);
+        }
+        // Code that a build script generates may use what no file mentions, and a crate without code is only a name yet.
+        let has_code = whole.lines().any(|line| !line.is_empty() && !line.starts_with("//"));
+        if has_code && !dir.join("build.rs").is_file() {
+            findings.extend(check_use(&name, &manifest, &whole));
         }
     }
     Ok(findings)
@@ -181,6 +188,20 @@ fn check_layers(name: &str, manifest: &str, layers: &BTreeMap<String, u8>) -> Ve
         }
     }
     findings
+}
+
+/// Every dependency is mentioned somewhere in the crate's own files.
+fn check_use(name: &str, manifest: &str, sources: &str) -> Vec<Finding> {
+    dependencies(manifest)
+        .into_iter()
+        .filter(|dependency| !sources.contains(&dependency.replace('-', "_")))
+        .map(|dependency| Finding {
+            place: format!("crates/{name}/Cargo.toml"),
+            what: format!(
+                "no file mentions {dependency}: remove it, or make it a dev-dependency if only tests need it"
+            ),
+        })
+        .collect()
 }
 
 fn check_source(place: &str, text: &str, may_be_long: bool) -> Vec<Finding> {
@@ -301,6 +322,14 @@ mod tests {
         let layers = layers("| L0 | `meta` | x |\n| L3 | `kit` | x |\n");
         let found = check_layers("meta", "[dependencies]\nwindlass-kit.workspace = true\n", &layers);
         assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn a_dependency_that_nobody_uses_is_found() {
+        let manifest = "[dependencies]\nserde-saphyr.workspace = true\nbytes.workspace = true\n";
+        let found = check_use("smd", manifest, "use bytes::Bytes;");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].what.contains("serde-saphyr"));
     }
 
     #[test]

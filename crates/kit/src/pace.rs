@@ -34,8 +34,8 @@ pub struct StatusPace {
 
 impl StatusPace {
     /// How long the write of the status `new` has to wait when `soon` is the least time between two writes, and `awaited` says
-    /// that steps of the initialization do not wait at all; `None` when it need not wait. An object without a status counts as written when it is first seen: right after its creation most is going to
-    /// change.
+    /// that steps of the initialization do not wait at all; `None` when it need not wait. An object without a status counts as
+    /// written when it is first seen: right after its creation most is going to change.
     pub fn wait(&self, key: &ObjectKey, soon: Duration, awaited: bool, old: &Value, new: &Value) -> Option<Duration> {
         let mut all = self.last.lock();
         let last = match all.get(key) {
