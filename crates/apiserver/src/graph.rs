@@ -15,6 +15,8 @@ struct Node {
     key: Key,
     /// Owners, and whether each waits for this object.
     owners: Vec<(Uid, bool)>,
+    /// Of these, the ones that were seen to go.
+    lost: BTreeSet<Uid>,
     deleting: bool,
     foreground: bool,
     orphan: bool,
@@ -24,9 +26,22 @@ struct Node {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Action {
     /// Delete an object whose owners are gone.
-    Delete { key: Key, uid: Uid, foreground: bool },
+    Delete {
+        key: Key,
+        uid: Uid,
+        foreground: bool,
+        owners: Vec<Uid>,
+        /// Owners that were never seen: they may be of a kind that is not served here.
+        unseen: Vec<Uid>,
+    },
     /// Take owners that are gone, or that leave it behind, off an object.
-    Disown { key: Key, uid: Uid, owners: Vec<Uid> },
+    Disown {
+        key: Key,
+        uid: Uid,
+        owners: Vec<Uid>,
+        /// Owners that were never seen: they may be of a kind that is not served here.
+        unseen: Vec<Uid>,
+    },
     /// Let an object go whose dependents are gone.
     Release {
         key: Key,
@@ -69,14 +84,17 @@ impl Graph {
             .map(|o| (Uid::from(o.uid.as_ref()), o.blocks))
             .collect();
         let has = |name: &str| header.finalizers.iter().any(|f| f.as_ref() == name);
+        let mut old = self.nodes.remove(&uid);
+        let mut lost = old.as_mut().map(|o| std::mem::take(&mut o.lost)).unwrap_or_default();
+        lost.retain(|gone| owners.iter().any(|(owner, _)| owner == gone));
         let node = Node {
             key: record.key.clone(),
             owners,
+            lost,
             deleting: header.deleting,
             foreground: header.deleting && has(FOREGROUND),
             orphan: header.deleting && has(ORPHAN),
         };
-        let old = self.nodes.remove(&uid);
         for (owner, _) in old.iter().flat_map(|o| &o.owners) {
             if !node.owners.iter().any(|(o, _)| o == owner) {
                 self.unlink(owner, &uid);
@@ -116,8 +134,12 @@ impl Graph {
         for (owner, _) in &node.owners {
             self.unlink(owner, uid);
         }
-        self.dirty
-            .extend(self.dependents.get(uid).into_iter().flatten().cloned());
+        for dependent in self.dependents.get(uid).into_iter().flatten() {
+            if let Some(node) = self.nodes.get_mut(dependent) {
+                node.lost.insert(Arc::clone(uid));
+            }
+            self.dirty.insert(Arc::clone(dependent));
+        }
     }
 
     /// Has an object looked at again.
@@ -150,6 +172,7 @@ impl Graph {
                     key: node.key.clone(),
                     uid,
                     owners,
+                    unseen: Vec::new(),
                 });
             }
         }
@@ -188,33 +211,48 @@ impl Graph {
 
     /// What becomes of an object because of its owners.
     fn as_dependent(&self, uid: &Uid, node: &Node) -> Option<Action> {
-        let (mut solid, mut gone, mut waiting) = (false, Vec::new(), Vec::new());
+        let (mut solid, mut owners, mut unseen, mut waits) = (false, Vec::new(), Vec::new(), false);
         for (owner, _) in &node.owners {
-            match self.nodes.get(owner).filter(|o| reachable(o, node)) {
-                None => gone.push(Arc::clone(owner)),
-                Some(o) if o.foreground => waiting.push(Arc::clone(owner)),
-                // Its owner is about to leave it behind.
-                Some(o) if o.orphan => return None,
-                Some(_) => solid = true,
+            match self.nodes.get(owner) {
+                // Nothing in a namespace can own what is in none: such a reference says nothing, so nothing follows.
+                Some(o) if !reachable(o, node) && node.key.namespace().is_empty() => return None,
+                Some(o) if reachable(o, node) => {
+                    if o.foreground {
+                        waits = true;
+                        owners.push(Arc::clone(owner));
+                    } else if o.orphan {
+                        // Its owner is about to leave it behind.
+                        return None;
+                    } else {
+                        solid = true;
+                    }
+                }
+                _ => {
+                    owners.push(Arc::clone(owner));
+                    if !node.lost.contains(owner) {
+                        unseen.push(Arc::clone(owner));
+                    }
+                }
             }
         }
-        let key = node.key.clone();
-        let uid_ = Arc::clone(uid);
+        if owners.is_empty() {
+            return None;
+        }
+        let (key, uid_) = (node.key.clone(), Arc::clone(uid));
         if solid {
-            gone.append(&mut waiting);
-            return (!gone.is_empty()).then_some(Action::Disown {
+            return Some(Action::Disown {
                 key,
                 uid: uid_,
-                owners: gone,
+                owners,
+                unseen,
             });
-        }
-        if gone.is_empty() && waiting.is_empty() {
-            return None;
         }
         Some(Action::Delete {
             key,
             uid: uid_,
-            foreground: !waiting.is_empty() && self.dependents.contains_key(uid),
+            foreground: waits && self.dependents.contains_key(uid),
+            owners,
+            unseen,
         })
     }
 }

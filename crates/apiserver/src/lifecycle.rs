@@ -266,6 +266,23 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
     }
     let object = served(&resource, &record)?;
     match action {
+        Action::Delete { unseen, .. } | Action::Disown { unseen, .. }
+            if !unseen.is_empty() && !resolvable(server, &resource, &object, unseen) =>
+        {
+            tracing::debug!(key = ?record.key, "has an owner of a kind that is not served, and is left alone");
+            Ok(())
+        }
+        // It has found another owner, or none owns it any more: its change has it looked at again.
+        Action::Delete { owners, .. }
+            if record.header.owners.is_empty()
+                || record
+                    .header
+                    .owners
+                    .iter()
+                    .any(|o| !owners.iter().any(|gone| **gone == *o.uid)) =>
+        {
+            Ok(())
+        }
         Action::Delete { foreground, .. } => {
             let propagation = if finalizers(&object).contains(&crate::delete::ORPHAN) {
                 Propagation::Orphan
@@ -276,6 +293,7 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
             };
             let options = DeleteOptions {
                 uid: Some(uid.to_string()),
+                revision: Some(record.revision.to_string()),
                 propagation: Some(propagation),
                 ..DeleteOptions::default()
             };
@@ -300,6 +318,23 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
             patch(&call, &record, "finalizers", left).await
         }
     }
+}
+
+/// Whether it can be known that owners are gone which were never seen: only if their kinds are served here, and if they could
+/// own the object at all.
+fn resolvable(server: &Inner, resource: &Resource, object: &Value, unseen: &[Arc<str>]) -> bool {
+    let registry = server.registry();
+    meta_value(object, "ownerReferences")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(|o| unseen.iter().any(|uid| uid.as_ref() == text(o, "uid")))
+        .all(|o| {
+            registry
+                .everything()
+                .find(|r| r.kind == text(o, "kind") && r.api_version() == text(o, "apiVersion"))
+                .is_some_and(|owner| resource.namespaced || !owner.namespaced)
+        })
 }
 
 async fn patch(call: &Call<'_>, record: &Record, field: &str, left: Vec<Value>) -> Result<(), ApiError> {

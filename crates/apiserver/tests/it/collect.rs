@@ -1,6 +1,7 @@
 //! What follows a deletion.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -33,6 +34,48 @@ async fn dependents_go_after_their_owner() {
     api.delete("a", &DeleteParams::default()).await.unwrap();
     gone(&api, "c").await;
     gone(&api, "b").await;
+}
+
+/// An owner that never was, of a kind.
+fn stranger(api_version: &str, kind: &str) -> Vec<OwnerReference> {
+    vec![OwnerReference {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        name: "x".to_owned(),
+        uid: "11111111-2222-3333-4444-555555555555".to_owned(),
+        ..Default::default()
+    }]
+}
+
+#[tokio::test]
+async fn what_may_have_an_owner_elsewhere_stays() {
+    let (_server, client) = start().await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let roles: Api<ClusterRole> = Api::all(client);
+    let owner = make(&maps, "owner", None).await;
+    let foreign: ConfigMap = serde_json::from_value(json!({"metadata": {
+        "name": "foreign", "ownerReferences": stranger("elsewhere.example.com/v1", "Thing"),
+    }}))
+    .unwrap();
+    maps.create(&PostParams::default(), &foreign).await.unwrap();
+    for (name, uid) in [("lives", owner.metadata.uid.as_deref()), ("never-was", None)] {
+        let mut owners = stranger("v1", "ConfigMap");
+        if let Some(uid) = uid {
+            uid.clone_into(&mut owners[0].uid);
+        }
+        let role: ClusterRole =
+            serde_json::from_value(json!({"metadata": {"name": name, "ownerReferences": owners}})).unwrap();
+        roles.create(&PostParams::default(), &role).await.unwrap();
+    }
+    // What comes last is looked at last.
+    let dangling: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "z", "ownerReferences": stranger("v1", "ConfigMap")}}))
+            .unwrap();
+    maps.create(&PostParams::default(), &dangling).await.unwrap();
+    gone(&maps, "z").await;
+    maps.get("foreign").await.unwrap();
+    roles.get("lives").await.unwrap();
+    roles.get("never-was").await.unwrap();
 }
 
 #[tokio::test]
