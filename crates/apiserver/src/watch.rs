@@ -229,7 +229,13 @@ impl Stream {
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",
         };
-        self.put(buffer, kind, &event.record);
+        match &event.previous {
+            // It goes as it was when it was last selected: who follows the selection never saw it otherwise.
+            Some(last) if kind == "DELETED" && !event.deleted => {
+                self.put(buffer, kind, &last.deleted_at(event.revision()));
+            }
+            _ => self.put(buffer, kind, &event.record),
+        }
     }
 
     fn put(&mut self, buffer: &mut BytesMut, kind: &str, record: &Record) {

@@ -122,8 +122,8 @@ impl Record {
         }
     }
 
-    /// The same object as it appears in the event of its deletion at `revision`.
-    pub(crate) fn deleted_at(&self, revision: u64) -> Self {
+    /// The same object as it appears in the event of its disappearance at `revision`.
+    pub fn deleted_at(&self, revision: u64) -> Self {
         let at = self.rv_at as usize;
         let digits = self.revision.to_string().len();
         let mut value = Vec::with_capacity(self.value.len() + 4);

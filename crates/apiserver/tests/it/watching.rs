@@ -48,8 +48,14 @@ async fn a_watch_sees_what_enters_and_leaves_its_selection() {
     api.create(&PostParams::default(), &map("b", "in")).await.unwrap();
     relabel(&api, "a", "out").await;
     api.delete("b", &DeleteParams::default()).await.unwrap();
-    let seen: Vec<String> = events.take(4).map(|e| show(&e.unwrap())).collect().await;
-    assert_eq!(seen, ["added a", "added b", "deleted a", "deleted b"]);
+    let seen: Vec<_> = events.take(4).map(|e| e.unwrap()).collect().await;
+    let shown: Vec<String> = seen.iter().map(show).collect();
+    assert_eq!(shown, ["added a", "added b", "deleted a", "deleted b"]);
+    let WatchEvent::Deleted(left) = &seen[2] else {
+        panic!("{:?}", seen[2]);
+    };
+    assert_eq!(left.labels()["l"], "in", "as it was when it was last selected");
+    assert_eq!(left.resource_version(), api.get("a").await.unwrap().resource_version());
 }
 
 #[tokio::test]
