@@ -122,6 +122,11 @@ fn complete(definitions: &mut Value) {
     let Some(map) = definitions.as_object_mut() else {
         return;
     };
+    for (name, definition) in map.iter_mut() {
+        if name.ends_with("Status") {
+            zero_required(definition);
+        }
+    }
     for definition in map.values_mut() {
         // Only the Rust types always have it.
         if let Some(Value::Array(required)) = definition.get_mut("required") {
@@ -196,6 +201,26 @@ fn complete(definitions: &mut Value) {
         if let Some(property) = property(map, owner, field) {
             property.insert("x-kubernetes-patch-strategy".into(), "retainKeys".into());
         }
+    }
+}
+
+/// What a status must have is written even when nobody has set it: as zero, false or an empty text.
+fn zero_required(definition: &mut Value) {
+    let required: Vec<String> = crate::object::strings(definition.get("required"))
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    for name in required {
+        let Some(property) = definition.pointer_mut(&format!("/properties/{name}")) else {
+            continue;
+        };
+        let zero = match property.get("type").and_then(Value::as_str) {
+            Some("integer" | "number") => json!(0),
+            Some("boolean") => json!(false),
+            Some("string") if property.get("format").is_none() => json!(""),
+            _ => continue,
+        };
+        property["default"] = zero;
     }
 }
 

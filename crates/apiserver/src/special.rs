@@ -38,10 +38,16 @@ pub(crate) fn on_create(resource: &Resource, object: &mut Value) {
         Special::None if resource.kind == "PersistentVolumeClaim" || resource.kind == "PersistentVolume" => {
             set(object, "status", json!({"phase": "Pending"}));
         }
-        Special::Workload if resource.kind != "Job" => {
-            set(object, "status", json!({}));
-        }
         _ => {}
+    }
+    if resource.status
+        && !resource.is_custom()
+        && resource.special != Special::Crd
+        && let Some(schema) = resource.schema()
+    {
+        // The types of Kubernetes have a status from the start, with a zero for each number that must be there.
+        or_set(object, "status", json!({}));
+        windlass_schema::default(schema, object);
     }
 }
 

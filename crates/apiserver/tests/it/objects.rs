@@ -269,3 +269,42 @@ async fn nothing_that_the_server_set_itself_is_unknown_to_it() {
         .unwrap();
     widgets.patch("a", &strict, &Patch::Merge(&patch)).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_new_object_has_the_zeros_of_its_status() {
+    let (_server, client) = start().await;
+    let check = async |group: &str, kind: &str, spec: serde_json::Value, want: serde_json::Value| {
+        let gvk = kube::core::GroupVersionKind::gvk(group, "v1", kind);
+        let resource = kube::api::ApiResource::from_gvk(&gvk);
+        let api: Api<kube::api::DynamicObject> = Api::default_namespaced_with(client.clone(), &resource);
+        let object =
+            kube::api::DynamicObject::new("a", &resource).data(json!({"spec": spec, "status": {"replicas": 7}}));
+        let made = api.create(&PostParams::default(), &object).await.unwrap();
+        assert_eq!(made.data["status"], want, "{kind}");
+        assert_eq!(api.get("a").await.unwrap().data["status"], want, "{kind}");
+    };
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template});
+    let daemons =
+        json!({"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0});
+    check("apps", "DaemonSet", spec.clone(), daemons).await;
+    check("apps", "Deployment", spec.clone(), json!({})).await;
+    check("apps", "ReplicaSet", spec.clone(), json!({"replicas": 0})).await;
+    check(
+        "apps",
+        "StatefulSet",
+        spec,
+        json!({"replicas": 0, "availableReplicas": 0}),
+    )
+    .await;
+    check("batch", "Job", json!({"template": template}), json!({})).await;
+    check(
+        "",
+        "Service",
+        json!({"ports": [{"port": 1}]}),
+        json!({"loadBalancer": {}}),
+    )
+    .await;
+    let budget = json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0});
+    check("policy", "PodDisruptionBudget", json!({"minAvailable": 1}), budget).await;
+}
