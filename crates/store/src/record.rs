@@ -123,6 +123,7 @@ impl Record {
     }
 
     /// The same object as it appears in the event of its disappearance at `revision`.
+    #[must_use]
     pub fn deleted_at(&self, revision: u64) -> Self {
         let at = self.rv_at as usize;
         let digits = self.revision.to_string().len();
