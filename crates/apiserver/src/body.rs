@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -13,6 +14,8 @@ use crate::error::ApiError;
 
 /// The largest request.
 const MAX_BYTES: usize = 3 << 20;
+/// How long a request may take to arrive.
+const ARRIVAL: Duration = Duration::from_mins(1);
 
 /// An error of a body that is being received.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -92,7 +95,18 @@ where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
-    match Limited::new(body, MAX_BYTES).collect().await {
+    let arrived = tokio::time::timeout(ARRIVAL, Limited::new(body, MAX_BYTES).collect()).await;
+    let Ok(arrived) = arrived else {
+        return Err(ApiError::new(
+            504,
+            "Timeout",
+            format!(
+                "Timeout: the request did not arrive within {} seconds",
+                ARRIVAL.as_secs()
+            ),
+        ));
+    };
+    match arrived {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(ApiError::new(
             413,
@@ -136,4 +150,21 @@ pub(crate) fn error(error: &ApiError) -> http::Response<ApiBody> {
         response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_never_ends_is_given_up() {
+        let body = ApiBody::stream(Box::pin(futures::stream::pending()));
+        assert_eq!(gather(body).await.unwrap_err().code, 504);
+    }
+
+    #[tokio::test]
+    async fn a_body_may_not_be_too_large() {
+        let body = ApiBody::whole(vec![b' '; MAX_BYTES + 1]);
+        assert_eq!(gather(body).await.unwrap_err().code, 413);
+    }
 }

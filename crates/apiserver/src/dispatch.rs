@@ -95,6 +95,14 @@ fn verb(parts: &Parts, path: Option<&ResourcePath>, query: &Query) -> &'static s
     }
 }
 
+/// Whether everybody may ask for a path.
+pub(crate) fn is_open(path: &str) -> bool {
+    matches!(path, "/version" | "/healthz" | "/livez" | "/readyz")
+        || ["/healthz/", "/livez/", "/readyz/", "/version/"]
+            .iter()
+            .any(|p| path.starts_with(p))
+}
+
 fn authorize(
     server: &Inner,
     user: &UserInfo,
@@ -103,11 +111,7 @@ fn authorize(
     verb: &str,
 ) -> Result<(), ApiError> {
     let url = parts.uri.path();
-    let open = matches!(url, "/version" | "/healthz" | "/livez" | "/readyz")
-        || ["/healthz/", "/livez/", "/readyz/", "/version/"]
-            .iter()
-            .any(|p| url.starts_with(p));
-    if open || user.is_master() {
+    if is_open(url) || user.is_master() {
         return Ok(());
     }
     if !user.is_authenticated() {

@@ -77,13 +77,24 @@ pub fn tls_config(
     Ok(Arc::new(config))
 }
 
+/// Who a verified client certificate names, and until when: connections may last longer than it does.
+#[derive(Clone)]
+struct Known {
+    user: Arc<UserInfo>,
+    /// Seconds since 1970.
+    until: i64,
+}
+
 /// The user that a verified client certificate names: common name and organizations.
-fn certificate_user(certificate: &CertificateDer<'_>) -> Option<UserInfo> {
+fn certificate_user(certificate: &CertificateDer<'_>) -> Option<Known> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let subject = parsed.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?;
     let groups: Vec<&str> = subject.iter_organization().filter_map(|o| o.as_str().ok()).collect();
-    (!name.is_empty()).then(|| UserInfo::new(name, &groups))
+    (!name.is_empty()).then(|| Known {
+        user: Arc::new(UserInfo::new(name, &groups)),
+        until: parsed.validity().not_after.timestamp(),
+    })
 }
 
 impl ApiServer {
@@ -133,8 +144,7 @@ impl ApiServer {
             .1
             .peer_certificates()
             .and_then(|chain| chain.first())
-            .and_then(certificate_user)
-            .map(Arc::new);
+            .and_then(certificate_user);
         let inner = Arc::clone(&self.inner);
         let service = service_fn(move |request: Request<Incoming>| {
             let (inner, known) = (Arc::clone(&inner), known.clone());
@@ -170,9 +180,12 @@ fn is_passing(error: &std::io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-async fn answer(server: &Arc<Inner>, known: Option<Arc<UserInfo>>, request: Request<Incoming>) -> Response<ApiBody> {
+async fn answer(server: &Arc<Inner>, known: Option<Known>, request: Request<Incoming>) -> Response<ApiBody> {
     let user = match known {
-        Some(user) => user,
+        Some(known) if known.until < server.now().as_second() => {
+            return body::error(&ApiError::unauthorized());
+        }
+        Some(known) => known.user,
         None => match bearer(&request) {
             None => Arc::new(UserInfo::anonymous()),
             Some(token) => match server.tokens.find(token) {
@@ -181,6 +194,10 @@ async fn answer(server: &Arc<Inner>, known: Option<Arc<UserInfo>>, request: Requ
             },
         },
     };
+    // What nobody known sends is not even received.
+    if !user.is_authenticated() && !dispatch::is_open(request.uri().path()) {
+        return body::error(&ApiError::unauthorized());
+    }
     let (parts, body) = request.into_parts();
     match gather(body).await {
         Ok(body) => dispatch::handle(server, &user, parts, body).await,

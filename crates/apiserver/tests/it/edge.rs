@@ -1,7 +1,9 @@
 //! Over TLS: who is let in, and as whom.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
+use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{ListParams, PostParams};
@@ -12,7 +14,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use windlass_apiserver::{ApiServer, Options, PodConnection, PodTunnel, UserInfo, tls_config};
-use windlass_meta::{Clock as _, SystemClock};
+use windlass_meta::{Clock, SystemClock};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
 
@@ -48,6 +50,17 @@ struct Edge {
     server: ApiServer,
     authority: CertificateAuthority,
     url: String,
+    clock: Arc<Later>,
+}
+
+/// The time, and so many hours.
+#[derive(Debug)]
+struct Later(AtomicI64);
+
+impl Clock for Later {
+    fn now(&self) -> Timestamp {
+        SystemClock.now() + jiff::SignedDuration::from_hours(self.0.load(Ordering::Relaxed))
+    }
 }
 
 impl Edge {
@@ -62,7 +75,9 @@ impl Edge {
         let certified = rustls::sign::CertifiedKey::new(chain, signer);
         let roots = [CertificateDer::from(authority.certificate().der().to_vec())];
         let tls = tls_config(Arc::new(rustls::sign::SingleCertAndKey::from(certified)), &roots).unwrap();
+        let clock = Arc::new(Later(AtomicI64::new(0)));
         let mut options = Options::new(Store::memory(Limits::default()));
+        options.clock = clock.clone();
         options.tokens = [("sesame".to_owned(), UserInfo::new("ali", &["forty"]))].into();
         options.pod_tunnel = Some(Arc::new(Echo));
         let server = ApiServer::start(options).await.unwrap();
@@ -70,7 +85,12 @@ impl Edge {
         let url = format!("https://{}", listener.local_addr().unwrap());
         let serving = server.clone();
         tokio::spawn(async move { serving.serve(listener, tls).await.unwrap() });
-        Self { server, authority, url }
+        Self {
+            server,
+            authority,
+            url,
+            clock,
+        }
     }
 
     async fn client(&self, user: &serde_json::Value) -> Client {
@@ -154,6 +174,45 @@ async fn nobody_else_is_let_in() {
         !matches!(who(forger).await, Ok(_) | Err(kube::Error::Api(_))),
         "the handshake must fail"
     );
+}
+
+#[tokio::test]
+async fn a_certificate_counts_no_longer_than_it_lasts() {
+    let edge = Edge::start().await;
+    let admin = edge
+        .with_certificate(&edge.authority, "kubernetes-admin", "system:masters")
+        .await;
+    who(admin.clone()).await.unwrap();
+    // The connection of the first request is used again.
+    edge.clock.0.store(24 * 365 * 20, Ordering::Relaxed);
+    assert_eq!(status(who(admin).await).code, 401);
+}
+
+#[tokio::test]
+async fn what_strangers_send_is_not_received() {
+    let edge = Edge::start().await;
+    let mut roots = rustls::RootCertStore::empty();
+    roots
+        .add(CertificateDer::from(edge.authority.certificate().der().to_vec()))
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let address = edge.url.strip_prefix("https://").unwrap();
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let mut stream = tokio_rustls::TlsConnector::from(Arc::new(config))
+        .connect("127.0.0.1".try_into().unwrap(), stream)
+        .await
+        .unwrap();
+    let head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    let read = tokio::time::timeout(std::time::Duration::from_secs(10), stream.read_exact(&mut answer)).await;
+    read.expect("it is answered at once").unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 401");
 }
 
 #[tokio::test]
