@@ -25,8 +25,14 @@ pub struct RequestKey {
 pub struct Counters(Mutex<BTreeMap<RequestKey, u64>>);
 
 impl Counters {
-    pub(crate) fn add(&self, key: RequestKey) {
+    pub(crate) fn add(&self, mut key: RequestKey) {
         const MAX_KINDS: usize = 10_000;
+        const MAX_TEXT: usize = 128;
+        for text in [&mut key.group, &mut key.resource, &mut key.agent] {
+            text.truncate(text.floor_char_boundary(MAX_TEXT));
+            // Whoever keeps the key keeps the room that the text was given.
+            text.shrink_to_fit();
+        }
         let mut map = self.0.lock();
         if map.len() < MAX_KINDS || map.contains_key(&key) {
             *map.entry(key).or_default() += 1;
@@ -66,5 +72,24 @@ impl Counters {
             );
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut() {
+        let counters = Counters::default();
+        counters.add(RequestKey {
+            verb: "get".to_owned(),
+            group: String::new(),
+            resource: "ü".repeat(10_000),
+            agent: "a".repeat(10_000),
+            code: 404,
+        });
+        let (key, _) = counters.snapshot().pop_first().unwrap();
+        assert_eq!((key.resource.len(), key.agent.len()), (128, 128));
     }
 }
