@@ -27,4 +27,14 @@ impl Stop {
             _ = self.terminate.recv() => {}
         }
     }
+
+    /// As [`Self::wait`]; whoever asks once more does not want to wait until everything has stopped in order.
+    pub(crate) async fn wait_once(mut self) {
+        self.wait().await;
+        tracing::info!("stopping");
+        tokio::spawn(async move {
+            self.wait().await;
+            std::process::exit(130);
+        });
+    }
 }

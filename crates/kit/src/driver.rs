@@ -30,6 +30,8 @@ use crate::writer::{Write, look};
 
 /// Reconciles of one controller that run at a time, unless it says otherwise.
 const CONCURRENCY: usize = 10;
+/// From this back-off on, a failure is worth somebody's attention.
+const LASTING: Duration = Duration::from_millis(500);
 
 type Start = Box<dyn FnOnce(Cx, usize) -> BoxFuture<'static, ()> + Send>;
 
@@ -198,7 +200,9 @@ impl<C: Controller> Driver<C> {
             Ok(outcome) => outcome,
             Err(panic) => {
                 self.metrics.panics.inc();
-                Outcome::Failed(ReconcileError::new("Panic", panic_text(&*panic)))
+                let text = panic_text(&*panic);
+                tracing::error!("{text}");
+                Outcome::Failed(ReconcileError::new("Panic", text))
             }
         };
         self.metrics.active.dec();
@@ -218,7 +222,12 @@ impl<C: Controller> Driver<C> {
                 self.metrics.result("error");
                 self.metrics.failure(error.reason());
                 let again_in = self.queue.add_failed(key.clone());
-                tracing::warn!(%error, reason = error.reason(), ?again_in, "reconcile failed");
+                // What passes by itself in a moment is nothing to look at.
+                if again_in < LASTING {
+                    tracing::debug!(%error, reason = error.reason(), ?again_in, "reconcile failed");
+                } else {
+                    tracing::warn!(%error, reason = error.reason(), again_in = %format_args!("{again_in:.1?}"), "reconcile failed");
+                }
             }
         }
         let unsure = cx.journal.take_unsure();

@@ -12,6 +12,21 @@ pub trait Triage {
     fn reason(&self) -> &'static str;
 }
 
+/// An error with its causes, each told once: clients say "client error" and keep to themselves why.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut out = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !out.contains(&text) {
+            out.push_str(": ");
+            out.push_str(&text);
+        }
+        next = cause.source();
+    }
+    out
+}
+
 /// Why a cache could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum KitError {

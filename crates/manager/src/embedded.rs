@@ -45,10 +45,41 @@ pub struct Embedded {
     data_dir: PathBuf,
 }
 
+/// What the server is called in its kubeconfig.
+const CLUSTER: &str = "windlass";
+
+/// Only our own kubeconfigs are written over: people keep the way to other clusters in theirs.
+fn check_ours(path: &Path) -> Result<(), ManagerError> {
+    let not_ours = |holds: String| ManagerError::NotOurs {
+        path: path.to_owned(),
+        holds,
+    };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) if text.trim().is_empty() => return Ok(()),
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(not_ours(error.to_string())),
+    };
+    let found = kube::config::Kubeconfig::from_yaml(&text).map_err(|_| not_ours("it is no kubeconfig".to_owned()))?;
+    let other: Vec<&str> = found
+        .clusters
+        .iter()
+        .map(|cluster| cluster.name.as_str())
+        .filter(|name| *name != CLUSTER)
+        .collect();
+    if other.is_empty() {
+        Ok(())
+    } else {
+        Err(not_ours(format!("it knows {}", other.join(", "))))
+    }
+}
+
 impl Embedded {
     /// Starts a server. When this returns it answers on its port, and the kubeconfig is written.
     pub async fn start(options: EmbeddedOptions) -> Result<Self, ManagerError> {
         let data_dir = options.data_dir;
+        let kubeconfig = options.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig"));
+        check_ours(&kubeconfig)?;
         make_folder(&data_dir)?;
         // First of all, so that a taken port leaves the folder untouched.
         let listener = network::listen((Ipv4Addr::LOCALHOST, options.port).into()).await?;
@@ -71,7 +102,7 @@ impl Embedded {
             server,
             store,
             address,
-            kubeconfig: options.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig")),
+            kubeconfig,
             data_dir,
         };
         if options.definitions {
@@ -103,7 +134,7 @@ impl Embedded {
 
     fn write_kubeconfig(&self, identity: &Identity) -> Result<(), ManagerError> {
         let text = Kubeconfig {
-            cluster: "windlass".to_owned(),
+            cluster: CLUSTER.to_owned(),
             server: self.url(),
             authority: identity.authority.to_pem(),
             client_certificate: identity.administrator.certificate.clone(),
@@ -152,5 +183,36 @@ impl Embedded {
     pub async fn shutdown(&self) {
         self.server.shutdown();
         self.store.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubeconfigs_of_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        let check = |text: &str, expect: Option<&str>| {
+            std::fs::write(&path, text).unwrap();
+            match (check_ours(&path), expect) {
+                (Ok(()), None) => {}
+                (Err(ManagerError::NotOurs { holds, .. }), Some(part)) => assert!(holds.contains(part), "{holds}"),
+                (result, _) => panic!("{text}: {result:?}"),
+            }
+        };
+        assert!(check_ours(&path).is_ok());
+        check("", None);
+        check(
+            "clusters: [{name: windlass, cluster: {server: 'https://127.0.0.1:1'}}]",
+            None,
+        );
+        check(
+            "clusters: [{name: windlass, cluster: {server: 'https://127.0.0.1:1'}}, {name: prod, cluster: {server: 'https://p'}}]",
+            Some("it knows prod"),
+        );
+        check("a: [", Some("no kubeconfig"));
+        assert!(check_ours(folder.path()).is_err());
     }
 }

@@ -58,6 +58,14 @@ pub enum ManagerError {
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
+    /// A file that we should write holds something else.
+    #[error("{} is not one of our kubeconfigs and stays as it is: {holds}", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+        /// What is in it.
+        holds: String,
+    },
     /// A client cannot be made, or the server does not answer.
     #[error("the API server {url} cannot be used")]
     Connect {
@@ -98,6 +106,10 @@ impl ManagerError {
                 "move {} away: new certificates are made at the next start, and kubeconfigs handed out before become invalid",
                 folder.display()
             ),
+            Self::NotOurs { .. } => {
+                "name another file with --kubeconfig; several files together: KUBECONFIG=ONE:OTHER kubectl config view"
+                    .to_owned()
+            }
             Self::Kubeconfig { path, .. } if path.as_os_str() == "$KUBECONFIG" => {
                 "name a kubeconfig with --kubeconfig; `kubectl config view` shows the one in use".to_owned()
             }

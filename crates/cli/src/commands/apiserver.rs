@@ -9,7 +9,7 @@ use crate::signals::Stop;
 
 /// Runs the embedded API server alone until it is told to stop.
 pub(crate) async fn run(args: ApiserverArgs, printer: &Printer) -> Result<(), CliError> {
-    let mut stop = Stop::listen()?;
+    let stop = Stop::listen()?;
     let embedded = Embedded::start(EmbeddedOptions {
         data_dir: args.data_dir,
         kubeconfig: args.kubeconfig,
@@ -23,8 +23,7 @@ pub(crate) async fn run(args: ApiserverArgs, printer: &Printer) -> Result<(), Cl
         embedded.kubeconfig().display()
     ));
     if told.is_ok() {
-        stop.wait().await;
-        tracing::info!("stopping");
+        stop.wait_once().await;
     }
     embedded.shutdown().await;
     told

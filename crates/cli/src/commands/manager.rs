@@ -12,7 +12,7 @@ use crate::signals::Stop;
 /// Runs controllers against an API server over the network until told to stop.
 pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliError> {
     let selection = selection(args.controllers.as_deref())?;
-    let mut stop = Stop::listen()?;
+    let stop = Stop::listen()?;
     let health = match args.metrics_address {
         Some(address) => Some(network::listen(address).await?),
         None => None,
@@ -27,8 +27,7 @@ pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliE
     }
     let told = printer.line(&format!("controllers run against {}", config.cluster_url));
     if told.is_ok() {
-        stop.wait().await;
-        tracing::info!("stopping");
+        stop.wait_once().await;
     }
     running.shutdown().await;
     told

@@ -12,7 +12,7 @@ use crate::signals::Stop;
 /// Runs the embedded management cluster until it is told to stop.
 pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError> {
     let selection = selection(args.controllers.as_deref())?;
-    let mut stop = Stop::listen()?;
+    let stop = Stop::listen()?;
     let options = EmbeddedOptions {
         data_dir: args.data_dir.map_or_else(default_data_dir, Ok)?,
         kubeconfig: args.kubeconfig,
@@ -29,8 +29,7 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
         embedded.data_dir().display(),
     ));
     if told.is_ok() {
-        stop.wait().await;
-        tracing::info!("stopping");
+        stop.wait_once().await;
     }
     up.shutdown().await;
     told

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::store::{Cached, Store};
 use crate::backoff::Backoff;
+use crate::error::with_causes;
 
 /// How long the server may keep one watch open.
 const WATCH_SECONDS: u32 = 290;
@@ -122,14 +123,14 @@ impl<T: Cached> Informer<T> {
     async fn stream_list(&self, version: &mut Option<u64>, force: bool) -> End {
         let request = match Request::new(&self.url).watch(&self.watch_params(true), "") {
             Ok(request) => request,
-            Err(error) => return End::Failed(error.to_string()),
+            Err(error) => return End::Failed(with_causes(&error)),
         };
         let stream = match self.client.request_events::<T>(request).await {
             Ok(stream) => stream,
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => {
                 return End::NoStreaming;
             }
-            Err(error) => return End::Failed(error.to_string()),
+            Err(error) => return End::Failed(with_causes(&error)),
         };
         pin_mut!(stream);
         let mut objects = Vec::new();
@@ -140,7 +141,7 @@ impl<T: Cached> Informer<T> {
                     self.unreadable(&error);
                     continue;
                 }
-                Ok(Some(Err(error))) => return End::Failed(error.to_string()),
+                Ok(Some(Err(error))) => return End::Failed(with_causes(&error)),
                 Ok(None) => return End::Failed("the list ended early".to_owned()),
                 Err(_) => return End::Failed("no answer in time".to_owned()),
             };
@@ -153,7 +154,7 @@ impl<T: Cached> Informer<T> {
                     }
                     let at = bookmark.metadata.resource_version.parse().unwrap_or(0);
                     if let Err(error) = self.store.replace(objects, at, force) {
-                        return End::Failed(error.to_string());
+                        return End::Failed(with_causes(&error));
                     }
                     *version = Some(at);
                     return self.follow(stream, version).await;
@@ -176,7 +177,7 @@ impl<T: Cached> Informer<T> {
             let page = match self.page(&params).await {
                 Ok(page) => page,
                 Err(kube::Error::Api(status)) if status.code == 410 => return End::Expired,
-                Err(error) => return End::Failed(error.to_string()),
+                Err(error) => return End::Failed(with_causes(&error)),
             };
             objects.extend(page.decoded);
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
@@ -190,7 +191,7 @@ impl<T: Cached> Informer<T> {
                 *version = Some(at);
                 End::Closed
             }
-            Err(error) => End::Failed(error.to_string()),
+            Err(error) => End::Failed(with_causes(&error)),
         }
     }
 
@@ -226,12 +227,12 @@ impl<T: Cached> Informer<T> {
         let from = version.unwrap_or(0).to_string();
         let request = match Request::new(&self.url).watch(&self.watch_params(false), &from) {
             Ok(request) => request,
-            Err(error) => return End::Failed(error.to_string()),
+            Err(error) => return End::Failed(with_causes(&error)),
         };
         let stream = match self.client.request_events::<T>(request).await {
             Ok(stream) => stream,
             Err(kube::Error::Api(status)) => return ended(&status),
-            Err(error) => return End::Failed(error.to_string()),
+            Err(error) => return End::Failed(with_causes(&error)),
         };
         self.follow(stream, version).await
     }
@@ -250,7 +251,7 @@ impl<T: Cached> Informer<T> {
                     self.unreadable(&error);
                     continue;
                 }
-                Ok(Some(Err(error))) => return End::Failed(error.to_string()),
+                Ok(Some(Err(error))) => return End::Failed(with_causes(&error)),
                 Ok(None) => return End::Closed,
                 Err(_) => return End::Failed("the watch was silent for too long".to_owned()),
             };

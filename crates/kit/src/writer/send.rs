@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 
 use super::{Target, Writer};
-use crate::error::{ErrorKind, WriteError};
+use crate::error::{ErrorKind, WriteError, with_causes};
 use crate::guard::Need;
 use crate::object::{Gvk, ObjectKey};
 
@@ -148,13 +148,13 @@ pub(super) async fn exchange(client: &kube::Client, request: Request<Vec<u8>>) -
     let answer = client
         .send(request.map(kube::client::Body::from))
         .await
-        .map_err(|e| (ErrorKind::Transport, e.to_string()))?;
+        .map_err(|e| (ErrorKind::Transport, with_causes(&e)))?;
     let status = answer.status();
     let bytes = answer
         .into_body()
         .collect()
         .await
-        .map_err(|e| (ErrorKind::Transport, e.to_string()))?
+        .map_err(|e| (ErrorKind::Transport, with_causes(&e)))?
         .to_bytes();
     if status.is_success() {
         return serde_json::from_slice(&bytes).map_err(|e| (ErrorKind::Encoding, e.to_string()));
