@@ -6,7 +6,7 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Secret};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use parking_lot::RwLock;
 use tonic::transport::Channel;
 use windlass_kit::{Cache, Cx, ObjectKey, Tasks, gvk_of, transport};
@@ -15,6 +15,7 @@ use crate::certificate;
 use crate::error::RemoteError;
 use crate::etcd::{self, Credentials};
 use crate::health::{Health, Probe};
+use crate::kubeconfig;
 
 /// Index of Nodes by providerID.
 const BY_PROVIDER_ID: &str = "providerID";
@@ -58,10 +59,7 @@ impl RemoteCluster {
         timeout: Duration,
     ) -> Result<Arc<Self>, RemoteError> {
         let failed = |what: &'static str, why: &dyn ToString| RemoteError::new(cluster, what, why.to_string());
-        let text = std::str::from_utf8(kubeconfig).map_err(|_| failed("read the kubeconfig", &"it is not text"))?;
-        // The parser's error may quote the file, which holds keys.
-        let kubeconfig =
-            Kubeconfig::from_yaml(text).map_err(|_| failed("read the kubeconfig", &"it is not a valid kubeconfig"))?;
+        let kubeconfig = kubeconfig::read(kubeconfig).map_err(|why| failed("read the kubeconfig", &why))?;
         let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(|_| failed("use the kubeconfig", &"context, cluster or user is missing"))?;

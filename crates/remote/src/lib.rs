@@ -9,6 +9,7 @@ mod connection;
 mod error;
 mod etcd;
 mod health;
+mod kubeconfig;
 
 pub use clusters::{Clusters, Options, RemoteEvent};
 pub use connection::RemoteCluster;

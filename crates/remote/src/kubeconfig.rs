@@ -1,0 +1,100 @@
+//! Reading the kubeconfig of a workload cluster.
+//!
+//! It comes from a Secret, and whoever may write Secrets in one namespace is not to run programs as the manager, or to have its files
+//! sent to a server of their choice. So a kubeconfig must hold all it needs, and may not point to anything outside.
+
+use kube::config::Kubeconfig;
+
+/// Reads a kubeconfig that holds everything itself.
+pub(crate) fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text")?;
+    // The parser's error may quote the file, which holds keys.
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| "it is not a valid kubeconfig")?;
+    match outside(&kubeconfig) {
+        None => Ok(kubeconfig),
+        Some((field, instead)) => Err(format!(
+            "{field} is not allowed in the kubeconfig of a workload cluster: {instead}"
+        )),
+    }
+}
+
+/// The first field that points to something outside, and what to set instead.
+fn outside(kubeconfig: &Kubeconfig) -> Option<(&'static str, &'static str)> {
+    const TOKEN: &str = "set token, or client-certificate-data and client-key-data";
+    let users = kubeconfig
+        .auth_infos
+        .iter()
+        .filter_map(|named| named.auth_info.as_ref());
+    let clusters = kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref());
+    let of_users = users.flat_map(|user| {
+        [
+            (user.exec.is_some(), "user.exec", TOKEN),
+            (user.auth_provider.is_some(), "user.auth-provider", TOKEN),
+            (user.token_file.is_some(), "user.tokenFile", "set token"),
+            (
+                user.client_certificate.is_some(),
+                "user.client-certificate",
+                "set client-certificate-data",
+            ),
+            (user.client_key.is_some(), "user.client-key", "set client-key-data"),
+        ]
+    });
+    let of_clusters = clusters.map(|cluster| {
+        (
+            cluster.certificate_authority.is_some(),
+            "cluster.certificate-authority",
+            "set certificate-authority-data",
+        )
+    });
+    of_users
+        .chain(of_clusters)
+        .find(|(there, ..)| *there)
+        .map(|(_, field, instead)| (field, instead))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(cluster: &str, user: &str, want: Option<&str>) {
+        let text = format!(
+            "{{clusters: [{{name: c, cluster: {{server: 'https://x', {cluster}}}}}], users: [{{name: u, user: {{{user}}}}}], \
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}], current-context: c}}"
+        );
+        match (read(text.as_bytes()), want) {
+            (Ok(_), None) => {}
+            (Err(why), Some(want)) => assert!(why.starts_with(want), "{why}"),
+            (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
+        }
+    }
+
+    #[test]
+    fn a_kubeconfig_may_not_point_to_anything_outside() {
+        check("certificate-authority-data: eA==", "token: t", None);
+        check("", "client-certificate-data: eA==, client-key-data: eA==", None);
+        check(
+            "",
+            "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}",
+            Some("user.exec"),
+        );
+        check("", "auth-provider: {name: gcp, config: {}}", Some("user.auth-provider"));
+        check("", "tokenFile: /var/run/token", Some("user.tokenFile"));
+        check(
+            "",
+            "client-certificate: /a, client-key: /b",
+            Some("user.client-certificate"),
+        );
+        check("", "client-key: /b", Some("user.client-key"));
+        check(
+            "certificate-authority: /a",
+            "token: t",
+            Some("cluster.certificate-authority"),
+        );
+    }
+
+    #[test]
+    fn errors_do_not_quote_the_file() {
+        assert_eq!(read(b"users: secret").unwrap_err(), "it is not a valid kubeconfig");
+        assert_eq!(read(&[0xff]).unwrap_err(), "it is not text");
+    }
+}
