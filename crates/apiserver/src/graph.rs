@@ -135,8 +135,10 @@ impl Graph {
             self.unlink(owner, uid);
         }
         for dependent in self.dependents.get(uid).into_iter().flatten() {
-            if let Some(node) = self.nodes.get_mut(dependent) {
-                node.lost.insert(Arc::clone(uid));
+            if let Some(other) = self.nodes.get_mut(dependent)
+                && reachable(&node, other)
+            {
+                other.lost.insert(Arc::clone(uid));
             }
             self.dirty.insert(Arc::clone(dependent));
         }
@@ -198,7 +200,7 @@ impl Graph {
         let blocked = self.dependents.get(uid).into_iter().flatten().any(|d| {
             self.nodes
                 .get(d)
-                .is_some_and(|n| n.owners.iter().any(|(o, blocks)| o == uid && *blocks))
+                .is_some_and(|n| reachable(node, n) && n.owners.iter().any(|(o, blocks)| o == uid && *blocks))
         });
         if !blocked {
             out.push(Action::Release {

@@ -43,6 +43,7 @@ fn stranger(api_version: &str, kind: &str) -> Vec<OwnerReference> {
         kind: kind.to_owned(),
         name: "x".to_owned(),
         uid: "11111111-2222-3333-4444-555555555555".to_owned(),
+        block_owner_deletion: Some(true),
         ..Default::default()
     }]
 }
@@ -67,6 +68,8 @@ async fn what_may_have_an_owner_elsewhere_stays() {
             serde_json::from_value(json!({"metadata": {"name": name, "ownerReferences": owners}})).unwrap();
         roles.create(&PostParams::default(), &role).await.unwrap();
     }
+    maps.delete("owner", &DeleteParams::foreground()).await.unwrap();
+    gone(&maps, "owner").await;
     // What comes last is looked at last.
     let dangling: ConfigMap =
         serde_json::from_value(json!({"metadata": {"name": "z", "ownerReferences": stranger("v1", "ConfigMap")}}))
