@@ -149,6 +149,12 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
             if resource.status {
                 copy_field(old, new, "status");
             }
+            match resource.special {
+                // What keeps a namespace until it is empty is changed through its own subresource only.
+                Special::Namespace => keep_hold(old, new),
+                Special::Secret if text(new, "type").is_empty() => copy_field(old, new, "type"),
+                _ => {}
+            }
         }
         Part::Status if resource.is_custom() => {
             let status = new.get("status").cloned();
@@ -189,6 +195,18 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
         set_meta(new, "generation", Some((generation(old) + 1).into()));
     }
     Ok(())
+}
+
+fn keep_hold(old: &Value, new: &mut Value) {
+    let Some(held) = old.pointer("/spec/finalizers").cloned() else {
+        return;
+    };
+    if !new.get("spec").is_some_and(Value::is_object) {
+        put_field(new, "spec", Some(Value::Object(Map::new())));
+    }
+    if let Some(spec) = new.get_mut("spec") {
+        put_field(spec, "finalizers", Some(held));
+    }
 }
 
 fn copy_field(from: &Value, to: &mut Value, key: &str) {

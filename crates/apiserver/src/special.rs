@@ -31,7 +31,13 @@ pub(crate) fn on_create(resource: &Resource, object: &mut Value) {
         Special::Namespace => {
             or_set(object, "spec", json!({}));
             if let Some(spec) = object.get_mut("spec") {
-                or_set(spec, "finalizers", json!(["kubernetes"]));
+                or_set(spec, "finalizers", json!([]));
+                // Without it a deleted namespace would go before what is in it.
+                if let Some(list) = spec.get_mut("finalizers").and_then(Value::as_array_mut)
+                    && !list.iter().any(|f| f == "kubernetes")
+                {
+                    list.push("kubernetes".into());
+                }
             }
             set(object, "status", json!({"phase": "Active"}));
         }
@@ -137,8 +143,7 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -
             }
         }
         Special::ConfigMap => {
-            data_keys(object, "data", &mut errors);
-            data_keys(object, "binaryData", &mut errors);
+            config_map_errors(object, &mut errors);
             if let Some(old) = old {
                 immutable_data(object, old, &["data", "binaryData"], &mut errors);
             }
@@ -179,24 +184,53 @@ fn data_keys(object: &Value, field: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn secret_errors(object: &Value, errors: &mut Vec<FieldError>) {
-    const MAX: usize = 1 << 20;
+fn config_map_errors(object: &Value, errors: &mut Vec<FieldError>) {
     data_keys(object, "data", errors);
-    let data = object.get("data");
-    let size: usize = data
-        .and_then(Value::as_object)
+    data_keys(object, "binaryData", errors);
+    let (data, binary) = (object.get("data"), object.get("binaryData"));
+    for (key, _) in data.and_then(Value::as_object).into_iter().flatten() {
+        if binary.is_some_and(|b| b.get(key).is_some()) {
+            errors.push(FieldError::invalid(
+                format!("data[{key}]"),
+                key.as_str().into(),
+                "duplicate of key present in binaryData",
+            ));
+        }
+    }
+    let size = texts(data).map(str::len).chain(texts(binary).map(decoded_len)).sum();
+    size_errors("", size, errors);
+}
+
+/// The texts of a map.
+fn texts(map: Option<&Value>) -> impl Iterator<Item = &str> {
+    map.and_then(Value::as_object)
         .into_iter()
         .flatten()
-        .map(|(_, v)| v.as_str().unwrap_or("").len() / 4 * 3)
-        .sum();
+        .map(|(_, v)| v.as_str().unwrap_or(""))
+}
+
+/// How many bytes a base64 text stands for.
+fn decoded_len(text: &str) -> usize {
+    let padding = text.bytes().rev().take_while(|b| *b == b'=').count();
+    (text.len() / 4 * 3).saturating_sub(padding)
+}
+
+fn size_errors(field: &str, size: usize, errors: &mut Vec<FieldError>) {
+    const MAX: usize = 1 << 20;
     if size > MAX {
         errors.push(FieldError::new(
-            "data",
+            field,
             Kind::TooLong,
             None,
             format!("may not be more than {MAX} bytes"),
         ));
     }
+}
+
+fn secret_errors(object: &Value, errors: &mut Vec<FieldError>) {
+    data_keys(object, "data", errors);
+    let data = object.get("data");
+    size_errors("data", texts(data).map(decoded_len).sum(), errors);
     let mut require = |keys: &[&str]| {
         for key in keys {
             if data.and_then(|d| d.get(key)).is_none() {

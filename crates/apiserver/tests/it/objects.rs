@@ -308,3 +308,96 @@ async fn a_new_object_has_the_zeros_of_its_status() {
     let budget = json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0});
     check("policy", "PodDisruptionBudget", json!({"minAvailable": 1}), budget).await;
 }
+
+#[tokio::test]
+async fn nobody_takes_the_hold_off_a_namespace() {
+    let (_server, client) = start().await;
+    let namespaces: Api<Namespace> = Api::all(client);
+    let make = async |name: &str, spec: serde_json::Value| {
+        let object: Namespace = serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
+        namespaces.create(&PostParams::default(), &object).await.unwrap()
+    };
+    let finalizers = |n: &Namespace| n.spec.clone().unwrap_or_default().finalizers.unwrap_or_default();
+    let made = make("a", json!({"finalizers": ["x.io/y"]})).await;
+    assert_eq!(finalizers(&made), ["x.io/y", "kubernetes"]);
+    assert_eq!(finalizers(&make("b", json!({"finalizers": []})).await), ["kubernetes"]);
+    let bare: Namespace = serde_json::from_value(json!({"metadata": {"name": "b", "labels": {"l": "1"}}})).unwrap();
+    let replaced = namespaces.replace("b", &PostParams::default(), &bare).await.unwrap();
+    assert_eq!(replaced.metadata.labels.as_ref().unwrap()["l"], "1");
+    assert_eq!(finalizers(&replaced), ["kubernetes"]);
+    let patch = json!({"spec": {"finalizers": null}});
+    let patched = namespaces
+        .patch("b", &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+    assert_eq!(finalizers(&patched), ["kubernetes"]);
+}
+
+#[tokio::test]
+async fn a_secret_keeps_its_type_when_an_update_names_none() {
+    let (_server, client) = start().await;
+    let api: Api<Secret> = Api::default_namespaced(client);
+    let secret = |kind: Option<&str>| Secret {
+        type_: kind.map(str::to_owned),
+        metadata: kube::api::ObjectMeta {
+            name: Some("a".to_owned()),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    api.create(&PostParams::default(), &secret(Some("x.io/y")))
+        .await
+        .unwrap();
+    let replaced = api.replace("a", &PostParams::default(), &secret(None)).await.unwrap();
+    assert_eq!(replaced.type_.as_deref(), Some("x.io/y"));
+}
+
+#[tokio::test]
+async fn what_no_type_can_hold_is_refused() {
+    let (_server, client) = start().await;
+    let check = async |group: &str, kind: &str, fields: serde_json::Value, code: u16| {
+        let gvk = kube::core::GroupVersionKind::gvk(group, "v1", kind);
+        let resource = kube::api::ApiResource::from_gvk(&gvk);
+        let api: Api<kube::api::DynamicObject> = Api::default_namespaced_with(client.clone(), &resource);
+        let object = kube::api::DynamicObject::new("a", &resource).data(fields.clone());
+        let answer = api.create(&PostParams::default(), &object).await;
+        assert_eq!(status(answer).code, code, "{kind} {fields}");
+    };
+    check("", "Secret", json!({"data": {"a": "%%%"}}), 400).await;
+    check("", "Secret", json!({"data": {"a": "YQ"}}), 400).await;
+    check("", "ConfigMap", json!({"data": {"a": 1}}), 400).await;
+    check("", "ConfigMap", json!({"binaryData": {"a": "%"}}), 400).await;
+    check(
+        "",
+        "ConfigMap",
+        json!({"data": {"a": "x"}, "binaryData": {"a": "YQ=="}}),
+        422,
+    )
+    .await;
+    check(
+        "",
+        "ConfigMap",
+        json!({"data": {"a": "x".repeat(1 << 20), "b": "x"}}),
+        422,
+    )
+    .await;
+    check(
+        "",
+        "Secret",
+        json!({"stringData": {"a": "x".repeat((1 << 20) + 1)}}),
+        422,
+    )
+    .await;
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    for replicas in [json!(3_000_000_000_u64), json!("1"), json!(1.5)] {
+        let spec = json!({"replicas": replicas, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+        check("apps", "Deployment", json!({"spec": spec}), 400).await;
+    }
+    check(
+        "coordination.k8s.io",
+        "Lease",
+        json!({"spec": {"renewTime": "now"}}),
+        400,
+    )
+    .await;
+}
