@@ -44,15 +44,7 @@ pub(crate) fn open(folder: &Path, limits: Limits) -> Result<(Disk, Memory), Open
     };
     let database = match folder::inspect(folder)? {
         Found::Database(path) => open_file(&path, false).map_err(|e| open_error(folder, e))?,
-        Found::Fresh => {
-            let unfinished = folder.join(folder::UNFINISHED);
-            let _ = std::fs::remove_file(&unfinished);
-            let database = open_file(&unfinished, true).map_err(|e| open_error(folder, e))?;
-            initialize(&database).map_err(|e| damaged(e.message))?;
-            folder::write_marker(folder)?;
-            folder::name_database(folder)?;
-            database
-        }
+        Found::Fresh => make(folder)?,
     };
     let memory = load(&database, limits).map_err(damaged)?;
     let disk = Disk {
@@ -60,6 +52,25 @@ pub(crate) fn open(folder: &Path, limits: Limits) -> Result<(Disk, Memory), Open
         database: Some(database),
     };
     Ok((disk, memory))
+}
+
+/// Makes the database of a fresh folder, unless somebody else does.
+fn make(folder: &Path) -> Result<Database, OpenError> {
+    let _alone = folder::lock(folder)?;
+    // Somebody else may have made it between the look and the lock.
+    if let Found::Database(path) = folder::inspect(folder)? {
+        return open_file(&path, false).map_err(|e| open_error(folder, e));
+    }
+    folder::clear(folder)?;
+    let unfinished = folder.join(folder::UNFINISHED);
+    let database = open_file(&unfinished, true).map_err(|e| open_error(folder, e))?;
+    initialize(&database).map_err(|e| OpenError::Damaged {
+        path: folder.to_path_buf(),
+        reason: e.message,
+    })?;
+    folder::write_marker(folder)?;
+    folder::name_database(folder)?;
+    Ok(database)
 }
 
 fn open_file(path: &Path, create: bool) -> Result<Database, DatabaseError> {

@@ -56,11 +56,43 @@ pub(crate) fn inspect(folder: &Path) -> Result<Found, OpenError> {
         }
         Err(e) => return Err(io(folder, "its marker cannot be read")(e)),
     }
+    let unfinished = folder.join(UNFINISHED).exists();
+    // Looked for last: it may get its name just now, and then the unfinished one is not there any more.
     if database.exists() {
         Ok(Found::Database(database))
-    } else {
+    } else if unfinished {
         Ok(Found::Fresh)
+    } else {
+        // The marker is written when there is something to name.
+        Err(OpenError::Damaged {
+            path: folder.to_path_buf(),
+            reason: format!("{DATABASE} is missing"),
+        })
     }
+}
+
+/// Keeps others from making a database in a folder, until it is dropped.
+pub(crate) fn lock(folder: &Path) -> Result<fs::File, OpenError> {
+    let handle = fs::File::open(folder).map_err(io(folder, "cannot be read"))?;
+    match handle.try_lock() {
+        Ok(()) => Ok(handle),
+        Err(fs::TryLockError::WouldBlock) => Err(OpenError::InUse {
+            path: folder.to_path_buf(),
+        }),
+        Err(fs::TryLockError::Error(error)) => Err(io(folder, "cannot be locked")(error)),
+    }
+}
+
+/// Takes away what a crash left behind of a database that was never finished: the marker first, which promises one.
+pub(crate) fn clear(folder: &Path) -> Result<(), OpenError> {
+    for name in [MARKER, UNFINISHED] {
+        match fs::remove_file(folder.join(name)) {
+            Ok(()) => sync(folder)?,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(io(folder, "cannot be cleared of a database that was never finished")(e)),
+        }
+    }
+    Ok(())
 }
 
 /// Writes the marker so that it is whole or absent after a crash.

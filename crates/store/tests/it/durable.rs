@@ -99,6 +99,40 @@ async fn a_folder_half_made_is_made_again() {
 }
 
 #[tokio::test]
+async fn a_folder_that_lost_its_database_is_not_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    open(folder.path()).unwrap().close().await;
+    fs::remove_file(folder.path().join("objects.redb")).unwrap();
+    let words = refusal(folder.path());
+    assert!(words.contains("objects.redb is missing"), "{words}");
+    assert!(!folder.path().join("objects.redb").exists());
+}
+
+#[test]
+fn of_many_that_begin_a_folder_at_once_one_has_it() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let barrier = std::sync::Barrier::new(4);
+        let opened: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        open(folder.path())
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let (have, not): (Vec<_>, Vec<_>) = opened.into_iter().partition(Result::is_ok);
+        assert_eq!(have.len(), 1, "{not:?}");
+        for error in not {
+            assert!(matches!(error, Err(OpenError::InUse { .. })), "{error:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_damaged_database_is_named_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
