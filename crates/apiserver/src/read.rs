@@ -126,6 +126,8 @@ fn selectable_text(resource: &Resource, field: &str, object: &Value) -> String {
     }
 }
 
+const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.";
+
 /// Where a continued list goes on.
 struct Continue {
     revision: u64,
@@ -178,15 +180,17 @@ pub(crate) fn collect(
     if options.revision.is_some_and(|rv| rv > current) && token.is_none() {
         return Err(too_large(options.revision.unwrap_or(0), current));
     }
+    if token.as_ref().is_some_and(|token| token.revision > current) {
+        // Of a server that has forgotten everything since.
+        return Err(ApiError::expired(TOO_OLD));
+    }
     let at = match &token {
         Some(token) if token.revision > 0 => Some(token.revision),
         Some(_) => None,
         None => exact_revision(options),
     };
     let expired = |_| match &token {
-        Some(_) => ApiError::expired(
-            "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.",
-        ),
+        Some(_) => ApiError::expired(TOO_OLD),
         None => ApiError::expired("The resourceVersion for the provided list is too old."),
     };
     let page = server

@@ -180,9 +180,10 @@ impl Stream {
         self.over = now >= self.ends;
         if self.options.bookmarks {
             self.next_bookmark = now + BOOKMARK_EVERY;
-            self.take();
+            let failed = !self.take();
             let position = self.watcher.as_ref().map_or(0, Watcher::position);
-            if position > self.bookmarked {
+            // Nothing follows an error.
+            if position > self.bookmarked && !failed {
                 let mut buffer = BytesMut::new();
                 self.bookmark(&mut buffer, position, false);
                 self.pending.push_back(buffer.freeze());
@@ -190,10 +191,10 @@ impl Stream {
         }
     }
 
-    /// Takes what has happened into `pending`.
-    fn take(&mut self) {
+    /// Takes what has happened into `pending`; false when that is no longer known.
+    fn take(&mut self) -> bool {
         let Some(watcher) = self.watcher.as_mut() else {
-            return;
+            return true;
         };
         let events = match watcher.take() {
             Ok(events) => events,
@@ -204,7 +205,7 @@ impl Stream {
                     expired.oldest
                 ));
                 self.fail(&error);
-                return;
+                return false;
             }
         };
         let mut buffer = BytesMut::new();
@@ -215,6 +216,7 @@ impl Stream {
         if !buffer.is_empty() {
             self.pending.push_back(buffer.freeze());
         }
+        true
     }
 
     fn event(&mut self, buffer: &mut BytesMut, event: &Event) {

@@ -137,6 +137,11 @@ async fn a_watch_from_a_forgotten_revision_is_told_so() {
     }
     let expired = status(api.list(&ListParams::default().limit(1).continue_token(&token)).await);
     assert_eq!((expired.code, expired.reason.as_str()), (410, "Expired"));
+    // Of another server, such as the same one before it forgot everything.
+    let (_server, fresh) = start().await;
+    let fresh: Api<ConfigMap> = Api::default_namespaced(fresh);
+    let expired = status(fresh.list(&ListParams::default().continue_token(&token)).await);
+    assert_eq!((expired.code, expired.reason.as_str()), (410, "Expired"));
 }
 
 #[tokio::test]
