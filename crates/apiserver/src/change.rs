@@ -15,7 +15,7 @@ use crate::request::WriteOptions;
 use crate::resource::{Resource, Special};
 use crate::server::Inner;
 use crate::user::UserInfo;
-use crate::{crd, special, validate};
+use crate::{crd, scale, special, validate};
 
 /// How often a write that names no revision is tried against a changing object.
 const TRIES: usize = 20;
@@ -164,6 +164,7 @@ impl Call<'_> {
             resource: &self.resource.plural,
             subresource: match part {
                 Part::Main => "",
+                Part::Scale => "scale",
                 Part::Status => "status",
                 Part::Finalize => "finalize",
             },
@@ -183,8 +184,10 @@ impl Call<'_> {
         match part {
             Part::Status => (Scope::Status, "status"),
             Part::Finalize => (Scope::All, "finalize"),
-            Part::Main if self.resource.status => (Scope::Main, ""),
-            Part::Main => (Scope::All, ""),
+            Part::Main | Part::Scale => {
+                let scope = if self.resource.status { Scope::Main } else { Scope::All };
+                (scope, if part == Part::Scale { "scale" } else { "" })
+            }
         }
     }
 
@@ -415,7 +418,7 @@ impl Call<'_> {
             Mutation::Strategic(patch) => {
                 windlass_smd::strategic_merge_patch(schema, &mut out, patch).map_err(|e| patch_error(e, self, name))?;
             }
-            Mutation::Scale(path, replicas, _) => set_path(&mut out, path, (*replicas).into()),
+            Mutation::Scale(path, replicas, _) => scale::set_path(&mut out, path, (*replicas).into()),
             Mutation::Apply(config, twice) => {
                 let mut config = config.clone();
                 prepare::check_place(self.resource, &mut config, self.namespace, Some(name))?;
@@ -582,18 +585,4 @@ pub(crate) fn check(record: &Record) -> Write {
         expect: Expect::Revision(record.revision),
         change: Change::Check,
     }
-}
-
-fn set_path(object: &mut Value, path: &str, value: Value) {
-    let mut at = object;
-    for part in path.split('.') {
-        if !at.is_object() {
-            *at = Value::Object(serde_json::Map::new());
-        }
-        let Some(map) = at.as_object_mut() else {
-            return;
-        };
-        at = map.entry(part).or_insert(Value::Null);
-    }
-    *at = value;
 }

@@ -16,6 +16,8 @@ pub(crate) enum Part {
     Status,
     /// Finalizers of a namespace.
     Finalize,
+    /// How many replicas there shall be, which is part of the rest.
+    Scale,
 }
 
 /// Time, uid and name suffix for a new object.
@@ -145,7 +147,7 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
         ));
     }
     match part {
-        Part::Main => {
+        Part::Main | Part::Scale => {
             if resource.status {
                 copy_field(old, new, "status");
             }
@@ -191,7 +193,7 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
         }
     }
     tidy_metadata(new);
-    if part == Part::Main && bumps_generation(resource, old, new) {
+    if matches!(part, Part::Main | Part::Scale) && bumps_generation(resource, old, new) {
         set_meta(new, "generation", Some((generation(old) + 1).into()));
     }
     Ok(())

@@ -41,6 +41,21 @@ fn of(object: &Value, paths: &ScalePaths) -> Value {
     })
 }
 
+/// Sets the value at a dotted path.
+pub(crate) fn set_path(object: &mut Value, path: &str, value: Value) {
+    let mut at = object;
+    for part in path.split('.') {
+        if !at.is_object() {
+            *at = Value::Object(serde_json::Map::new());
+        }
+        let Some(map) = at.as_object_mut() else {
+            return;
+        };
+        at = map.entry(part).or_insert(Value::Null);
+    }
+    *at = value;
+}
+
 /// A selector as text; built-in kinds have it as an object.
 fn selector_text(object: &Value, path: &str) -> String {
     let found = object.pointer(&format!("/{}", path.replace('.', "/")));
@@ -121,7 +136,7 @@ pub(crate) async fn answer(
     let revision = (!given.is_empty()).then(|| given.to_owned());
     let mutation = Mutation::Scale(paths.spec.clone(), replicas, revision);
     let call = asked.call(resource, namespace, &options);
-    let outcome = call.change(name, &mutation, Part::Main).await?;
+    let outcome = call.change(name, &mutation, Part::Scale).await?;
     let scale = of(&outcome.object, paths);
     if asked.view == View::Metadata {
         return Ok(body::json(200, &read::metadata_only(&scale)));

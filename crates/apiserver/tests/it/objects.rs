@@ -161,6 +161,8 @@ async fn strategic_patches_merge_lists_by_key() {
         .await
         .unwrap();
     assert_eq!(scaled.spec.unwrap().replicas, Some(3));
+    let managers = api.get("d").await.unwrap().metadata.managed_fields.unwrap();
+    assert!(managers.iter().any(|m| m.subresource.as_deref() == Some("scale")));
     assert_eq!(api.get("d").await.unwrap().metadata.generation, Some(3));
     let patch = json!({"status": {"replicas": 3}});
     let with_status = api
