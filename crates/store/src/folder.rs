@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::OpenError;
@@ -29,9 +30,11 @@ fn io(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> OpenErr
     move |source| OpenError::Io { path, what, source }
 }
 
-/// Looks at a folder, making it when it is missing.
+/// Looks at a folder, making it when it is missing: for its owner only, as objects hold secrets.
 pub(crate) fn inspect(folder: &Path) -> Result<Found, OpenError> {
-    fs::create_dir_all(folder).map_err(io(folder, "cannot be made"))?;
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(folder).map_err(io(folder, "cannot be made"))?;
     let marker = folder.join(MARKER);
     let database = folder.join(DATABASE);
     match fs::read_to_string(&marker) {

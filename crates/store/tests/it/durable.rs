@@ -155,3 +155,15 @@ fn a_folder_that_cannot_be_made_is_named() {
     let words = refusal(&file.join("below"));
     assert!(words.contains("cannot be made"), "{words}");
 }
+
+#[test]
+fn only_the_owner_of_a_data_folder_can_look_into_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("a/b");
+    drop(Store::open(&folder, Limits::default()).unwrap());
+    for made in [folder.as_path(), folder.parent().unwrap()] {
+        let mode = std::fs::metadata(made).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{}", made.display());
+    }
+}
