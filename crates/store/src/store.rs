@@ -25,7 +25,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             log_events: 10_000,
-            log_bytes: 16 << 20,
+            log_bytes: 4 << 20,
         }
     }
 }
