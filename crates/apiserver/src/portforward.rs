@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::body::ApiBody;
 use crate::error::ApiError;
@@ -23,7 +23,7 @@ use crate::request::Query;
 use crate::server::Inner;
 
 const PROTOCOLS: [&str; 2] = ["v4.channel.k8s.io", "portforward.k8s.io"];
-const READ_BYTES: usize = 32 << 10;
+const READ_BYTES: usize = 16 << 10;
 /// Frames on their way to the client: a slow client holds up the pod, not the memory.
 const QUEUED: usize = 16;
 
@@ -42,6 +42,13 @@ pub trait PodTunnel: Send + Sync + 'static {
 }
 
 type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
+
+/// Tunnels are many and quiet: small buffers, where the default for reading alone is 128 KiB each.
+fn settings() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BYTES)
+        .write_buffer_size(READ_BYTES)
+}
 
 fn has_token(headers: &HeaderMap, name: header::HeaderName, token: &str) -> bool {
     headers.get_all(name).iter().any(|v| {
@@ -114,7 +121,7 @@ pub(crate) fn upgrade(
         let Ok(upgraded) = hyper::upgrade::on(request).await else {
             return;
         };
-        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
+        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(settings())).await;
         tokio::select! {
             () = run(socket, tunnel, namespace, pod, ports) => {}
             () = shutdown.cancelled() => {}
