@@ -51,7 +51,10 @@ pub fn render_strict(text: &str, data: &Value) -> Result<String, TemplateError> 
 fn parsed(text: &str, with_functions: bool) -> Result<Template, TemplateError> {
     let mut template = Template::with_limits(Limits::DEFAULT.with_output_bytes(MAX_OUTPUT));
     if with_functions {
-        template.add_funcs(&sprig::functions());
+        // The engine copies the name of each function for each template: those that the text cannot mean are left out.
+        let mut functions = sprig::functions();
+        functions.retain(|(name, _)| text.contains(name));
+        template.add_funcs(&functions);
     }
     template.parse(text).map_err(|e| TemplateError::Parse(e.to_string()))?;
     Ok(template)

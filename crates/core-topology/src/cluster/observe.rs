@@ -15,7 +15,7 @@ use windlass_kit::{Crd, Cx, GroupKind, ObjectKey, Seen};
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
 use windlass_topology::model::{ClassSpec, TemplateRef, read, text};
-use windlass_topology::plan::Target;
+use windlass_topology::plan::{Plan as Steps, Target};
 
 /// What was read.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub struct Managed {
     pub(super) contract: Contract,
     /// What exists, or why that is not known.
     pub(super) current: Result<Current, String>,
+    /// The steps to take, where looking found them out already.
+    pub(super) steps: Option<Steps>,
 }
 
 /// Which fields of an object this controller set, for objects that have more than it wants. Caches do not keep this.
@@ -74,6 +76,7 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, known: &KnownFields)
         templates: BTreeMap::new(),
         contract: Contract::default(),
         current: Ok(Current::default()),
+        steps: None,
     };
     seen.read_templates(cx).await;
     seen.current = seen.read_current(cx).await;
@@ -201,10 +204,14 @@ impl Managed {
 
     /// Templates that hold more than is wanted: finds out whether this controller put it there.
     async fn make_sure(&mut self, cx: &Cx, known: &KnownFields) {
-        let unsure = super::plan::unsure(self);
-        if unsure.is_empty() {
+        let Some(steps) = super::plan::first_steps(self) else {
+            return;
+        };
+        if steps.unsure.is_empty() {
+            self.steps = Some(steps);
             return;
         }
+        let unsure = steps.unsure;
         let Ok(current) = &mut self.current else { return };
         let mut templates: Vec<&mut Arc<Value>> = Vec::new();
         for set in current.machine_deployments.values_mut() {

@@ -1,14 +1,12 @@
 //! Decides what to do about a topology.
 
-use std::collections::BTreeSet;
-
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::Conditioned as _;
 use windlass_api::{conditions, reasons};
 use windlass_kit::Seen;
 use windlass_topology::blueprint::Blueprint;
 use windlass_topology::desired::Input;
-use windlass_topology::plan::{Plan as Steps, Target};
+use windlass_topology::plan::Plan as Steps;
 use windlass_topology::status::{self, Report};
 use windlass_topology::{Error, plan as topology_plan};
 
@@ -49,7 +47,8 @@ fn managed(seen: &Managed) -> Plan {
             return Plan::Unreadable(why.to_owned());
         }
     }
-    match steps(seen) {
+    // Making them renders every patch: once is enough.
+    match seen.steps.clone().map_or_else(|| steps(seen), Ok) {
         Ok(steps) => Plan::Steps(Box::new(steps)),
         Err(Failure::Refused(error)) => Plan::Report(status::failed(&error)),
         Err(Failure::Unreadable(why)) => Plan::Unreadable(why),
@@ -119,7 +118,7 @@ fn blueprint(seen: &Managed) -> Result<Blueprint, Error> {
     })
 }
 
-/// Objects of which the fields set before must be known for the plan to be sure.
-pub(super) fn unsure(seen: &Managed) -> BTreeSet<Target> {
-    steps(seen).map(|steps| steps.unsure).unwrap_or_default()
+/// The steps as far as they are known before the fields set before are: none where none can be made.
+pub(super) fn first_steps(seen: &Managed) -> Option<Steps> {
+    steps(seen).ok()
 }

@@ -51,6 +51,7 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         templates,
         contract: Contract::default(),
         current: Ok(Current::default()),
+        steps: None,
     };
     change(&mut seen, &mut class);
     if !class.is_null() {
