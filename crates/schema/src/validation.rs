@@ -176,16 +176,15 @@ pub(crate) fn old_item<'a>(node: &Node, old: &'a Value, item: &Value) -> Option<
         return None;
     }
     let below = node.items.as_deref()?;
-    let key = |item: &'_ Value, name: &str| -> Value {
-        item.get(name)
-            .or_else(|| below.properties.get(name).and_then(|p| p.default.as_ref()))
-            .cloned()
-            .unwrap_or(Value::Null)
-    };
+    // Null stands for a key that neither the item nor a default gives.
+    fn key<'v>(below: &'v Node, item: &'v Value, name: &str) -> &'v Value {
+        let default = || below.properties.get(name).and_then(|p| p.default.as_ref());
+        item.get(name).or_else(default).unwrap_or(&Value::Null)
+    }
     old.as_array()?.iter().find(|before| {
         node.list_map_keys
             .iter()
-            .all(|name| key(before, name) == key(item, name))
+            .all(|name| key(below, before, name) == key(below, item, name))
     })
 }
 

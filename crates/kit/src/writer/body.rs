@@ -1,5 +1,8 @@
 //! What is sent: the parts of an object that may be in a request, and hashes to compare by.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -78,7 +81,7 @@ fn drop_nulls(value: &mut Value) {
 }
 
 /// A hash of a value; maps are sorted, so that equal values hash equally.
-pub(super) fn hash(value: &Value) -> [u8; 16] {
+pub(super) fn hash(value: &impl Serialize) -> [u8; 16] {
     let mut hasher = Sha256::new();
     // Writing into a hasher cannot fail, and a Value can always be encoded.
     let _ = serde_json::to_writer(Sink(&mut hasher), value);
@@ -90,11 +93,16 @@ pub(super) fn hash(value: &Value) -> [u8; 16] {
 
 /// A hash of what is wanted. The uid does not count: it says which object is meant, and the memory of an apply has it beside.
 pub(super) fn desired_hash(body: &Value) -> [u8; 16] {
-    let mut body = body.clone();
-    if let Some(meta) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        meta.remove("uid");
+    let Some(fields) = body.as_object() else {
+        return hash(body);
+    };
+    let mut metadata = body["metadata"].clone();
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.remove("uid");
     }
-    hash(&body)
+    let without = |(name, value)| (name, if name == "metadata" { &metadata } else { value });
+    let fields: BTreeMap<&String, &Value> = fields.iter().map(without).collect();
+    hash(&fields)
 }
 
 /// A hash of what an apply could have changed: the status, or everything but the status and what the server sets.
