@@ -10,6 +10,7 @@ mod wanted;
 mod world;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ use crate::signals::Stop;
 const MANAGER: &str = "windlass-demo";
 /// Requests of the demo itself that are under way at a time.
 const AT_A_TIME: usize = 16;
+/// Without a write for so long, the controllers are taken to rest.
+const QUIET: Duration = Duration::from_secs(3);
 /// Lines that explain a step that did not finish.
 const EXPLAIN_LINES: usize = 40;
 
@@ -50,6 +53,7 @@ pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliErro
         None => Some(
             tempfile::Builder::new()
                 .prefix("windlass-demo-")
+                .permissions(std::fs::Permissions::from_mode(0o700))
                 .tempdir()
                 .map_err(|source| CliError::failed("cannot make a temporary folder", source))?,
         ),
@@ -222,8 +226,20 @@ impl<'a> Demo<'a> {
         Ok((class, clusters))
     }
 
-    /// Does nothing for a while; the report says what the controllers did meanwhile.
+    /// Waits until the controllers rest, and does nothing for a while; the report says what they did meanwhile.
     async fn idle(&mut self, time: Duration, shape: &Shape) -> Result<(), CliError> {
+        let begun = self.begin("settle", "until nothing is written any more")?;
+        let mut last = (Instant::now(), begun.requests.clone());
+        while last.0.elapsed() < QUIET && Instant::now() < begun.deadline {
+            tokio::time::sleep(QUIET / 10).await;
+            let now = self.up.embedded().server().counters().snapshot();
+            let writes = report::writes(&last.1, &now, CONTROLLERS_AGENT);
+            if !writes.is_empty() {
+                last = (Instant::now(), now);
+            }
+        }
+        let what = "until nothing was written any more".to_owned();
+        self.finish("settle", what, begun, &self.running(shape)).await?;
         let what = format!("{} s", time.as_secs_f64());
         let mut begun = self.begin("idle", &what)?;
         begun.deadline += time;

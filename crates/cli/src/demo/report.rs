@@ -15,7 +15,7 @@ pub(crate) type Requests = BTreeMap<String, BTreeMap<String, u64>>;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Step {
-    /// `create`, `idle`, `scale`, `upgrade` or `delete`.
+    /// `create`, `settle`, `idle`, `scale`, `upgrade` or `delete`.
     pub(crate) name: &'static str,
     /// What it did, in words.
     pub(crate) what: String,
