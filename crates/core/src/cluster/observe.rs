@@ -96,7 +96,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
         .as_ref()
         .and_then(|s| s.initialization.as_ref())
         .and_then(|i| i.control_plane_initialized);
-    let control_plane = reference(cx, &key, cluster.spec.control_plane_ref.as_ref()).await;
+    let control_plane = reference(cx, &cluster, cluster.spec.control_plane_ref.as_ref()).await;
     let expected = initialized == Some(true)
         || control_plane
             .as_ref()
@@ -104,7 +104,7 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
             .is_some_and(super::plan::is_initialized);
     Observed {
         class,
-        infrastructure: reference(cx, &key, cluster.spec.infrastructure_ref.as_ref()).await,
+        infrastructure: reference(cx, &cluster, cluster.spec.infrastructure_ref.as_ref()).await,
         control_plane,
         deployments: cx.cache::<MachineDeployment>().by_cluster(&key.namespace, &key.name),
         sets,
@@ -121,8 +121,27 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, cluster: Arc<Cluster>)
 
 async fn reference(
     cx: &Cx,
-    cluster: &ObjectKey,
+    cluster: &Cluster,
     to: Option<&ContractVersionedObjectReference>,
 ) -> Option<Seen<Referenced>> {
-    Some(read::referenced(cx, &cluster.namespace, to?).await)
+    let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    Some(unless_taken(read::referenced(cx, namespace, to?).await, cluster))
+}
+
+/// An object serves one Cluster: what another one controls is neither taken from it nor believed.
+pub(super) fn unless_taken(found: Seen<Referenced>, cluster: &Cluster) -> Seen<Referenced> {
+    let Seen::Found(object) = &found else { return found };
+    let other = owner::controller_of(object.metadata())
+        .filter(|other| other.kind == "Cluster" && Some(&other.name) != cluster.metadata.name.as_ref());
+    match other {
+        None => found,
+        // It is not for this Cluster to delete.
+        Some(_) if cluster.metadata.deletion_timestamp.is_some() => Seen::NotFound,
+        Some(other) => Seen::Failed(format!(
+            "{} {} belongs to Cluster {}: refer to another object",
+            object.kind(),
+            object.name(),
+            other.name
+        )),
+    }
 }

@@ -8,7 +8,7 @@ use windlass_api::core::{Cluster, ClusterStatus, Machine, MachineDeployment};
 use windlass_conditions::get;
 use windlass_kit::{ObjectKey, Seen};
 
-use super::observe::{Observed, Probe};
+use super::observe::{Observed, Probe, unless_taken};
 use super::plan::{Action, Descendant, External, Plan, plan};
 use super::status::status;
 use crate::shared::read::Referenced;
@@ -288,4 +288,20 @@ fn phases_that_are_written_at_once_are_announced_once() {
     check(&in_phase(seen.clone(), "Provisioned"), None);
     Arc::make_mut(&mut seen.cluster).metadata.deletion_timestamp = from(json!("2026-03-01T09:59:00Z"));
     check(&seen, Some("Deleting"));
+}
+
+// CL-049
+#[test]
+fn what_another_cluster_controls_is_neither_taken_nor_deleted() {
+    let mut seen = referencing();
+    let found = || object("DevCluster", json!({}), json!({})).unwrap();
+    assert!(unless_taken(found(), &seen.cluster).found().is_some());
+    let other = Arc::make_mut(&mut seen.cluster);
+    other.metadata.name = Some("d".to_owned());
+    let Seen::Failed(why) = unless_taken(found(), other) else {
+        panic!("it was taken")
+    };
+    assert_eq!(why, "DevCluster c-x belongs to Cluster c: refer to another object");
+    other.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+    assert!(unless_taken(found(), other).is_not_found());
 }

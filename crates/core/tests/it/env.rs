@@ -10,7 +10,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
+use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
 use windlass_api::crd::crd;
 use windlass_api_ext::infrastructure::{DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
@@ -39,7 +39,7 @@ where
     Api::namespaced(client.clone(), "default")
 }
 
-fn dynamic(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
+pub(crate) fn dynamic(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1beta2", kind));
     Api::namespaced_with(client.clone(), "default", &resource)
 }
@@ -71,22 +71,15 @@ impl Env {
             crd::<DevMachine>(),
             crd::<DevMachineTemplate>(),
         ];
-        for crd in crds {
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
-                "apiextensions.k8s.io",
-                "v1",
-                "CustomResourceDefinition",
-            ));
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            let object = serde_json::from_value(crd).unwrap();
-            api.create(&PostParams::default(), &object).await.unwrap();
-        }
         let kit_client = Client::new(server.client_service(UserInfo::admin("windlass")), "default");
         let env = Self {
             kit: Kit::builder(kit_client).build(),
             server,
             client,
         };
+        for crd in crds {
+            env.define(crd).await;
+        }
         env.create::<Cluster>(
             json!({ "metadata": { "name": "c" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
         )
@@ -118,6 +111,22 @@ impl Env {
             windlass_core::machine_deployment::entry(),
             windlass_core::machine_health_check::entry(clusters),
         ]);
+    }
+
+    /// The Cluster controller alone.
+    pub(crate) async fn run_cluster_controller(&self) {
+        self.define(crd::<ClusterClass>()).await;
+        let cx = self.kit.cx();
+        let clusters = Clusters::new(&cx, windlass_remote::Options::default());
+        self.kit.start(vec![windlass_core::cluster::entry(clusters)]);
+    }
+
+    /// Installs the definition of a kind.
+    pub(crate) async fn define(&self, definition: Value) {
+        let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk));
+        let object = serde_json::from_value(definition).unwrap();
+        api.create(&PostParams::default(), &object).await.unwrap();
     }
 
     /// Plays Machine controller, providers and kubelet: every Machine is available at once, and goes when it is deleted.

@@ -1,0 +1,237 @@
+//! The Cluster controller and a provider that it has never heard of: they meet in API objects only.
+
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use windlass_api::core::Cluster;
+
+use crate::env::{Env, api, dynamic};
+
+const GROUP: &str = "infrastructure.cluster.x-k8s.io";
+
+/// The definition of a kind that nobody knew when this was compiled.
+fn definition() -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("acmeclusters.{GROUP}"), "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"}},
+        "spec": {
+            "group": GROUP, "scope": "Namespaced",
+            "names": {"kind": "AcmeCluster", "listKind": "AcmeClusterList", "plural": "acmeclusters", "singular": "acmecluster"},
+            "versions": [{
+                "name": "v1beta2", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
+            }],
+        },
+    })
+}
+
+fn acme(env: &Env) -> Api<DynamicObject> {
+    dynamic(&env.client, GROUP, "AcmeCluster")
+}
+
+async fn create(env: &Env, name: &str, owners: Value) {
+    let object = json!({
+        "apiVersion": format!("{GROUP}/v1beta2"), "kind": "AcmeCluster",
+        "metadata": {"name": name, "ownerReferences": owners}, "spec": {},
+    });
+    let object = serde_json::from_value(object).unwrap();
+    acme(env).create(&PostParams::default(), &object).await.unwrap();
+}
+
+async fn refer(env: &Env, cluster: &str, name: &str) {
+    let reference = json!({"apiGroup": GROUP, "kind": "AcmeCluster", "name": name});
+    env.patch::<Cluster>(cluster, json!({"spec": {"infrastructureRef": reference}}))
+        .await;
+}
+
+/// The provider's part: the endpoint first, then that it is done.
+async fn provision(env: &Env, name: &str, host: &str) {
+    let spec = json!({"spec": {"controlPlaneEndpoint": {"host": host, "port": 6443}}});
+    let params = PatchParams::default();
+    acme(env).patch(name, &params, &Patch::Merge(&spec)).await.unwrap();
+    report(env, name, true).await;
+}
+
+async fn report(env: &Env, name: &str, provisioned: bool) {
+    let status = json!({"status": {"initialization": {"provisioned": provisioned}}});
+    let params = PatchParams::default();
+    acme(env)
+        .patch_status(name, &params, &Patch::Merge(&status))
+        .await
+        .unwrap();
+}
+
+/// Waits until the Cluster is as `done` says.
+async fn until(env: &Env, name: &str, what: &str, done: impl Fn(&Value) -> bool) -> Value {
+    let mut found = Value::Null;
+    env.until::<Cluster>(what, |all| {
+        found = all
+            .iter()
+            .map(|cluster| serde_json::to_value(cluster).unwrap())
+            .find(|cluster| cluster["metadata"]["name"] == name)
+            .unwrap_or_default();
+        done(&found)
+    })
+    .await;
+    found
+}
+
+fn reason<'a>(cluster: &'a Value, condition: &str) -> &'a str {
+    let all = cluster["status"]["conditions"].as_array().into_iter().flatten();
+    let mut matching = all.filter(|one| one["type"] == condition);
+    matching
+        .next()
+        .and_then(|one| one["reason"].as_str())
+        .unwrap_or_default()
+}
+
+async fn owners(env: &Env, name: &str, count: usize) -> Vec<Value> {
+    let objects = acme(env);
+    let mut found = Vec::new();
+    env.until_in(&objects, "owners", |all: &[DynamicObject]| {
+        let object = all.iter().find(|object| object.metadata.name.as_deref() == Some(name));
+        let owners = object.and_then(|object| object.metadata.owner_references.clone());
+        found = owners
+            .into_iter()
+            .flatten()
+            .map(|owner| serde_json::to_value(owner).unwrap())
+            .collect();
+        found.len() == count
+    })
+    .await;
+    found
+}
+
+fn provisioned(cluster: &Value) -> bool {
+    cluster["status"]["initialization"]["infrastructureProvisioned"] == true
+}
+
+// CL-004, CL-006, CL-036, CL-037, CL-038, CL-040, CL-041, CL-044, CL-045, CL-047, CL-055, CL-056, CL-057, CL-062, CL-063,
+// CL-069, CL-075, CL-076, CL-077, CL-081, CL-085, CL-087, CL-089, CL-090, CL-091, CL-092, CL-093, CL-106: first the
+// reference, then the kind, then the object.
+#[tokio::test]
+async fn a_provider_may_come_last() {
+    let env = Env::empty().await;
+    env.run_cluster_controller().await;
+    env.create::<Cluster>(json!({"metadata": {"name": "d"}, "spec": {"infrastructureRef": {
+        "apiGroup": GROUP, "kind": "AcmeCluster", "name": "infra"}}}))
+        .await;
+    until(&env, "d", "the finalizer", |c| {
+        c["metadata"]["finalizers"][0] == "cluster.cluster.x-k8s.io"
+    })
+    .await;
+    until(&env, "d", "that the kind is not known", |c| {
+        !reason(c, "InfrastructureReady").is_empty()
+    })
+    .await;
+    env.define(definition()).await;
+    until(&env, "d", "that the object is missing", |c| {
+        reason(c, "InfrastructureReady") == "ObjectDoesNotExist"
+    })
+    .await;
+    create(&env, "infra", json!([])).await;
+    let owners = owners(&env, "infra", 1).await;
+    assert_eq!(
+        (&owners[0]["kind"], &owners[0]["name"]),
+        (&json!("Cluster"), &json!("d"))
+    );
+    let cluster = until(&env, "d", "Provisioning", |c| c["status"]["phase"] == "Provisioning").await;
+    assert!(!provisioned(&cluster));
+    provision(&env, "infra", "10.0.0.1").await;
+    let cluster = until(&env, "d", "Provisioned", |c| c["status"]["phase"] == "Provisioned").await;
+    assert!(provisioned(&cluster));
+    assert_eq!(
+        cluster["spec"]["controlPlaneEndpoint"],
+        json!({"host": "10.0.0.1", "port": 6443})
+    );
+}
+
+// CL-009, CL-012, CL-034, CL-061, CL-065, CL-094, CL-099, CL-100: what was taken over once stays.
+#[tokio::test]
+async fn what_is_provisioned_stays_so() {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    create(&env, "infra", json!([])).await;
+    env.run_cluster_controller().await;
+    refer(&env, "c", "infra").await;
+    provision(&env, "infra", "10.0.0.1").await;
+    until(&env, "c", "the endpoint", |c| {
+        provisioned(c) && c["spec"]["controlPlaneEndpoint"]["port"] == 6443
+    })
+    .await;
+    provision(&env, "infra", "10.9.9.9").await;
+    report(&env, "infra", false).await;
+    env.quiet().await;
+    let cluster = until(&env, "c", "the Cluster", |c| provisioned(c)).await;
+    assert_eq!(cluster["spec"]["controlPlaneEndpoint"]["host"], "10.0.0.1");
+    let object = acme(&env).get("infra").await.unwrap();
+    for entry in object.metadata.managed_fields.unwrap() {
+        let text = serde_json::to_string(&entry).unwrap();
+        assert!(!(text.contains("capi-") && text.contains("f:status")), "{text}");
+    }
+    acme(&env).delete("infra", &DeleteParams::default()).await.unwrap();
+    let cluster = until(&env, "c", "that it is gone", |c| {
+        reason(c, "InfrastructureReady") == "ObjectDeleted"
+    })
+    .await;
+    assert!(provisioned(&cluster));
+}
+
+// CL-048, CL-049: other owners stay, another Cluster's object is not taken.
+#[tokio::test]
+async fn an_object_has_one_cluster() {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    let tool = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "tool", "uid": "7f3a"});
+    let params = PostParams::default();
+    let map: k8s_openapi::api::core::v1::ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "tool"}})).unwrap();
+    let map = api(&env.client).create(&params, &map).await.unwrap();
+    let mut tool = tool;
+    tool["uid"] = json!(map.metadata.uid);
+    create(&env, "infra", json!([tool])).await;
+    env.run_cluster_controller().await;
+    refer(&env, "c", "infra").await;
+    let found = owners(&env, "infra", 2).await;
+    assert!(found.iter().any(|owner| owner["kind"] == "ConfigMap"));
+    env.create::<Cluster>(json!({"metadata": {"name": "d"}, "spec": {"infrastructureRef": {
+        "apiGroup": GROUP, "kind": "AcmeCluster", "name": "infra"}}}))
+        .await;
+    until(&env, "d", "a first look", |c| {
+        !reason(c, "InfrastructureReady").is_empty()
+    })
+    .await;
+    env.quiet().await;
+    let found = owners(&env, "infra", 2).await;
+    assert!(found.iter().all(|owner| owner["name"] != "d"), "{found:?}");
+}
+
+// CL-071, CL-072, CL-098: the infrastructure goes last, and the Cluster waits for it.
+#[tokio::test]
+async fn a_cluster_goes_after_its_infrastructure() {
+    let env = Env::empty().await;
+    env.define(definition()).await;
+    create(&env, "infra", json!([])).await;
+    let hold = json!({"metadata": {"finalizers": ["acme.io/hold"]}});
+    let params = PatchParams::default();
+    acme(&env).patch("infra", &params, &Patch::Merge(&hold)).await.unwrap();
+    env.run_cluster_controller().await;
+    refer(&env, "c", "infra").await;
+    owners(&env, "infra", 1).await;
+    api::<Cluster>(&env.client)
+        .delete("c", &DeleteParams::default())
+        .await
+        .unwrap();
+    until(&env, "c", "Deleting", |c| c["status"]["phase"] == "Deleting").await;
+    let objects = acme(&env);
+    env.until_in(
+        &objects,
+        "that the infrastructure is asked to go",
+        |all: &[DynamicObject]| all.iter().all(|object| object.metadata.deletion_timestamp.is_some()),
+    )
+    .await;
+    let free = json!({"metadata": {"finalizers": null}});
+    acme(&env).patch("infra", &params, &Patch::Merge(&free)).await.unwrap();
+    env.until::<Cluster>("the end of the Cluster", <[Cluster]>::is_empty)
+        .await;
+}
