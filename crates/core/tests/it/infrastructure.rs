@@ -162,7 +162,7 @@ async fn what_is_provisioned_stays_so() {
     provision(&env, "infra", "10.9.9.9").await;
     report(&env, "infra", false).await;
     env.quiet().await;
-    let cluster = until(&env, "c", "the Cluster", |c| provisioned(c)).await;
+    let cluster = until(&env, "c", "the Cluster", provisioned).await;
     assert_eq!(cluster["spec"]["controlPlaneEndpoint"]["host"], "10.0.0.1");
     let object = acme(&env).get("infra").await.unwrap();
     for entry in object.metadata.managed_fields.unwrap() {
