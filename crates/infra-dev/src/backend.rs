@@ -153,6 +153,14 @@ impl Cloud {
         }
     }
 
+    /// Ends everything of all clusters, as the end of the process does.
+    pub async fn shutdown(&self) {
+        let _one = self.0.starting.lock().await;
+        let sites = std::mem::take(&mut *self.0.sites.lock());
+        let workloads: Vec<Workload> = sites.into_values().filter_map(|site| site.workload).collect();
+        futures::future::join_all(workloads.iter().map(Workload::ended)).await;
+    }
+
     /// What the cloud knows of a machine.
     pub(crate) fn vm(&self, key: &ObjectKey, name: &str) -> Option<VmState> {
         self.0.sites.lock().get(key)?.vms.get(name).cloned()

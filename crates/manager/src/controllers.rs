@@ -45,6 +45,7 @@ impl Selection {
 #[derive(Debug)]
 pub struct Running {
     kit: Kit,
+    ports: Ports,
 }
 
 /// Starts controllers against the server behind `client`; returns at once. Needs a tokio runtime.
@@ -55,7 +56,7 @@ pub fn start(client: kube::Client, metrics: Metrics, selection: &Selection) -> R
     let entries: Vec<_> = chosen.map(|info| (info.entry)(&ports)).collect();
     tracing::info!("starting {} controllers", entries.len());
     kit.start(entries);
-    Running { kit }
+    Running { kit, ports }
 }
 
 impl Running {
@@ -72,6 +73,7 @@ impl Running {
     /// Lets running reconciles end and stops everything.
     pub async fn shutdown(&self) {
         self.kit.shutdown().await;
+        self.ports.shutdown().await;
     }
 }
 

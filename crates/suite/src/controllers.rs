@@ -45,6 +45,11 @@ impl Ports {
             cloud: Cloud::new(),
         }
     }
+
+    /// Ends what runs beside the controllers, as the end of the process does. For after they have stopped.
+    pub async fn shutdown(&self) {
+        self.cloud.shutdown().await;
+    }
 }
 
 /// A controller: its name, and how to make it.

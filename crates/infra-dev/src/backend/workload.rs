@@ -17,6 +17,7 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
 use windlass_apiserver::{ApiServer, Options, PodConnection, PodTunnel, UserInfo};
 use windlass_etcd::server::EtcdService;
 use windlass_kit::ObjectKey;
@@ -41,6 +42,8 @@ pub(super) struct Workload {
     client: Client,
     etcd: EtcdCluster,
     etcd_id: u64,
+    // The task that answers on the port.
+    listening: TaskTracker,
 }
 
 impl fmt::Debug for Workload {
@@ -88,11 +91,13 @@ impl Workload {
             .map_err(|error| server_error(error.to_string()))?;
         let edge = server.clone();
         // Ends when the server is stopped.
-        tokio::spawn(async move {
+        let listening = TaskTracker::new();
+        listening.spawn(async move {
             if let Err(error) = edge.serve(listener, tls).await {
                 tracing::error!(%error, "a simulated API server lost its port");
             }
         });
+        listening.close();
         let client = Client::new(server.client_service(UserInfo::admin("kubernetes-admin")), "default");
         let workload = Self {
             key: key.clone(),
@@ -100,6 +105,7 @@ impl Workload {
             client,
             etcd,
             etcd_id,
+            listening,
         };
         for object in nodes::kubeadm_objects(version) {
             workload.put(&object).await?;
@@ -110,6 +116,12 @@ impl Workload {
     /// Ends the API server; nobody answers on its port any more.
     pub(super) fn stop(&self) {
         self.server.shutdown();
+    }
+
+    /// Ends the API server; when this returns its port is free again.
+    pub(super) async fn ended(&self) {
+        self.server.shutdown();
+        self.listening.wait().await;
     }
 
     /// A control plane machine joins: an etcd member and the static Pods of the control plane.
