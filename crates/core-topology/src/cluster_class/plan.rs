@@ -1,6 +1,8 @@
 //! Decides which templates are to belong to a class, and what is to be said about the class.
 
 use serde_json::{Value, json};
+use windlass_api::core::ClusterClass;
+use windlass_api::kind::ApiKind as _;
 use windlass_api::values::VARIABLE_FROM_INLINE;
 use windlass_kit::{Dynamic, Seen, owner};
 use windlass_topology::blueprint::references;
@@ -73,7 +75,8 @@ pub(super) fn plan(seen: &Observed) -> Plan {
 }
 
 impl Plan {
-    /// A reference to the class, beside those that the template has.
+    /// A reference to the class, beside those that the template has. Classes that share a template are written by one field
+    /// manager: each has to repeat what the others want.
     fn own(&mut self, seen: &Observed, template: &Dynamic) {
         let uid = seen.class.metadata.uid.as_deref().unwrap_or_default();
         if template.annotation(PAUSED).is_some()
@@ -82,6 +85,12 @@ impl Plan {
         {
             return;
         }
+        let owners = template.metadata().owner_references.iter().flatten();
+        let mut classes: Vec<_> = owners
+            .filter(|owner| owner.kind == ClusterClass::KIND && owner.api_version == ClusterClass::API_VERSION)
+            .cloned()
+            .collect();
+        owner::ensure(&mut classes, owner::owner_ref(&*seen.class));
         let intent = json!({
             "apiVersion": template.api_version(),
             "kind": template.kind(),
@@ -89,7 +98,7 @@ impl Plan {
                 "namespace": template.key().namespace,
                 "name": template.name(),
                 "uid": template.uid(),
-                "ownerReferences": [owner::owner_ref(&*seen.class)],
+                "ownerReferences": classes,
             },
         });
         if !self.own.contains(&intent) {

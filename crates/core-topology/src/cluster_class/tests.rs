@@ -102,6 +102,27 @@ fn templates_belong_to_their_class() {
     assert_eq!(status.get("variables"), None);
 }
 
+// TO-032: what one class leaves out, the server takes away from the other.
+#[test]
+fn classes_that_share_a_template_repeat_each_other() {
+    let mut seen = seen(true, INFRASTRUCTURE, json!({}));
+    let reference = |api: &str, kind: &str, name: &str, uid: &str| json!({"apiVersion": api, "kind": kind, "name": name, "uid": uid});
+    let core = "cluster.x-k8s.io/v1beta2";
+    let other = reference(core, "ClusterClass", "d", "other");
+    let object = json!({
+        "apiVersion": INFRASTRUCTURE, "kind": "DevClusterTemplate",
+        "metadata": {"name": "t", "namespace": "bar", "uid": "t-uid", "ownerReferences": [
+            other, reference(core, "ClusterClass", "c", "of a class that is gone"), reference("v1", "ConfigMap", "x", "x"),
+        ]},
+    });
+    for template in seen.templates.values_mut() {
+        template.object = Seen::Found(Arc::new(Dynamic::new(object.clone()).unwrap()));
+    }
+    let (plan, _) = run(&seen);
+    let own = reference(core, "ClusterClass", "c", "u");
+    assert_eq!(plan.own[0]["metadata"]["ownerReferences"], json!([other, own]));
+}
+
 // TO-031, TO-032
 #[test]
 fn a_missing_template_keeps_the_class_from_being_observed() {
