@@ -128,24 +128,49 @@ impl Cx {
         &self.ports.metrics
     }
 
-    /// Waits until every cache that was read too early has its first list; true when there was one.
-    pub(crate) async fn settle_reads(&self) -> bool {
+    /// Waits until every cache that was read too early has its first list.
+    pub(crate) async fn settle_reads(&self) -> Reads {
         let unready = self.journal.take_unready();
-        for store in &unready {
-            // The sender lives in the store.
-            let _ = store.synced().wait_for(|synced| *synced).await;
+        if unready.is_empty() {
+            Reads::Good
+        } else if self.synced(&unready).await {
+            Reads::Again
+        } else {
+            Reads::Stopping
         }
-        !unready.is_empty()
     }
 
-    /// Waits until all caches that anybody has asked for have their first list.
-    pub(crate) async fn all_synced(&self) {
-        for store in self.ports.caches.all() {
-            let _ = store.synced().wait_for(|synced| *synced).await;
+    /// Waits until all caches that anybody has asked for have their first list; false when shutdown came first.
+    pub(crate) async fn all_synced(&self) -> bool {
+        self.synced(&self.ports.caches.all()).await
+    }
+
+    /// First lists may never come: a server that does not answer must not keep the process from ending.
+    async fn synced(&self, stores: &[Arc<dyn AnyStore>]) -> bool {
+        let all = async {
+            for store in stores {
+                // The sender lives in the store.
+                let _ = store.synced().wait_for(|synced| *synced).await;
+            }
+        };
+        tokio::select! {
+            () = all => true,
+            () = self.tasks().stopping() => false,
         }
     }
 
     pub(crate) fn stores(&self) -> Vec<Arc<dyn AnyStore>> {
         self.ports.caches.all()
     }
+}
+
+/// What became of reads of caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// All of them saw whole caches.
+    Good,
+    /// Some came too early: now they can be repeated.
+    Again,
+    /// Some came too early, and the process ends.
+    Stopping,
 }

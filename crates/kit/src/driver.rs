@@ -16,7 +16,7 @@ use windlass_api::core::Cluster;
 use crate::backoff::Backoff;
 use crate::cache::Cache;
 use crate::controller::{Controller, Outcome};
-use crate::cx::Cx;
+use crate::cx::{Cx, Reads};
 use crate::error::{ReconcileError, Triage};
 use crate::guard::Latch;
 use crate::journal::{Journal, Unsure};
@@ -121,7 +121,9 @@ impl<C: Controller> Driver<C> {
 
     async fn run(self: Arc<Self>, cx: Cx, concurrency: usize) {
         self.watch(&cx);
-        cx.all_synced().await;
+        if !cx.all_synced().await {
+            return;
+        }
         self.metrics
             .concurrency
             .set(i64::try_from(concurrency).unwrap_or(i64::MAX));
@@ -286,8 +288,10 @@ impl<C: Controller> Driver<C> {
         }
         let seen = loop {
             let seen = self.controller.observe(cx, object.clone()).await;
-            if !cx.settle_reads().await {
-                break seen;
+            match cx.settle_reads().await {
+                Reads::Good => break seen,
+                Reads::Again => {}
+                Reads::Stopping => return Ok(Outcome::Settled),
             }
         };
         let plan = self.controller.plan(&seen, cx.now());

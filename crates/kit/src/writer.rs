@@ -355,6 +355,21 @@ impl Writer {
         Ok(answer)
     }
 
+    /// Whether the object with this uid is stored.
+    async fn is_there(&self, target: &Target, uid: Option<&str>) -> Result<bool, WriteError> {
+        let call = Call {
+            verb: Verb::Read,
+            target,
+            url: target.url(None),
+            body: None,
+        };
+        match self.send(&call).await {
+            Ok(stored) => Ok(stored["metadata"]["uid"].as_str() == uid),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn delete_target(
         &self,
         target: &Target,
@@ -387,8 +402,13 @@ impl Writer {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) if error.is_not_found() => json!({ "kind": "Status" }),
-            // The name belongs to another object by now.
-            Err(error) if error.is_conflict() && uid.is_some() => json!({ "kind": "Status" }),
+            // The name belongs to another object by now, unless the server refused for a reason of its own.
+            Err(error) if error.is_conflict() && uid.is_some() => {
+                if self.is_there(target, uid).await? {
+                    return Err(error);
+                }
+                json!({ "kind": "Status" })
+            }
             Err(error) => return Err(error),
         };
         if answer["kind"] == "Status" || answer["metadata"]["deletionTimestamp"].is_null() {

@@ -93,30 +93,30 @@ impl Caches {
         let crd = self.definition(kind).await?;
         let resolved = crd::resolve(&crd, kind)?;
         let store = self.start_dynamic(&resolved);
-        if !store.is_synced() {
-            let mut synced = store.synced();
-            let first = synced.wait_for(|synced| *synced);
-            if tokio::time::timeout(FIRST_LIST, first).await.is_err() {
-                return Err(KitError::NotSynced {
-                    kind: kind.kind.clone(),
-                });
-            }
-        }
+        self.first_list(&*store, &kind.kind).await?;
         Ok((store, resolved.contract))
+    }
+
+    async fn first_list(&self, store: &dyn AnyStore, kind: &str) -> Result<(), KitError> {
+        if store.is_synced() {
+            return Ok(());
+        }
+        let mut synced = store.synced();
+        let is_here = tokio::select! {
+            first = tokio::time::timeout(FIRST_LIST, synced.wait_for(|synced| *synced)) => first.is_ok(),
+            () = self.0.tasks.stopping() => false,
+        };
+        if is_here {
+            Ok(())
+        } else {
+            Err(KitError::NotSynced { kind: kind.to_owned() })
+        }
     }
 
     /// The definition of a kind.
     pub(crate) async fn definition(&self, kind: &GroupKind) -> Result<Arc<Crd>, KitError> {
         let crds = self.typed::<Crd>();
-        if !crds.is_synced() {
-            let mut synced = crds.synced();
-            let first = synced.wait_for(|synced| *synced);
-            if tokio::time::timeout(FIRST_LIST, first).await.is_err() {
-                return Err(KitError::NotSynced {
-                    kind: "CustomResourceDefinition".to_owned(),
-                });
-            }
-        }
+        self.first_list(&*crds, "CustomResourceDefinition").await?;
         let value = crd::index_value(&kind.group, &kind.kind);
         crds.by_index(BY_KIND, &value)
             .into_iter()

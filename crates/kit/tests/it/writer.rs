@@ -158,6 +158,19 @@ async fn only_the_very_object_is_deleted() {
 }
 
 #[tokio::test]
+async fn a_conflict_that_leaves_the_object_in_place_is_no_deletion() {
+    let bench = ready().await;
+    let cx = bench.kit.cx();
+    let kept = bench.make(&gadget("a", 0)).await;
+    bench
+        .faults
+        .add(1, Fault::Refuse(409, "Conflict"), |method, _| method == "DELETE");
+    let error = cx.writer().delete(&kept).await.unwrap_err();
+    assert!(error.is_conflict(), "{error}");
+    assert_eq!(cx.writer().delete(&kept).await.unwrap(), Deleted::Gone);
+}
+
+#[tokio::test]
 async fn finalizers_are_changed_in_spite_of_others() {
     let bench = ready().await;
     let cx = bench.kit.cx();
