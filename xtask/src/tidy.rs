@@ -30,7 +30,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("topology", "conditions"),
     ("remote", "kit"),
     ("apiserver", "store"),
-    ("testkit", "suite"),
+    ("testkit", "manager"),
     ("cli", "manager"),
 ];
 

@@ -1,1 +1,19 @@
-//! Test support: an API server in process, builders, a fake clock, faults.
+//! Test support: what `windlass up` runs, in the process of a test.
+//!
+//! [`Env`] is an embedded API server on a data folder of its own with all controllers, which can be stopped and started again;
+//! [`faults`] make their way to the server a bad one. [`Objects`] is access to a management cluster wherever it runs: tests wait by
+//! watch ([`mod@wait`]), and one that waits in vain fails with the conditions that explain why.
+
+#![expect(clippy::panic, reason = "a test that cannot go on ends by a panic")]
+
+mod cluster;
+mod env;
+mod explain;
+pub mod faults;
+mod load;
+mod objects;
+pub mod wait;
+
+pub use cluster::ClusterOf;
+pub use env::{Env, EnvBuilder};
+pub use objects::{CLASS, MANAGER, NAMESPACE, Objects};

@@ -1,0 +1,191 @@
+//! What keeps the program from starting or from writing is told with its name, and loses nothing.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use windlass_testkit::CLASS;
+
+use crate::support::{Finished, Up, objects, run};
+
+fn up(folder: &Path) -> Finished {
+    let data = folder.join("data");
+    run(folder, &["up", "--port", "0", "--data-dir", data.to_str().unwrap()])
+}
+
+/// All files below a folder, with what they hold.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            found.push((path.clone(), fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_port_in_use_is_named_and_the_folder_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let data = folder.path().join("data");
+    for command in ["up", "apiserver"] {
+        let finished = run(
+            folder.path(),
+            &[command, "--port", &port, "--data-dir", data.to_str().unwrap()],
+        );
+        finished.failed_with(&[&format!("port {port} on 127.0.0.1 is in use"), "hint: ", "--port"]);
+        assert_eq!(contents(&data), []);
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_used_is_named_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Up::start(folder.path(), &[]);
+    objects(folder.path()).await.apply_yaml(CLASS).await;
+    let data = folder.path().join("data");
+    let store = data.join("store");
+    let name = store.display().to_string();
+    up(folder.path()).failed_with(&[&name, "in use by another process"]);
+    running.interrupt().went_well();
+    let good = contents(&data);
+
+    let refused = |words: &[&str]| {
+        let before = contents(&data);
+        up(folder.path()).failed_with(words);
+        assert!(contents(&data) == before, "a refused start changed the folder");
+    };
+    let (marker, database) = (store.join("windlass-store-format"), store.join("objects.redb"));
+    fs::write(&marker, "windlass store 99\n").unwrap();
+    refused(&[&name, "windlass store 99", "windlass store 1"]);
+    fs::remove_file(&marker).unwrap();
+    refused(&[&name, "objects.redb", "windlass-store-format"]);
+    fs::write(&marker, "windlass store 1\n").unwrap();
+    let whole = fs::read(&database).unwrap();
+    for length in [0, 100, whole.len() / 2] {
+        fs::write(&database, &whole[..length]).unwrap();
+        refused(&[&name, "damaged", "restore it from a backup"]);
+    }
+    fs::remove_file(&database).unwrap();
+    refused(&[&name, "damaged"]);
+
+    // With the right files back nothing is lost.
+    for (path, bytes) in good {
+        fs::write(path, bytes).unwrap();
+    }
+    let running = Up::start(folder.path(), &[]);
+    let class = objects(folder.path())
+        .await
+        .dynamic("ClusterClass")
+        .get("quick-start")
+        .await;
+    assert!(class.is_ok(), "{class:?}");
+    running.interrupt().went_well();
+}
+
+#[test]
+fn paths_that_cannot_be_used_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data");
+    fs::write(&file, "a file").unwrap();
+    up(folder.path()).failed_with(&[file.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a file");
+
+    let missing = folder.path().join("no-such-kubeconfig");
+    let finished = run(folder.path(), &["manager", "--kubeconfig", missing.to_str().unwrap()]);
+    finished.failed_with(&[missing.to_str().unwrap(), "hint: "]);
+    fs::write(&missing, "rubbish: [").unwrap();
+    let finished = run(folder.path(), &["manager", "--kubeconfig", missing.to_str().unwrap()]);
+    finished.failed_with(&[missing.to_str().unwrap()]);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "users": [{"name": "a", "user": {}}],
+    });
+    fs::write(&kubeconfig, text.to_string()).unwrap();
+    let finished = run(
+        folder.path(),
+        &["manager", "--kubeconfig", kubeconfig.to_str().unwrap()],
+    );
+    finished.failed_with(&[&format!("http://127.0.0.1:{port}"), "hint: "]);
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_writes_and_loses_nothing_that_was_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Up::start_limited(folder.path(), 30_000);
+    let limited = objects(folder.path()).await;
+    let filler = "x".repeat(500_000);
+    let object = |number: usize| -> ConfigMap {
+        let object = json!({"metadata": {"name": format!("filler-{number}")}, "data": {"filler": filler}});
+        serde_json::from_value(object).unwrap()
+    };
+    let mut answered = 0;
+    let refusal = loop {
+        match limited
+            .api::<ConfigMap>()
+            .create(&kube::api::PostParams::default(), &object(answered))
+            .await
+        {
+            Ok(_) => answered += 1,
+            Err(kube::Error::Api(status)) => break status,
+            Err(other) => panic!("not an answer of the server: {other}"),
+        }
+        assert!(answered < 200, "the limit does not limit");
+    };
+    assert!(
+        refusal.code >= 500 && refusal.message.contains("cannot be written"),
+        "{refusal:?}"
+    );
+    // It still answers what needs no room.
+    assert_eq!(limited.list::<ConfigMap>().await.len(), answered);
+    running.interrupt();
+
+    let running = Up::start(folder.path(), &[]);
+    let roomy = objects(folder.path()).await;
+    let found: Vec<_> = roomy.list::<ConfigMap>().await;
+    assert_eq!(found.len(), answered);
+    assert!(found.iter().all(|map| map.data.as_ref().unwrap()["filler"] == filler));
+    roomy
+        .api::<ConfigMap>()
+        .create(&kube::api::PostParams::default(), &object(answered))
+        .await
+        .unwrap();
+    running.interrupt().went_well();
+}
+
+#[test]
+fn a_disk_that_is_full_from_the_start_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let finished = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 100; exec \"$0\" \"$@\"",
+            env!("CARGO_BIN_EXE_windlass"),
+        ])
+        .args(["up", "--port", "0", "--data-dir", data.to_str().unwrap()])
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(finished.stderr).unwrap();
+    assert_eq!(finished.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains(data.to_str().unwrap()), "{stderr}");
+    Up::start(folder.path(), &[]).interrupt().went_well();
+}

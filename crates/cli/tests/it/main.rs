@@ -1,0 +1,8 @@
+//! The built program, as a person or a script meets it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
+
+mod bad_input;
+mod demo;
+mod support;
+mod up;

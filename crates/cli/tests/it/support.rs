@@ -1,0 +1,166 @@
+//! Starting, watching and ending the program.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use windlass_testkit::Objects;
+
+/// The built program.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");
+
+/// What a run of the program left.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Finished {
+    /// It failed as a failure of what was asked for, and said all this on standard error.
+    pub(crate) fn failed_with(&self, words: &[&str]) {
+        assert_eq!(self.code, Some(1), "{self:?}");
+        assert!(self.stderr.starts_with("error: "), "{self:?}");
+        for word in words {
+            assert!(self.stderr.contains(word), "no {word:?} in {self:?}");
+        }
+    }
+
+    /// It ended well, and had nothing to complain about.
+    pub(crate) fn went_well(&self) {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        assert!(!self.stderr.contains("ERROR"), "{self:?}");
+    }
+}
+
+/// The program with arguments, its temporary files in `folder`.
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    set_up(&mut command, folder).args(args);
+    command
+}
+
+fn set_up<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
+    for name in ["KUBECONFIG", "WINDLASS_DATA_DIR"] {
+        command.env_remove(name);
+    }
+    command.env("TMPDIR", folder).env("NO_COLOR", "1").stdin(Stdio::null())
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(folder: &Path, args: &[&str]) -> Finished {
+    let output = command(folder, args).output().expect("the program starts");
+    Finished {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// A run of `windlass up` on `folder/data` that writes `folder/kubeconfig`; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Up {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    said: String,
+}
+
+impl Up {
+    /// Starts it, and waits until it says that it answers.
+    pub(crate) fn start(folder: &Path, more: &[&str]) -> Self {
+        Self::answering(command(folder, &[]), folder, more)
+    }
+
+    /// The same with a limit for the size of files, in blocks of 512 bytes, as if the disk had no more room.
+    pub(crate) fn start_limited(folder: &Path, blocks: u32) -> Self {
+        let mut shell = Command::new("sh");
+        // Without the trap the limit ends the program.
+        shell.args([
+            "-c",
+            &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\""),
+            PROGRAM,
+        ]);
+        set_up(&mut shell, folder);
+        Self::answering(shell, folder, &[])
+    }
+
+    fn answering(mut command: Command, folder: &Path, more: &[&str]) -> Self {
+        let (data, kubeconfig) = (folder.join("data"), folder.join("kubeconfig"));
+        command
+            .arg("up")
+            .arg("--data-dir")
+            .arg(data)
+            .arg("--kubeconfig")
+            .arg(kubeconfig);
+        command.args(["--log-level", "warn"]);
+        if !more.contains(&"--port") {
+            command.args(["--port", "0"]);
+        }
+        let mut child = command
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut up = Self {
+            stdout: BufReader::new(child.stdout.take().expect("a pipe")),
+            child,
+            said: String::new(),
+        };
+        while !up.said.contains("kubectl --kubeconfig") {
+            let read = up.stdout.read_line(&mut up.said).expect("readable");
+            assert!(read > 0, "it ended before it answered: {:?}", up.finished());
+        }
+        up
+    }
+
+    /// What it said when it answered.
+    pub(crate) fn said(&self) -> &str {
+        &self.said
+    }
+
+    /// Ends it in whatever it does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ran");
+    }
+
+    /// Presses Ctrl-C and waits for the end.
+    pub(crate) fn interrupt(mut self) -> Finished {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("sh").args(["-c", &format!("kill -INT {pid}")]).status();
+        assert!(sent.is_ok_and(|status: ExitStatus| status.success()));
+        self.finished()
+    }
+
+    fn finished(&mut self) -> Finished {
+        let mut stderr = String::new();
+        let mut pipe = self.child.stderr.take().expect("a pipe");
+        pipe.read_to_string(&mut stderr).expect("UTF-8");
+        let mut stdout = std::mem::take(&mut self.said);
+        self.stdout.read_to_string(&mut stdout).expect("UTF-8");
+        let status = self.child.wait().expect("it ran");
+        Finished {
+            code: status.code(),
+            stdout,
+            stderr,
+        }
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Access with the kubeconfig that `up` wrote.
+pub(crate) async fn objects(folder: &Path) -> Objects {
+    let file = Kubeconfig::read_from(folder.join("kubeconfig")).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+    let client = kube::Client::try_from(config.expect("a usable kubeconfig")).expect("a client");
+    Objects::new(client)
+}

@@ -1,0 +1,87 @@
+//! `windlass up`: it answers, and what was begun goes on after any end.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+
+use windlass_api::core::{Cluster, Machine};
+use windlass_testkit::{CLASS, ClusterOf};
+
+use crate::support::{Up, objects};
+
+fn is_running(machine: &Machine) -> bool {
+    machine
+        .status
+        .as_ref()
+        .is_some_and(|status| status.phase.as_deref() == Some("Running"))
+}
+
+// CL-082
+#[tokio::test]
+async fn a_creation_goes_on_after_a_kill_and_after_ctrl_c() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = ClusterOf::new("tough", 3, 3);
+    let up = Up::start(folder.path(), &[]);
+    let first = objects(folder.path()).await;
+    first.apply_yaml(CLASS).await;
+    cluster.apply(&first).await;
+    let machines = first
+        .wait_all::<Machine>("one of them runs", |machines| machines.iter().any(is_running))
+        .await;
+    up.kill();
+    assert!(
+        machines.iter().filter(|machine| is_running(machine)).count() < 6,
+        "the creation was over"
+    );
+    let begun: Vec<_> = machines.into_iter().map(|machine| machine.metadata.uid).collect();
+
+    let up = Up::start(folder.path(), &[]);
+    let second = objects(folder.path()).await;
+    cluster.wait_running(&second).await;
+    let uids = |all: Vec<Machine>| -> Vec<_> { all.into_iter().map(|machine| machine.metadata.uid).collect() };
+    let running = uids(second.list().await);
+    assert!(
+        begun.iter().all(|uid| running.contains(uid)),
+        "what was begun is not begun again"
+    );
+    up.interrupt().went_well();
+
+    let up = Up::start(folder.path(), &[]);
+    let third = objects(folder.path()).await;
+    assert_eq!(uids(third.list().await), running);
+    let fewer = cluster.workers(1);
+    fewer.apply(&third).await;
+    fewer.wait_running(&third).await;
+    third.delete("Cluster", "tough").await;
+    third.wait_gone("tough").await;
+    assert_eq!(third.list::<Cluster>().await.len(), 0);
+    up.interrupt().went_well();
+}
+
+#[tokio::test]
+async fn it_answers_on_its_port_with_a_kubeconfig_for_its_owner_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let up = Up::start(folder.path(), &["--port", &port.to_string()]);
+    assert!(
+        up.said().contains(&format!("https://127.0.0.1:{port}")),
+        "{}",
+        up.said()
+    );
+    let kubeconfig = folder.path().join("kubeconfig");
+    assert!(
+        up.said()
+            .contains(&format!("kubectl --kubeconfig {}", kubeconfig.display())),
+        "{}",
+        up.said()
+    );
+    let mode = std::fs::metadata(&kubeconfig).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let version = objects(folder.path()).await.client().apiserver_version().await.unwrap();
+    assert_eq!(version.major, "1");
+    let finished = up.interrupt();
+    finished.went_well();
+    // Nobody answers any more, and the folder is free.
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+    let port = port.to_string();
+    Up::start(folder.path(), &["--port", &port]).interrupt().went_well();
+}

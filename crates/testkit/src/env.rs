@@ -1,0 +1,253 @@
+//! A management cluster for one test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::api::ListParams;
+use kube::client::Body;
+use serde_json::json;
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+use tracing_subscriber::filter::LevelFilter;
+use windlass_apiserver::UserInfo;
+use windlass_kit::{Metrics, transport};
+use windlass_manager::up::CONTROLLERS_AGENT;
+use windlass_manager::{Embedded, EmbeddedOptions, Running, Selection, controllers};
+use windlass_store::ListQuery;
+use windlass_suite::kinds::KINDS;
+
+use crate::faults::Faults;
+use crate::load::Load;
+use crate::objects::{MANAGER, Objects};
+use crate::wait;
+
+/// Sets an [`Env`] up.
+#[derive(Debug, Default)]
+pub struct EnvBuilder {
+    folder: Option<Arc<TempDir>>,
+    faults: Faults,
+    idle: bool,
+}
+
+impl EnvBuilder {
+    /// Faults between the controllers and the server. The test's own client has none.
+    #[must_use]
+    pub fn faults(mut self, faults: &Faults) -> Self {
+        self.faults = faults.clone();
+        self
+    }
+
+    /// No controllers yet.
+    #[must_use]
+    pub fn without_controllers(mut self) -> Self {
+        self.idle = true;
+        self
+    }
+
+    /// Starts the server with all definitions, and the controllers.
+    pub async fn start(self) -> Env {
+        start_logging();
+        let folder = self
+            .folder
+            .unwrap_or_else(|| Arc::new(tempfile::tempdir().expect("a temporary folder can be made")));
+        let options = EmbeddedOptions {
+            data_dir: folder.path().to_owned(),
+            kubeconfig: None,
+            port: 0,
+            definitions: true,
+        };
+        let embedded = Embedded::start(options).await.expect("the management cluster starts");
+        let objects = Objects::new(embedded.client(MANAGER, &Metrics::new()));
+        let mut env = Env {
+            folder,
+            embedded,
+            objects,
+            running: None,
+        };
+        if !self.idle {
+            env.start_controllers(&self.faults);
+        }
+        env
+    }
+}
+
+/// An embedded API server on a data folder, a client for it ([`Objects`]), and the controllers.
+pub struct Env {
+    folder: Arc<TempDir>,
+    embedded: Embedded,
+    objects: Objects,
+    running: Option<Running>,
+}
+
+impl std::fmt::Debug for Env {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Env")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Deref for Env {
+    type Target = Objects;
+
+    fn deref(&self) -> &Objects {
+        &self.objects
+    }
+}
+
+impl Env {
+    /// Everything that `windlass up` runs, from an empty data folder.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// Sets one up.
+    pub fn builder() -> EnvBuilder {
+        EnvBuilder::default()
+    }
+
+    /// Starts all controllers, with faults on their way to the server.
+    pub fn start_controllers(&mut self, faults: &Faults) {
+        let metrics = Metrics::new();
+        let service = self
+            .embedded
+            .server()
+            .client_service(UserInfo::admin("kubernetes-admin"));
+        let named = faults.wrap(service).map_request(|mut request: http::Request<Body>| {
+            let agent = HeaderValue::from_static(CONTROLLERS_AGENT);
+            request.headers_mut().insert(USER_AGENT, agent);
+            request
+        });
+        let client = transport::in_process(named, &metrics);
+        self.running = Some(controllers::start(client, metrics, &Selection::all()));
+    }
+
+    /// Stops all controllers with what they simulate, as the end of their process does. The server stays.
+    pub async fn stop_controllers(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.shutdown().await;
+        }
+    }
+
+    /// Stops everything, and starts it again from the same data folder.
+    pub async fn restart(mut self) -> Self {
+        self.stop_controllers().await;
+        self.embedded.shutdown().await;
+        let folder = Some(self.folder);
+        EnvBuilder {
+            folder,
+            ..EnvBuilder::default()
+        }
+        .start()
+        .await
+    }
+
+    /// Stops everything.
+    pub async fn stop(mut self) {
+        self.stop_controllers().await;
+        self.embedded.shutdown().await;
+    }
+
+    /// The server.
+    pub fn embedded(&self) -> &Embedded {
+        &self.embedded
+    }
+
+    /// Where everything is kept.
+    pub fn data_dir(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// How often the controllers wrote, by verb and resource, refused writes and Events included.
+    pub fn writes_by_kind(&self) -> BTreeMap<String, u64> {
+        let mut writes = BTreeMap::new();
+        for (key, count) in self.embedded.server().counters().snapshot() {
+            if key.agent == CONTROLLERS_AGENT && !["get", "list", "watch"].contains(&key.verb.as_str()) {
+                *writes.entry(format!("{} {}", key.verb, key.resource)).or_default() += count;
+            }
+        }
+        writes
+    }
+
+    /// How many objects of a resource the controllers created, also those whose answer was lost.
+    pub fn created(&self, resource: &str) -> u64 {
+        let counts = self.embedded.server().counters().snapshot();
+        let created = counts
+            .into_iter()
+            .filter(|(key, _)| key.agent == CONTROLLERS_AGENT && key.resource == resource && key.code == 201);
+        created.map(|(_, count)| count).sum()
+    }
+
+    /// The names of everything that is stored but Events.
+    pub fn stored(&self) -> BTreeSet<String> {
+        let store = self.embedded.server().store();
+        let mut found = BTreeSet::new();
+        for resource in store.resources() {
+            let query = ListQuery {
+                resource: &resource,
+                namespace: None,
+                after: None,
+                at: None,
+            };
+            let page = store.list(&query).expect("the newest state can be listed");
+            found.extend(
+                page.items
+                    .iter()
+                    .map(|record| format!("{resource} {}/{}", record.key.namespace(), record.key.name())),
+            );
+        }
+        found.retain(|name| !name.starts_with("events"));
+        found
+    }
+
+    /// Touches every object of our kinds without changing what it says, as `kubectl apply` does, and waits until the controllers
+    /// have looked at all of them and rest.
+    pub async fn prod(&self, touch: &str) {
+        let before = self.load();
+        let patch = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": touch}}});
+        for entry in KINDS {
+            let all = self.dynamic(entry.kind).list(&ListParams::default()).await;
+            for object in all.unwrap_or_else(|error| panic!("cannot list {}: {error}", entry.plural)) {
+                self.merge(entry.kind, &object.metadata.name.unwrap_or_default(), &patch)
+                    .await;
+            }
+        }
+        let is_done = || {
+            let now = self.load();
+            let idle = now.busy == 0;
+            idle && before
+                .reconciles
+                .iter()
+                .all(|(name, count)| now.reconciles.get(name) > Some(count))
+        };
+        let mut looks = tokio::time::interval(Duration::from_millis(10));
+        let done = tokio::time::timeout(wait::TIMEOUT, async {
+            while !is_done() {
+                looks.tick().await;
+            }
+        });
+        if done.await.is_err() {
+            self.give_up("controllers to look at what was touched and rest").await;
+        }
+    }
+
+    fn load(&self) -> Load {
+        let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
+        Load::read(&text.unwrap_or_default())
+    }
+}
+
+/// What the controllers warn of is shown with a test that fails; `RUST_LOG` chooses another level.
+fn start_logging() {
+    let level = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
+    let lines = tracing_subscriber::fmt()
+        .with_max_level(level.unwrap_or(LevelFilter::WARN))
+        .with_test_writer();
+    // Fails only when another test was first.
+    let _ = lines.try_init();
+}

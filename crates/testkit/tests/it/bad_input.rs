@@ -1,0 +1,216 @@
+//! Bad input is refused by the API server, or named on the Cluster; nothing is made of it.
+
+use kube::api::{ListParams, Patch, PatchParams, ValidationDirective};
+use kube::core::Status;
+use serde_json::{Value, json};
+use windlass_api::core::Cluster;
+use windlass_testkit::{CLASS, ClusterOf, Env, MANAGER, NAMESPACE};
+
+/// A Cluster with something wrong in it.
+fn wrong(name: &str, pointer: &str, value: Value) -> Value {
+    let mut object = ClusterOf::new(name, 1, 1).object();
+    let (parent, field) = pointer.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[field] = value;
+    object
+}
+
+/// Sends an object as `kubectl` does, strictly, once to create and once to apply; both answers are the same in what they say.
+async fn refusals(env: &Env, object: &Value) -> [Box<Status>; 2] {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let api = env.dynamic("Cluster");
+    let parameters = PatchParams {
+        field_validation: Some(ValidationDirective::Strict),
+        ..PatchParams::apply(MANAGER)
+    };
+    let applied = api.patch(name, &parameters, &Patch::Apply(object)).await.unwrap_err();
+    let request = http::Request::post(format!(
+        "/apis/cluster.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/clusters?fieldValidation=Strict"
+    ));
+    let request = request
+        .header("content-type", "application/json")
+        .body(object.to_string().into_bytes())
+        .unwrap();
+    let created = env.client().request::<Value>(request).await.unwrap_err();
+    [applied, created].map(|error| match error {
+        kube::Error::Api(status) => status,
+        other => panic!("not an answer of the server: {other}"),
+    })
+}
+
+async fn is_refused(env: &Env, object: Value, code: u16, words: &[&str], field: &str) {
+    for status in refusals(env, &object).await {
+        assert_eq!(status.code, code, "{}", status.message);
+        for word in words {
+            assert!(status.message.contains(word), "no {word:?} in {:?}", status.message);
+        }
+        let causes = status.details.map(|details| details.causes).unwrap_or_default();
+        let fields: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert!(
+            field.is_empty() || fields.contains(&field),
+            "no {field} among {fields:?}"
+        );
+    }
+}
+
+// Unknown fields, wrong types and values out of bounds never reach a controller.
+#[tokio::test]
+async fn what_the_schema_forbids_is_refused_with_the_field() {
+    let env = Env::builder().without_controllers().start().await;
+    let check = async |pointer: &str, value: Value, code: u16, words: &[&str], field: &str| {
+        is_refused(&env, wrong("bad", pointer, value), code, words, field).await;
+    };
+    check(
+        "/spec/topolgy",
+        json!({}),
+        400,
+        &["strict", "unknown field \"spec.topolgy\""],
+        "",
+    )
+    .await;
+    check(
+        "/spec/topology/controlPlane/replica",
+        json!(1),
+        400,
+        &["spec.topology.controlPlane.replica"],
+        "",
+    )
+    .await;
+    check(
+        "/spec/topology/controlPlane/replicas",
+        json!("three"),
+        422,
+        &["Cluster", "\"bad\" is invalid", "integer"],
+        "spec.topology.controlPlane.replicas",
+    )
+    .await;
+    check(
+        "/spec/topology/version",
+        json!(""),
+        422,
+        &["\"bad\" is invalid"],
+        "spec.topology.version",
+    )
+    .await;
+    check(
+        "/spec/topology/classRef",
+        json!({}),
+        422,
+        &["Required value"],
+        "spec.topology.classRef.name",
+    )
+    .await;
+    assert_eq!(env.list::<Cluster>().await.len(), 0);
+    env.stop().await;
+}
+
+/// The message of the condition that says what is wrong with the topology, of the present generation.
+fn complaint(cluster: &Cluster) -> Option<&str> {
+    let status = cluster.status.as_ref()?;
+    let condition = status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == "TopologyReconciled")?;
+    let is_now = condition.observed_generation == cluster.metadata.generation;
+    (is_now && condition.status == "False").then_some(condition.message.as_str())
+}
+
+// TO-085, TO-206, TO-208, TO-209
+#[tokio::test]
+async fn what_only_a_controller_can_know_is_named_on_the_cluster_and_nothing_is_made() {
+    let env = Env::start().await;
+    let complains = async |name: &str, words: &[&str]| {
+        let key = ClusterOf::new(name, 1, 1).key();
+        let is_named =
+            |cluster: &Cluster| complaint(cluster).is_some_and(|text| words.iter().all(|w| text.contains(w)));
+        env.wait_for::<Cluster>(&key, &format!("complains with {words:?}"), is_named)
+            .await;
+    };
+    env.apply_yaml(CLASS).await;
+    let (classes, _): (Vec<Value>, Vec<Value>) = serde_saphyr::from_multiple::<Value>(CLASS)
+        .unwrap()
+        .into_iter()
+        .partition(|object| object["kind"] == "ClusterClass");
+    let mut class = classes.into_iter().next().unwrap();
+    class["metadata"]["name"] = json!("no-template");
+    class["spec"]["workers"]["machineDeployments"][0]["bootstrap"]["templateRef"]["name"] = json!("nowhere");
+    env.apply(&class).await;
+    let stored = env.stored();
+
+    env.apply(&wrong("no-class", "/spec/topology/classRef/name", json!("nothing")))
+        .await;
+    env.apply(&wrong(
+        "no-template",
+        "/spec/topology/classRef/name",
+        json!("no-template"),
+    ))
+    .await;
+    env.apply(&wrong("no-version", "/spec/topology/version", json!("latest")))
+        .await;
+    let variables = json!([{"name": "startupDuration", "value": "soon"}]);
+    env.apply(&wrong("bad-variable", "/spec/topology/variables", variables))
+        .await;
+    let variables = json!([{"name": "colour", "value": "red"}]);
+    env.apply(&wrong("no-variable", "/spec/topology/variables", variables))
+        .await;
+    let worker = json!([{"class": "gpu-worker", "name": "md-0", "replicas": 1}]);
+    env.apply(&wrong("no-worker", "/spec/topology/workers/machineDeployments", worker))
+        .await;
+
+    complains("no-class", &["ClusterClass", "default/nothing", "does not exist"]).await;
+    complains("no-template", &["KubeadmConfigTemplate", "nowhere"]).await;
+    complains("no-version", &["spec.topology.version", "latest"]).await;
+    complains(
+        "bad-variable",
+        &["spec.topology.variables[startupDuration].value: Invalid value: \"soon\""],
+    )
+    .await;
+    complains("no-variable", &["spec.topology.variables", "colour"]).await;
+    complains("no-worker", &["gpu-worker"]).await;
+
+    let made: Vec<String> = env.stored().difference(&stored).cloned().collect();
+    assert_eq!(made.len(), 6, "{made:?}");
+    assert!(made.iter().all(|name| name.starts_with("clusters.")), "{made:?}");
+
+    // What is put right goes on by itself.
+    let cluster = ClusterOf::new("no-version", 1, 0);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    env.stop().await;
+}
+
+// A change that cannot be made leaves what is there as it is.
+#[tokio::test]
+async fn a_bad_change_leaves_a_running_cluster_alone() {
+    let env = Env::start().await;
+    env.apply_yaml(CLASS).await;
+    let cluster = ClusterOf::new("calm", 1, 1);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    env.prod("rest").await;
+    let specs = async || {
+        let mut all = Vec::new();
+        for kind in [
+            "DevCluster",
+            "KubeadmControlPlane",
+            "MachineDeployment",
+            "MachineSet",
+            "Machine",
+            "DevMachine",
+        ] {
+            let list = env.dynamic(kind).list(&ListParams::default()).await.unwrap();
+            all.extend(list.items.into_iter().map(|object| object.data["spec"].clone()));
+        }
+        all
+    };
+    let before = specs().await;
+    env.merge(
+        "Cluster",
+        "calm",
+        &json!({"spec": {"topology": {"version": "1.x", "controlPlane": {"replicas": 3}}}}),
+    )
+    .await;
+    env.wait_for::<Cluster>(&cluster.key(), "complains", |cluster| complaint(cluster).is_some())
+        .await;
+    assert_eq!(specs().await, before);
+    env.stop().await;
+}

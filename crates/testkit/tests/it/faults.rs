@@ -1,0 +1,109 @@
+//! What goes wrong between controllers and API server delays things and changes nothing else.
+
+use windlass_testkit::faults::{Fault, Faults, Seen};
+use windlass_testkit::{CLASS, ClusterOf, Env};
+
+/// Conflicts, errors of the server, lost answers and lost requests among writes; broken watches; failing reads.
+fn everything(seen: &Seen) -> Option<Fault> {
+    let number = seen.number;
+    if seen.is_write() {
+        match number % 20 {
+            3 => Some(Fault::AnswerLost),
+            7 => Some(Fault::Refused(409)),
+            11 => Some(Fault::Refused(500)),
+            15 => Some(Fault::Lost),
+            _ => None,
+        }
+    } else if seen.is_watch() {
+        // Watches come again and again, so that in the end each is whole.
+        (number % 4 == 1).then_some(Fault::Broken(2))
+    } else {
+        (number % 10 == 9).then_some(Fault::Refused(503))
+    }
+}
+
+#[tokio::test]
+async fn faults_make_nothing_twice_and_lose_nothing() {
+    let faults = Faults::when(everything);
+    let env = Env::builder().faults(&faults).start().await;
+    env.apply_yaml(CLASS).await;
+    let stored = env.stored();
+    let cluster = ClusterOf::new("faulty", 1, 2);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    for (resource, count) in [
+        ("clusters", 0),
+        ("kubeadmcontrolplanes", 1),
+        ("machinedeployments", 1),
+        ("machinesets", 1),
+    ] {
+        assert_eq!(env.created(resource), count, "{resource}");
+    }
+    for resource in ["machines", "kubeadmconfigs", "devmachines"] {
+        assert_eq!(env.created(resource), 3, "{resource}");
+    }
+    let cluster = cluster.workers(1);
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    let cluster = cluster.version("v1.36.0");
+    cluster.apply(&env).await;
+    cluster.wait_running(&env).await;
+    assert_eq!(env.created("machines"), 3 + 2);
+    env.delete("Cluster", "faulty").await;
+    env.wait_gone("faulty").await;
+    assert_eq!(env.stored(), stored);
+
+    let injected = faults.injected();
+    for fault in [
+        Fault::AnswerLost,
+        Fault::Refused(409),
+        Fault::Refused(500),
+        Fault::Lost,
+        Fault::Broken(2),
+        Fault::Refused(503),
+    ] {
+        assert!(
+            injected.iter().any(|(_, done)| *done == fault),
+            "no {fault:?} among {} faults",
+            injected.len()
+        );
+    }
+    env.stop().await;
+}
+
+/// Lets the controllers die in the middle of a write, ever later, until `done` is reached.
+async fn dying<T>(env: &mut Env, done: impl AsyncFn(&Env) -> T) -> T {
+    // A start sends again what it cannot know was applied before, so that one that always died early would come to nothing.
+    for n in (5..).step_by(16) {
+        let faults = Faults::dying_at_write(n);
+        env.start_controllers(&faults);
+        let reached = tokio::select! {
+            done = done(env) => Some(done),
+            () = faults.died() => None,
+        };
+        env.stop_controllers().await;
+        if let Some(done) = reached {
+            return done;
+        }
+    }
+    unreachable!("numbers have no end")
+}
+
+// TO-250
+#[tokio::test]
+async fn controllers_that_die_at_any_write_are_followed_by_others_that_finish() {
+    let mut env = Env::builder().without_controllers().start().await;
+    env.apply_yaml(CLASS).await;
+    let stored = env.stored();
+    let cluster = ClusterOf::new("mortal", 1, 1);
+    cluster.apply(&env).await;
+    dying(&mut env, async |env| cluster.wait_running(env).await).await;
+    let cluster = cluster.version("v1.36.0");
+    cluster.apply(&env).await;
+    dying(&mut env, async |env| cluster.wait_running(env).await).await;
+    assert_eq!(env.created("machines"), 4, "two at first, two for the upgrade");
+    env.delete("Cluster", "mortal").await;
+    dying(&mut env, async |env| env.wait_gone("mortal").await).await;
+    assert_eq!(env.stored(), stored);
+    env.stop().await;
+}

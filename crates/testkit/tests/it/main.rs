@@ -1,0 +1,8 @@
+//! Everything together, in one process: what `windlass up` runs, from nothing to nothing.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
+
+mod bad_input;
+mod faults;
+mod life;
+mod settled;
