@@ -176,16 +176,17 @@ pub(crate) fn old_item<'a>(node: &Node, old: &'a Value, item: &Value) -> Option<
         return None;
     }
     let below = node.items.as_deref()?;
-    // Null stands for a key that neither the item nor a default gives.
-    fn key<'v>(below: &'v Node, item: &'v Value, name: &str) -> &'v Value {
-        let default = || below.properties.get(name).and_then(|p| p.default.as_ref());
-        item.get(name).or_else(default).unwrap_or(&Value::Null)
-    }
     old.as_array()?.iter().find(|before| {
         node.list_map_keys
             .iter()
-            .all(|name| key(below, before, name) == key(below, item, name))
+            .all(|name| item_key(below, before, name) == item_key(below, item, name))
     })
+}
+
+/// A key of an item; null stands for one that neither the item nor a default gives.
+fn item_key<'v>(below: &'v Node, item: &'v Value, name: &str) -> &'v Value {
+    let default = || below.properties.get(name).and_then(|p| p.default.as_ref());
+    item.get(name).or_else(default).unwrap_or(&Value::Null)
 }
 
 fn type_name(value: &Value) -> &'static str {
