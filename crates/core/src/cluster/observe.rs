@@ -125,23 +125,6 @@ async fn reference(
     to: Option<&ContractVersionedObjectReference>,
 ) -> Option<Seen<Referenced>> {
     let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-    Some(unless_taken(read::referenced(cx, namespace, to?).await, cluster))
-}
-
-/// An object serves one Cluster: what another one controls is neither taken from it nor believed.
-pub(super) fn unless_taken(found: Seen<Referenced>, cluster: &Cluster) -> Seen<Referenced> {
-    let Seen::Found(object) = &found else { return found };
-    let other = owner::controller_of(object.metadata())
-        .filter(|other| other.kind == "Cluster" && Some(&other.name) != cluster.metadata.name.as_ref());
-    match other {
-        None => found,
-        // It is not for this Cluster to delete.
-        Some(_) if cluster.metadata.deletion_timestamp.is_some() => Seen::NotFound,
-        Some(other) => Seen::Failed(format!(
-            "{} {} belongs to Cluster {}: refer to another object",
-            object.kind(),
-            object.name(),
-            other.name
-        )),
-    }
+    let found = read::referenced(cx, namespace, to?).await;
+    Some(read::unless_taken(found, "Cluster", &cluster.metadata))
 }

@@ -8,10 +8,10 @@ use windlass_api::core::{Cluster, ClusterStatus, Machine, MachineDeployment};
 use windlass_conditions::get;
 use windlass_kit::{ObjectKey, Seen};
 
-use super::observe::{Observed, Probe, unless_taken};
+use super::observe::{Observed, Probe};
 use super::plan::{Action, Descendant, External, Plan, plan};
 use super::status::status;
-use crate::shared::read::Referenced;
+use crate::shared::read::{Referenced, unless_taken};
 
 fn now() -> Timestamp {
     "2026-03-01T10:00:00Z".parse().unwrap()
@@ -295,13 +295,17 @@ fn phases_that_are_written_at_once_are_announced_once() {
 fn what_another_cluster_controls_is_neither_taken_nor_deleted() {
     let mut seen = referencing();
     let found = || object("DevCluster", json!({}), json!({})).unwrap();
-    assert!(unless_taken(found(), &seen.cluster).found().is_some());
+    assert!(
+        unless_taken(found(), "Cluster", &seen.cluster.metadata)
+            .found()
+            .is_some()
+    );
     let other = Arc::make_mut(&mut seen.cluster);
     other.metadata.name = Some("d".to_owned());
-    let Seen::Failed(why) = unless_taken(found(), other) else {
+    let Seen::Failed(why) = unless_taken(found(), "Cluster", &other.metadata) else {
         panic!("it was taken")
     };
     assert_eq!(why, "DevCluster c-x belongs to Cluster c: refer to another object");
     other.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
-    assert!(unless_taken(found(), other).is_not_found());
+    assert!(unless_taken(found(), "Cluster", &other.metadata).is_not_found());
 }

@@ -98,7 +98,9 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
         Some(reference) => Some(read::referenced(cx, &namespace, reference).await),
         None => None,
     };
+    let bootstrap = bootstrap.map(|found| read::unless_taken(found, "Machine", &machine.metadata));
     let infrastructure = read::referenced(cx, &namespace, &machine.spec.infrastructure_ref).await;
+    let infrastructure = read::unless_taken(infrastructure, "Machine", &machine.metadata);
     let mut seen = Observed {
         cluster,
         bootstrap,

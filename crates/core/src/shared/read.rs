@@ -4,9 +4,10 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{Cluster, ContractVersionedObjectReference};
 use windlass_contract::{ContractVersion, control_plane as contract};
-use windlass_kit::{Cx, Dynamic, ObjectKey, Seen};
+use windlass_kit::{Cx, Dynamic, ObjectKey, Seen, owner};
 
 use crate::shared::machines::namespace;
 use crate::shared::preflight::ControlPlaneFacts;
@@ -40,6 +41,25 @@ pub(crate) async fn referenced(
             object.map(|object| Referenced { object, contract }).into()
         }
         Err(error) => Seen::Failed(error.to_string()),
+    }
+}
+
+/// An object serves one Cluster or one Machine: what another one of the same `kind` as its reader controls is neither taken
+/// from it nor believed.
+pub(crate) fn unless_taken(found: Seen<Referenced>, kind: &str, reader: &ObjectMeta) -> Seen<Referenced> {
+    let Seen::Found(object) = &found else { return found };
+    let other = owner::controller_of(object.metadata())
+        .filter(|other| other.kind == kind && Some(&other.name) != reader.name.as_ref());
+    match other {
+        None => found,
+        // It is not for its reader to delete.
+        Some(_) if reader.deletion_timestamp.is_some() => Seen::NotFound,
+        Some(other) => Seen::Failed(format!(
+            "{} {} belongs to {kind} {}: refer to another object",
+            object.kind(),
+            object.name(),
+            other.name
+        )),
     }
 }
 

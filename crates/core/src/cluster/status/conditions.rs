@@ -13,7 +13,6 @@ use crate::cluster::observe::Observed;
 use crate::cluster::plan::{GRACE_PERIOD, Plan, is_initialized, is_provisioned};
 use crate::shared::read::Referenced;
 
-const LOGS: &str = "Please check controller logs for errors";
 const TOPOLOGY_WAIT: &str = "Waiting for cluster topology to be reconciled";
 
 /// A Machine younger than this may not have been compared with its template yet.
@@ -199,7 +198,7 @@ impl Maker<'_> {
             before,
         } = *rule;
         match object {
-            Seen::Failed(_) => self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, LOGS),
+            Seen::Failed(why) => self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, why),
             Seen::NotFound if before && self.seen.deleting() => self.make(
                 type_,
                 Status::Unknown,
@@ -260,7 +259,7 @@ impl Maker<'_> {
                 let message = format!("{} does not exist", reference.kind);
                 self.make(type_, Status::Unknown, reasons::OBJECT_DOES_NOT_EXIST, &message)
             }
-            (_, Some(Seen::Failed(_))) => self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, LOGS),
+            (_, Some(Seen::Failed(why))) => self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, why),
             (Some(_), _) => self.make(
                 type_,
                 Status::False,
@@ -344,8 +343,8 @@ impl Maker<'_> {
 
     /// A condition that says that something is under way, gathered from the control plane and the workers.
     fn ongoing(&self, type_: &str, issue: &str, unknown: &str, info: &str, with_sets: bool) -> Condition {
-        if let Some(Seen::Failed(_)) = self.seen.control_plane {
-            return self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, LOGS);
+        if let Some(Seen::Failed(why)) = &self.seen.control_plane {
+            return self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, why);
         }
         let reported = self.seen.control_plane().and_then(|object| {
             let list = conditions::value::conditions_of(object.value()).ok()?;

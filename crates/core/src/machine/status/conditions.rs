@@ -27,8 +27,6 @@ const OWNED: [&str; 9] = [
     types::DELETING,
 ];
 
-const LOGS: &str = "Please check controller logs for errors";
-
 /// A deletion that takes longer than this is pointed out in the summary.
 const SLOW_DELETION_MINUTES: i64 = 15;
 
@@ -130,7 +128,7 @@ fn bootstrap(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Conditi
             let message = format!("{kind} status.initialization.dataSecretCreated is {done}");
             mirrored(found, type_, done, &message, now, generation)
         }
-        Seen::Failed(_) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, LOGS, now, generation),
+        Seen::Failed(why) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, why, now, generation),
         Seen::NotFound if done || seen.deleting() => {
             // Gone before the Machine: expected while it is being deleted, and harmless once the machine has started.
             condition(
@@ -179,7 +177,7 @@ fn infrastructure(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Co
             let message = format!("{kind} status.initialization.provisioned is {provisioned}");
             mirrored(found, type_, provisioned, &message, now, generation)
         }
-        Seen::Failed(_) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, LOGS, now, generation),
+        Seen::Failed(why) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, why, now, generation),
         Seen::NotFound if seen.deleting() && done => {
             let message = format!("{kind} has been deleted");
             condition(type_, Status::False, reasons::OBJECT_DELETED, message, now, generation)
