@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, WriteHalf};
-use tokio::sync::mpsc;
+use tokio::sync::{AcquireError, Semaphore, mpsc};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -24,8 +24,9 @@ use crate::server::Inner;
 
 const PROTOCOLS: [&str; 2] = ["v4.channel.k8s.io", "portforward.k8s.io"];
 const READ_BYTES: usize = 16 << 10;
-/// Frames on their way to the client: a slow client holds up the pod, not the memory.
-const QUEUED: usize = 16;
+/// Bytes on their way to the client: a slow client holds up the pod, not the memory. Clients that do not read while they write
+/// (the Rust client library is one) must have sent less than this, or both sides would wait for each other for ever.
+const QUEUED_BYTES: usize = 512 << 10;
 
 /// A stream of bytes in both directions.
 pub trait PodStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -148,10 +149,10 @@ fn frame(channel: u8, payload: &[u8]) -> Message {
 /// Serves one WebSocket: for each port a channel for data and one for an error, named by their position.
 async fn run(socket: Socket, tunnel: Arc<dyn PodTunnel>, namespace: String, pod: String, ports: Vec<u16>) {
     let (sink, stream) = socket.split();
-    let (frames, queue) = mpsc::channel(QUEUED);
+    let (frames, queue) = frames();
     let mut writers: Vec<Option<WriteHalf<PodConnection>>> = Vec::new();
     let mut readers = tokio::task::JoinSet::new();
-    let sender = tokio::spawn(send(sink, queue));
+    let sender = tokio::spawn(send(sink, queue, frames.room.clone()));
     for (i, port) in ports.into_iter().enumerate() {
         let Ok(data) = u8::try_from(2 * i) else {
             break;
@@ -189,17 +190,48 @@ async fn run(socket: Socket, tunnel: Arc<dyn PodTunnel>, namespace: String, pod:
     let _ = sender.await;
 }
 
-async fn send(mut sink: SplitSink<Socket, Message>, mut queue: mpsc::Receiver<Message>) {
+/// Where frames for the client go.
+#[derive(Clone)]
+struct Frames {
+    queue: mpsc::UnboundedSender<Message>,
+    room: Arc<Semaphore>,
+}
+
+fn frames() -> (Frames, mpsc::UnboundedReceiver<Message>) {
+    let (queue, receiver) = mpsc::unbounded_channel();
+    let room = Arc::new(Semaphore::new(QUEUED_BYTES));
+    (Frames { queue, room }, receiver)
+}
+
+/// What a frame takes of the room in the queue.
+fn cost(message: &Message) -> u32 {
+    u32::try_from(message.len().min(QUEUED_BYTES)).unwrap_or(u32::MAX)
+}
+
+impl Frames {
+    /// Queues a frame once there is room for it; an error when nobody sends any more.
+    async fn send(&self, message: Message) -> Result<(), AcquireError> {
+        self.room.acquire_many(cost(&message)).await?.forget();
+        // A sender that is gone closes the room as well.
+        let _ = self.queue.send(message);
+        Ok(())
+    }
+}
+
+async fn send(mut sink: SplitSink<Socket, Message>, mut queue: mpsc::UnboundedReceiver<Message>, room: Arc<Semaphore>) {
     while let Some(message) = queue.recv().await {
         let last = matches!(message, Message::Close(_));
+        let bytes = cost(&message);
         if sink.send(message).await.is_err() || last {
             break;
         }
+        room.add_permits(usize::try_from(bytes).unwrap_or_default());
     }
+    room.close();
     let _ = sink.close().await;
 }
 
-async fn read(mut reader: impl AsyncRead + Unpin, channel: u8, frames: mpsc::Sender<Message>) {
+async fn read(mut reader: impl AsyncRead + Unpin, channel: u8, frames: Frames) {
     let mut buffer = vec![0; READ_BYTES];
     while let Ok(n) = reader.read(&mut buffer).await {
         if n == 0 || frames.send(frame(channel, &buffer[..n])).await.is_err() {
@@ -208,11 +240,7 @@ async fn read(mut reader: impl AsyncRead + Unpin, channel: u8, frames: mpsc::Sen
     }
 }
 
-async fn receive(
-    mut stream: SplitStream<Socket>,
-    mut writers: Vec<Option<WriteHalf<PodConnection>>>,
-    frames: &mpsc::Sender<Message>,
-) {
+async fn receive(mut stream: SplitStream<Socket>, mut writers: Vec<Option<WriteHalf<PodConnection>>>, frames: &Frames) {
     while let Some(Ok(message)) = stream.next().await {
         match message {
             Message::Binary(bytes) if !bytes.is_empty() && bytes[0].is_multiple_of(2) => {
