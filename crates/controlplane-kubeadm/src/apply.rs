@@ -255,8 +255,12 @@ impl Applier<'_> {
             .iter()
             .filter(|old| conditions.iter().any(|new| new.type_ == old.type_))
             .collect();
-        let (old, new) = (json!({ "conditions": ours }), json!({ "conditions": conditions }));
-        if let Some(wait) = self.pace.wait(&key, MACHINE_STATUS_PACE, true, &old, &new) {
+        let new = json!({ "conditions": conditions });
+        let old = || json!({ "conditions": ours });
+        if let Some(wait) = self
+            .pace
+            .wait(&key, (MACHINE_STATUS_PACE, true), ours.is_empty(), old, &new)
+        {
             self.later = Some(self.later.map_or(wait, |later| later.min(wait)));
             return Ok(());
         }

@@ -304,9 +304,9 @@ impl<C: Controller> Driver<C> {
             let (present, generation) = (C::conditions(&object), said.or(object.meta().generation));
             let condition = pause::condition(present, None, generation, cx.now());
             pause::add_to(&mut status, &condition);
-            let old = serde_json::to_value(&*object).map_or(Value::Null, |mut object| object["status"].take());
-            let awaited = C::INITIALIZATION_IS_AWAITED;
-            if let Some(wait) = self.pace.wait(key, C::STATUS_PACE, awaited, &old, &status) {
+            let pace = (C::STATUS_PACE, C::INITIALIZATION_IS_AWAITED);
+            let old = || serde_json::to_value(&*object).map_or(Value::Null, |mut object| object["status"].take());
+            if let Some(wait) = self.pace.wait(key, pace, present.is_empty(), old, &status) {
                 return Ok(outcome.or(Outcome::RequeueAfter(wait)));
             }
             let applied = cx.writer().apply_status(C::STATUS_MANAGER, &*object, status).await;

@@ -34,21 +34,34 @@ pub struct StatusPace {
 
 impl StatusPace {
     /// How long the write of the status `new` has to wait when `soon` is the least time between two writes, and `awaited` says
-    /// that steps of the initialization do not wait at all; `None` when it need not wait. An object without a status counts as
-    /// written when it is first seen: right after its creation most is going to change.
-    pub fn wait(&self, key: &ObjectKey, soon: Duration, awaited: bool, old: &Value, new: &Value) -> Option<Duration> {
-        let mut all = self.last.lock();
-        let last = match all.get(key) {
-            Some(last) => *last,
-            None if is_empty(old) => *all.entry(key.clone()).or_insert_with(Instant::now),
-            None => return None,
+    /// that steps of the initialization do not wait at all; `None` when it need not wait. A `fresh` object, which has no
+    /// conditions, counts as written when it is first seen: right after its creation most is going to change. `old` is asked for
+    /// only when something was written lately.
+    pub fn wait(
+        &self,
+        key: &ObjectKey,
+        (soon, awaited): (Duration, bool),
+        fresh: bool,
+        old: impl FnOnce() -> Value,
+        new: &Value,
+    ) -> Option<Duration> {
+        let elapsed = {
+            let mut all = self.last.lock();
+            match all.get(key) {
+                Some(last) => last.elapsed(),
+                None if fresh => all.entry(key.clone()).or_insert_with(Instant::now).elapsed(),
+                None => return None,
+            }
         };
-        let pace = match urgency(old, new) {
+        if elapsed >= LATER {
+            return None;
+        }
+        let pace = match urgency(&old(), new) {
             Urgency::Step if awaited => return None,
             Urgency::Step | Urgency::Soon => soon,
             Urgency::Later => LATER,
         };
-        pace.checked_sub(last.elapsed()).filter(|wait| !wait.is_zero())
+        pace.checked_sub(elapsed).filter(|wait| !wait.is_zero())
     }
 
     /// The status of the object was just written.
@@ -64,11 +77,6 @@ impl StatusPace {
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.last.lock().remove(key);
     }
-}
-
-/// `v1beta2` objects have an empty `initialization` from the start.
-fn is_empty(status: &Value) -> bool {
-    status["conditions"].as_array().is_none_or(Vec::is_empty)
 }
 
 fn urgency(old: &Value, new: &Value) -> Urgency {
@@ -181,17 +189,23 @@ mod tests {
     fn a_new_object_waits_and_one_from_before_a_restart_does_not() {
         let pace = StatusPace::default();
         let (new, old) = (ObjectKey::new("ns", "new"), ObjectKey::new("ns", "old"));
-        let hour = Duration::from_hours(1);
-        let status = json!({ "conditions": [condition("A", "False", "")] });
-        let changed = json!({ "conditions": [condition("A", "True", "")] });
-        assert!(
-            pace.wait(&new, hour, true, &json!({ "initialization": {} }), &status)
-                .is_some()
-        );
-        assert_eq!(pace.wait(&old, hour, true, &status, &changed), None);
+        let hour = (Duration::from_hours(1), true);
+        let status = json!({ "conditions": [condition("A", "True", "")] });
+        let check = |key: &ObjectKey, fresh: bool, waits: bool| {
+            let found = pace.wait(key, hour, fresh, || json!({ "initialization": {} }), &status);
+            assert_eq!(found.is_some(), waits, "{key:?}");
+        };
+        check(&new, true, true);
+        check(&old, false, false);
         pace.written(&old);
-        assert!(pace.wait(&old, hour, true, &status, &changed).is_some());
+        check(&old, false, true);
         pace.forget(&old);
-        assert_eq!(pace.wait(&old, hour, true, &status, &changed), None);
+        check(&old, false, false);
+        pace.written(&old);
+        let unasked = || panic!("nothing was written lately");
+        assert_eq!(
+            pace.wait(&ObjectKey::new("ns", "other"), hour, false, unasked, &status),
+            None
+        );
     }
 }
