@@ -2,7 +2,8 @@
 
 /// Stops the reconciling of an object; the value does not matter.
 pub const PAUSED: &str = "cluster.x-k8s.io/paused";
-/// The infrastructure of the cluster is managed by something else.
+/// On an InfraCluster: something else than its provider's controller manages it; the value names that system and is never
+/// checked. Read it with [`is_externally_managed`](crate::is_externally_managed).
 pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
 /// The name of the template that an object was cloned from.
 pub const CLONED_FROM_NAME: &str = "cluster.x-k8s.io/cloned-from-name";

@@ -3,6 +3,7 @@
 //! - [`core`]: the hub types (`core::Cluster`, `core::Machine`, ...), one kind a file.
 //! - [`labels`], [`annotations`], [`finalizers`]: the exact keys other programs read and write.
 //! - [`conditions`], [`reasons`], [`phases`], [`values`]: the words used in them; [`v1beta1`] has the older generation.
+//! - [`is_externally_managed`]: whether an InfraCluster is somebody else's to manage.
 //! - [`kind`]: what a kind knows about itself, and the macro that says it in one place.
 //! - [`crd`](mod@crd): CustomResourceDefinitions built from those facts.
 //!
@@ -13,6 +14,7 @@ pub mod annotations;
 pub mod conditions;
 pub mod core;
 pub mod crd;
+mod externally_managed;
 pub mod finalizers;
 pub mod kind;
 pub mod labels;
@@ -23,6 +25,8 @@ pub mod rules;
 pub mod schema;
 pub mod v1beta1;
 pub mod values;
+
+pub use externally_managed::{is_externally_managed, resource_is_not_externally_managed};
 
 /// A condition as every v1beta2 `status.conditions` holds it.
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

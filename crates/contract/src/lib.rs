@@ -13,7 +13,7 @@ mod version;
 
 pub use clone::{Cloning, clone_template};
 pub use path::{bool_at, conditions_at, int_at, set_at, str_at, value_at};
-pub use reference::{group_kind_of, is_externally_managed, reference_to};
+pub use reference::{group_kind_of, reference_to};
 pub use version::{ContractVersion, choose_version, compare_versions};
 
 use serde_json::Value;

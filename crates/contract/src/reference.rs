@@ -1,11 +1,10 @@
 //! References between objects.
 
 use serde_json::Value;
-use windlass_api::annotations;
 use windlass_api::core::ContractVersionedObjectReference;
 use windlass_meta::GroupKind;
 
-use crate::path::{str_at, value_at};
+use crate::path::str_at;
 
 /// Group and kind of a reference.
 pub fn group_kind_of(reference: &ContractVersionedObjectReference) -> GroupKind {
@@ -23,11 +22,6 @@ pub fn reference_to(object: &Value) -> ContractVersionedObjectReference {
     }
 }
 
-/// True when somebody else's controller looks after the object (annotation `cluster.x-k8s.io/managed-by`).
-pub fn is_externally_managed(object: &Value) -> bool {
-    value_at(object, &["metadata", "annotations"]).is_some_and(|a| a.get(annotations::MANAGED_BY).is_some())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,7 +29,7 @@ mod tests {
 
     #[test]
     fn references_name_group_kind_and_name() {
-        let object = json!({"apiVersion": "g.io/v1", "kind": "K", "metadata": {"name": "n", "annotations": {"cluster.x-k8s.io/managed-by": ""}}});
+        let object = json!({"apiVersion": "g.io/v1", "kind": "K", "metadata": {"name": "n"}});
         let reference = reference_to(&object);
         assert_eq!(
             (
@@ -46,7 +40,5 @@ mod tests {
             ("g.io", "K", "n")
         );
         assert_eq!(group_kind_of(&reference), GroupKind::new("g.io", "K"));
-        assert!(is_externally_managed(&object));
-        assert!(!is_externally_managed(&json!({})));
     }
 }
