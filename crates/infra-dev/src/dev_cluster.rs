@@ -2,6 +2,9 @@
 //!
 //! The port is chosen once and written to `spec.controlPlaneEndpoint`; nothing answers there before the first control plane
 //! machine runs.
+//!
+//! A DevCluster with the annotation `cluster.x-k8s.io/managed-by` is somebody else's: this controller neither writes to it nor
+//! does anything for it, whatever happens to it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +13,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use windlass_api::core::{APIEndpoint, Cluster};
-use windlass_api::{Condition, labels};
+use windlass_api::{Condition, labels, resource_is_not_externally_managed};
 use windlass_api_ext::infrastructure::{DevCluster, DevClusterInitializationStatus, DevClusterStatus};
 use windlass_api_ext::{annotations, finalizers};
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Watch};
@@ -98,6 +101,9 @@ impl Controller for DevClusters {
     const MANAGER: &'static str = MANAGER;
     const STATUS_MANAGER: &'static str = "capd-manager-status";
     const FINALIZER: Option<&'static str> = Some(finalizers::DEV_CLUSTER);
+    const CONCERNS: Option<fn(&DevCluster) -> bool> = Some(resource_is_not_externally_managed);
+    // The annotation may come while a reconcile is under way.
+    const LOCKED: bool = true;
 
     fn conditions(object: &DevCluster) -> &[Condition] {
         object.status.as_ref().map_or(&[], |status| &status.conditions)

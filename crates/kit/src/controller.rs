@@ -45,6 +45,16 @@ pub trait Controller: Send + Sync + 'static {
     /// Whether steps of `status.initialization` are written at once, as others are waiting for them.
     const INITIALIZATION_IS_AWAITED: bool = true;
 
+    /// Which objects of the kind this controller reconciles; all of them when there is no such function. The others are left
+    /// alone: their events wake nobody, nothing that is mapped to them does, and a reconcile that was asked for before they
+    /// changed ends before it writes anything, the finalizer and the condition Paused included.
+    const CONCERNS: Option<fn(&Self::Kind) -> bool> = None;
+
+    /// Whether every write to the object itself carries the resourceVersion that was seen, so that the reconcile ends without
+    /// writing when somebody changed the object meanwhile. For kinds with [`Self::CONCERNS`]: a reconcile under way must not
+    /// write to an object that has just been taken over by somebody else.
+    const LOCKED: bool = false;
+
     /// `status.conditions` of an object; empty when there are none.
     fn conditions(object: &Self::Kind) -> &[Condition];
 

@@ -25,7 +25,7 @@ use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
 use crate::pace::StatusPace;
 use crate::pause;
 use crate::queue::Queue;
-use crate::watch::{Wake, Watch};
+use crate::watch::{Filter, Wake, Watch};
 use crate::writer::{Write, look};
 
 /// Reconciles of one controller that run at a time, unless it says otherwise.
@@ -95,7 +95,7 @@ struct Driver<C: Controller> {
     metrics: ControllerMetrics,
     /// Writes whose outcome has to be found out before the key's next reconcile.
     unsure: Mutex<HashMap<ObjectKey, Vec<Unsure>>>,
-    pace: StatusPace,
+    pace: Arc<StatusPace>,
 }
 
 impl<C: Controller> Driver<C> {
@@ -115,7 +115,7 @@ impl<C: Controller> Driver<C> {
             queue,
             metrics: cx.metrics().controller(C::NAME),
             unsure: Mutex::new(HashMap::new()),
-            pace: StatusPace::default(),
+            pace: Arc::default(),
         })
     }
 
@@ -153,13 +153,17 @@ impl<C: Controller> Driver<C> {
     /// Starts everything that wakes objects.
     fn watch(&self, cx: &Cx) {
         let kind = gvk_of::<C::Kind>().group_kind();
-        let wake = Wake::new(self.queue.clone(), kind);
-        let own = wake.clone();
+        let (queue, pace) = (self.queue.clone(), self.pace.clone());
         self.objects.subscribe(move |change| {
-            if let Some(object) = change.object() {
-                own.add(key_of(object.meta()));
+            let Some(object) = change.object() else { return };
+            let key = key_of(object.meta());
+            if concerns::<C>(object) {
+                queue.add(key);
+            } else {
+                pace.forget(&key);
             }
         });
+        let wake = Wake::new(self.queue.clone(), kind, filter::<C>(cx));
         let objects = self.objects.clone();
         let pausing = Watch::map::<Cluster>(move |_, old, new| {
             let paused = |cluster: Option<&Cluster>| cluster.is_some_and(|c| c.spec.paused.unwrap_or(false));
@@ -272,6 +276,16 @@ impl<C: Controller> Driver<C> {
             self.pace.forget(key);
             return Ok(Outcome::Settled);
         };
+        // Whoever asked for this reconcile may have done so before the object became somebody else's.
+        if !concerns::<C>(&object) {
+            tracing::debug!("left alone: this object is none of this controller's");
+            self.pace.forget(key);
+            return Ok(Outcome::Settled);
+        }
+        if C::LOCKED {
+            let version = object.meta().resource_version.as_deref().unwrap_or_default();
+            cx.journal.lock(&gvk_of::<C::Kind>(), key, version);
+        }
         if let Some(finalizer) = C::FINALIZER
             && object.meta().deletion_timestamp.is_none()
             && !object.meta().finalizers.iter().flatten().any(|f| f == finalizer)
@@ -369,6 +383,19 @@ impl<C: Controller> Driver<C> {
             _ => Ok(()),
         }
     }
+}
+
+fn concerns<C: Controller>(object: &C::Kind) -> bool {
+    C::CONCERNS.is_none_or(|concerns| concerns(object))
+}
+
+/// Drops wake-ups of objects that are none of the controller's. What is not cached passes: it may be gone, and something of it left.
+fn filter<C: Controller>(cx: &Cx) -> Option<Filter> {
+    let concerns = C::CONCERNS?;
+    let objects: Cache<C::Kind> = Cache::new(cx.ports.caches.typed(), None, None);
+    Some(Arc::new(move |key| {
+        objects.get(key).is_none_or(|object| concerns(&object))
+    }))
 }
 
 /// Up to a twentieth more, so that many objects do not come at the same moment.

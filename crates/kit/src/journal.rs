@@ -17,6 +17,14 @@ struct Notes {
     wrote: Vec<Wrote>,
     unsure: Vec<Unsure>,
     unready: Vec<Arc<dyn AnyStore>>,
+    lock: Option<Lock>,
+}
+
+/// The object that is only written as it was seen.
+struct Lock {
+    gvk: Gvk,
+    key: ObjectKey,
+    version: String,
 }
 
 /// A write that was answered.
@@ -36,6 +44,29 @@ pub(crate) struct Unsure {
 }
 
 impl Journal {
+    /// From now on the object is only written if it still has this resourceVersion, or the one that our last write gave it.
+    pub(crate) fn lock(&self, gvk: &Gvk, key: &ObjectKey, version: &str) {
+        self.0.lock().lock = Some(Lock {
+            gvk: gvk.clone(),
+            key: key.clone(),
+            version: version.to_owned(),
+        });
+    }
+
+    /// The resourceVersion that a write to the object must name, if it is locked.
+    pub(crate) fn locked(&self, gvk: &Gvk, key: &ObjectKey) -> Option<String> {
+        let notes = self.0.lock();
+        let lock = notes.lock.as_ref()?;
+        (lock.gvk.group == gvk.group && lock.gvk.kind == gvk.kind && lock.key == *key).then(|| lock.version.clone())
+    }
+
+    /// A locked object got a new resourceVersion by a write of our own.
+    pub(crate) fn relock(&self, gvk: &Gvk, key: &ObjectKey, version: &str) {
+        if self.locked(gvk, key).is_some() {
+            self.lock(gvk, key, version);
+        }
+    }
+
     pub(crate) fn wrote(&self, gvk: &Gvk, key: &ObjectKey, need: Need) {
         self.0.lock().wrote.push(Wrote {
             gvk: gvk.clone(),

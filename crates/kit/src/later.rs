@@ -60,7 +60,7 @@ mod tests {
             Duration::from_secs(1),
         )));
         let later = Later {
-            wake: Wake::new(Arc::clone(&queue), GroupKind::new("g", "K")),
+            wake: Wake::new(Arc::clone(&queue), GroupKind::new("g", "K"), None),
             delay: Duration::from_secs(1),
             pending: Arc::default(),
             tasks: Tasks::new(),

@@ -9,26 +9,42 @@ use crate::cx::Cx;
 use crate::object::{Dynamic, GroupKind, Object, ObjectKey};
 use crate::queue::Queue;
 
+/// Whether an object is one that the controller reconciles.
+pub(crate) type Filter = Arc<dyn Fn(&ObjectKey) -> bool + Send + Sync>;
+
 /// Wakes objects of one controller. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Wake {
     queue: Arc<Queue<ObjectKey>>,
     kind: GroupKind,
+    filter: Option<Filter>,
+}
+
+impl std::fmt::Debug for Wake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wake").field("kind", &self.kind).finish_non_exhaustive()
+    }
 }
 
 impl Wake {
-    pub(crate) fn new(queue: Arc<Queue<ObjectKey>>, kind: GroupKind) -> Self {
-        Self { queue, kind }
+    pub(crate) fn new(queue: Arc<Queue<ObjectKey>>, kind: GroupKind, filter: Option<Filter>) -> Self {
+        Self { queue, kind, filter }
     }
 
-    /// Has an object reconciled.
+    fn passes(&self, key: &ObjectKey) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter(key))
+    }
+
+    /// Has an object reconciled, unless it is none of the controller's.
     pub fn add(&self, key: ObjectKey) {
-        self.queue.add(key);
+        if self.passes(&key) {
+            self.queue.add(key);
+        }
     }
 
-    /// Has objects reconciled.
+    /// Has objects reconciled, but for those that are none of the controller's.
     pub fn add_all(&self, keys: impl IntoIterator<Item = ObjectKey>) {
-        self.queue.add_all(keys);
+        self.queue.add_all(keys.into_iter().filter(|key| self.passes(key)));
     }
 
     /// Has the owners of an object reconciled that are of the controller's kind.
@@ -37,7 +53,7 @@ impl Wake {
             let group = owner.api_version.split_once('/').map_or("", |(g, _)| g);
             if owner.kind == self.kind.kind && group == self.kind.group {
                 let namespace = meta.namespace.as_deref().unwrap_or_default();
-                self.queue.add(ObjectKey::new(namespace, owner.name.as_str()));
+                self.add(ObjectKey::new(namespace, owner.name.as_str()));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod body;
 mod finalizer;
+mod lock;
 mod send;
 
 use std::sync::Arc;
@@ -275,7 +276,7 @@ impl Writer {
         manager: &str,
         target: &Target,
         subresource: Option<&str>,
-        body: Value,
+        mut body: Value,
     ) -> Result<Option<(Value, Write)>, WriteError> {
         let desired = body::desired_hash(&body);
         let slot = match subresource {
@@ -296,6 +297,7 @@ impl Writer {
         } else {
             Verb::Apply
         };
+        self.lock_body(verb, target, &mut body);
         let call = Call {
             verb,
             target,
@@ -344,11 +346,12 @@ impl Writer {
     }
 
     async fn patch_body(&self, manager: &str, target: &Target, verb: Verb, patch: &Value) -> Result<Value, WriteError> {
+        let patch = self.locked_patch(verb, target, patch);
         let call = Call {
             verb,
             target,
             url: format!("{}?fieldManager={}", target.url(None), query(manager)),
-            body: Some(patch),
+            body: Some(&patch),
         };
         let answer = self.send_or_doubt(&call).await?;
         self.note(target, &answer);
@@ -389,6 +392,7 @@ impl Writer {
         if let Some(uid) = uid {
             body["preconditions"] = json!({ "uid": uid });
         }
+        self.lock_body(Verb::Delete, target, &mut body);
         let call = Call {
             verb: Verb::Delete,
             target,
@@ -425,6 +429,7 @@ impl Writer {
     /// Has the next reconcile wait until the caches have seen this.
     fn note(&self, target: &Target, answer: &Value) {
         let (_, version) = identity(answer);
+        self.journal.relock(&target.gvk, &target.key, &version);
         let version = version.parse().unwrap_or(0);
         let key = match answer["metadata"]["name"].as_str() {
             Some(name) => ObjectKey::new(target.key.namespace.as_str(), name),

@@ -64,6 +64,8 @@ impl Writer {
             match self.patch_body(manager, target, Verb::MergePatch, &patch).await {
                 Ok(answer) => return Ok(Some(answer)),
                 Err(error) if error.is_not_found() => return Ok(None),
+                // Who locks an object wants to look at it again before writing to what has changed.
+                Err(error) if error.is_conflict() && self.is_locked(target) => return Err(error),
                 Err(error) if error.is_conflict() => last = Some(error),
                 Err(error) => return Err(error),
             }

@@ -1,0 +1,70 @@
+//! Writes that name the resourceVersion that was seen.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use super::send::Verb;
+use super::{Target, Writer};
+
+impl Writer {
+    /// Has the server refuse the write (409 Conflict) when somebody changed a locked object since it was seen.
+    pub(super) fn lock_body(&self, verb: Verb, target: &Target, body: &mut Value) {
+        if let Some(version) = self.journal.locked(&target.gvk, &target.key) {
+            lock(verb, &version, body);
+        }
+    }
+
+    /// A patch with the same condition; only that of a locked object is copied.
+    pub(super) fn locked_patch<'a>(&self, verb: Verb, target: &Target, patch: &'a Value) -> Cow<'a, Value> {
+        let mut patch = Cow::Borrowed(patch);
+        if let Some(version) = self.journal.locked(&target.gvk, &target.key) {
+            lock(verb, &version, patch.to_mut());
+        }
+        patch
+    }
+
+    /// Whether writes to the object carry the resourceVersion that was seen.
+    pub(super) fn is_locked(&self, target: &Target) -> bool {
+        self.journal.locked(&target.gvk, &target.key).is_some()
+    }
+}
+
+fn lock(verb: Verb, version: &str, body: &mut Value) {
+    match verb {
+        Verb::Read | Verb::Create => {}
+        Verb::Apply | Verb::ApplyStatus | Verb::MergePatch => body["metadata"]["resourceVersion"] = json!(version),
+        Verb::Delete => body["preconditions"]["resourceVersion"] = json!(version),
+        Verb::JsonPatch => {
+            let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": version});
+            if let Some(operations) = body.as_array_mut() {
+                operations.insert(0, test);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(verb: Verb, mut body: Value, expect: &Value) {
+        lock(verb, "7", &mut body);
+        assert_eq!(&body, expect, "{verb:?}");
+    }
+
+    #[test]
+    fn every_write_names_the_version_that_was_seen() {
+        let named = json!({"metadata": {"name": "a", "resourceVersion": "7"}});
+        check(Verb::Apply, json!({"metadata": {"name": "a"}}), &named);
+        check(Verb::ApplyStatus, json!({"metadata": {"name": "a"}}), &named);
+        check(Verb::MergePatch, json!({"metadata": {"name": "a"}}), &named);
+        let bare = json!({"spec": {}, "metadata": {"resourceVersion": "7"}});
+        check(Verb::MergePatch, json!({"spec": {}}), &bare);
+        let precondition = json!({"preconditions": {"uid": "u", "resourceVersion": "7"}});
+        check(Verb::Delete, json!({"preconditions": {"uid": "u"}}), &precondition);
+        let tested =
+            json!([{"op": "test", "path": "/metadata/resourceVersion", "value": "7"}, {"op": "remove", "path": "/a"}]);
+        check(Verb::JsonPatch, json!([{"op": "remove", "path": "/a"}]), &tested);
+    }
+}
