@@ -14,7 +14,7 @@ use crate::machine_deployment::plan_rollout::{
     MachineView, SetView, Targets, World, on_delete, paused, rolling_update,
 };
 use crate::machine_deployment::settings::{self, Strategy};
-use crate::shared::keys::{annotations, finalizers};
+use crate::shared::keys::{annotations, finalizers, labels};
 use crate::shared::machines::{counts_as_available, created, deleting, deletion_class, name, owner_reference, uid};
 use crate::shared::numbers::len_i32;
 use crate::shared::templates;
@@ -22,7 +22,7 @@ use crate::shared::templates;
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Applies the deployment's own owner and revision.
+    /// Applies the deployment's own owner, label and revision.
     ApplySelf(Box<Value>),
     /// Applies an owner to a template.
     AdoptTemplate(Box<Value>),
@@ -281,6 +281,7 @@ fn apply_self(
         "name": deployment.metadata.name,
         "namespace": deployment.metadata.namespace,
         "uid": deployment.metadata.uid,
+        "labels": { labels::CLUSTER_NAME: deployment.spec.cluster_name },
         "ownerReferences": [owner],
     });
     if let Some(revision) = revision {

@@ -9,7 +9,7 @@ use windlass_kit::{Cx, EventType, ReconcileError, Seen};
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, NewMachine, Plan};
 use crate::machine_set::status::Done;
-use crate::shared::keys::{conditions, finalizers, managers};
+use crate::shared::keys::{conditions, finalizers, labels, managers};
 use crate::shared::machines::{conditions_of, name, owner_reference};
 use crate::shared::status::{Conditions, Verdict};
 
@@ -33,9 +33,9 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
                 return Ok(());
             };
             let owner = owner_reference("Cluster", &cluster.metadata, false);
-            writer
-                .apply_value(managers::MACHINE_SET, &owned("MachineSet", &set.metadata, &owner))
-                .await?;
+            let mut adopted = owned("MachineSet", &set.metadata, &owner);
+            adopted["metadata"]["labels"] = json!({ labels::CLUSTER_NAME: set.spec.cluster_name });
+            writer.apply_value(managers::MACHINE_SET, &adopted).await?;
         }
         Action::AdoptTemplate { patch } => {
             writer.apply_value(managers::MACHINE_SET, patch).await?;

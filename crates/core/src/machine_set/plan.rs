@@ -23,7 +23,7 @@ const BLOCKED_AGAIN: Duration = Duration::from_secs(15);
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Makes the Cluster an owner of the set and of its templates: sets of their own only.
+    /// Makes the Cluster an owner of the set, and labels the set with its name: sets of their own only.
     AdoptSet,
     /// Makes the Cluster an owner of a template.
     AdoptTemplate {

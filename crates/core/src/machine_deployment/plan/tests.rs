@@ -100,6 +100,21 @@ fn the_first_set_carries_everything_that_others_read() {
 }
 
 #[test]
+fn a_deployment_that_nobody_labelled_gets_the_label_of_its_cluster() {
+    let mut deployment = testing::deployment(3, "v1.35.0");
+    deployment.metadata.labels = None;
+    let plan = check(&seen(deployment, vec![]), &["revision 1", "md-aaaaa new->3"]);
+    let Action::ApplySelf(patch) = &plan.actions[0] else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(
+        patch["metadata"]["labels"],
+        json!({ "cluster.x-k8s.io/cluster-name": "c" })
+    );
+    assert_eq!(patch["metadata"]["ownerReferences"][0]["kind"], "Cluster");
+}
+
+#[test]
 fn a_new_version_rolls_out_one_at_a_time() {
     let old = set("old", 2, "v1.35.0");
     let both = machines(&old, &["a", "b"]);

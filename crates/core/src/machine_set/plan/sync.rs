@@ -10,8 +10,8 @@ use windlass_kit::{Dynamic, KeptMetadata, Seen};
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, Plan, is_standalone};
-use crate::shared::keys::annotations;
-use crate::shared::machines::{deleting, has_annotation, name, owner_reference, uid};
+use crate::shared::keys::{annotations, labels};
+use crate::shared::machines::{deleting, has_annotation, label, name, owner_reference, uid};
 use crate::shared::templates;
 
 /// A set of its own, and its templates, belong to the Cluster; a matching Machine of nobody belongs to the set.
@@ -20,7 +20,8 @@ pub(super) fn owners(seen: &Observed, plan: &mut Plan) {
     let cluster_uid = uid(&cluster.metadata);
     if is_standalone(seen) {
         let owners = seen.set.metadata.owner_references.iter().flatten();
-        if !owners.clone().any(|owner| owner.uid == cluster_uid) {
+        let labelled = label(&seen.set.metadata, labels::CLUSTER_NAME) == Some(&seen.set.spec.cluster_name);
+        if !labelled || !owners.clone().any(|owner| owner.uid == cluster_uid) {
             plan.actions.push(Action::AdoptSet);
         }
         let templates = seen.bootstrap_template.iter().chain([&seen.infrastructure_template]);

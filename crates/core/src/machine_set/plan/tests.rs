@@ -7,6 +7,7 @@ use serde_json::json;
 use windlass_api::core::MachineSet;
 
 use super::*;
+use crate::shared::machines::owner_reference;
 use crate::shared::preflight::ControlPlaneFacts;
 use crate::shared::testing::{self, annotate, cluster, condition, provider_template, set};
 
@@ -337,4 +338,20 @@ fn a_set_without_its_cluster_waits() {
         plan.failed.as_deref(),
         Some("spec.clusterName: Cluster c does not exist")
     );
+}
+
+#[test]
+fn a_set_of_its_own_joins_its_cluster_by_owner_and_label() {
+    let check = |owned: bool, labelled: bool, expect: bool| {
+        let mut set = set("s", 0, "v1.35.0");
+        set.metadata.labels = labelled.then(|| [(labels::CLUSTER_NAME.to_owned(), "c".to_owned())].into());
+        let owner = owner_reference("Cluster", &cluster().metadata, false);
+        set.metadata.owner_references = owned.then(|| vec![owner]);
+        let plan = plan(&seen(set, vec![]));
+        assert_eq!(plan.actions.contains(&Action::AdoptSet), expect, "{owned} {labelled}");
+    };
+    check(false, false, true);
+    check(true, false, true);
+    check(false, true, true);
+    check(true, true, false);
 }
