@@ -15,6 +15,8 @@ pub const WAITING_FOR_CGROUPS: &str = "WaitingForCGroups";
 /// On DevMachine.
 pub const WAITING_FOR_CONTAINER: &str = "WaitingForContainer";
 /// On DevMachine.
+pub const WAITING_FOR_CONTROL_PLANE_ENDPOINT: &str = "WaitingForControlPlaneEndpoint";
+/// On DevMachine.
 pub const WAITING_FOR_NODE_PROVISIONED: &str = "WaitingForNodeProvisioned";
 /// On DevMachine.
 pub const WAITING_FOR_PRELOADED_IMAGES: &str = "WaitingForPreloadedImages";

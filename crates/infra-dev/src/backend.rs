@@ -1,71 +1,121 @@
 //! The in-memory backend: what a cloud, its machines and what runs on them would be.
 //!
-//! A simulated workload cluster is a port on the loopback interface from the moment its infrastructure exists, and an API server
-//! behind it while at least one control plane machine runs. It lives in memory only: after a restart it is made again from the
-//! objects of the management cluster.
+//! As in other clouds, some calls concern the infrastructure of a whole cluster and others a single machine. The first make and
+//! delete the load balancer of a cluster, which is an address of this host that belongs to the cluster. The others start and
+//! delete machines, and put the API servers of control plane machines behind the cluster's address: its load balancer, or
+//! without one the very address that the Cluster names. A handle to the cloud may be restricted to machines.
+//!
+//! Nothing answers at the address before a control plane machine runs. All of it lives in memory only: after a restart it is made
+//! again from the objects of the management cluster, in whatever order they come.
 
+mod calls;
+mod endpoint;
 mod etcd;
 mod nodes;
 mod port;
+mod site;
 mod tls;
 mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use tokio::net::TcpListener;
 use windlass_kit::ObjectKey;
 use windlass_pki::CertificateAuthority;
 
+pub use calls::{Call, CallCount, CallKey, Privileges};
+pub(crate) use endpoint::Endpoint;
 pub(crate) use nodes::NodeSpec;
+pub(crate) use site::VmState;
 
+use calls::Calls;
 use port::Reserved;
+use site::{Door, Site};
 use workload::Workload;
 
 /// The first port that simulated clusters get; the same as Cluster API's.
 const FIRST_PORT: u16 = 20_000;
+/// Who calls, unless a handle says otherwise.
+const CALLER: &str = "windlass";
 
-/// Why the simulated cloud could not do something.
+/// Why the simulated cloud did not do something.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CloudError {
-    /// No port could be had.
+#[non_exhaustive]
+pub enum CloudError {
+    /// The credentials of the caller do not allow it.
     #[error(
-        "port {port} on 127.0.0.1 for cluster {cluster}: {source}; free the port, or delete and create the cluster again"
+        "{call} for cluster {cluster} is refused: the credentials of {caller} are for machines only; use credentials for \
+         everything, or leave the infrastructure of the cluster to somebody who has them and say so by the annotation \
+         cluster.x-k8s.io/managed-by on the infrastructure cluster",
+        call = call.name()
     )]
-    Port {
+    Refused {
+        /// What was asked for.
+        call: Call,
+        /// For which cluster.
         cluster: ObjectKey,
-        port: u16,
-        #[source]
-        source: std::io::Error,
+        /// Who asked.
+        caller: &'static str,
+    },
+    /// The address of a load balancer cannot be had.
+    #[error("the load balancer of cluster {cluster} cannot have {address}: {why}; free the port, or choose another")]
+    Address {
+        /// The cluster.
+        cluster: ObjectKey,
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// Who has it, or what the system says.
+        why: String,
+    },
+    /// The cluster has a load balancer elsewhere.
+    #[error("cluster {cluster} has a load balancer at {address} already; delete it first")]
+    Exists {
+        /// The cluster.
+        cluster: ObjectKey,
+        /// Where.
+        address: SocketAddr,
     },
     /// All ports are taken.
     #[error("no free port from {FIRST_PORT} upward on 127.0.0.1 for cluster {0}")]
     NoPort(ObjectKey),
-    /// The infrastructure of the cluster is not there (yet, or again after a restart).
-    #[error("the simulated infrastructure of cluster {0} is not there yet")]
-    NoCluster(ObjectKey),
+    /// Nothing can listen where the Cluster says that its API server is.
+    #[error(
+        "spec.controlPlaneEndpoint of Cluster {cluster} is {endpoint}, where control plane machines cannot listen: {why}; free \
+         the port, or create the Cluster with another endpoint"
+    )]
+    Endpoint {
+        /// The Cluster.
+        cluster: ObjectKey,
+        /// The endpoint.
+        endpoint: String,
+        /// Who has it, or what the system says.
+        why: String,
+    },
     /// The API server of the cluster does not run.
     #[error("the simulated API server of cluster {0} does not run")]
     NotServing(ObjectKey),
     /// Certificates could not be made.
     #[error("certificates of simulated cluster {cluster}: {why}")]
-    Certificates { cluster: ObjectKey, why: String },
+    Certificates {
+        /// The cluster.
+        cluster: ObjectKey,
+        /// What went wrong.
+        why: String,
+    },
     /// The simulated API server refused something.
     #[error("the simulated API server of cluster {cluster}: {why}")]
-    Server { cluster: ObjectKey, why: String },
-}
-
-/// What the cloud knows of a machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct VmState {
-    /// When it was started.
-    pub(crate) started: Timestamp,
-    /// Whether its Node is registered.
-    pub(crate) node: bool,
-    /// Whether its etcd member and its API server run.
-    pub(crate) api_server: bool,
+    Server {
+        /// The cluster.
+        cluster: ObjectKey,
+        /// What it said.
+        why: String,
+    },
 }
 
 /// The authorities of a workload cluster.
@@ -76,106 +126,262 @@ pub(crate) struct Authorities {
     pub(crate) etcd: CertificateAuthority,
 }
 
-type UpListener = Box<dyn Fn(&ObjectKey) + Send + Sync>;
-
-struct Site {
-    reserved: Reserved,
-    vms: BTreeMap<String, VmState>,
-    workload: Option<Workload>,
+/// A control plane machine to put behind the address of its cluster.
+pub(crate) struct Member<'a> {
+    /// The machine's name.
+    pub(crate) name: &'a str,
+    /// Its Kubernetes version.
+    pub(crate) version: &'a str,
+    /// Where the Cluster says that its API server is.
+    pub(crate) endpoint: &'a Endpoint,
 }
+
+type Listener = Box<dyn Fn(&ObjectKey) + Send + Sync>;
+type Delay = Arc<dyn Fn(Call, &ObjectKey) -> BoxFuture<'static, ()> + Send + Sync>;
 
 #[derive(Default)]
 struct Inner {
     sites: Mutex<BTreeMap<ObjectKey, Site>>,
-    on_up: Mutex<Vec<UpListener>>,
-    // Starting and stopping API servers takes awaits: one at a time per process keeps two control plane machines of one cluster
-    // from making two servers.
-    starting: tokio::sync::Mutex<()>,
+    calls: Calls,
+    delay: Mutex<Option<Delay>>,
+    listeners: Mutex<Vec<Listener>>,
 }
 
-/// The simulated cloud of a process. A clone is another handle to it.
-#[derive(Clone, Default)]
-pub struct Cloud(Arc<Inner>);
+/// A handle to the simulated cloud of a process. A clone is another one with the same privileges.
+#[derive(Clone)]
+pub struct Cloud {
+    inner: Arc<Inner>,
+    caller: &'static str,
+    privileges: Privileges,
+}
 
 impl fmt::Debug for Cloud {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cloud").finish_non_exhaustive()
+        f.debug_struct("Cloud")
+            .field("caller", &self.caller)
+            .field("privileges", &self.privileges)
+            .finish_non_exhaustive()
     }
 }
 
+impl Default for Cloud {
+    fn default() -> Self {
+        Self {
+            inner: Arc::default(),
+            caller: CALLER,
+            privileges: Privileges::All,
+        }
+    }
+}
+
+/// What everybody may ask.
 impl Cloud {
-    /// An empty cloud.
+    /// An empty cloud, and a handle to it that may do everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Calls `listener` whenever an API server starts to answer.
-    pub(crate) fn on_up(&self, listener: impl Fn(&ObjectKey) + Send + Sync + 'static) {
-        self.0.on_up.lock().push(Box::new(listener));
-    }
-
-    /// Reserves the port of a cluster: the one it has, or the first that is free.
-    pub(crate) fn reserve(&self, key: &ObjectKey, port: Option<u16>, taken: &BTreeSet<u16>) -> Result<u16, CloudError> {
-        let mut sites = self.0.sites.lock();
-        if let Some(site) = sites.get(key) {
-            return Ok(site.reserved.port());
-        }
-        let reserved = if let Some(port) = port {
-            Reserved::bind(port).map_err(|source| CloudError::Port {
-                cluster: key.clone(),
-                port,
-                source,
-            })?
-        } else {
-            let used: BTreeSet<u16> = sites.values().map(|site| site.reserved.port()).collect();
-            let mut free = (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(port));
-            free.find_map(|port| Reserved::take(port).ok())
-                .ok_or_else(|| CloudError::NoPort(key.clone()))?
-        };
-        let port = reserved.port();
-        sites.insert(
-            key.clone(),
-            Site {
-                reserved,
-                vms: BTreeMap::new(),
-                workload: None,
-            },
-        );
-        Ok(port)
-    }
-
-    /// Ends everything of a cluster and gives its port back.
-    pub(crate) async fn remove(&self, key: &ObjectKey) {
-        let _one = self.0.starting.lock().await;
-        let site = self.0.sites.lock().remove(key);
-        if let Some(workload) = site.and_then(|site| site.workload) {
-            workload.stop();
+    /// A handle to the same cloud with the credentials of `caller`.
+    #[must_use]
+    pub fn handle(&self, caller: &'static str, privileges: Privileges) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            caller,
+            privileges,
         }
     }
 
-    /// Ends everything of all clusters, as the end of the process does.
-    pub async fn shutdown(&self) {
-        let _one = self.0.starting.lock().await;
-        let sites = std::mem::take(&mut *self.0.sites.lock());
-        let workloads: Vec<Workload> = sites.into_values().filter_map(|site| site.workload).collect();
-        futures::future::join_all(workloads.iter().map(Workload::ended)).await;
+    /// How often who called for what, since the cloud is there.
+    pub fn calls(&self) -> BTreeMap<CallKey, CallCount> {
+        self.inner.calls.snapshot()
+    }
+
+    /// From now on calls take time: each begins by waiting for what `delay` returns.
+    pub fn delay(&self, delay: impl Fn(Call, &ObjectKey) -> BoxFuture<'static, ()> + Send + Sync + 'static) {
+        *self.inner.delay.lock() = Some(Arc::new(delay));
+    }
+
+    /// The address of a cluster's load balancer, if it has one.
+    pub fn load_balancer(&self, cluster: &ObjectKey) -> Option<SocketAddr> {
+        self.inner.sites.lock().get(cluster)?.door.balancer()
+    }
+
+    /// The machines of a cluster that run, and whether they are behind its address.
+    pub fn machines(&self, cluster: &ObjectKey) -> BTreeMap<String, bool> {
+        let sites = self.inner.sites.lock();
+        let vms = sites.get(cluster).map(|site| &site.vms);
+        let named = vms.into_iter().flatten();
+        named.map(|(name, vm)| (name.clone(), vm.api_server)).collect()
     }
 
     /// What the cloud knows of a machine.
     pub(crate) fn vm(&self, key: &ObjectKey, name: &str) -> Option<VmState> {
-        self.0.sites.lock().get(key)?.vms.get(name).cloned()
+        self.inner.sites.lock().get(key)?.vms.get(name).cloned()
     }
 
     /// Whether the API server of a cluster answers.
     pub(crate) fn is_up(&self, key: &ObjectKey) -> bool {
-        self.0.sites.lock().get(key).is_some_and(|site| site.workload.is_some())
+        self.inner
+            .sites
+            .lock()
+            .get(key)
+            .is_some_and(|site| site.workload.is_some())
     }
 
+    /// Calls `listener` whenever an API server starts to answer or a load balancer appears.
+    pub(crate) fn on_change(&self, listener: impl Fn(&ObjectKey) + Send + Sync + 'static) {
+        self.inner.listeners.lock().push(Box::new(listener));
+    }
+
+    /// Starting and stopping API servers takes awaits: whoever does it takes turns with others of the cluster, lest two control
+    /// plane machines make two servers.
+    fn turn(&self, key: &ObjectKey) -> Arc<tokio::sync::Mutex<()>> {
+        let sites = self.inner.sites.lock();
+        sites.get(key).map(|site| Arc::clone(&site.turn)).unwrap_or_default()
+    }
+
+    fn changed(&self, key: &ObjectKey) {
+        for listener in self.inner.listeners.lock().iter() {
+            listener(key);
+        }
+    }
+
+    /// Begins a call: is it allowed, and how long does it take?
+    async fn enter(&self, call: Call, cluster: &ObjectKey) -> Result<(), CloudError> {
+        let allowed = self.privileges.allow(call);
+        let key = CallKey {
+            caller: self.caller,
+            cluster: cluster.clone(),
+            call,
+        };
+        self.inner.calls.add(key, allowed);
+        if !allowed {
+            return Err(CloudError::Refused {
+                call,
+                cluster: cluster.clone(),
+                caller: self.caller,
+            });
+        }
+        let delay = self.inner.delay.lock().clone();
+        if let Some(delay) = delay {
+            delay(call, cluster).await;
+        }
+        Ok(())
+    }
+
+    /// Ends everything of all clusters, as the end of the process does.
+    pub async fn shutdown(&self) {
+        let sites = std::mem::take(&mut *self.inner.sites.lock());
+        let workloads: Vec<Workload> = sites.into_values().filter_map(|site| site.workload).collect();
+        futures::future::join_all(workloads.iter().map(Workload::ended)).await;
+    }
+}
+
+/// Calls for the infrastructure of a whole cluster.
+impl Cloud {
+    /// Makes the load balancer of a cluster at an address of this host; port 0 is any that is free. One that is there already is
+    /// found, and an address on which machines of the cluster listen is taken over from them; machines that listen elsewhere go
+    /// on there.
+    pub async fn create_load_balancer(
+        &self,
+        cluster: &ObjectKey,
+        address: SocketAddr,
+    ) -> Result<SocketAddr, CloudError> {
+        self.enter(Call::CreateLoadBalancer, cluster).await?;
+        let is_it = |other: SocketAddr| address == other || address.port() == 0 && address.ip() == other.ip();
+        let found = self.balance(cluster, is_it, |sites| {
+            Reserved::bind(address).map_err(|error| CloudError::Address {
+                cluster: cluster.clone(),
+                address,
+                why: why(sites, address, &error),
+            })
+        })?;
+        if is_it(found) {
+            Ok(found)
+        } else {
+            Err(CloudError::Exists {
+                cluster: cluster.clone(),
+                address: found,
+            })
+        }
+    }
+
+    /// Makes the load balancer of a cluster on the loopback interface, or finds it there: on the port it has, or the first that
+    /// is free and not among those taken.
+    pub(crate) async fn ensure_load_balancer(
+        &self,
+        key: &ObjectKey,
+        port: Option<u16>,
+        taken: &BTreeSet<u16>,
+    ) -> Result<u16, CloudError> {
+        self.enter(Call::CreateLoadBalancer, key).await?;
+        let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let is_it = |other: SocketAddr| other.ip() == Ipv4Addr::LOCALHOST;
+        let found = self.balance(key, is_it, |sites| {
+            if let Some(port) = port {
+                return Reserved::bind(local(port)).map_err(|error| CloudError::Address {
+                    cluster: key.clone(),
+                    address: local(port),
+                    why: why(sites, local(port), &error),
+                });
+            }
+            let used: BTreeSet<SocketAddr> = sites.values().filter_map(|site| site.door.address()).collect();
+            let mut free =
+                (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(&local(*port)));
+            free.find_map(|port| Reserved::take(local(port)).ok())
+                .ok_or_else(|| CloudError::NoPort(key.clone()))
+        })?;
+        Ok(found.port())
+    }
+
+    /// The load balancer that a cluster has, or that takes over what its machines have when `adopts` says so, or a new one.
+    fn balance(
+        &self,
+        key: &ObjectKey,
+        adopts: impl Fn(SocketAddr) -> bool,
+        new: impl FnOnce(&BTreeMap<ObjectKey, Site>) -> Result<Reserved, CloudError>,
+    ) -> Result<SocketAddr, CloudError> {
+        let address = {
+            let mut sites = self.inner.sites.lock();
+            let site = sites.get_mut(key);
+            if let Some(address) = site.as_ref().and_then(|site| site.door.balancer()) {
+                return Ok(address);
+            }
+            let adopted = site.and_then(|site| site.door.adopt(&adopts));
+            if let Some(address) = adopted {
+                address
+            } else {
+                let reserved = new(&sites)?;
+                let address = reserved.address();
+                sites.entry(key.clone()).or_default().door = Door::Balancer(reserved);
+                address
+            }
+        };
+        self.changed(key);
+        Ok(address)
+    }
+
+    /// Deletes the load balancer of a cluster, and whatever is still there of the cluster with it.
+    pub async fn delete_load_balancer(&self, cluster: &ObjectKey) -> Result<(), CloudError> {
+        self.enter(Call::DeleteLoadBalancer, cluster).await?;
+        let turn = self.turn(cluster);
+        let _turn = turn.lock().await;
+        let site = self.inner.sites.lock().remove(cluster);
+        if let Some(workload) = site.and_then(|site| site.workload) {
+            workload.ended().await;
+        }
+        Ok(())
+    }
+}
+
+/// Calls for single machines. They need nothing that only the controller of the infrastructure cluster makes.
+impl Cloud {
     /// Starts a virtual machine; one that is there goes on.
-    pub(crate) fn start_vm(&self, key: &ObjectKey, name: &str, started: Timestamp) -> Result<(), CloudError> {
-        let mut sites = self.0.sites.lock();
-        let site = sites.get_mut(key).ok_or_else(|| CloudError::NoCluster(key.clone()))?;
-        site.vms.entry(name.to_owned()).or_insert(VmState {
+    pub(crate) async fn start_vm(&self, key: &ObjectKey, name: &str, started: Timestamp) -> Result<(), CloudError> {
+        self.enter(Call::StartMachine, key).await?;
+        let mut sites = self.inner.sites.lock();
+        let vms = &mut sites.entry(key.clone()).or_default().vms;
+        vms.entry(name.to_owned()).or_insert(VmState {
             started,
             ..VmState::default()
         });
@@ -183,53 +389,79 @@ impl Cloud {
     }
 
     fn note(&self, key: &ObjectKey, name: &str, note: impl FnOnce(&mut VmState)) {
-        if let Some(vm) = self.0.sites.lock().get_mut(key).and_then(|site| site.vms.get_mut(name)) {
+        let mut sites = self.inner.sites.lock();
+        if let Some(vm) = sites.get_mut(key).and_then(|site| site.vms.get_mut(name)) {
             note(vm);
         }
     }
 
     fn workload(&self, key: &ObjectKey) -> Result<Workload, CloudError> {
-        let sites = self.0.sites.lock();
+        let sites = self.inner.sites.lock();
         sites
             .get(key)
             .and_then(|site| site.workload.clone())
             .ok_or_else(|| CloudError::NotServing(key.clone()))
     }
 
-    /// Starts the etcd member and the API server of a control plane machine. The first one of a cluster makes the server.
+    /// Starts the etcd member and the API server of a control plane machine and puts it behind the address of the cluster. The
+    /// first one of a cluster makes the server.
     pub(crate) async fn start_control_plane(
         &self,
         key: &ObjectKey,
-        name: &str,
+        member: &Member<'_>,
         authorities: &Authorities,
-        version: &str,
         now: Timestamp,
     ) -> Result<(), CloudError> {
-        let _one = self.0.starting.lock().await;
+        self.enter(Call::RegisterMember, key).await?;
+        let turn = self.turn(key);
+        let _turn = turn.lock().await;
         let workload = if let Ok(workload) = self.workload(key) {
             workload
         } else {
-            let listener = {
-                let sites = self.0.sites.lock();
-                let site = sites.get(key).ok_or_else(|| CloudError::NoCluster(key.clone()))?;
-                site.reserved.listen().map_err(|source| CloudError::Port {
-                    cluster: key.clone(),
-                    port: site.reserved.port(),
-                    source,
-                })?
-            };
-            let workload = Workload::start(key, listener, authorities, version, now).await?;
-            if let Some(site) = self.0.sites.lock().get_mut(key) {
-                site.workload = Some(workload.clone());
+            let listener = self.open(key, member.endpoint)?;
+            let host = &member.endpoint.host;
+            let workload = Workload::start(key, listener, host, authorities, member.version, now).await;
+            let mut sites = self.inner.sites.lock();
+            let site = sites.entry(key.clone()).or_default();
+            match &workload {
+                Ok(workload) => site.workload = Some(workload.clone()),
+                Err(_) => site.door.leave(),
             }
-            workload
+            drop(sites);
+            workload?
         };
-        workload.join(name, version, now).await?;
-        self.note(key, name, |vm| vm.api_server = true);
-        for listener in self.0.on_up.lock().iter() {
-            listener(key);
-        }
+        workload.join(member.name, member.version, now).await?;
+        self.note(key, member.name, |vm| vm.api_server = true);
+        self.changed(key);
         Ok(())
+    }
+
+    /// Listens at the cluster's load balancer, or at the endpoint itself when it has none.
+    fn open(&self, key: &ObjectKey, endpoint: &Endpoint) -> Result<TcpListener, CloudError> {
+        let failed = |why: String| CloudError::Endpoint {
+            cluster: key.clone(),
+            endpoint: endpoint.to_string(),
+            why,
+        };
+        let mut sites = self.inner.sites.lock();
+        if let Some(Door::Balancer(held)) = sites.get(key).map(|site| &site.door) {
+            return held.listen().map_err(|error| CloudError::Address {
+                cluster: key.clone(),
+                address: held.address(),
+                why: error.to_string(),
+            });
+        }
+        let address = endpoint.address();
+        let address =
+            address.ok_or_else(|| failed("it is no loopback address, and there is no load balancer".into()))?;
+        let listen = |held: Reserved| Ok((held.listen()?, held));
+        match Reserved::bind(address).and_then(listen) {
+            Ok((listener, held)) => {
+                sites.entry(key.clone()).or_default().door = Door::Machines(held);
+                Ok(listener)
+            }
+            Err(error) => Err(failed(why(&sites, address, &error))),
+        }
     }
 
     /// Registers a Node.
@@ -239,33 +471,54 @@ impl Cloud {
         node: &NodeSpec,
         now: Timestamp,
     ) -> Result<(), CloudError> {
+        self.enter(Call::RegisterNode, key).await?;
         self.workload(key)?.register(node, now).await?;
         self.note(key, &node.name, |vm| vm.node = true);
         Ok(())
     }
 
-    /// Switches a machine off and removes what it registered. The last control plane machine takes the API server with it.
+    /// Switches a machine off and removes what it registered. The last control plane machine takes the API server with it, and
+    /// frees an address that no load balancer holds.
     pub(crate) async fn delete_vm(&self, key: &ObjectKey, name: &str) -> Result<(), CloudError> {
-        let _one = self.0.starting.lock().await;
+        let is_member = self.vm(key, name).is_some_and(|vm| vm.api_server);
+        if is_member {
+            self.enter(Call::DeregisterMember, key).await?;
+        }
+        self.enter(Call::DeleteMachine, key).await?;
+        let turn = self.turn(key);
+        let _turn = turn.lock().await;
         let (vm, last, workload) = {
-            let sites = self.0.sites.lock();
+            let sites = self.inner.sites.lock();
             let Some(site) = sites.get(key) else { return Ok(()) };
-            let last = !site.vms.iter().any(|(other, vm)| other != name && vm.api_server);
-            (site.vms.get(name).cloned(), last, site.workload.clone())
+            (site.vms.get(name).cloned(), site.is_last(name), site.workload.clone())
         };
         if let (Some(vm), Some(workload)) = (vm, workload) {
             if vm.api_server && last {
-                workload.stop();
-                if let Some(site) = self.0.sites.lock().get_mut(key) {
+                workload.ended().await;
+                if let Some(site) = self.inner.sites.lock().get_mut(key) {
                     site.workload = None;
+                    site.door.leave();
                 }
             } else {
                 workload.leave(name, vm.api_server).await?;
             }
         }
-        if let Some(site) = self.0.sites.lock().get_mut(key) {
+        let mut sites = self.inner.sites.lock();
+        if let Some(site) = sites.get_mut(key) {
             site.vms.remove(name);
+            if site.is_empty() {
+                sites.remove(key);
+            }
         }
         Ok(())
     }
 }
+
+/// Who has an address: another cluster of this cloud, or somebody of whom only the system knows.
+fn why(sites: &BTreeMap<ObjectKey, Site>, address: SocketAddr, error: &std::io::Error) -> String {
+    let holder = sites.iter().find(|(_, site)| site.door.address() == Some(address));
+    holder.map_or_else(|| error.to_string(), |(key, _)| format!("cluster {key} has it"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use windlass_api_ext::infrastructure::{DevCluster, DevClusterInitializationStatu
 use windlass_api_ext::{annotations, finalizers};
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Watch};
 
-use crate::backend::Cloud;
+use crate::backend::{Cloud, CloudError};
 use crate::dev_machine::MANAGER;
 
 /// The host that simulated clusters answer on.
@@ -169,8 +169,9 @@ impl DevClusters {
     async fn listen(&self, cx: &Cx, seen: &Observed, key: &ObjectKey, port: Option<u16>) -> Result<(), ReconcileError> {
         let port = self
             .cloud
-            .reserve(key, port, &seen.taken)
-            .map_err(|error| ReconcileError::new("PortUnavailable", error.to_string()))?;
+            .ensure_load_balancer(key, port, &seen.taken)
+            .await
+            .map_err(|error| cloud_error(&error))?;
         let metadata = &seen.object.metadata;
         let desired = json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
@@ -191,13 +192,22 @@ impl DevClusters {
 
     async fn release(&self, cx: &Cx, seen: &Observed, key: Option<&ObjectKey>) -> Result<(), ReconcileError> {
         if let Some(key) = key {
-            self.cloud.remove(key).await;
+            let deleted = self.cloud.delete_load_balancer(key).await;
+            deleted.map_err(|error| cloud_error(&error))?;
         }
         cx.writer()
             .remove_finalizer(MANAGER, &*seen.object, finalizers::DEV_CLUSTER)
             .await?;
         Ok(())
     }
+}
+
+fn cloud_error(error: &CloudError) -> ReconcileError {
+    let reason = match error {
+        CloudError::Refused { .. } => "NotAllowed",
+        _ => "PortUnavailable",
+    };
+    ReconcileError::new(reason, error.to_string())
 }
 
 #[cfg(test)]

@@ -3,6 +3,19 @@
 //! Its parts start one after another, each in the time its spec says; the provider ID is known and the machine provisioned when
 //! its virtual machine runs. It owns the conditions Ready, VMProvisioned, NodeProvisioned and, for control plane machines,
 //! EtcdProvisioned and APIServerProvisioned.
+//!
+//! # What it needs of the DevCluster
+//!
+//! No more than the contract has, whoever manages the DevCluster, and it writes nothing there:
+//!
+//! - `status.initialization.provisioned`, by way of the Cluster's `status.initialization.infrastructureProvisioned`: no machine
+//!   starts before;
+//! - for control plane machines `spec.controlPlaneEndpoint`, host and port, by way of the Cluster's field of that name: there
+//!   their API server serves, through the load balancer of the cluster where the cloud has one, else at the address itself. It
+//!   has to be a loopback address or `localhost` then, and its port free.
+//!
+//! What is missing is named by path in the condition VMProvisioned; what cannot be listened on, there or in
+//! APIServerProvisioned.
 
 mod apply;
 mod observe;
@@ -18,16 +31,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
-use windlass_api::Condition;
 use windlass_api::core::{Cluster, Machine};
+use windlass_api::{Condition, labels};
 use windlass_api_ext::finalizers;
-use windlass_api_ext::infrastructure::DevMachine;
+use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Watch, key_of};
 
 use crate::backend::Cloud;
 use apply::Done;
 use observe::Observed;
 use plan::Plan;
+use status::Report;
 
 pub(crate) use apply::MANAGER;
 
@@ -59,15 +73,15 @@ impl Controller for DevMachines {
     fn watches(&self) -> Vec<Watch> {
         let cloud = self.cloud.clone();
         vec![
+            Watch::map::<DevCluster>(machines_of_infrastructure),
             Watch::map::<Machine>(|_, _, new| new.map_or_else(Vec::new, machine_of)),
             Watch::map::<Cluster>(machines_of_cluster),
             Watch::read::<Secret>(),
-            // Workers wait for the first API server of their cluster, which is no object of this one.
+            // Workers wait for the first API server of their cluster, which is no object of this one; control plane machines may
+            // for a load balancer.
             Watch::source(move |cx, wake| {
-                cloud.on_up(move |cluster| {
-                    for machine in cx.cache::<DevMachine>().by_cluster(&cluster.namespace, &cluster.name) {
-                        wake.add(key_of(&machine.metadata));
-                    }
+                cloud.on_change(move |cluster| {
+                    wake.add_all(machines_of(&cx, cluster));
                 });
             }),
         ]
@@ -86,8 +100,12 @@ impl Controller for DevMachines {
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
-        let report = !done.gone && done.failed.is_none();
-        report.then(|| serde_json::to_value(status::status(seen, plan, done.generation, now)).unwrap_or_default())
+        let tells = !done.gone && (done.failed.is_none() || done.not_serving.is_some());
+        let report = Report {
+            generation: done.generation,
+            not_serving: done.not_serving.as_deref(),
+        };
+        tells.then(|| serde_json::to_value(status::status(seen, plan, report, now)).unwrap_or_default())
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
@@ -112,14 +130,43 @@ fn machine_of(machine: &Machine) -> Vec<ObjectKey> {
     )]
 }
 
-/// Machines wait for their Cluster's infrastructure and control plane.
+/// Machines wait for their Cluster's infrastructure, its endpoint and its control plane.
 fn machines_of_cluster(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {
     let Some(new) = new else { return Vec::new() };
-    let marks = |cluster: &Cluster| cluster.status.as_ref().and_then(|status| status.initialization.clone());
+    let marks = |cluster: &Cluster| {
+        let done = cluster.status.as_ref().and_then(|status| status.initialization.clone());
+        (done, cluster.spec.control_plane_endpoint.clone())
+    };
     if old.is_some_and(|old| marks(old) == marks(new)) {
         return Vec::new();
     }
-    let key = key_of(&new.metadata);
-    let machines = cx.cache::<DevMachine>().by_cluster(&key.namespace, &key.name);
+    machines_of(cx, &key_of(&new.metadata))
+}
+
+/// What machines say is missing in a DevCluster, they say of its present state.
+fn machines_of_infrastructure(cx: &Cx, old: Option<&DevCluster>, new: Option<&DevCluster>) -> Vec<ObjectKey> {
+    let Some(new) = new else { return Vec::new() };
+    let endpoint = |object: &DevCluster| {
+        object
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.control_plane_endpoint.clone())
+    };
+    let label = new
+        .metadata
+        .labels
+        .as_ref()
+        .and_then(|all| all.get(labels::CLUSTER_NAME));
+    match label {
+        Some(cluster) if old.is_none_or(|old| endpoint(old) != endpoint(new)) => {
+            let namespace = new.metadata.namespace.as_deref().unwrap_or_default();
+            machines_of(cx, &ObjectKey::new(namespace, cluster))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn machines_of(cx: &Cx, cluster: &ObjectKey) -> Vec<ObjectKey> {
+    let machines = cx.cache::<DevMachine>().by_cluster(&cluster.namespace, &cluster.name);
     machines.iter().map(|machine| key_of(&machine.metadata)).collect()
 }

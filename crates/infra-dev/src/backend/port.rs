@@ -1,61 +1,73 @@
-//! A port that belongs to a simulated cluster, also while nothing answers on it.
+//! An address that belongs to a simulated cluster, also while nothing answers on it.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 
-/// A port on the loopback interface. While nobody listens, connections are refused, as on a machine that is still booting.
+/// An address of this host. While nobody listens, connections are refused, as on a machine that is still booting.
 #[derive(Debug)]
 pub(crate) struct Reserved {
-    port: u16,
+    address: SocketAddr,
     // Bound, not listening: nobody else can take the port meanwhile.
     socket: Mutex<Option<TcpSocket>>,
 }
 
 impl Reserved {
     /// Takes a port that was not ours before. Fails when another program has it, or had it a moment ago.
-    pub(crate) fn take(port: u16) -> io::Result<Self> {
-        Ok(Self::of(port, bound(port, false)?))
+    pub(crate) fn take(address: SocketAddr) -> io::Result<Self> {
+        Self::of(bound(address, false)?)
     }
 
-    /// Takes a port that may have been ours before a restart. Fails when another program has it.
-    pub(crate) fn bind(port: u16) -> io::Result<Self> {
+    /// Takes a port that may have been ours before a restart; port 0 is any. Fails when another program has it.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         // Connections of the process before may still end, which only those who share take the port in spite of.
-        let socket = bound(port, false).or_else(|_| bound(port, true))?;
-        Ok(Self::of(port, socket))
+        Self::of(bound(address, false).or_else(|_| bound(address, true))?)
     }
 
-    fn of(port: u16, socket: TcpSocket) -> Self {
-        Self {
-            port,
+    fn of(socket: TcpSocket) -> io::Result<Self> {
+        Ok(Self {
+            address: socket.local_addr()?,
             socket: Mutex::new(Some(socket)),
-        }
+        })
     }
 
-    /// The port.
-    pub(crate) fn port(&self) -> u16 {
-        self.port
+    /// The address.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Listens on the port.
     pub(crate) fn listen(&self) -> io::Result<TcpListener> {
         let socket = match self.socket.lock().take() {
             Some(socket) => socket,
-            None => bound(self.port, true)?,
+            None => bound(self.address, true)?,
         };
         // Its connections inherit this: while they end, we can take the port again.
         socket.set_reuseaddr(true)?;
         socket.listen(1024)
     }
+
+    /// Keeps the port after the listener is gone, for the next one.
+    pub(crate) fn hold(&self) -> io::Result<()> {
+        let mut socket = self.socket.lock();
+        if socket.is_none() {
+            *socket = Some(bound(self.address, true)?);
+        }
+        Ok(())
+    }
 }
 
 /// Those who share may be bound to one port together until one of them listens.
-fn bound(port: u16, share: bool) -> io::Result<TcpSocket> {
-    let socket = TcpSocket::new_v4()?;
+fn bound(address: SocketAddr, share: bool) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
     socket.set_reuseaddr(share)?;
-    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    socket.bind(address)?;
     Ok(socket)
 }
 
@@ -63,41 +75,63 @@ fn bound(port: u16, share: bool) -> io::Result<TcpSocket> {
 mod tests {
     use super::*;
 
-    fn free() -> u16 {
+    fn free() -> SocketAddr {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
+        listener.local_addr().unwrap()
+    }
+
+    async fn refuses(address: SocketAddr) -> bool {
+        let answer = tokio::net::TcpStream::connect(address).await;
+        answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
     }
 
     #[test]
     fn a_reserved_port_is_nobody_elses() {
         let reserved = Reserved::take(free()).unwrap();
-        assert!(Reserved::take(reserved.port()).is_err());
-        assert!(Reserved::bind(reserved.port()).is_err());
+        assert!(Reserved::take(reserved.address()).is_err());
+        assert!(Reserved::bind(reserved.address()).is_err());
         let again = Reserved::bind(free()).unwrap();
-        assert!(Reserved::take(again.port()).is_err());
+        assert!(Reserved::take(again.address()).is_err());
+    }
+
+    #[test]
+    fn the_same_port_of_two_addresses_is_two_ports() {
+        let one = Reserved::bind(free()).unwrap();
+        let other: SocketAddr = ([127, 0, 0, 2], one.address().port()).into();
+        assert!(Reserved::bind(other).is_ok());
     }
 
     #[tokio::test]
     async fn a_port_is_taken_again_while_its_connections_end() {
         let reserved = Reserved::take(free()).unwrap();
-        let port = reserved.port();
+        let address = reserved.address();
         let listener = reserved.listen().unwrap();
-        let client = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let client = tokio::net::TcpStream::connect(address).await.unwrap();
         // The side that closes first waits for stray packets.
         drop(listener.accept().await.unwrap());
         drop((client, listener, reserved));
-        assert!(Reserved::bind(port).unwrap().listen().is_ok());
+        assert!(Reserved::bind(address).unwrap().listen().is_ok());
     }
 
     #[tokio::test]
     async fn a_reserved_port_refuses_until_somebody_listens() {
-        let free = free();
-        let reserved = Reserved::bind(free).unwrap();
-        let refused = tokio::net::TcpStream::connect(("127.0.0.1", free)).await.unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let address = free();
+        let reserved = Reserved::bind(address).unwrap();
+        assert!(refuses(address).await);
         let listener = reserved.listen().unwrap();
-        assert!(tokio::net::TcpStream::connect(("127.0.0.1", free)).await.is_ok());
+        assert!(tokio::net::TcpStream::connect(address).await.is_ok());
         drop(listener);
+        assert!(reserved.listen().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_port_is_kept_between_two_listeners() {
+        let reserved = Reserved::bind(free()).unwrap();
+        drop(reserved.listen().unwrap());
+        reserved.hold().unwrap();
+        reserved.hold().unwrap();
+        assert!(refuses(reserved.address()).await);
+        assert!(Reserved::take(reserved.address()).is_err());
         assert!(reserved.listen().is_ok());
     }
 }

@@ -30,18 +30,25 @@ fn root(authority: &CertificateAuthority) -> CertificateDer<'static> {
     CertificateDer::from(authority.certificate().der().to_vec())
 }
 
-/// The set-up of an API server: clients are known by certificates of the same authority, or come with a token.
+/// The set-up of an API server that is reached by these hosts, too: clients are known by certificates of the same authority, or
+/// come with a token.
 pub(super) fn api_server(
     authority: &CertificateAuthority,
+    hosts: &[String],
     now: Timestamp,
 ) -> Result<Arc<rustls::ServerConfig>, String> {
-    let names = [
+    let mut names = vec![
         "localhost",
         "127.0.0.1",
         "kubernetes",
         "kubernetes.default",
         "kubernetes.default.svc",
     ];
+    for host in hosts {
+        if !names.contains(&host.as_str()) {
+            names.push(host);
+        }
+    }
     let (certificate, key) = leaf(authority, "kube-apiserver", &names, now)?;
     let signing = aws_lc_rs::sign::any_supported_type(&key).map_err(|error| error.to_string())?;
     let resolver: Arc<dyn ResolvesServerCert> =

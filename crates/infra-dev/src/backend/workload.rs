@@ -63,10 +63,11 @@ fn number(name: &str) -> u64 {
 }
 
 impl Workload {
-    /// Makes the API server and answers on `listener`.
+    /// Makes the API server of clients that come by `host`, and answers on `listener`.
     pub(super) async fn start(
         key: &ObjectKey,
         listener: TcpListener,
+        host: &str,
         authorities: &Authorities,
         version: &str,
         now: Timestamp,
@@ -79,7 +80,9 @@ impl Workload {
             cluster: key.clone(),
             why,
         };
-        let tls = tls::api_server(&authorities.cluster, now).map_err(certificates)?;
+        let mut hosts = vec![host.to_owned()];
+        hosts.extend(listener.local_addr().map(|address| address.ip().to_string()));
+        let tls = tls::api_server(&authorities.cluster, &hosts, now).map_err(certificates)?;
         let etcd_id = number(&key.to_string());
         let etcd = EtcdCluster::new(etcd_id);
         let tunnel = Tunnel::new(&authorities.etcd, etcd.clone(), Arc::clone(&tls), now).map_err(certificates)?;
@@ -111,11 +114,6 @@ impl Workload {
             workload.put(&object).await?;
         }
         Ok(workload)
-    }
-
-    /// Ends the API server; nobody answers on its port any more.
-    pub(super) fn stop(&self) {
-        self.server.shutdown();
     }
 
     /// Ends the API server; when this returns its port is free again.

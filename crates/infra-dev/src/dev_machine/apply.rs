@@ -11,7 +11,7 @@ use windlass_pki::{KeyMaterial, Purpose};
 
 use super::observe::Observed;
 use super::plan::{Action, Plan, provider_id};
-use crate::backend::{Authorities, Cloud, CloudError, NodeSpec};
+use crate::backend::{Authorities, Cloud, CloudError, Member, NodeSpec};
 
 /// The field manager of what this provider writes to specs and metadata, as Cluster API's names it.
 pub(crate) const MANAGER: &str = "capd-manager";
@@ -27,6 +27,8 @@ pub(crate) struct Done {
     pub(crate) moved: bool,
     /// The generation of the DevMachine after its specification was written.
     pub(crate) generation: Option<i64>,
+    /// Why the API server of the machine did not start.
+    pub(crate) not_serving: Option<String>,
 }
 
 /// Carries out the actions in order, up to the first that fails.
@@ -34,11 +36,14 @@ pub(super) async fn apply(cx: &Cx, cloud: &Cloud, seen: &Observed, plan: &Plan) 
     let mut done = Done::default();
     for action in &plan.actions {
         if let Err(error) = act(cx, cloud, seen, action, &mut done).await {
+            if matches!(action, Action::StartControlPlane(_)) {
+                done.not_serving = Some(error.to_string());
+            }
             done.failed = Some(error);
             break;
         }
         done.gone |= matches!(action, Action::RemoveFinalizer);
-        done.moved |= matches!(action, Action::StartVm { .. } | Action::StartControlPlane);
+        done.moved |= matches!(action, Action::StartVm { .. } | Action::StartControlPlane(_));
     }
     done
 }
@@ -57,15 +62,18 @@ async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action, done: &mu
     match action {
         Action::StartVm { again } => {
             let started = if *again { jiff::Timestamp::UNIX_EPOCH } else { cx.now() };
-            cloud
-                .start_vm(&key, name, started)
-                .map_err(|error| cloud_error(&error))?;
+            let started = cloud.start_vm(&key, name, started).await;
+            started.map_err(|error| cloud_error(&error))?;
         }
-        Action::StartControlPlane => {
+        Action::StartControlPlane(endpoint) => {
             let authorities = authorities(cx, &key)?;
-            let started = cloud
-                .start_control_plane(&key, name, &authorities, &version(seen), cx.now())
-                .await;
+            let version = version(seen);
+            let member = Member {
+                name,
+                version: &version,
+                endpoint,
+            };
+            let started = cloud.start_control_plane(&key, &member, &authorities, cx.now()).await;
             started.map_err(|error| cloud_error(&error))?;
         }
         Action::RegisterNode => {

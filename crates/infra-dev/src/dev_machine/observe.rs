@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windlass_api::core::{Cluster, Machine};
 use windlass_api::labels;
-use windlass_api_ext::infrastructure::DevMachine;
+use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
 use windlass_kit::{Cx, ObjectKey};
 
 use crate::backend::{Cloud, VmState};
@@ -22,6 +22,10 @@ pub(crate) struct Observed {
     pub(crate) vm: Option<VmState>,
     /// Whether the simulated API server of the workload cluster answers.
     pub(crate) api_server_up: bool,
+    /// Whether the workload cluster has a load balancer, whoever made it.
+    pub(crate) balanced: bool,
+    /// The DevCluster, to say what is missing there.
+    pub(crate) infrastructure: Option<Arc<DevCluster>>,
 }
 
 impl Observed {
@@ -76,10 +80,22 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
         cluster,
         vm: None,
         api_server_up: false,
+        balanced: false,
+        infrastructure: None,
     };
+    let reference = seen
+        .cluster
+        .as_ref()
+        .and_then(|cluster| cluster.spec.infrastructure_ref.as_ref());
+    if let Some(reference) = reference.filter(|reference| reference.kind == "DevCluster") {
+        seen.infrastructure = cx
+            .cache::<DevCluster>()
+            .get(&ObjectKey::new(&namespace, &reference.name));
+    }
     if let Some(key) = seen.cluster_key() {
         seen.vm = cloud.vm(&key, seen.name());
         seen.api_server_up = cloud.is_up(&key);
+        seen.balanced = cloud.load_balancer(&key).is_some();
     }
     seen
 }

@@ -1,6 +1,8 @@
 //! How a simulated machine starts and goes: pure. The virtual machine comes first, then the Node, then etcd and the API server of
 //! a control plane machine side by side; each takes the time its spec says.
 
+mod endpoint;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,6 +14,7 @@ use windlass_meta::GoDuration;
 
 use super::observe::Observed;
 use super::timeline::{Part, Progress, Startup, progress};
+use crate::backend::Endpoint;
 
 /// Where the virtual machines of this backend claim to run.
 const PROVIDER: &str = "in-memory://";
@@ -26,8 +29,8 @@ pub(crate) enum Action {
     },
     /// Register the Node.
     RegisterNode,
-    /// Start the etcd member, the API server, the controller manager and the scheduler.
-    StartControlPlane,
+    /// Start the etcd member, the API server, the controller manager and the scheduler, for those who come to this endpoint.
+    StartControlPlane(Endpoint),
     /// Write the provider ID.
     SetProviderId(String),
     /// Mark the Machine as bootstrapped.
@@ -197,6 +200,11 @@ impl Builder<'_> {
         if done.and_then(|done| done.infrastructure_provisioned) != Some(true) {
             return Some((core_reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY, String::new()));
         }
+        if self.seen.is_control_plane()
+            && let Err(waiting) = endpoint::endpoint(self.seen)
+        {
+            return Some(waiting);
+        }
         if owner.spec.bootstrap.data_secret_name.is_some() {
             return None;
         }
@@ -234,14 +242,22 @@ impl Builder<'_> {
             (!etcd).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT),
         );
         // An API server without etcd does not answer, and a kubelet registers with one that does.
-        let serving = etcd && api_server;
+        let mut serving = etcd && api_server;
+        let (mut waiting, mut message) = (reasons::WAITING_FOR_STARTUP_TIMEOUT, String::new());
         if serving && !vm.api_server {
-            self.plan.actions.push(Action::StartControlPlane);
+            match endpoint::endpoint(self.seen) {
+                Ok(endpoint) => self.plan.actions.push(Action::StartControlPlane(endpoint)),
+                Err(why) => {
+                    serving = false;
+                    (waiting, message) = why;
+                }
+            }
         }
-        self.stage(
-            types::API_SERVER_PROVISIONED,
-            (!serving).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT),
-        );
+        self.plan.stages.push(Stage {
+            type_: types::API_SERVER_PROVISIONED,
+            waiting: (!serving).then_some(waiting),
+            message,
+        });
         if serving || self.seen.api_server_up {
             self.register();
         }

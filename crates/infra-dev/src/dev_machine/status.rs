@@ -14,13 +14,31 @@ use super::observe::Observed;
 use super::plan::Plan;
 use crate::legacy;
 
-/// Computes the status. `written` is the generation that our own write to the specification made.
-pub(crate) fn status(seen: &Observed, plan: &Plan, written: Option<i64>, now: Timestamp) -> DevMachineStatus {
+/// What became of a plan, as far as the status tells it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Report<'a> {
+    /// The generation that our own write to the specification made.
+    pub(crate) generation: Option<i64>,
+    /// Why the API server of the machine did not start.
+    pub(crate) not_serving: Option<&'a str>,
+}
+
+/// Computes the status.
+pub(crate) fn status(seen: &Observed, plan: &Plan, report: Report<'_>, now: Timestamp) -> DevMachineStatus {
     let before = seen.machine.status.clone().unwrap_or_default();
     if seen.deleting() {
         return before;
     }
-    let generation = written.or(seen.machine.metadata.generation);
+    let generation = report.generation.or(seen.machine.metadata.generation);
+    let mut plan = plan.clone();
+    if let Some(why) = report.not_serving {
+        for stage in &mut plan.stages {
+            if stage.type_ == types::API_SERVER_PROVISIONED {
+                stage.waiting = Some(reasons::FAILED);
+                why.clone_into(&mut stage.message);
+            }
+        }
+    }
     let mut all: Vec<Condition> = before.conditions.clone();
     for stage in &plan.stages {
         let new = match stage.waiting {

@@ -10,11 +10,18 @@ use windlass_conditions::get;
 
 use super::observe::Observed;
 use super::plan::{Action, Plan, plan};
-use super::status::status;
-use crate::backend::VmState;
+use super::status::{Report, status};
+use crate::backend::{Endpoint, VmState};
 
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(1_000_000 + second).unwrap()
+fn second(number: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + number).unwrap()
+}
+
+fn at(host: &str, port: u16) -> Endpoint {
+    Endpoint {
+        host: host.to_owned(),
+        port,
+    }
 }
 
 fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
@@ -44,7 +51,8 @@ fn owner(control_plane: bool, data: bool) -> Machine {
 fn cluster(initialized: bool) -> Cluster {
     let state = if initialized { "True" } else { "False" };
     from(json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "ns"}, "spec": {},
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "ns"},
+        "spec": {"controlPlaneEndpoint": {"host": "127.0.0.1", "port": 20000}},
         "status": {"initialization": {"infrastructureProvisioned": true}, "conditions": [
             {"type": "ControlPlaneInitialized", "status": state, "reason": "X", "message": "", "lastTransitionTime": "1970-01-01T00:00:00Z"}]},
     }))
@@ -63,6 +71,8 @@ fn seen(control_plane: bool, data: bool, durations: [&str; 4]) -> Observed {
         cluster: Some(Arc::new(cluster(false))),
         vm: None,
         api_server_up: false,
+        balanced: true,
+        infrastructure: None,
     }
 }
 
@@ -75,7 +85,7 @@ fn stages(plan: &Plan) -> Vec<(&'static str, Option<&'static str>)> {
 
 #[test]
 fn nothing_starts_without_bootstrap_data() {
-    let plan = plan(&seen(true, false, INSTANT), at(0));
+    let plan = plan(&seen(true, false, INSTANT), second(0));
     assert!(plan.actions.is_empty());
     assert_eq!(
         stages(&plan),
@@ -90,7 +100,7 @@ fn nothing_starts_without_bootstrap_data() {
 
 #[test]
 fn workers_wait_for_the_control_plane_first() {
-    let plan = plan(&seen(false, false, INSTANT), at(0));
+    let plan = plan(&seen(false, false, INSTANT), second(0));
     assert_eq!(
         stages(&plan)[0],
         ("VMProvisioned", Some("WaitingForControlPlaneInitialized"))
@@ -99,13 +109,13 @@ fn workers_wait_for_the_control_plane_first() {
 
 #[test]
 fn an_instant_control_plane_machine_comes_up_in_one_pass() {
-    let plan = plan(&seen(true, true, INSTANT), at(0));
+    let plan = plan(&seen(true, true, INSTANT), second(0));
     assert_eq!(
         plan.actions,
         [
             Action::StartVm { again: false },
             Action::SetProviderId("in-memory://m".to_owned()),
-            Action::StartControlPlane,
+            Action::StartControlPlane(at("127.0.0.1", 20_000)),
             Action::RegisterNode,
             Action::MarkBootstrapped,
         ]
@@ -116,37 +126,41 @@ fn an_instant_control_plane_machine_comes_up_in_one_pass() {
 #[test]
 fn parts_start_one_after_another_and_etcd_beside_the_api_server() {
     let mut seen = seen(true, true, SLOW);
-    assert_eq!(plan(&seen, at(0)).requeue, Some(Duration::from_secs(10)));
+    assert_eq!(plan(&seen, second(0)).requeue, Some(Duration::from_secs(10)));
     seen.vm = Some(VmState {
-        started: at(0),
+        started: second(0),
         ..VmState::default()
     });
-    let booted = plan(&seen, at(10));
+    let booted = plan(&seen, second(10));
     assert_eq!(stages(&booted)[0].1, None);
     assert_eq!(stages(&booted)[1].1, Some("WaitingForStartupTimeout"));
     assert_eq!(stages(&booted)[2].1, Some("WaitingForNodeProvisioned"));
-    let kubelet = plan(&seen, at(12));
+    let kubelet = plan(&seen, second(12));
     assert_eq!(stages(&kubelet)[2].1, Some("WaitingForStartupTimeout"));
     assert_eq!(
         kubelet.requeue,
         Some(Duration::from_secs(2)),
         "the next part, not the last"
     );
-    let etcd = plan(&seen, at(14));
+    let etcd = plan(&seen, second(14));
     assert_eq!(
         (stages(&etcd)[2].1, stages(&etcd)[3].1),
         (None, Some("WaitingForStartupTimeout"))
     );
-    assert!(plan(&seen, at(15)).actions.contains(&Action::StartControlPlane));
+    assert!(
+        plan(&seen, second(15))
+            .actions
+            .contains(&Action::StartControlPlane(at("127.0.0.1", 20_000)))
+    );
 }
 
 #[test]
 fn a_worker_registers_when_an_api_server_answers() {
     let mut seen = seen(false, true, INSTANT);
     seen.cluster = Some(Arc::new(cluster(true)));
-    assert!(!plan(&seen, at(0)).actions.contains(&Action::RegisterNode));
+    assert!(!plan(&seen, second(0)).actions.contains(&Action::RegisterNode));
     seen.api_server_up = true;
-    assert!(plan(&seen, at(0)).actions.contains(&Action::RegisterNode));
+    assert!(plan(&seen, second(0)).actions.contains(&Action::RegisterNode));
 }
 
 #[test]
@@ -158,9 +172,12 @@ fn a_machine_that_ran_before_a_restart_runs_again_at_once() {
         "lastTransitionTime": "2026-01-01T00:00:00Z"}]}),
     );
     seen.machine = Arc::new(machine);
-    let plan = plan(&seen, at(0));
+    let plan = plan(&seen, second(0));
     assert!(plan.actions.contains(&Action::StartVm { again: true }));
-    assert!(plan.actions.contains(&Action::StartControlPlane));
+    assert!(
+        plan.actions
+            .contains(&Action::StartControlPlane(at("127.0.0.1", 20_000)))
+    );
 }
 
 #[test]
@@ -169,7 +186,7 @@ fn another_backend_is_refused_by_name() {
     let mut machine = (*seen.machine).clone();
     machine.spec = from(json!({"backend": {"docker": {}}}));
     seen.machine = Arc::new(machine);
-    let plan = plan(&seen, at(0));
+    let plan = plan(&seen, second(0));
     assert!(plan.actions.is_empty());
     assert!(
         plan.stages[0].message.contains("spec.backend.inMemory"),
@@ -185,13 +202,16 @@ fn deletion_switches_the_machine_off_before_it_lets_go() {
     machine.metadata.deletion_timestamp = from(json!("2026-01-01T00:00:00Z"));
     seen.machine = Arc::new(machine);
     seen.vm = Some(VmState::default());
-    assert_eq!(plan(&seen, at(0)).actions, [Action::DeleteVm, Action::RemoveFinalizer]);
+    assert_eq!(
+        plan(&seen, second(0)).actions,
+        [Action::DeleteVm, Action::RemoveFinalizer]
+    );
 }
 
 #[test]
 fn the_status_sums_up_by_reason_and_is_provisioned_with_the_machine() {
     let mut seen = seen(false, true, SLOW);
-    let waiting = status(&seen, &plan(&seen, at(0)), None, at(0));
+    let waiting = status(&seen, &plan(&seen, second(0)), Report::default(), second(0));
     let ready = get(&waiting.conditions, "Ready").unwrap();
     assert_eq!(
         ready.message,
@@ -203,9 +223,143 @@ fn the_status_sums_up_by_reason_and_is_provisioned_with_the_machine() {
     let types: Vec<&str> = legacy.iter().map(|condition| condition.type_.as_str()).collect();
     assert_eq!(types, ["Ready", "VMProvisioned"], "the node's turn has not come");
     seen.vm = Some(VmState {
-        started: at(0),
+        started: second(0),
         ..VmState::default()
     });
-    let booted = status(&seen, &plan(&seen, at(10)), None, at(10));
+    let booted = status(&seen, &plan(&seen, second(10)), Report::default(), second(10));
     assert_eq!(booted.initialization.unwrap().provisioned, Some(true));
+}
+
+/// A control plane machine of a Cluster with such an endpoint, and what its DevCluster says.
+fn at_endpoint(given: &Value, infrastructure: &Value) -> Observed {
+    let mut seen = seen(true, true, INSTANT);
+    let mut cluster = cluster(false);
+    cluster.spec.control_plane_endpoint = from(given.clone());
+    seen.cluster = Some(Arc::new(cluster));
+    seen.balanced = false;
+    seen.infrastructure = Some(Arc::new(from(json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevCluster", "metadata": {"name": "d", "namespace": "ns"},
+        "spec": {"backend": {"inMemory": {}}, "controlPlaneEndpoint": infrastructure},
+    }))));
+    seen
+}
+
+// EX-040, EX-061
+#[test]
+fn a_control_plane_machine_waits_for_the_endpoint_and_names_what_is_missing() {
+    let check = |given: Value, infrastructure: Value, words: &[&str]| {
+        let plan = plan(&at_endpoint(&given, &infrastructure), second(0));
+        assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+        assert_eq!(
+            stages(&plan)[0],
+            ("VMProvisioned", Some("WaitingForControlPlaneEndpoint"))
+        );
+        let message = &plan.stages[0].message;
+        for word in words {
+            assert!(message.contains(word), "no {word:?} in {message:?}");
+        }
+    };
+    let both = "spec.controlPlaneEndpoint.host and spec.controlPlaneEndpoint.port of";
+    check(
+        json!(null),
+        json!(null),
+        &[&format!("{both} DevCluster ns/d"), &format!("{both} Cluster ns/c")],
+    );
+    check(
+        json!(null),
+        json!({"host": "127.0.0.1"}),
+        &["for spec.controlPlaneEndpoint.port of DevCluster ns/d"],
+    );
+    check(
+        json!({"host": "127.0.0.1"}),
+        json!({"port": 6443}),
+        &[
+            "for spec.controlPlaneEndpoint.host of DevCluster ns/d",
+            "for spec.controlPlaneEndpoint.port of Cluster ns/c",
+        ],
+    );
+    check(
+        json!({"host": "", "port": 6443}),
+        json!({"host": "127.0.0.1", "port": 6443}),
+        &["Cluster ns/c to take spec.controlPlaneEndpoint over from DevCluster ns/d"],
+    );
+    check(
+        json!({"host": "api.example.com", "port": 6443}),
+        json!(null),
+        &[
+            "spec.controlPlaneEndpoint.host of Cluster ns/c",
+            "\"api.example.com\"",
+            "localhost",
+        ],
+    );
+}
+
+// EX-058, EX-059: the contract's fields are enough.
+#[test]
+fn a_control_plane_machine_serves_where_the_cluster_says() {
+    let check = |host: &str, balanced: bool, expect: Endpoint| {
+        let mut seen = at_endpoint(&json!({"host": host, "port": 6443}), &json!(null));
+        seen.infrastructure = None;
+        seen.balanced = balanced;
+        assert!(
+            plan(&seen, second(0))
+                .actions
+                .contains(&Action::StartControlPlane(expect))
+        );
+    };
+    check("127.0.0.7", false, at("127.0.0.7", 6443));
+    check("localhost", false, at("localhost", 6443));
+    check("api.example.com", true, at("api.example.com", 6443));
+}
+
+// EX-060: workers need nothing of the endpoint.
+#[test]
+fn a_worker_starts_without_an_endpoint() {
+    let mut seen = at_endpoint(&json!(null), &json!(null));
+    seen.owner = Some(Arc::new(owner(false, true)));
+    assert!(
+        plan(&seen, second(0))
+            .actions
+            .contains(&Action::StartVm { again: false })
+    );
+}
+
+#[test]
+fn a_machine_that_ran_before_waits_with_its_api_server_while_the_endpoint_is_unusable() {
+    let mut seen = at_endpoint(&json!({"host": "10.0.0.1", "port": 6443}), &json!(null));
+    let mut machine = (*seen.machine).clone();
+    machine.status = from(
+        json!({"conditions": [{"type": "VMProvisioned", "status": "True", "reason": "Provisioned", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]}),
+    );
+    seen.machine = Arc::new(machine);
+    let plan = plan(&seen, second(0));
+    assert_eq!(
+        stages(&plan)[3],
+        ("APIServerProvisioned", Some("WaitingForControlPlaneEndpoint"))
+    );
+    assert!(plan.stages[3].message.contains("10.0.0.1"));
+}
+
+#[test]
+fn an_api_server_that_cannot_start_says_why() {
+    let seen = seen(true, true, INSTANT);
+    let report = Report {
+        not_serving: Some("port 6443 is in use"),
+        ..Report::default()
+    };
+    let status = status(&seen, &plan(&seen, second(0)), report, second(0));
+    let condition = get(&status.conditions, "APIServerProvisioned").unwrap();
+    assert_eq!(
+        (condition.status.as_str(), condition.reason.as_str()),
+        ("False", "Failed")
+    );
+    assert_eq!(condition.message, "port 6443 is in use");
+    assert!(
+        get(&status.conditions, "Ready")
+            .unwrap()
+            .message
+            .contains("port 6443 is in use")
+    );
+    assert_eq!(get(&status.conditions, "VMProvisioned").unwrap().status, "True");
 }

@@ -1,0 +1,94 @@
+//! What the cloud has of one cluster.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::port::Reserved;
+use super::workload::Workload;
+
+/// What the cloud knows of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct VmState {
+    /// When it was started.
+    pub(crate) started: Timestamp,
+    /// Whether its Node is registered.
+    pub(crate) node: bool,
+    /// Whether its etcd member and its API server run.
+    pub(crate) api_server: bool,
+}
+
+/// Who has the address that a cluster is reached at.
+#[derive(Debug, Default)]
+pub(super) enum Door {
+    /// Nobody yet.
+    #[default]
+    None,
+    /// Its control plane machines, while they run.
+    Machines(Reserved),
+    /// Its load balancer.
+    Balancer(Reserved),
+}
+
+impl Door {
+    /// The address.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::None => None,
+            Self::Machines(held) | Self::Balancer(held) => Some(held.address()),
+        }
+    }
+
+    /// The address of the load balancer.
+    pub(super) fn balancer(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Balancer(held) => Some(held.address()),
+            Self::None | Self::Machines(_) => None,
+        }
+    }
+
+    /// Lets a load balancer take over the address that machines have, if it is the right one.
+    pub(super) fn adopt(&mut self, is_right: impl Fn(SocketAddr) -> bool) -> Option<SocketAddr> {
+        let address = self.address().filter(|address| is_right(*address))?;
+        *self = match std::mem::take(self) {
+            Self::Machines(held) => Self::Balancer(held),
+            other => other,
+        };
+        Some(address)
+    }
+
+    /// The last listener is gone: a load balancer keeps its address, machines do not.
+    pub(super) fn leave(&mut self) {
+        match self {
+            Self::Balancer(held) => {
+                if let Err(error) = held.hold() {
+                    tracing::warn!(%error, address = %held.address(), "a load balancer lost its port");
+                }
+            }
+            Self::None | Self::Machines(_) => *self = Self::None,
+        }
+    }
+}
+
+/// One cluster.
+#[derive(Default)]
+pub(super) struct Site {
+    pub(super) door: Door,
+    pub(super) vms: BTreeMap<String, VmState>,
+    pub(super) workload: Option<Workload>,
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Site {
+    /// Whether no control plane machine runs but this one.
+    pub(super) fn is_last(&self, name: &str) -> bool {
+        !self.vms.iter().any(|(other, vm)| other != name && vm.api_server)
+    }
+
+    /// Whether nothing is left to know of the cluster.
+    pub(super) fn is_empty(&self) -> bool {
+        self.vms.is_empty() && self.door.balancer().is_none()
+    }
+}

@@ -1,0 +1,202 @@
+//! What the cloud does by privileges, and whose the address of a cluster is.
+
+use super::*;
+use windlass_pki::{CaRequest, KeyAlgorithm, PrivateKey};
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("default", name)
+}
+
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+fn authorities() -> Authorities {
+    let authority = |name: &str| {
+        let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        CertificateAuthority::self_signed(&CaRequest::new(name), key, now()).unwrap()
+    };
+    Authorities {
+        cluster: authority("kubernetes"),
+        etcd: authority("etcd-ca"),
+    }
+}
+
+fn endpoint(address: SocketAddr) -> Endpoint {
+    Endpoint {
+        host: address.ip().to_string(),
+        port: address.port(),
+    }
+}
+
+fn free() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+async fn start(cloud: &Cloud, cluster: &ObjectKey, name: &str, at: SocketAddr) -> Result<(), CloudError> {
+    cloud.start_vm(cluster, name, now()).await?;
+    let endpoint = endpoint(at);
+    let member = Member {
+        name,
+        version: "v1.35.0",
+        endpoint: &endpoint,
+    };
+    cloud.start_control_plane(cluster, &member, &authorities(), now()).await
+}
+
+async fn answers(address: SocketAddr) -> bool {
+    tokio::net::TcpStream::connect(address).await.is_ok()
+}
+
+// EX-007, EX-073, EX-074
+#[tokio::test]
+async fn credentials_for_machines_are_refused_for_whole_clusters() {
+    let cloud = Cloud::new().handle("capd", Privileges::MachinesOnly);
+    let c = key("c");
+    let error = cloud.create_load_balancer(&c, free()).await.unwrap_err();
+    assert!(matches!(
+        error,
+        CloudError::Refused {
+            call: Call::CreateLoadBalancer,
+            ..
+        }
+    ));
+    for word in ["CreateLoadBalancer", "default/c", "capd", "cluster.x-k8s.io/managed-by"] {
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    assert!(cloud.ensure_load_balancer(&c, None, &BTreeSet::new()).await.is_err());
+    assert!(cloud.delete_load_balancer(&c).await.is_err());
+    assert_eq!(cloud.load_balancer(&c), None);
+    start(&cloud, &c, "m", free()).await.unwrap();
+    cloud.delete_vm(&c, "m").await.unwrap();
+    let count = |call: Call| {
+        let key = CallKey {
+            caller: "capd",
+            cluster: c.clone(),
+            call,
+        };
+        let count = cloud.calls().get(&key).copied().unwrap_or_default();
+        (count.allowed, count.refused)
+    };
+    assert_eq!(count(Call::CreateLoadBalancer), (0, 2));
+    assert_eq!(count(Call::DeleteLoadBalancer), (0, 1));
+    for call in [
+        Call::StartMachine,
+        Call::RegisterMember,
+        Call::DeregisterMember,
+        Call::DeleteMachine,
+    ] {
+        assert_eq!(count(call), (1, 0), "{call:?}");
+    }
+}
+
+// EX-059
+#[tokio::test]
+async fn without_a_load_balancer_machines_listen_where_the_endpoint_says_and_free_it_at_last() {
+    let cloud = Cloud::new();
+    let (c, at) = (key("c"), free());
+    start(&cloud, &c, "a", at).await.unwrap();
+    start(&cloud, &c, "b", at).await.unwrap();
+    assert!(answers(at).await);
+    cloud.delete_vm(&c, "a").await.unwrap();
+    assert!(answers(at).await, "the other one goes on");
+    cloud.delete_vm(&c, "b").await.unwrap();
+    assert!(Reserved::take(at).is_ok(), "the address is free again");
+    assert!(cloud.inner.sites.lock().is_empty(), "the cluster is forgotten");
+}
+
+// EX-062, EX-063
+#[tokio::test]
+async fn a_load_balancer_of_somebody_else_stays_after_the_last_machine() {
+    let cloud = Cloud::new();
+    let terraform = cloud.handle("terraform", Privileges::All);
+    let machines = cloud.handle("capd", Privileges::MachinesOnly);
+    let c = key("c");
+    let at = terraform
+        .create_load_balancer(&c, ([127, 0, 0, 1], 0).into())
+        .await
+        .unwrap();
+    assert!(!answers(at).await, "no machine is behind it yet");
+    start(&machines, &c, "m", ([10, 0, 0, 1], 1).into()).await.unwrap();
+    assert!(answers(at).await);
+    machines.delete_vm(&c, "m").await.unwrap();
+    assert_eq!(cloud.load_balancer(&c), Some(at));
+    assert!(!answers(at).await);
+    assert!(Reserved::take(at).is_err(), "it keeps its port");
+    start(&machines, &c, "n", at).await.unwrap();
+    assert!(answers(at).await);
+    terraform.delete_load_balancer(&c).await.unwrap();
+    assert!(Reserved::take(at).is_ok());
+}
+
+// After a restart nothing says in which order objects are looked at.
+#[tokio::test]
+async fn a_load_balancer_takes_over_the_address_on_which_machines_listen() {
+    let cloud = Cloud::new();
+    let (c, at) = (key("c"), free());
+    start(&cloud, &c, "m", at).await.unwrap();
+    let port = cloud.ensure_load_balancer(&c, Some(at.port()), &BTreeSet::new()).await;
+    assert_eq!(port.unwrap(), at.port());
+    assert_eq!(cloud.load_balancer(&c), Some(at));
+    assert!(answers(at).await);
+    cloud.delete_vm(&c, "m").await.unwrap();
+    assert_eq!(cloud.load_balancer(&c), Some(at), "it is the load balancer's now");
+}
+
+#[tokio::test]
+async fn an_address_that_somebody_has_is_refused_with_who_has_it() {
+    let cloud = Cloud::new();
+    let at = cloud
+        .create_load_balancer(&key("one"), ([127, 0, 0, 1], 0).into())
+        .await
+        .unwrap();
+    let error = start(&cloud, &key("two"), "m", at).await.unwrap_err().to_string();
+    for word in [
+        "spec.controlPlaneEndpoint of Cluster default/two",
+        &at.to_string(),
+        "cluster default/one has it",
+    ] {
+        assert!(error.contains(word), "{error}");
+    }
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap();
+    let error = start(&cloud, &key("two"), "m", taken).await.unwrap_err().to_string();
+    assert!(
+        error.contains("in use") && error.contains(&taken.to_string()),
+        "{error}"
+    );
+    let error = start(&cloud, &key("two"), "m", ([10, 0, 0, 1], 6443).into())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("no loopback address"), "{error}");
+    drop(other);
+    start(&cloud, &key("two"), "m", taken).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_second_load_balancer_of_a_cluster_is_refused() {
+    let cloud = Cloud::new();
+    let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+    let at = cloud.create_load_balancer(&key("c"), any).await.unwrap();
+    assert_eq!(cloud.create_load_balancer(&key("c"), at).await.unwrap(), at);
+    assert_eq!(cloud.create_load_balancer(&key("c"), any).await.unwrap(), at);
+    let error = cloud.create_load_balancer(&key("c"), free()).await.unwrap_err();
+    assert!(
+        matches!(error, CloudError::Exists { address, .. } if address == at),
+        "{error}"
+    );
+}
+
+// EX-068: a layout that the provider itself never makes.
+#[tokio::test]
+async fn clusters_can_share_a_port_at_different_addresses() {
+    let cloud = Cloud::new();
+    let one = free();
+    let two: SocketAddr = ([127, 0, 0, 2], one.port()).into();
+    start(&cloud, &key("one"), "m", one).await.unwrap();
+    start(&cloud, &key("two"), "m", two).await.unwrap();
+    assert!(answers(one).await && answers(two).await);
+    cloud.shutdown().await;
+    assert!(Reserved::bind(one).is_ok() && Reserved::bind(two).is_ok());
+}
