@@ -53,6 +53,12 @@ fn read(item: &Value) -> Result<Condition, Malformed> {
         )));
     }
     let reason = Some(text("reason")).filter(|r| !r.is_empty());
+    if let Some(reason) = reason.as_deref().filter(|reason| !is_reason(reason)) {
+        let shown: String = reason.chars().take(LONGEST_SHOWN).collect();
+        return Err(Malformed(format!(
+            "reason of the {type_} condition must be one word of letters, digits and the signs _ , : that begins with a letter: {shown}"
+        )));
+    }
     let time: Option<Timestamp> = match item["lastTransitionTime"].as_str() {
         Some(time) if !time.is_empty() => Some(time.parse().map_err(|_| {
             Malformed(format!(
@@ -64,11 +70,34 @@ fn read(item: &Value) -> Result<Condition, Malformed> {
     Ok(Condition {
         status,
         reason: reason.unwrap_or_else(|| NO_REASON_REPORTED.to_owned()),
-        message: text("message"),
+        message: cut(text("message")),
         last_transition_time: Time(time.unwrap_or(Timestamp::UNIX_EPOCH)),
         observed_generation: item["observedGeneration"].as_i64(),
         type_,
     })
+}
+
+/// The longest reason and message that a condition may have, and how much of a wrong reason is shown.
+const LONGEST_REASON: usize = 1024;
+const LONGEST_MESSAGE: usize = 32_768;
+const LONGEST_SHOWN: usize = 64;
+
+/// Whether API servers take this as a reason: a condition that shows another one would take the whole status down with it.
+fn is_reason(text: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.len() <= LONGEST_REASON
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.ends_with(word)
+        && text.chars().all(|c| word(c) || c == ',' || c == ':')
+}
+
+/// A message as long as API servers take it, with room for the words around it.
+fn cut(message: String) -> String {
+    const ROOM: usize = 1024;
+    if message.chars().count() <= LONGEST_MESSAGE - ROOM {
+        return message;
+    }
+    message.chars().take(LONGEST_MESSAGE - ROOM).collect()
 }
 
 #[cfg(test)]
@@ -107,5 +136,19 @@ mod tests {
             json!({"type": "A", "status": "True", "lastTransitionTime": "x"}),
             "lastTransitionTime of the A condition is not a time: x",
         );
+        check(
+            json!({"type": "A", "status": "True", "reason": "no quota!"}),
+            "reason of the A condition must be one word of letters, digits and the signs _ , : that begins with a letter: no quota!",
+        );
+    }
+
+    // EX-049: what another party wrote is shown as far as it may be shown.
+    #[test]
+    fn a_message_is_cut_to_what_api_servers_take() {
+        let object = json!({"status": {"conditions": [
+            {"type": "A", "status": "True", "reason": "a:B_1,c", "message": "ü".repeat(40_000)}]}});
+        let read = condition_of(&object, "A").unwrap().unwrap();
+        assert!(read.message.chars().count() <= 32_768);
+        assert_eq!(read.reason, "a:B_1,c");
     }
 }

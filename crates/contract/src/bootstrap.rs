@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ContractVersion;
-use crate::path::{bool_at, str_at};
+use crate::path::{bool_at, flag_lack, str_at};
 
 /// Where readiness is: `status.initialization.dataSecretCreated`, or `status.ready` by the older contract.
 pub fn data_secret_created_path(contract: ContractVersion) -> &'static [&'static str] {
@@ -16,6 +16,11 @@ pub fn data_secret_created_path(contract: ContractVersion) -> &'static [&'static
 /// True once the Secret with the data is there.
 pub fn data_secret_created(object: &Value, contract: ContractVersion) -> bool {
     bool_at(object, data_secret_created_path(contract)).unwrap_or(false)
+}
+
+/// What keeps the data from being there, beginning with the field; `None` when it is there.
+pub fn data_secret_created_lack(object: &Value, contract: ContractVersion) -> Option<String> {
+    flag_lack(object, data_secret_created_path(contract))
 }
 
 /// `status.dataSecretName`.

@@ -6,7 +6,7 @@ use windlass_api::core::{APIEndpoint, ContractVersionedObjectReference, StatusVe
 use windlass_meta::KubernetesVersion;
 
 use crate::ContractVersion;
-use crate::path::{bool_at, int_at, str_at, value_at};
+use crate::path::{bool_at, flag_lack, int_at, str_at, value_at};
 
 /// Where initialization is: `status.initialization.controlPlaneInitialized`, or `status.initialized` by the older contract.
 pub fn initialized_path(contract: ContractVersion) -> &'static [&'static str] {
@@ -19,6 +19,11 @@ pub fn initialized_path(contract: ContractVersion) -> &'static [&'static str] {
 /// True once the API server of the new control plane takes requests.
 pub fn initialized(object: &Value, contract: ContractVersion) -> bool {
     bool_at(object, initialized_path(contract)).unwrap_or(false)
+}
+
+/// What keeps a control plane from being initialized, beginning with the field; `None` when it is.
+pub fn initialized_lack(object: &Value, contract: ContractVersion) -> Option<String> {
+    flag_lack(object, initialized_path(contract))
 }
 
 /// `spec.controlPlaneEndpoint`, once host and port are known.

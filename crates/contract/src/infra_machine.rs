@@ -17,6 +17,11 @@ pub fn provisioned(object: &Value, contract: ContractVersion) -> bool {
     bool_at(object, provisioned_path(contract)).unwrap_or(false)
 }
 
+/// What keeps a machine from being provisioned, beginning with the field; `None` when it is.
+pub fn provisioned_lack(object: &Value, contract: ContractVersion) -> Option<String> {
+    crate::infra_cluster::provisioned_lack(object, contract)
+}
+
 /// `spec.providerID`.
 pub fn provider_id(object: &Value) -> Option<&str> {
     str_at(object, &["spec", "providerID"])

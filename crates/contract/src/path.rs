@@ -19,6 +19,17 @@ pub fn bool_at(object: &Value, path: &[&str]) -> Option<bool> {
     value_at(object, path)?.as_bool()
 }
 
+/// What keeps the flag at a path from being true, beginning with the path; `None` when it is true.
+pub(crate) fn flag_lack(object: &Value, path: &[&str]) -> Option<String> {
+    let words = match value_at(object, path) {
+        Some(Value::Bool(true)) => return None,
+        // Nobody has to write that it is false.
+        Some(Value::Bool(false)) | None => "false",
+        Some(_) => "not a boolean",
+    };
+    Some(format!("{} is {words}", path.join(".")))
+}
+
 /// The number at a path.
 pub fn int_at(object: &Value, path: &[&str]) -> Option<i32> {
     value_at(object, path)?.as_i64().and_then(|n| n.try_into().ok())

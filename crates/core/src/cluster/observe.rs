@@ -126,5 +126,5 @@ async fn reference(
 ) -> Option<Seen<Referenced>> {
     let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
     let found = read::referenced(cx, namespace, to?).await;
-    Some(read::unless_taken(found, "Cluster", &cluster.metadata))
+    Some(read::unless_foreign(found, "Cluster", &cluster.metadata))
 }

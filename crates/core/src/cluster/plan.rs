@@ -11,7 +11,7 @@ use windlass_contract::{control_plane, infra_cluster};
 use windlass_kit::{Dynamic, ObjectKey, Seen};
 
 use super::observe::Observed;
-use crate::shared::read::Referenced;
+use crate::shared::read::{self, Referenced};
 
 /// How long after the last success the remote connection probe still counts as good.
 pub(crate) const GRACE_PERIOD: Duration = Duration::from_secs(50);
@@ -110,6 +110,16 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     if taken && let Some(endpoint) = endpoint {
         plan.notes.push("taking the control plane endpoint over".to_owned());
         plan.actions.push(Action::SetEndpoint(endpoint));
+    } else if let (Some(own), Some(object)) = (endpoint, seen.infrastructure())
+        && let Some(other) = infra_cluster::endpoint(object.value()).filter(|other| *other != own)
+    {
+        plan.notes.push(format!(
+            "{} {} has another control plane endpoint by now ({}:{}); the Cluster keeps its own",
+            object.kind(),
+            object.name(),
+            other.host.unwrap_or_default(),
+            other.port.unwrap_or_default()
+        ));
     }
     announce(seen, &mut plan);
     announce_phase(seen, &mut plan);
@@ -148,17 +158,25 @@ pub(crate) fn endpoint(seen: &Observed) -> (Option<APIEndpoint>, bool) {
     {
         return (Some(own), false);
     }
-    let infrastructure = seen.infrastructure().filter(|object| is_provisioned(object));
-    let infrastructure = infrastructure
-        .and_then(|object| infra_cluster::endpoint(object.value()))
-        .filter(APIEndpoint::is_complete);
+    let infrastructure = usable_infrastructure(seen).and_then(|object| infra_cluster::endpoint(object.value()));
     let control_plane = seen.control_plane().filter(|object| is_initialized(object));
-    let control_plane = control_plane
-        .and_then(|object| control_plane::endpoint(object.value()))
-        .filter(APIEndpoint::is_complete);
+    let control_plane = control_plane.and_then(|object| control_plane::endpoint(object.value()));
     let found = infrastructure.or(control_plane);
     let taken = found.is_some();
     (found, taken)
+}
+
+/// The infrastructure cluster, when something may be taken over from it: it is there to stay, and it is provisioned, or was when
+/// the Cluster looked before.
+pub(crate) fn usable_infrastructure(seen: &Observed) -> Option<&Referenced> {
+    let before = seen
+        .cluster
+        .status
+        .as_ref()
+        .and_then(|status| status.initialization.as_ref());
+    let was = before.and_then(|done| done.infrastructure_provisioned) == Some(true);
+    seen.infrastructure()
+        .filter(|object| !object.is_deleting() && (was || is_provisioned(object)))
 }
 
 /// Whether the infrastructure cluster says, by its contract, that it is provisioned.
@@ -189,7 +207,7 @@ fn announce(seen: &Observed, plan: &mut Plan) {
     let before = seen.cluster.status.clone().unwrap_or_default();
     let done = before.initialization.unwrap_or_default();
     let mut say = |reason, message| plan.actions.push(Action::Announce { reason, message });
-    if done.infrastructure_provisioned != Some(true) && seen.infrastructure().is_some_and(is_provisioned) {
+    if done.infrastructure_provisioned != Some(true) && usable_infrastructure(seen).is_some() {
         say(
             "InfrastructureReady",
             format!("Cluster {name} InfrastructureProvisioned is now True"),
@@ -207,27 +225,13 @@ fn announce(seen: &Observed, plan: &mut Plan) {
 fn delete(seen: &Observed, plan: &mut Plan) {
     let deleting = workers(seen, plan)
         .or_else(|| {
-            let reference = seen.cluster.spec.control_plane_ref.as_ref()?;
             let reason = reasons::WAITING_FOR_CONTROL_PLANE_DELETION;
-            external(
-                seen.control_plane.as_ref()?,
-                External::ControlPlane,
-                &reference.kind,
-                reason,
-                plan,
-            )
+            external(seen.control_plane.as_ref()?, External::ControlPlane, reason, plan)
         })
         .or_else(|| standalone_control_plane(seen, plan))
         .or_else(|| {
-            let reference = seen.cluster.spec.infrastructure_ref.as_ref()?;
             let reason = reasons::WAITING_FOR_INFRASTRUCTURE_DELETION;
-            external(
-                seen.infrastructure.as_ref()?,
-                External::Infrastructure,
-                &reference.kind,
-                reason,
-                plan,
-            )
+            external(seen.infrastructure.as_ref()?, External::Infrastructure, reason, plan)
         })
         .unwrap_or_else(|| {
             let name = seen.cluster.metadata.name.as_deref().unwrap_or_default();
@@ -297,21 +301,14 @@ fn standalone_control_plane(seen: &Observed, plan: &mut Plan) -> Option<Deleting
     })
 }
 
-fn external(
-    object: &Seen<Referenced>,
-    which: External,
-    kind: &str,
-    reason: &'static str,
-    plan: &mut Plan,
-) -> Option<Deleting> {
+fn external(object: &Seen<Referenced>, which: External, reason: &'static str, plan: &mut Plan) -> Option<Deleting> {
     match object {
         Seen::NotFound => None,
         Seen::Failed(why) => {
             plan.notes.push(why.clone());
-            let message = "Please check controller logs for errors".to_owned();
             Some(Deleting {
                 reason: reasons::INTERNAL_ERROR,
-                message,
+                message: why.clone(),
             })
         }
         Seen::Found(found) => {
@@ -320,7 +317,7 @@ fn external(
             }
             Some(Deleting {
                 reason,
-                message: format!("Waiting for {kind} to be deleted"),
+                message: read::waits_for(found),
             })
         }
     }

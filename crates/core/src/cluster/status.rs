@@ -13,7 +13,7 @@ use windlass_contract::{control_plane, infra_cluster};
 use windlass_meta::KubernetesVersion;
 
 use super::observe::Observed;
-use super::plan::{Plan, endpoint, is_initialized, is_provisioned};
+use super::plan::{Plan, endpoint, is_initialized, usable_infrastructure};
 use crate::shared::machines::is_true;
 
 /// Computes the status that this controller owns; TopologyReconciled is the topology controller's.
@@ -39,7 +39,7 @@ fn initialization(seen: &Observed, before: &ClusterStatus) -> ClusterInitializat
     let done = before.initialization.clone().unwrap_or_default();
     let unmanaged = seen.cluster.spec.infrastructure_ref.is_none() && seen.cluster.spec.topology.is_none();
     let provisioned =
-        done.infrastructure_provisioned == Some(true) || unmanaged || seen.infrastructure().is_some_and(is_provisioned);
+        done.infrastructure_provisioned == Some(true) || unmanaged || usable_infrastructure(seen).is_some();
     let standalone = seen.cluster.spec.control_plane_ref.is_none()
         && seen.cluster.spec.topology.is_none()
         && seen
@@ -179,9 +179,9 @@ fn added_up(versions: impl Iterator<Item = StatusVersion>) -> Vec<StatusVersion>
         .collect()
 }
 
-/// Failure domains, as the infrastructure reports them.
+/// Failure domains, as the infrastructure reports them once it is provisioned.
 fn failure_domains(seen: &Observed, before: &ClusterStatus) -> Vec<FailureDomain> {
-    let Some(object) = seen.infrastructure() else {
+    let Some(object) = usable_infrastructure(seen) else {
         return before.failure_domains.clone();
     };
     infra_cluster::failure_domains(object.value(), object.contract)

@@ -1,5 +1,7 @@
 //! Cases for the plan and the status of Clusters, and for the order in which a Cluster goes.
 
+mod external;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;

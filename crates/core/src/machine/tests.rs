@@ -362,7 +362,7 @@ fn a_machine_goes_stage_by_stage() {
         (
             "True",
             "WaitingForInfrastructureDeletion",
-            "Waiting for DevMachine to be deleted",
+            "Waiting for DevMachine m to be deleted",
         ),
     );
 

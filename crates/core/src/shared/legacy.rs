@@ -7,6 +7,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use windlass_api::core::V1Beta1Condition;
 use windlass_conditions::whole_seconds;
 
+/// The longest reason and message that such a condition may have.
+const LONGEST_REASON: usize = 256;
+const LONGEST_MESSAGE: usize = 10_240;
+
 /// State of one old condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Legacy {
@@ -120,13 +124,13 @@ impl<'a> LegacyConditions<'a> {
 
     /// The same, with a reason also when all is well.
     pub(crate) fn set_because(&mut self, type_: &str, state: &Legacy, good_reason: &str) -> &mut Self {
-        let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let cut = |text: &str, most| (!text.is_empty()).then(|| text.chars().take(most).collect::<String>());
         let mut condition = V1Beta1Condition {
             type_: type_.to_owned(),
             last_transition_time: Time(whole_seconds(self.now)),
             status: "True".to_owned(),
             severity: None,
-            reason: optional(good_reason),
+            reason: cut(good_reason, LONGEST_REASON),
             message: None,
         };
         if let Legacy::Bad {
@@ -137,8 +141,8 @@ impl<'a> LegacyConditions<'a> {
         {
             "False".clone_into(&mut condition.status);
             condition.severity = Some((*severity).to_owned());
-            condition.reason = optional(reason);
-            condition.message = optional(message);
+            condition.reason = cut(reason, LONGEST_REASON);
+            condition.message = cut(message, LONGEST_MESSAGE);
         }
         if let Some(old) = self.previous.iter().find(|old| old.type_ == type_) {
             let same = old.status == condition.status

@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use windlass_api::core::{Cluster, ContractVersionedObjectReference};
 use windlass_contract::{ContractVersion, control_plane as contract};
 use windlass_kit::{Cx, Dynamic, ObjectKey, Seen, owner};
@@ -47,20 +47,66 @@ pub(crate) async fn referenced(
 /// An object serves one Cluster or one Machine: what another one of the same `kind` as its reader controls is neither taken
 /// from it nor believed.
 pub(crate) fn unless_taken(found: Seen<Referenced>, kind: &str, reader: &ObjectMeta) -> Seen<Referenced> {
+    unless_controlled(found, kind, reader, |other| other.kind == kind)
+}
+
+/// The same, whoever else controls the object: an object has one controller, and the reader has to become it.
+pub(crate) fn unless_foreign(found: Seen<Referenced>, kind: &str, reader: &ObjectMeta) -> Seen<Referenced> {
+    unless_controlled(found, kind, reader, |_| true)
+}
+
+fn unless_controlled(
+    found: Seen<Referenced>,
+    kind: &str,
+    reader: &ObjectMeta,
+    counts: impl Fn(&OwnerReference) -> bool,
+) -> Seen<Referenced> {
     let Seen::Found(object) = &found else { return found };
-    let other = owner::controller_of(object.metadata())
-        .filter(|other| other.kind == kind && Some(&other.name) != reader.name.as_ref());
+    let is_reader = |other: &OwnerReference| other.kind == kind && Some(&other.name) == reader.name.as_ref();
+    let other = owner::controller_of(object.metadata()).filter(|other| counts(other) && !is_reader(other));
     match other {
         None => found,
         // It is not for its reader to delete.
         Some(_) if reader.deletion_timestamp.is_some() => Seen::NotFound,
-        Some(other) => Seen::Failed(format!(
+        Some(other) if other.kind == kind => Seen::Failed(format!(
             "{} {} belongs to {kind} {}: refer to another object",
             object.kind(),
             object.name(),
             other.name
         )),
+        Some(other) => Seen::Failed(format!(
+            "{} {} is controlled by {} {}, and an object has one controller: set controller to false in that owner reference, \
+             so that the {kind} can become it",
+            object.kind(),
+            object.name(),
+            other.kind,
+            other.name
+        )),
     }
+}
+
+/// How many finalizers of an object a message names before it counts the rest.
+const NAMED: usize = 3;
+
+/// That a deletion waits for an object, and what holds the object when it has been asked to go.
+pub(crate) fn waits_for(object: &Dynamic) -> String {
+    let waits = format!("Waiting for {} {} to be deleted", object.kind(), object.name());
+    let mut holding: Vec<&str> = object
+        .metadata()
+        .finalizers
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    if !object.is_deleting() || holding.is_empty() {
+        return waits;
+    }
+    holding.sort_unstable();
+    let noun = if holding.len() == 1 { "finalizer" } else { "finalizers" };
+    format!(
+        "{waits}, it is held by {noun} {}",
+        windlass_conditions::listed(&holding, NAMED)
+    )
 }
 
 /// The object of a reference, where its contract does not matter: a template, or the clone of one.
@@ -96,9 +142,14 @@ pub(crate) fn control_plane_facts(object: &Dynamic) -> ControlPlaneFacts {
 impl Referenced {
     /// An object of a test, by the current contract.
     pub(crate) fn of(value: serde_json::Value) -> Self {
+        Self::by(ContractVersion::V1Beta2, value)
+    }
+
+    /// An object of a test.
+    pub(crate) fn by(contract: ContractVersion, value: serde_json::Value) -> Self {
         Self {
             object: Arc::new(Dynamic::new(value).unwrap()),
-            contract: ContractVersion::V1Beta2,
+            contract,
         }
     }
 }

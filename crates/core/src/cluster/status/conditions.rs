@@ -7,10 +7,12 @@ use windlass_conditions::{
     self as conditions, Aggregate, Fallback, Mirror, Priority, Reasons, Source, Status, Summary, condition,
     default_priority,
 };
+use windlass_contract::control_plane;
+use windlass_contract::infra_cluster::{self, Endpoint};
 use windlass_kit::Seen;
 
 use crate::cluster::observe::Observed;
-use crate::cluster::plan::{GRACE_PERIOD, Plan, is_initialized, is_provisioned};
+use crate::cluster::plan::{GRACE_PERIOD, Plan, endpoint, usable_infrastructure};
 use crate::shared::read::Referenced;
 
 const TOPOLOGY_WAIT: &str = "Waiting for cluster topology to be reconciled";
@@ -154,10 +156,9 @@ impl Maker<'_> {
             kind: &reference.kind,
             good: reasons::READY,
             bad: reasons::NOT_READY,
-            field: "status.initialization.provisioned",
             before: provisioned,
         };
-        self.referenced(object, is_provisioned, &rule)
+        self.referenced(object, infrastructure_lack, &rule)
     }
 
     fn control_plane_available(&self, initialized: bool) -> Condition {
@@ -181,20 +182,23 @@ impl Maker<'_> {
             kind: &reference.kind,
             good: reasons::AVAILABLE,
             bad: reasons::NOT_AVAILABLE,
-            field: "status.initialization.controlPlaneInitialized",
             before: initialized,
         };
-        self.referenced(object, is_initialized, &rule)
+        self.referenced(object, control_plane_lack, &rule)
     }
 
-    fn referenced(&self, object: &Seen<Referenced>, done: fn(&Referenced) -> bool, rule: &Follows<'_>) -> Condition {
+    fn referenced(
+        &self,
+        object: &Seen<Referenced>,
+        lack: fn(&Referenced) -> Option<String>,
+        rule: &Follows<'_>,
+    ) -> Condition {
         let Follows {
             type_,
             source,
             kind,
             good,
             bad,
-            field,
             before,
         } = *rule;
         match object {
@@ -223,16 +227,11 @@ impl Maker<'_> {
                     &error.to_string(),
                 ),
                 Ok(list) => {
-                    let is_done = done(found);
-                    let message = if is_done {
-                        String::new()
-                    } else {
-                        format!("{kind} {field} is false")
-                    };
+                    let lack = lack(found);
                     let fallback = Fallback {
-                        status: if is_done { Status::True } else { Status::False },
-                        reason: if is_done { good } else { bad },
-                        message,
+                        status: Status::from(lack.is_none()),
+                        reason: if lack.is_none() { good } else { bad },
+                        message: lack.unwrap_or_default(),
                     };
                     let rule = Mirror {
                         source_type: source,
@@ -260,17 +259,33 @@ impl Maker<'_> {
                 self.make(type_, Status::Unknown, reasons::OBJECT_DOES_NOT_EXIST, &message)
             }
             (_, Some(Seen::Failed(why))) => self.make(type_, Status::Unknown, reasons::INTERNAL_ERROR, why),
-            (Some(_), _) => self.make(
-                type_,
-                Status::False,
-                reasons::NOT_INITIALIZED,
-                "Control plane not yet initialized",
-            ),
-            (None, _) => {
-                let message = "Waiting for the first control plane machine to have status.nodeRef set";
-                self.make(type_, Status::False, reasons::NOT_INITIALIZED, message)
+            (reference, _) => {
+                let waits = match reference {
+                    Some(_) => "Control plane not yet initialized",
+                    None => "Waiting for the first control plane machine to have status.nodeRef set",
+                };
+                let endpoint = self.endpoint_lack().map(|lack| format!("\n{lack}")).unwrap_or_default();
+                let message = format!("{waits}{endpoint}");
+                self.make(type_, Status::False, reasons::NOT_INITIALIZED, &message)
             }
         }
+    }
+
+    /// That provisioned infrastructure has left the Cluster without an endpoint: its control plane cannot begin.
+    fn endpoint_lack(&self) -> Option<String> {
+        if endpoint(self.seen).0.is_some() {
+            return None;
+        }
+        let object = usable_infrastructure(self.seen)?;
+        let why = match infra_cluster::read_endpoint(object.value()) {
+            Endpoint::Incomplete(why) => why,
+            Endpoint::Absent | Endpoint::Complete(_) => "spec.controlPlaneEndpoint is not set".to_owned(),
+        };
+        Some(format!(
+            "Cluster spec.controlPlaneEndpoint is not set, {} {}: {why}",
+            object.kind(),
+            object.name()
+        ))
     }
 
     fn workers_available(&self) -> Condition {
@@ -478,8 +493,24 @@ struct Follows<'a> {
     kind: &'a str,
     good: &'a str,
     bad: &'a str,
-    field: &'a str,
     before: bool,
+}
+
+/// What an infrastructure cluster lacks to be provisioned, in the words of its fields. An endpoint may come from elsewhere, so one
+/// counts only when somebody has begun to write it.
+fn infrastructure_lack(object: &Referenced) -> Option<String> {
+    let lack = infra_cluster::provisioned_lack(object.value(), object.contract)?;
+    let endpoint = match infra_cluster::read_endpoint(object.value()) {
+        Endpoint::Incomplete(why) => format!(", {why}"),
+        Endpoint::Absent | Endpoint::Complete(_) => String::new(),
+    };
+    Some(format!("{} {}: {lack}{endpoint}", object.kind(), object.name()))
+}
+
+/// What a control plane lacks to be initialized.
+fn control_plane_lack(object: &Referenced) -> Option<String> {
+    let lack = control_plane::initialized_lack(object.value(), object.contract)?;
+    Some(format!("{} {}: {lack}", object.kind(), object.name()))
 }
 
 fn machine_source(machine: &Machine) -> Source<'_> {

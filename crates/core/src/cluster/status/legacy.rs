@@ -4,10 +4,12 @@
 use jiff::Timestamp;
 use windlass_api::conditions as types;
 use windlass_api::core::{ClusterDeprecatedStatus, ClusterStatus, ClusterV1Beta1DeprecatedStatus};
+use windlass_contract::infra_cluster;
 
 use crate::cluster::observe::Observed;
 use crate::cluster::plan::{is_initialized, is_provisioned};
 use crate::shared::legacy::{Legacy, LegacyConditions, summary};
+use crate::shared::read::Referenced;
 
 /// The deprecated block.
 pub(super) fn deprecated(
@@ -24,12 +26,14 @@ pub(super) fn deprecated(
         .and_then(|done| done.control_plane_initialized)
         == Some(true);
 
-    let infrastructure = reference(
-        seen.cluster.spec.infrastructure_ref.is_none(),
-        seen.infrastructure().map(is_provisioned),
-        seen,
-        "WaitingForInfrastructure",
-    );
+    let infrastructure = seen.infrastructure().and_then(complaint).unwrap_or_else(|| {
+        reference(
+            seen.cluster.spec.infrastructure_ref.is_none(),
+            seen.infrastructure().map(is_provisioned),
+            seen,
+            "WaitingForInfrastructure",
+        )
+    });
     let control_plane = reference(
         seen.cluster.spec.control_plane_ref.is_none(),
         seen.control_plane().map(is_initialized),
@@ -66,9 +70,39 @@ pub(super) fn deprecated(
     ClusterDeprecatedStatus {
         v1beta1: Some(ClusterV1Beta1DeprecatedStatus {
             conditions: list.done(),
-            ..ClusterV1Beta1DeprecatedStatus::default()
+            failure_reason: failure_reason(seen),
+            failure_message: failure_message(seen),
         }),
     }
+}
+
+/// The longest failure message that a Cluster may have.
+const LONGEST_FAILURE: usize = 10_240;
+
+/// The infrastructure's failure, as providers of the older contract report it. Nothing follows from it.
+fn failure_reason(seen: &Observed) -> Option<String> {
+    infra_cluster::failure_reason(seen.infrastructure()?.value()).map(str::to_owned)
+}
+
+fn failure_message(seen: &Observed) -> Option<String> {
+    let object = seen.infrastructure()?;
+    let message = infra_cluster::failure_message(object.value())?;
+    let told = format!("{} {}: {message}", object.kind(), object.name());
+    Some(told.chars().take(LONGEST_FAILURE).collect())
+}
+
+/// What an object says of itself when its own condition Ready is false.
+fn complaint(object: &Referenced) -> Option<Legacy> {
+    let status = object.value().get("status")?;
+    let lists = [&status["deprecated"]["v1beta1"]["conditions"], &status["conditions"]];
+    let mut all = lists.into_iter().filter_map(|list| list.as_array()).flatten();
+    let ready = all.find(|condition| condition["type"] == types::READY)?;
+    let text = |field: &str| ready[field].as_str().unwrap_or_default();
+    (text("status") == "False").then(|| match text("severity") {
+        "Error" => Legacy::error(text("reason"), text("message")),
+        "Warning" => Legacy::warning(text("reason"), text("message")),
+        _ => Legacy::info(text("reason"), text("message")),
+    })
 }
 
 fn reference(absent: bool, done: Option<bool>, seen: &Observed, waiting: &str) -> Legacy {

@@ -10,7 +10,7 @@ use windlass_kit::Seen;
 
 use super::{Action, External, Plan, annotated, draining, hooks};
 use crate::machine::observe::Observed;
-use crate::shared::read::Referenced;
+use crate::shared::read::{self, Referenced};
 
 /// How soon a drain or a detaching volume is looked at again.
 const RETRY: Duration = Duration::from_secs(20);
@@ -231,46 +231,27 @@ fn pre_terminate(seen: &Observed) -> Option<Deleting> {
 }
 
 fn infrastructure(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
-    let kind = &seen.machine.spec.infrastructure_ref.kind;
     let reason = reasons::WAITING_FOR_INFRASTRUCTURE_DELETION;
-    external(&seen.infrastructure, External::Infrastructure, kind, reason, plan)
+    external(&seen.infrastructure, External::Infrastructure, reason, plan)
 }
 
 fn bootstrap(seen: &Observed, plan: &mut Plan) -> Option<Deleting> {
-    let kind = seen
-        .machine
-        .spec
-        .bootstrap
-        .config_ref
-        .as_ref()
-        .map_or("", |reference| reference.kind.as_str());
     let reason = reasons::WAITING_FOR_BOOTSTRAP_DELETION;
-    external(seen.bootstrap.as_ref()?, External::Bootstrap, kind, reason, plan)
+    external(seen.bootstrap.as_ref()?, External::Bootstrap, reason, plan)
 }
 
-fn external(
-    object: &Seen<Referenced>,
-    which: External,
-    kind: &str,
-    reason: &'static str,
-    plan: &mut Plan,
-) -> Option<Deleting> {
+fn external(object: &Seen<Referenced>, which: External, reason: &'static str, plan: &mut Plan) -> Option<Deleting> {
     match object {
         Seen::NotFound => None,
         Seen::Failed(why) => {
             plan.notes.push(why.clone());
-            let message = format!("Failed to delete {kind}, please check controller logs for errors");
-            Some(step_of(Stage::Rest, reasons::INTERNAL_ERROR, message))
+            Some(step_of(Stage::Rest, reasons::INTERNAL_ERROR, why.clone()))
         }
         Seen::Found(found) => {
             if !found.is_deleting() {
                 plan.actions.push(Action::Delete(which));
             }
-            Some(step_of(
-                Stage::Rest,
-                reason,
-                format!("Waiting for {kind} to be deleted"),
-            ))
+            Some(step_of(Stage::Rest, reason, read::waits_for(found)))
         }
     }
 }

@@ -7,11 +7,12 @@ use windlass_api::{Condition, conditions as types, reasons};
 use windlass_conditions::{
     self as conditions, Fallback, Mirror, Priority, Reasons, Status, Summary, condition, default_priority,
 };
+use windlass_contract::{bootstrap, infra_machine};
 use windlass_kit::{Dynamic, Seen};
 
 use super::node;
 use crate::machine::observe::Observed;
-use crate::machine::plan::{Plan, is_provisioned};
+use crate::machine::plan::Plan;
 use crate::shared::templates;
 
 /// The condition types of this controller; all others on a Machine belong to somebody else.
@@ -125,8 +126,8 @@ fn bootstrap(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Conditi
         .map_or("", |reference| reference.kind.as_str());
     match object {
         Seen::Found(found) => {
-            let message = format!("{kind} status.initialization.dataSecretCreated is {done}");
-            mirrored(found, type_, done, &message, now, generation)
+            let lack = bootstrap::data_secret_created_lack(found.value(), found.contract).filter(|_| !done);
+            mirrored(found, type_, lack, now, generation)
         }
         Seen::Failed(why) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, why, now, generation),
         Seen::NotFound if done || seen.deleting() => {
@@ -173,9 +174,8 @@ fn infrastructure(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Co
         == Some(true);
     match &seen.infrastructure {
         Seen::Found(found) => {
-            let provisioned = is_provisioned(found);
-            let message = format!("{kind} status.initialization.provisioned is {provisioned}");
-            mirrored(found, type_, provisioned, &message, now, generation)
+            let lack = infra_machine::provisioned_lack(found.value(), found.contract);
+            mirrored(found, type_, lack, now, generation)
         }
         Seen::Failed(why) => condition(type_, Status::Unknown, reasons::INTERNAL_ERROR, why, now, generation),
         Seen::NotFound if seen.deleting() && done => {
@@ -202,17 +202,20 @@ fn infrastructure(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Co
 fn mirrored(
     object: &Dynamic,
     type_: &'static str,
-    done: bool,
-    message: &str,
+    lack: Option<String>,
     now: Timestamp,
     generation: Option<i64>,
 ) -> Condition {
     match conditions::value::conditions_of(object.value()) {
         Ok(list) => {
             let fallback = Fallback {
-                status: if done { Status::True } else { Status::False },
-                reason: if done { reasons::READY } else { reasons::NOT_READY },
-                message: if done { String::new() } else { message.to_owned() },
+                status: Status::from(lack.is_none()),
+                reason: if lack.is_none() {
+                    reasons::READY
+                } else {
+                    reasons::NOT_READY
+                },
+                message: lack.map_or_else(String::new, |lack| format!("{} {lack}", object.kind())),
             };
             let rule = Mirror {
                 source_type: types::READY,
