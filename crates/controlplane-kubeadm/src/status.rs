@@ -197,8 +197,12 @@ fn initialized(facts: &Facts) -> Finding {
 
 fn health(facts: &Facts, plan: &Plan) -> Vec<Finding> {
     let waits = match plan.stage {
-        Stage::WaitingForInfrastructure => "Waiting for Cluster status.infrastructureReady to be true",
-        Stage::WaitingForEndpoint => "Waiting for Cluster spec.controlPlaneEndpoint to be set",
+        Stage::WaitingForInfrastructure => {
+            "Waiting for Cluster status.initialization.infrastructureProvisioned to be true"
+        }
+        Stage::WaitingForEndpoint => {
+            "Waiting for Cluster spec.controlPlaneEndpoint.host and spec.controlPlaneEndpoint.port to be set"
+        }
         Stage::Running | Stage::Deleting(..) => "",
     };
     if let Some(health) = &plan.health {

@@ -85,7 +85,7 @@ fn the_beginning_is_told_as_waiting() {
     let mut world = World::new(3);
     world.cluster.infrastructure_provisioned = false;
     let status = now(&world);
-    let waits = "Waiting for Cluster status.infrastructureReady to be true";
+    let waits = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true";
     assert_eq!(
         condition(&status, "EtcdClusterHealthy"),
         ("Unknown", "InspectionFailed", waits)
@@ -99,6 +99,26 @@ fn the_beginning_is_told_as_waiting() {
         ("True", "ScalingUp", "Scaling up from 0 to 3 replicas")
     );
     assert_eq!(condition(&status, "MachinesReady"), ("True", "NoReplicas", ""));
+}
+
+// EX-047, EX-055: infrastructure without an endpoint leaves the control plane waiting for both parts of it; nothing is made.
+#[test]
+fn a_cluster_without_an_endpoint_is_waited_for() {
+    let mut world = World::new(3);
+    world.cluster.endpoint = None;
+    let facts = world.facts();
+    let plan = plan(&facts, world.now);
+    assert!(plan.error.is_none());
+    assert!(plan.requeue.is_none(), "an event ends the wait");
+    let status = now(&world);
+    let waits = "Waiting for Cluster spec.controlPlaneEndpoint.host and spec.controlPlaneEndpoint.port to be set";
+    for type_ in ["EtcdClusterHealthy", "ControlPlaneComponentsHealthy"] {
+        assert_eq!(condition(&status, type_), ("Unknown", "InspectionFailed", waits));
+    }
+    assert_eq!(
+        condition(&status, "ScalingUp"),
+        ("True", "ScalingUp", "Scaling up from 0 to 3 replicas")
+    );
 }
 
 #[test]

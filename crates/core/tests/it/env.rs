@@ -121,6 +121,21 @@ impl Env {
         self.kit.start(vec![windlass_core::cluster::entry(clusters)]);
     }
 
+    /// How often a controller looked at an object.
+    pub(crate) fn reconciles(&self, controller: &'static str) -> u64 {
+        let results = ["success", "requeue_after", "error"];
+        let metrics = self.kit.metrics();
+        results
+            .map(|result| metrics.reconciles(controller, result))
+            .iter()
+            .sum()
+    }
+
+    /// How often a controller failed.
+    pub(crate) fn failures(&self, controller: &'static str) -> u64 {
+        self.kit.metrics().reconciles(controller, "error")
+    }
+
     /// Installs the definition of a kind.
     pub(crate) async fn define(&self, definition: Value) {
         let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod env;
+mod external;
 mod health;
 mod infrastructure;
 mod rollouts;

@@ -101,7 +101,7 @@ pub(super) fn join(mut plan: Plan, seen: &Observed, control_plane: bool, now: Ti
     }
     let Some(address) = endpoint(cluster) else {
         return plan.wait(Lack::waiting(
-            "Waiting for Cluster spec.controlPlaneEndpoint to be set",
+            "Waiting for Cluster spec.controlPlaneEndpoint.host and spec.controlPlaneEndpoint.port to be set",
             windlass_api_kubeadm::v1beta1::reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE,
         ));
     };

@@ -309,6 +309,21 @@ fn workers_and_joining_control_plane_machines_wait_until_there_is_a_cluster() {
     }
 }
 
+// EX-047, EX-055: half an endpoint is none, and the wait for it is no failure.
+#[test]
+fn a_machine_that_joins_waits_for_both_parts_of_the_endpoint() {
+    for endpoint in [json!(null), json!({"host": "10.0.0.1"}), json!({"port": 6443})] {
+        let plan = world(false, WORKER)
+            .with(|world| world.cluster["spec"]["controlPlaneEndpoint"] = endpoint.clone())
+            .plan();
+        assert_eq!(names(&plan), [""; 0], "{endpoint}");
+        let waits_for =
+            "Waiting for Cluster spec.controlPlaneEndpoint.host and spec.controlPlaneEndpoint.port to be set";
+        waits(&plan, waits_for);
+        assert_eq!((plan.error, plan.requeue), (None, None));
+    }
+}
+
 #[test]
 fn a_worker_joins_with_a_token_of_its_own() {
     let plan = world(false, WORKER).plan();
