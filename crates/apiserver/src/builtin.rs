@@ -88,6 +88,7 @@ fn special(row: &Row) -> Special {
         (_, "Service") => Special::Service,
         ("apps" | "batch", _) => Special::Workload,
         (_, "CustomResourceDefinition") => Special::Crd,
+        (_, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => Special::Webhooks,
         ("events.k8s.io", _) => Special::EventsV1,
         _ => Special::None,
     }

@@ -6,7 +6,8 @@ use serde_json::Value;
 use windlass_smd::{Apply, ApplyError, PatchError, Scope, Update};
 use windlass_store::{Change, CommitError, Expect, Key, Record, Write};
 
-use crate::admission::{AdmissionRequest, AdmissionVerb};
+use crate::admission::AdmissionVerb;
+use crate::admit::Admission;
 use crate::convert::{served, to_storage};
 use crate::error::{ApiError, Cause};
 use crate::object::{draft, finalizers, is_deleting, meta, seconds, set_meta};
@@ -144,42 +145,6 @@ impl Call<'_> {
         Ok(out)
     }
 
-    fn admit(
-        &self,
-        verb: AdmissionVerb,
-        part: Part,
-        object: &mut Value,
-        old: Option<&Value>,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), ApiError> {
-        if self.server.options.admission.is_empty() {
-            return Ok(());
-        }
-        let name = meta(object, "name").to_owned();
-        let request = AdmissionRequest {
-            verb,
-            group: &self.resource.group,
-            version: &self.resource.version,
-            kind: &self.resource.kind,
-            resource: &self.resource.plural,
-            subresource: match part {
-                Part::Main => "",
-                Part::Scale => "scale",
-                Part::Status => "status",
-                Part::Finalize => "finalize",
-            },
-            namespace: self.namespace,
-            name: &name,
-            user: self.user,
-            old,
-            dry_run: self.options.dry_run,
-        };
-        for hook in &self.server.options.admission {
-            hook.admit(&request, object, warnings)?;
-        }
-        Ok(())
-    }
-
     fn scope(&self, part: Part) -> (Scope, &'static str) {
         match part {
             Part::Status => (Scope::Status, "status"),
@@ -199,10 +164,13 @@ impl Call<'_> {
         by_apply: bool,
         name: Option<&str>,
     ) -> Result<Outcome, ApiError> {
-        let _definitions = self.lock_definitions().await;
         for _ in 0..TRIES {
-            let made = self.make(object.clone(), duplicates, by_apply, name)?;
-            match self.store_new(made).await {
+            let (mut made, warnings) = self.make(object.clone(), duplicates, by_apply, name).await?;
+            let _definitions = self.lock_definitions().await;
+            if self.resource.special == Special::Crd {
+                crd::set_status(&mut made, &self.server.definitions(), &seconds(self.server.now()));
+            }
+            match self.store_new((made, warnings)).await {
                 Ok(None) => {}
                 Ok(Some(outcome)) => return Ok(outcome),
                 // The name was the server's own choice: choose another.
@@ -223,7 +191,7 @@ impl Call<'_> {
         }
     }
 
-    fn make(
+    async fn make(
         &self,
         object: Value,
         duplicates: &[String],
@@ -242,16 +210,30 @@ impl Call<'_> {
             uid: uuid::Uuid::new_v4().to_string(),
             suffix: self.server.options.names.suffix(5),
         };
+        let hooks = self.webhooks();
+        let given = hooks.as_ref().map(|_| meta(&object, "name").to_owned());
         prepare::for_create(self.resource, &mut object, &fresh)?;
         special::default(self.resource, &mut object);
         self.admit(AdmissionVerb::Create, Part::Main, &mut object, None, &mut warnings)?;
         if !by_apply {
             self.own(None, &mut object, Part::Main, now);
         }
+        let admission = Admission {
+            call: self,
+            part: Part::Main,
+            old: None,
+            fresh: Some(&fresh),
+            name: given.as_deref().unwrap_or(""),
+        };
+        if let Some(hooks) = &hooks {
+            // Nobody is asked about what has no place.
+            self.checks(meta(&object, "name"))?;
+            Box::pin(admission.mutate(hooks, &mut object, &mut warnings)).await?;
+        }
         validate::check(self.resource, &object, None)?;
         special::on_create(self.resource, &mut object);
-        if self.resource.special == Special::Crd {
-            crd::set_status(&mut object, &self.server.definitions(), &seconds(now));
+        if let Some(hooks) = &hooks {
+            Box::pin(admission.validate(hooks, &object, &mut warnings)).await?;
         }
         Ok((object, warnings))
     }
@@ -300,12 +282,7 @@ impl Call<'_> {
         let name = meta(&object, "name").to_owned();
         let mut writes = self.checks(&name)?;
         if self.options.dry_run {
-            if self
-                .server
-                .store
-                .get(&self.resource.storage, self.namespace, &name)
-                .is_some()
-            {
+            if self.is_there(&name) {
                 return Err(self.exists(&name));
             }
             return Ok(Some(Outcome {
@@ -336,9 +313,7 @@ impl Call<'_> {
             .into_iter()
             .next_back()
             .ok_or_else(|| ApiError::internal("nothing was stored"))?;
-        if self.resource.special == Special::Crd {
-            self.server.refresh_definition(record.key.name());
-        }
+        self.server.written(self.resource, record.key.name());
         Ok(Outcome {
             object: served(self.resource, &record)?,
             record: Some(record),
@@ -353,16 +328,22 @@ impl Call<'_> {
             let Some(record) = self.server.store.get(&self.resource.storage, self.namespace, name) else {
                 match self.change_absent(name, mutation, part).await {
                     // Somebody else made it first.
-                    Err(error) if error.reason == "AlreadyExists" => continue,
+                    Err(error) if error.reason == "AlreadyExists" && self.is_there(name) => continue,
                     other => return other,
                 }
             };
-            let _definitions = self.lock_definitions().await;
             if let Some(outcome) = self.change_once(name, &record, mutation, part).await? {
                 return Ok(outcome);
             }
         }
         Err(self.modified(name))
+    }
+
+    fn is_there(&self, name: &str) -> bool {
+        self.server
+            .store
+            .get(&self.resource.storage, self.namespace, name)
+            .is_some()
     }
 
     async fn change_absent(&self, name: &str, mutation: &Mutation, part: Part) -> Result<Outcome, ApiError> {
@@ -467,7 +448,22 @@ impl Call<'_> {
         if !matches!(mutation, Mutation::Apply(..)) {
             self.own(Some(&old), &mut new, part, now);
         }
+        let hooks = self.webhooks();
+        let admission = Admission {
+            call: self,
+            part,
+            old: Some(&old),
+            fresh: None,
+            name,
+        };
+        if let Some(hooks) = &hooks {
+            Box::pin(admission.mutate(hooks, &mut new, &mut warnings)).await?;
+        }
         validate::check(self.resource, &new, Some(&old))?;
+        if let Some(hooks) = &hooks {
+            Box::pin(admission.validate(hooks, &new, &mut warnings)).await?;
+        }
+        let _definitions = self.lock_definitions().await;
         if self.resource.special == Special::Crd && part == Part::Main {
             crd::set_status(&mut new, &self.server.definitions(), &seconds(now));
         }
@@ -543,9 +539,7 @@ impl Call<'_> {
         }];
         match self.server.store.commit(writes).await {
             Ok(_) if gone => {
-                if self.resource.special == Special::Crd {
-                    self.server.refresh_definition(name);
-                }
+                self.server.written(self.resource, name);
                 Ok(Some(Outcome {
                     object: new,
                     record: None,

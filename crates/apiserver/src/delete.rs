@@ -34,6 +34,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) propagation: Option<Propagation>,
     pub(crate) grace: Option<i64>,
     pub(crate) dry_run: bool,
+    /// Webhooks were asked about the request that leads to the deletion, and are not asked about the deletion itself.
+    pub(crate) admitted: bool,
 }
 
 impl DeleteOptions {
@@ -101,6 +103,31 @@ impl DeleteOptions {
             }
         };
         Ok(out)
+    }
+
+    /// The options as an object.
+    pub(crate) fn value(&self) -> Value {
+        let mut out = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(grace) = self.grace {
+            out["gracePeriodSeconds"] = grace.into();
+        }
+        if let Some(propagation) = self.propagation {
+            out["propagationPolicy"] = match propagation {
+                Propagation::Orphan => "Orphan",
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+            }
+            .into();
+        }
+        for (key, wanted) in [("uid", &self.uid), ("resourceVersion", &self.revision)] {
+            if let Some(wanted) = wanted {
+                out["preconditions"][key] = wanted.clone().into();
+            }
+        }
+        if self.dry_run {
+            out["dryRun"] = json!(["All"]);
+        }
+        out
     }
 }
 
@@ -252,7 +279,10 @@ impl Call<'_> {
             let record = crate::read::find(self.server, self.resource, self.namespace, name)?;
             self.check_preconditions(&record, options)?;
             let old = served(self.resource, &record)?;
-            let warnings = self.admit_deletion(&old, options.dry_run)?;
+            let mut warnings = self.admit_deletion(&old, options.dry_run)?;
+            if let Some(hooks) = self.webhooks().filter(|_| !options.admitted) {
+                Box::pin(self.ask_deletion(&hooks, &old, options, &mut warnings)).await?;
+            }
             let graceful = self.server.options.graceful_pods;
             let planned = plan(self.resource.special, &old, options, self.server.now(), graceful);
             if let Some(done) = self.carry_out(&record, old, planned, options.dry_run, warnings).await? {
@@ -299,9 +329,7 @@ impl Call<'_> {
         };
         match self.server.store.commit(vec![Write { key, expect, change }]).await {
             Ok(records) => {
-                if self.resource.special == Special::Crd {
-                    self.server.refresh_definition(name);
-                }
+                self.server.written(self.resource, name);
                 let object = match records.first() {
                     Some(record) => served(self.resource, record)?,
                     None => old,

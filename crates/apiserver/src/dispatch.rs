@@ -63,7 +63,13 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         }
     };
     let answer = answer.await;
-    let response = answer.unwrap_or_else(|error| body::error(&error));
+    let response = answer.unwrap_or_else(|error| {
+        let mut response = body::error(&error);
+        for words in &error.warnings {
+            add_warning(&mut response, words);
+        }
+        response
+    });
     key.code = response.status().as_u16();
     server.counters.add(key);
     response
@@ -432,14 +438,20 @@ impl Asked<'_> {
     ) -> Answer {
         let listed = read::collect(self.server, resource, namespace, options)?;
         let write = WriteOptions::default();
+        let mut warnings = Vec::new();
         for record in &listed.items {
             let call = self.call(resource, record.key.namespace(), &write);
             match call.delete(record.key.name(), delete).await {
-                Ok(_) => {}
+                Ok(done) => warnings.extend(done.warnings),
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),
             }
         }
-        read::render(self.server, resource, &listed, self.view, self.include)
+        let mut response = read::render(self.server, resource, &listed, self.view, self.include)?;
+        warnings.dedup();
+        for words in &warnings {
+            add_warning(&mut response, words);
+        }
+        Ok(response)
     }
 }

@@ -1,5 +1,7 @@
 //! Errors as Kubernetes answers them: a `Status` with reason, details and causes.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 use windlass_schema::FieldError;
 
@@ -9,10 +11,12 @@ pub struct ApiError {
     /// HTTP status code.
     pub code: u16,
     /// Reason, empty when Kubernetes has none.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// Words for people.
     pub message: String,
     pub(crate) details: Option<Box<Details>>,
+    /// What else the client should know.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// The `details` of a `Status`.
@@ -53,12 +57,13 @@ pub(crate) fn qualified(group: &str, name: &str) -> String {
 
 impl ApiError {
     /// An error without details.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self {
             code,
-            reason,
+            reason: reason.into(),
             message: message.into(),
             details: None,
+            warnings: Vec::new(),
         }
     }
 
@@ -79,6 +84,12 @@ impl ApiError {
             ..Details::default()
         }));
         error
+    }
+
+    /// The error, with what else the client should know.
+    pub(crate) fn warned(mut self, warnings: &mut Vec<String>) -> Self {
+        self.warnings.append(warnings);
+        self
     }
 
     fn with(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -232,7 +243,7 @@ impl ApiError {
         out.insert("status".into(), "Failure".into());
         out.insert("message".into(), self.message.clone().into());
         if !self.reason.is_empty() {
-            out.insert("reason".into(), self.reason.into());
+            out.insert("reason".into(), self.reason.as_ref().into());
         }
         if let Some(d) = &self.details {
             out.insert("details".into(), d.value());

@@ -7,6 +7,7 @@
 
 mod accept;
 mod admission;
+mod admit;
 mod body;
 mod builtin;
 mod builtin_schema;
@@ -45,6 +46,7 @@ mod table;
 mod user;
 mod validate;
 mod watch;
+mod webhook;
 
 pub use admission::{AdmissionHook, AdmissionRequest, AdmissionVerb};
 pub use body::{ApiBody, BoxError};
@@ -55,3 +57,4 @@ pub use portforward::{PodConnection, PodStream, PodTunnel};
 pub use server::{ApiServer, Options};
 pub use service::ClientService;
 pub use user::{AllowAuthenticated, Attributes, Authorizer, UserInfo};
+pub use webhook::WebhookServices;

@@ -57,6 +57,16 @@ impl Custom {
             .map(Arc::clone)
     }
 
+    /// The other served versions of a resource.
+    pub(crate) fn versions(&self, resource: &Resource) -> Vec<Arc<Resource>> {
+        let is_other = |r: &&Arc<Resource>| r.group != resource.group || r.version != resource.version;
+        if let Some(versions) = self.crds.get(resource.storage.as_ref()) {
+            return versions.iter().filter(is_other).map(Arc::clone).collect();
+        }
+        let built_in = builtin::resources().iter().filter(|r| r.storage == resource.storage);
+        built_in.filter(is_other).map(Arc::clone).collect()
+    }
+
     /// All served resources: built-in ones, then custom ones.
     pub(crate) fn everything(&self) -> impl Iterator<Item = &Arc<Resource>> {
         builtin::resources().iter().chain(self.all())

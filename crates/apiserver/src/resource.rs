@@ -27,6 +27,8 @@ pub(crate) enum Special {
     Workload,
     /// Defines other resources.
     Crd,
+    /// Names webhooks.
+    Webhooks,
     /// An event in the form of events.k8s.io, stored in the core form.
     EventsV1,
     /// A custom resource.

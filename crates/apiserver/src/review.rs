@@ -41,7 +41,8 @@ pub(crate) const VIRTUAL: &[Virtual] = &[
     ),
 ];
 
-fn user_value(user: &UserInfo) -> Value {
+/// A user as Kubernetes' objects have it.
+pub(crate) fn user_value(user: &UserInfo) -> Value {
     let mut out = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {
         out["uid"] = user.uid.clone().into();

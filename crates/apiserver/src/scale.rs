@@ -20,7 +20,7 @@ use crate::resource::{Resource, ScalePaths};
 use crate::selector::field_text;
 
 /// The scale of an object.
-fn of(object: &Value, paths: &ScalePaths) -> Value {
+pub(crate) fn of(object: &Value, paths: &ScalePaths) -> Value {
     let number = |path: &str| field_text(object, path).parse::<i64>().unwrap_or(0);
     let mut status = json!({"replicas": number(&paths.status)});
     if let Some(path) = &paths.selector {

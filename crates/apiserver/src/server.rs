@@ -16,9 +16,11 @@ use crate::error::ApiError;
 use crate::object::{decode, draft, seconds};
 use crate::portforward::PodTunnel;
 use crate::registry::Custom;
+use crate::resource::{Resource, Special};
 use crate::service::ClientService;
 use crate::user::{AllowAuthenticated, Authorizer, UserInfo};
-use crate::{builtin, crd, lifecycle};
+use crate::webhook::WebhookServices;
+use crate::{builtin, crd, lifecycle, webhook};
 
 /// How a server is set up.
 #[derive(Clone)]
@@ -41,6 +43,8 @@ pub struct Options {
     pub kubernetes_version: String,
     /// Pods on a node stay until their kubelet has ended them. Without kubelets they go at once.
     pub graceful_pods: bool,
+    /// Where the services are that admission webhooks name.
+    pub webhook_services: WebhookServices,
 }
 
 impl std::fmt::Debug for Options {
@@ -65,6 +69,7 @@ impl Options {
             tokens: BTreeMap::new(),
             kubernetes_version: "v1.34.0".to_owned(),
             graceful_pods: false,
+            webhook_services: WebhookServices::default(),
         }
     }
 }
@@ -89,6 +94,7 @@ pub(crate) struct Inner {
     pub(crate) shutdown: CancellationToken,
     pub(crate) tokens: Tokens,
     pub(crate) crd_writes: tokio::sync::Mutex<()>,
+    pub(crate) webhooks: webhook::Registry,
     names: Mutex<HashMap<&'static str, Arc<str>>>,
 }
 
@@ -104,9 +110,11 @@ impl ApiServer {
             counters: Counters::default(),
             shutdown: CancellationToken::new(),
             crd_writes: tokio::sync::Mutex::new(()),
+            webhooks: webhook::Registry::default(),
             names: Mutex::default(),
         });
         inner.load_definitions();
+        inner.load_webhooks();
         inner.make_namespaces().await?;
         lifecycle::start(&inner);
         Ok(Self { inner })
@@ -148,6 +156,44 @@ impl Inner {
     /// A shared copy of a store name of a built-in resource.
     pub(crate) fn storage_name(&self, name: &'static str) -> Arc<str> {
         Arc::clone(self.names.lock().entry(name).or_insert_with(|| Arc::from(name)))
+    }
+
+    /// Takes over what the server itself goes by, after an object was written or removed.
+    pub(crate) fn written(&self, resource: &Resource, name: &str) {
+        match resource.special {
+            Special::Crd => self.refresh_definition(name),
+            Special::Webhooks => {
+                for storage in [webhook::MUTATING, webhook::VALIDATING] {
+                    if storage == resource.storage.as_ref() {
+                        self.refresh_webhooks(storage, name);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refresh_webhooks(&self, storage: &'static str, name: &str) {
+        let read = || {
+            self.store
+                .get(storage, "", name)
+                .and_then(|record| decode(&record).ok())
+        };
+        self.webhooks.refresh(storage, name, read);
+    }
+
+    fn load_webhooks(&self) {
+        for storage in [webhook::MUTATING, webhook::VALIDATING] {
+            let query = windlass_store::ListQuery {
+                resource: storage,
+                namespace: None,
+                after: None,
+                at: None,
+            };
+            for record in self.store.list(&query).map(|page| page.items).unwrap_or_default() {
+                self.refresh_webhooks(storage, record.key.name());
+            }
+        }
     }
 
     /// Takes over what a definition says after it was written or removed.

@@ -70,7 +70,7 @@ fn another_uid_is_a_conflict() {
     let old = json!({"metadata": {"name": "n", "uid": "a"}});
     let mut new = json!({"metadata": {"name": "n", "uid": "b"}});
     let error = for_update(&resource("Secret"), &old, &mut new, Part::Main).unwrap_err();
-    assert_eq!((error.code, error.reason), (409, "Conflict"));
+    assert_eq!((error.code, error.reason.as_ref()), (409, "Conflict"));
 }
 
 #[test]

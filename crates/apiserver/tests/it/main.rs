@@ -10,7 +10,9 @@
 mod collect;
 mod crds;
 mod edge;
+mod hookserver;
 mod objects;
 mod support;
 mod views;
 mod watching;
+mod webhooks;

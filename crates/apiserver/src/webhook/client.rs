@@ -1,0 +1,292 @@
+//! The way to a webhook: HTTPS, with connections that are kept and shared by the requests to one webhook.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::RwLock;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+
+use crate::body::BoxError;
+
+/// Answers may not be larger.
+const MAX_ANSWER: usize = 16 << 20;
+/// How much of an error page is repeated.
+const MAX_WORDS: usize = 2048;
+
+/// The services that webhooks may be reached through, by namespace and name, and where they are. A clone is another handle to the
+/// same table; it may change at any time.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookServices(Arc<RwLock<BTreeMap<String, SocketAddr>>>);
+
+impl WebhookServices {
+    /// Says where a service is.
+    pub fn set(&self, namespace: &str, name: &str, address: SocketAddr) {
+        self.0.write().insert(format!("{namespace}/{name}"), address);
+    }
+
+    /// Forgets a service.
+    pub fn remove(&self, namespace: &str, name: &str) {
+        self.0.write().remove(&format!("{namespace}/{name}"));
+    }
+
+    fn get(&self, namespace: &str, name: &str) -> Option<SocketAddr> {
+        self.0.read().get(&format!("{namespace}/{name}")).copied()
+    }
+}
+
+/// Where a webhook is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Address {
+    Url(String),
+    Service {
+        namespace: String,
+        name: String,
+        port: u16,
+        path: String,
+    },
+}
+
+impl Address {
+    /// The URL, with the time the webhook has.
+    fn url(&self, timeout: Duration) -> String {
+        let seconds = timeout.as_secs();
+        match self {
+            Self::Url(url) => format!("{url}?timeout={seconds}s"),
+            Self::Service {
+                namespace,
+                name,
+                port,
+                path,
+            } => {
+                let path = path.trim_start_matches('/');
+                format!("https://{name}.{namespace}.svc:{port}/{path}?timeout={seconds}s")
+            }
+        }
+    }
+}
+
+/// A webhook's address, the authorities its certificate may come from, and the connections to it.
+pub(super) struct Endpoint {
+    address: Address,
+    roots: Vec<u8>,
+    client: OnceLock<Result<Http, String>>,
+}
+
+type Http = Client<HttpsConnector<Dial>, Full<Bytes>>;
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Endpoint").field(&self.address).finish()
+    }
+}
+
+impl Endpoint {
+    pub(super) fn new(address: Address, roots: Vec<u8>) -> Self {
+        Self {
+            address,
+            roots,
+            client: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn is(&self, address: &Address, roots: &[u8]) -> bool {
+        self.address == *address && self.roots == roots
+    }
+
+    /// Sends a question, and returns the body of the answer. Errors are in words.
+    pub(super) async fn post(
+        &self,
+        services: &WebhookServices,
+        timeout: Duration,
+        body: Vec<u8>,
+    ) -> Result<Bytes, String> {
+        let url = self.address.url(timeout);
+        let failed = |why: String| format!("failed to call webhook: Post {url:?}: {why}");
+        if let Address::Service { namespace, name, .. } = &self.address
+            && services.get(namespace, name).is_none()
+        {
+            return Err(failed(format!("service {name:?} not found")));
+        }
+        let client = self
+            .client
+            .get_or_init(|| connect(&self.address, &self.roots, services))
+            .as_ref()
+            .map_err(|why| format!("could not get REST client: {why}"))?;
+        let request = Request::post(&url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, "kube-apiserver-admission")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|e| failed(e.to_string()))?;
+        let exchange = async {
+            let response = client.request(request).await.map_err(|e| failed(chain(&e)))?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), MAX_ANSWER)
+                .collect()
+                .await
+                .map_err(|e| failed(format!("the answer could not be read: {}", chain(&*e))))?
+                .to_bytes();
+            match refusal(status, &body) {
+                Some(why) => Err(format!("failed to call webhook: {why}")),
+                None => Ok(body),
+            }
+        };
+        match tokio::time::timeout(timeout, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => Err(failed("context deadline exceeded".to_owned())),
+        }
+    }
+}
+
+/// What a status that is no success means.
+fn refusal(status: StatusCode, body: &[u8]) -> Option<String> {
+    if status.is_success() {
+        return None;
+    }
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_WORDS)]);
+    let text = text.trim();
+    Some(match status.as_u16() {
+        401 => "the server has asked for the client to provide credentials".to_owned(),
+        403 => format!("forbidden: {text}"),
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
+        503 => "the server is currently unable to handle the request".to_owned(),
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+                .to_owned()
+        }
+        500.. => format!("an error on the server ({text:?}) has prevented the request from succeeding"),
+        code => format!("the server answered with status {code} ({text:?})"),
+    })
+}
+
+/// An error with what caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let text = inner.to_string();
+        if !words.contains(&text) {
+            words = format!("{words}: {text}");
+        }
+        source = inner.source();
+    }
+    words
+}
+
+fn connect(address: &Address, roots: &[u8], services: &WebhookServices) -> Result<Http, String> {
+    let roots = if roots.is_empty() {
+        Arc::clone(&SYSTEM_ROOTS)
+    } else {
+        Arc::new(bundle(roots)?)
+    };
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let dial = Dial {
+        service: match address {
+            Address::Url(_) => None,
+            Address::Service { namespace, name, .. } => Some((namespace.clone(), name.clone())),
+        },
+        services: services.clone(),
+    };
+    let connector = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_only()
+        .enable_all_versions()
+        .wrap_connector(dial);
+    Ok(Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(Duration::from_secs(30))
+        .build(connector))
+}
+
+/// The authorities that the machine trusts; read once.
+static SYSTEM_ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "cannot read authorities that this machine trusts");
+    }
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    Arc::new(roots)
+});
+
+fn bundle(pem: &[u8]) -> Result<RootCertStore, String> {
+    let unreadable = |why: &str| format!("unable to load root certificates: {why}");
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|e| unreadable(&e.to_string()))?;
+        roots.add(certificate).map_err(|e| unreadable(&e.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(unreadable("unable to parse bytes as PEM block"));
+    }
+    Ok(roots)
+}
+
+/// Opens connections: to the host that a URL names, or to where a service is at that moment.
+#[derive(Clone)]
+struct Dial {
+    service: Option<(String, String)>,
+    services: WebhookServices,
+}
+
+impl tower::Service<Uri> for Dial {
+    type Response = TokioIo<TcpStream>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let dial = self.clone();
+        Box::pin(async move {
+            let stream = match &dial.service {
+                Some((namespace, name)) => {
+                    let address = dial
+                        .services
+                        .get(namespace, name)
+                        .ok_or_else(|| format!("service {name:?} not found"))?;
+                    connect_to(address, &address.to_string()).await?
+                }
+                None => {
+                    let host = uri.host().ok_or("the URL has no host")?;
+                    let host = host.trim_start_matches('[').trim_end_matches(']');
+                    let port = uri.port_u16().unwrap_or(443);
+                    connect_to((host, port), &format!("{host}:{port}")).await?
+                }
+            };
+            Ok(TokioIo::new(stream))
+        })
+    }
+}
+
+async fn connect_to(to: impl tokio::net::ToSocketAddrs, shown: &str) -> Result<TcpStream, BoxError> {
+    let stream = TcpStream::connect(to)
+        .await
+        .map_err(|e| format!("dial tcp {shown}: {e}"))?;
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}

@@ -1,0 +1,392 @@
+//! Asks the webhooks that want to see a write: those that may change it one after the other, those that may only refuse it all at
+//! once.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_smd::PatchError;
+
+use super::Hooks;
+use super::hook::Hook;
+use super::matching::{Operation, is_exempt, seen_as};
+use super::review::{KindName, Question, ResourceName, Unusable, Verdict, body, denied, read};
+use crate::convert::{from_storage, to_storage};
+use crate::error::ApiError;
+use crate::object::{meta_value, text};
+use crate::resource::Resource;
+use crate::review::user_value;
+use crate::server::Inner;
+use crate::user::UserInfo;
+
+/// A write that webhooks are asked about.
+pub(crate) struct Occasion<'a> {
+    pub(crate) server: &'a Inner,
+    /// The resource, in the version of the request.
+    pub(crate) resource: &'a Arc<Resource>,
+    pub(crate) subresource: &'a str,
+    /// The kind of the object, where a subresource has one of its own.
+    pub(crate) kind: Option<KindName<'static>>,
+    /// For a namespace, its own name.
+    pub(crate) namespace: &'a str,
+    /// As the request has it: empty while the server chooses it.
+    pub(crate) name: &'a str,
+    pub(crate) operation: Operation,
+    pub(crate) user: &'a UserInfo,
+    pub(crate) dry_run: bool,
+    /// CreateOptions, UpdateOptions or DeleteOptions.
+    pub(crate) options: Value,
+}
+
+/// What the server does with an object that a webhook has changed.
+pub(crate) trait Again: Sync {
+    /// Brings it into order: what does not fit makes the write fail.
+    fn settle(&self, object: &mut Value) -> Result<(), ApiError>;
+    /// Shows it to the hooks within the process once more.
+    fn admit(&self, object: &mut Value, warnings: &mut Vec<String>) -> Result<(), ApiError>;
+}
+
+/// Why a webhook's word is not known, or what it is.
+enum Failure {
+    /// It could not be asked: the failure policy decides.
+    Call(String),
+    /// The request fails, whatever the policy.
+    Refused(ApiError),
+}
+
+impl Occasion<'_> {
+    /// Whether any webhook may be asked about the resource.
+    pub(crate) fn concerns(resource: &Resource) -> bool {
+        !is_exempt(resource)
+    }
+
+    /// Asks the webhooks that may change the object, in order; those that want it once more after others have changed it.
+    pub(crate) async fn mutate(
+        &self,
+        hooks: &Hooks,
+        mut object: Option<&mut Value>,
+        old: Option<&Value>,
+        again: &dyn Again,
+        warnings: &mut Vec<String>,
+    ) -> Result<bool, ApiError> {
+        let mut changed = false;
+        let mut asked = vec![false; hooks.mutating.len()];
+        let mut wanted = asked.clone();
+        for first in [true, false] {
+            for (index, hook) in hooks.mutating.iter().enumerate() {
+                if !first && !wanted[index] {
+                    continue;
+                }
+                let Some(seen) = self.wants(hook, object.as_deref(), old)? else {
+                    continue;
+                };
+                if self
+                    .change(hook, &seen, object.as_deref_mut(), old, again, warnings)
+                    .await?
+                {
+                    changed = true;
+                    // Those before it have not seen this.
+                    wanted.clone_from(&asked);
+                }
+                asked[index] |= hook.again;
+            }
+            let Some(object) = object.as_deref_mut().filter(|_| first && changed) else {
+                break;
+            };
+            let before = object.clone();
+            again.admit(object, warnings)?;
+            if *object != before {
+                wanted.clone_from(&asked);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Asks the webhooks that may refuse the write, all at once. The first refusal, in the order of the webhooks, is the answer.
+    pub(crate) async fn validate(
+        &self,
+        hooks: &Hooks,
+        object: Option<&Value>,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let mut calls = Vec::new();
+        for hook in &hooks.validating {
+            if let Some(seen) = self.wants(hook, object, old)? {
+                calls.push(async move {
+                    let mut words = Vec::new();
+                    let answer = self.ask(hook, &seen, object, old, false, &mut words).await;
+                    (words, answer.map_or_else(|e| self.judge(hook, e), |_| Ok(())))
+                });
+            }
+        }
+        let mut result = Ok(());
+        for (words, answer) in futures::future::join_all(calls).await {
+            add(warnings, words);
+            result = result.and(answer);
+        }
+        result
+    }
+
+    /// Whether a webhook is there for this write, and in which version of the resource it wants to see it.
+    fn wants(
+        &self,
+        hook: &Hook,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Option<Arc<Resource>>, ApiError> {
+        let is_namespace = self.resource.group.is_empty() && self.resource.plural == "namespaces";
+        let versions = || self.server.registry().versions(self.resource);
+        let namespaced = !is_namespace && !self.namespace.is_empty();
+        let Some(seen) = seen_as(
+            hook,
+            self.resource,
+            versions,
+            self.subresource,
+            self.operation,
+            namespaced,
+        ) else {
+            return Ok(None);
+        };
+        if !hook.objects.is_empty() {
+            let selected = |object: Option<&Value>| {
+                object.is_some_and(|object| hook.objects.matches_map(meta_value(object, "labels")))
+            };
+            if !selected(object) && !selected(old) {
+                return Ok(None);
+            }
+        }
+        if !hook.namespaces.is_empty() && !self.namespace.is_empty() {
+            let selected = match object.filter(|_| is_namespace && self.subresource.is_empty()) {
+                Some(namespace) => hook.namespaces.matches_map(meta_value(namespace, "labels")),
+                None => {
+                    let storage = self.server.storage_name("namespaces");
+                    let found = self.server.store.get(&storage, "", self.namespace);
+                    let Some(record) = found else {
+                        return Err(ApiError::not_found("", "namespaces", self.namespace));
+                    };
+                    hook.namespaces.matches(&record.header.labels)
+                }
+            };
+            if !selected {
+                return Ok(None);
+            }
+        }
+        Ok(Some(seen))
+    }
+
+    /// Asks one webhook that may change the object; returns whether it did.
+    async fn change(
+        &self,
+        hook: &Hook,
+        seen: &Arc<Resource>,
+        object: Option<&mut Value>,
+        old: Option<&Value>,
+        again: &dyn Again,
+        warnings: &mut Vec<String>,
+    ) -> Result<bool, ApiError> {
+        let mut words = Vec::new();
+        let answer = self.ask(hook, seen, object.as_deref(), old, true, &mut words).await;
+        add(warnings, words);
+        let patch = answer.and_then(|verdict| match verdict.patch {
+            Some(encoded) => serde_json::from_slice::<Value>(&encoded)
+                .map(Some)
+                .map_err(|e| undecodable(&e)),
+            None => Ok(None),
+        });
+        let patch = match patch {
+            Ok(Some(Value::Array(steps))) if steps.is_empty() => return Ok(false),
+            Ok(None) => return Ok(false),
+            Ok(Some(patch)) => patch,
+            Err(failure) => return self.judge(hook, failure).map(|()| false),
+        };
+        let Some(object) = object else {
+            return Err(ApiError::internal(format!(
+                "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
+                hook.name
+            )));
+        };
+        let mut patched = self.view(seen, object).into_owned();
+        match windlass_smd::json_patch(&mut patched, &patch) {
+            Ok(()) => {}
+            Err(PatchError::BadPatch(why)) => return self.judge(hook, undecodable(&why)).map(|()| false),
+            Err(PatchError::Unprocessable(why)) => return Err(ApiError::internal(why)),
+        }
+        self.settle(hook, seen, object, &mut patched, again)?;
+        let changed = patched != *object;
+        *object = patched;
+        Ok(changed)
+    }
+
+    /// Brings a patched object back into the version of the request, and into order.
+    fn settle(
+        &self,
+        hook: &Hook,
+        seen: &Arc<Resource>,
+        object: &Value,
+        patched: &mut Value,
+        again: &dyn Again,
+    ) -> Result<(), ApiError> {
+        let broken = |why: &str| {
+            ApiError::internal(format!(
+                "the patch of admission webhook {:?} breaks the object: {why}",
+                hook.name
+            ))
+        };
+        let view = self.view(seen, object);
+        for key in ["apiVersion", "kind"] {
+            if view.get(key) != patched.get(key) {
+                return Err(broken(&format!("{key} must stay {:?}", text(&view, key))));
+            }
+        }
+        if self.is_converted(seen) {
+            to_storage(seen, patched);
+            from_storage(self.resource, patched);
+        }
+        again.settle(patched).map_err(|error| broken(&error.message))
+    }
+
+    fn is_converted(&self, seen: &Arc<Resource>) -> bool {
+        self.kind.is_none() && !Arc::ptr_eq(seen, self.resource) && seen.api_version() != self.resource.api_version()
+    }
+
+    /// An object in the version that a webhook wants.
+    fn view<'o>(&self, seen: &Arc<Resource>, object: &'o Value) -> Cow<'o, Value> {
+        if !self.is_converted(seen) {
+            return Cow::Borrowed(object);
+        }
+        let mut object = object.clone();
+        to_storage(self.resource, &mut object);
+        from_storage(seen, &mut object);
+        Cow::Owned(object)
+    }
+
+    async fn ask(
+        &self,
+        hook: &Hook,
+        seen: &Arc<Resource>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+        mutating: bool,
+        warnings: &mut Vec<String>,
+    ) -> Result<Verdict, Failure> {
+        if self.dry_run && !hook.dry_run {
+            return Err(Failure::Refused(ApiError::bad_request(format!(
+                "admission webhook {:?} does not support dry run",
+                hook.name
+            ))));
+        }
+        let uid = uuid::Uuid::new_v4().to_string();
+        let body = self.question(hook, seen, object, old, uid.clone());
+        let services = &self.server.options.webhook_services;
+        let answer = hook
+            .endpoint
+            .post(services, hook.timeout, body)
+            .await
+            .map_err(Failure::Call)?;
+        let verdict = read(&answer, hook.version, &uid, mutating).map_err(|unusable| {
+            Failure::Call(match unusable {
+                Unusable::Unreadable(why) => format!("failed to call webhook: {why}"),
+                Unusable::Invalid(why) => format!("received invalid webhook response: {why}"),
+            })
+        })?;
+        warnings.extend(verdict.warnings.iter().cloned());
+        if verdict.allowed {
+            return Ok(verdict);
+        }
+        tracing::debug!(
+            webhook = hook.name,
+            configuration = hook.configuration,
+            "a webhook denied a request"
+        );
+        Err(Failure::Refused(denied(&hook.name, verdict.status.as_ref())))
+    }
+
+    fn question(
+        &self,
+        hook: &Hook,
+        seen: &Arc<Resource>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+        uid: String,
+    ) -> Vec<u8> {
+        let (object, old) = (
+            object.map(|object| self.view(seen, object)),
+            old.map(|old| self.view(seen, old)),
+        );
+        let question = Question {
+            uid,
+            kind: self.kind_of(seen),
+            resource: resource_of(seen),
+            sub_resource: self.subresource,
+            request_kind: self.kind_of(self.resource),
+            request_resource: resource_of(self.resource),
+            request_sub_resource: self.subresource,
+            name: self.name,
+            namespace: self.namespace,
+            operation: self.operation,
+            user_info: &user_value(self.user),
+            object: object.as_deref(),
+            old_object: old.as_deref(),
+            dry_run: self.dry_run,
+            options: &self.options,
+        };
+        body(hook.version, &question)
+    }
+
+    fn kind_of<'r>(&self, resource: &'r Resource) -> KindName<'r> {
+        self.kind.clone().unwrap_or(KindName {
+            group: &resource.group,
+            version: &resource.version,
+            kind: &resource.kind,
+        })
+    }
+
+    /// What a failure means for the request.
+    fn judge(&self, hook: &Hook, failure: Failure) -> Result<(), ApiError> {
+        match failure {
+            Failure::Refused(error) => Err(error),
+            Failure::Call(why) => {
+                let words = format!("failed calling webhook {:?}: {why}", hook.name);
+                let (resource, operation) = (&self.resource.plural, self.operation.text());
+                if hook.ignore_failures {
+                    tracing::warn!(
+                        resource,
+                        operation,
+                        configuration = hook.configuration,
+                        "{words}; it is passed over"
+                    );
+                    return Ok(());
+                }
+                tracing::warn!(
+                    resource,
+                    operation,
+                    configuration = hook.configuration,
+                    "{words}; the request fails"
+                );
+                Err(ApiError::internal(words))
+            }
+        }
+    }
+}
+
+fn resource_of(resource: &Resource) -> ResourceName<'_> {
+    ResourceName {
+        group: &resource.group,
+        version: &resource.version,
+        resource: &resource.plural,
+    }
+}
+
+fn undecodable(why: &dyn std::fmt::Display) -> Failure {
+    Failure::Call(format!("received undecodable patch in webhook response: {why}"))
+}
+
+/// Adds warnings that are not there yet.
+fn add(warnings: &mut Vec<String>, words: Vec<String>) {
+    for word in words {
+        if !warnings.contains(&word) {
+            warnings.push(word);
+        }
+    }
+}

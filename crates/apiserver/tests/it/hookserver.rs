@@ -1,0 +1,214 @@
+//! A small HTTPS server that plays webhooks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use windlass_meta::{Clock as _, SystemClock};
+use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
+
+/// What a webhook answers.
+pub(crate) enum Say {
+    /// A response; its uid is filled in if it has none.
+    Review(Value),
+    /// A whole body.
+    Raw(u16, String),
+    /// Nothing, for longer than anybody waits.
+    Nothing,
+}
+
+impl Say {
+    pub(crate) fn yes() -> Self {
+        Self::Review(json!({"allowed": true}))
+    }
+
+    pub(crate) fn no(message: &str) -> Self {
+        Self::Review(json!({"allowed": false, "status": {"message": message}}))
+    }
+
+    /// Yes, with changes.
+    pub(crate) fn patch(steps: Value) -> Self {
+        let patch = base64::engine::general_purpose::STANDARD.encode(steps.to_string());
+        Self::Review(json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
+    }
+}
+
+type Answer = dyn Fn(&str, &Value) -> Say + Send + Sync;
+
+/// A running server.
+pub(crate) struct HookServer {
+    pub(crate) address: std::net::SocketAddr,
+    /// Base64 of the authority's certificate.
+    pub(crate) bundle: String,
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+    pub(crate) connections: Arc<AtomicUsize>,
+}
+
+impl HookServer {
+    /// Starts a server that answers reviews by path and request.
+    pub(crate) async fn start(answer: impl Fn(&str, &Value) -> Say + Send + Sync + 'static) -> Self {
+        let answer: Arc<Answer> = Arc::new(answer);
+        let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        let authority = CertificateAuthority::self_signed(&CaRequest::new("hooks"), key, SystemClock.now()).unwrap();
+        let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        let names = vec!["127.0.0.1".to_owned(), "hooks.system.svc".to_owned()];
+        let certificate = authority
+            .issue(&LeafRequest::server("hooks", names), &key, SystemClock.now())
+            .unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![CertificateDer::from(certificate.der().to_vec())],
+                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_pkcs8_der())),
+            )
+            .unwrap();
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(tls));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let out = Self {
+            address: listener.local_addr().unwrap(),
+            bundle: base64::engine::general_purpose::STANDARD.encode(authority.certificate().to_pem()),
+            asked: Arc::default(),
+            connections: Arc::default(),
+        };
+        let (asked, connections) = (Arc::clone(&out.asked), Arc::clone(&out.connections));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::Relaxed);
+                let (answer, asked, acceptor) = (Arc::clone(&answer), Arc::clone(&asked), acceptor.clone());
+                tokio::spawn(async move {
+                    let Ok(stream) = acceptor.accept(stream).await else {
+                        return;
+                    };
+                    let service = service_fn(move |request| respond(Arc::clone(&answer), Arc::clone(&asked), request));
+                    let _ = auto::Builder::new(TokioExecutor::new())
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                });
+            }
+        });
+        out
+    }
+
+    /// A `clientConfig` by URL.
+    pub(crate) fn config(&self, path: &str) -> Value {
+        json!({"url": format!("https://{}{path}", self.address), "caBundle": self.bundle})
+    }
+
+    /// The requests so far, in the order in which they came.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.asked
+            .lock()
+            .iter()
+            .map(|(_, review)| review["request"].clone())
+            .collect()
+    }
+
+    /// Paths and queries of the requests so far.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.asked.lock().iter().map(|(path, _)| path.clone()).collect()
+    }
+
+    /// The one request since this was last asked.
+    pub(crate) fn only(&self) -> Value {
+        let mut asked = self.asked.lock();
+        assert_eq!(asked.len(), 1, "one request is expected, not {asked:?}");
+        asked.remove(0).1["request"].clone()
+    }
+
+    /// The reviews since this was last asked.
+    pub(crate) fn take(&self) -> Vec<Value> {
+        std::mem::take(&mut *self.asked.lock())
+            .into_iter()
+            .map(|(_, review)| review)
+            .collect()
+    }
+}
+
+async fn respond(
+    answer: Arc<Answer>,
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    assert_eq!(request.method(), "POST");
+    assert_eq!(request.headers()["content-type"], "application/json");
+    let target = request.uri().path_and_query().unwrap().to_string();
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await?.to_bytes();
+    let review: Value = serde_json::from_slice(&body).unwrap();
+    asked.lock().push((target, review.clone()));
+    let reply = |code: u16, text: String| {
+        let mut response = Response::new(Full::from(text));
+        *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+        Ok(response)
+    };
+    match answer(&path, &review["request"]) {
+        Say::Raw(code, text) => reply(code, text),
+        Say::Review(mut response) => {
+            if response.get("uid").is_none() {
+                response["uid"] = review["request"]["uid"].clone();
+            }
+            let whole = json!({"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response});
+            reply(200, whole.to_string())
+        }
+        Say::Nothing => {
+            tokio::time::sleep(Duration::from_secs(120)).await;
+            reply(500, String::new())
+        }
+    }
+}
+
+/// A webhook for all writes of widgets, with what `more` says instead.
+pub(crate) fn hook(name: &str, client: Value, more: Value) -> Value {
+    let mut out = json!({
+        "name": name, "clientConfig": client, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "rules": [{"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["widgets"]}],
+    });
+    for (key, value) in more.as_object().unwrap() {
+        out[key] = value.clone();
+    }
+    out
+}
+
+/// Writes a ValidatingWebhookConfiguration.
+pub(crate) async fn validating(client: &Client, name: &str, hooks: Value) {
+    let object: ValidatingWebhookConfiguration = serde_json::from_value(json!({
+        "metadata": {"name": name}, "webhooks": hooks,
+    }))
+    .unwrap();
+    let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+/// Writes a MutatingWebhookConfiguration.
+pub(crate) async fn mutating(client: &Client, name: &str, hooks: Value) {
+    let object: MutatingWebhookConfiguration = serde_json::from_value(json!({
+        "metadata": {"name": name}, "webhooks": hooks,
+    }))
+    .unwrap();
+    let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+/// Removes a ValidatingWebhookConfiguration.
+pub(crate) async fn forget(client: &Client, name: &str) {
+    let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    api.delete(name, &DeleteParams::default()).await.unwrap();
+}
