@@ -1,7 +1,7 @@
 //! Controllers that run, whatever the server.
 
 use tokio::net::TcpListener;
-use windlass_kit::{Kit, Metrics};
+use windlass_kit::{Cx, Kit, Metrics};
 use windlass_suite::controllers::{CONTROLLERS, Ports};
 
 use crate::ManagerError;
@@ -50,8 +50,18 @@ pub struct Running {
 
 /// Starts controllers against the server behind `client`; returns at once. Needs a tokio runtime.
 pub fn start(client: kube::Client, metrics: Metrics, selection: &Selection) -> Running {
+    start_with(client, metrics, selection, Ports::new)
+}
+
+/// The same with ports of the caller's choice.
+pub fn start_with(
+    client: kube::Client,
+    metrics: Metrics,
+    selection: &Selection,
+    ports: impl FnOnce(&Cx) -> Ports,
+) -> Running {
     let kit = Kit::builder(client).metrics(metrics).build();
-    let ports = Ports::new(&kit.cx());
+    let ports = ports(&kit.cx());
     let chosen = CONTROLLERS.iter().filter(|info| selection.has(info.name));
     let entries: Vec<_> = chosen.map(|info| (info.entry)(&ports)).collect();
     tracing::info!("starting {} controllers", entries.len());
@@ -63,6 +73,11 @@ impl Running {
     /// The kit they run on: caches, metrics.
     pub fn kit(&self) -> &Kit {
         &self.kit
+    }
+
+    /// What they share beyond the kit.
+    pub fn ports(&self) -> &Ports {
+        &self.ports
     }
 
     /// Serves `/healthz`, `/readyz` and `/metrics`.

@@ -25,6 +25,8 @@ pub struct Ports {
     pub keys: KeyPool,
     /// The simulated infrastructure.
     pub cloud: Cloud,
+    /// Whether the simulated infrastructure ends with the controllers.
+    ends_cloud: bool,
 }
 
 impl fmt::Debug for Ports {
@@ -43,12 +45,24 @@ impl Ports {
             clusters,
             keys: KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK),
             cloud: Cloud::new(),
+            ends_cloud: true,
         }
+    }
+
+    /// The same ports, but simulated infrastructure that was there before the controllers and outlives them, with the privileges of
+    /// this handle to it.
+    #[must_use]
+    pub fn on(mut self, cloud: &Cloud) -> Self {
+        self.cloud = cloud.clone();
+        self.ends_cloud = false;
+        self
     }
 
     /// Ends what runs beside the controllers, as the end of the process does. For after they have stopped.
     pub async fn shutdown(&self) {
-        self.cloud.shutdown().await;
+        if self.ends_cloud {
+            self.cloud.shutdown().await;
+        }
     }
 }
 

@@ -15,14 +15,17 @@ use tempfile::TempDir;
 use tower::ServiceExt as _;
 use tracing_subscriber::filter::LevelFilter;
 use windlass_apiserver::UserInfo;
-use windlass_kit::{Metrics, transport};
+use windlass_infra_dev::Cloud;
+use windlass_kit::{Cx, Metrics, transport};
 use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Embedded, EmbeddedOptions, Running, Selection, controllers};
 use windlass_store::ListQuery;
+use windlass_suite::controllers::Ports;
 use windlass_suite::kinds::KINDS;
 
 use crate::faults::Faults;
-use crate::load::Load;
+use crate::ledger::{Ledger, WriteTo};
+use crate::load::{self, Load};
 use crate::objects::{MANAGER, Objects};
 use crate::wait;
 
@@ -31,6 +34,7 @@ use crate::wait;
 pub struct EnvBuilder {
     folder: Option<Arc<TempDir>>,
     faults: Faults,
+    cloud: Option<Cloud>,
     idle: bool,
 }
 
@@ -39,6 +43,13 @@ impl EnvBuilder {
     #[must_use]
     pub fn faults(mut self, faults: &Faults) -> Self {
         self.faults = faults.clone();
+        self
+    }
+
+    /// Simulated infrastructure that is there before the controllers and outlives them; they have the privileges of this handle.
+    #[must_use]
+    pub fn cloud(mut self, cloud: &Cloud) -> Self {
+        self.cloud = Some(cloud.clone());
         self
     }
 
@@ -67,6 +78,8 @@ impl EnvBuilder {
             folder,
             embedded,
             objects,
+            ledger: Ledger::default(),
+            cloud: self.cloud,
             running: None,
         };
         if !self.idle {
@@ -81,6 +94,8 @@ pub struct Env {
     folder: Arc<TempDir>,
     embedded: Embedded,
     objects: Objects,
+    ledger: Ledger,
+    cloud: Option<Cloud>,
     running: Option<Running>,
 }
 
@@ -118,13 +133,18 @@ impl Env {
             .embedded
             .server()
             .client_service(UserInfo::admin("kubernetes-admin"));
-        let named = faults.wrap(service).map_request(|mut request: http::Request<Body>| {
+        let service = faults.wrap(self.ledger.wrap(service));
+        let named = service.map_request(|mut request: http::Request<Body>| {
             let agent = HeaderValue::from_static(CONTROLLERS_AGENT);
             request.headers_mut().insert(USER_AGENT, agent);
             request
         });
         let client = transport::in_process(named, &metrics);
-        self.running = Some(controllers::start(client, metrics, &Selection::all()));
+        let ports = |cx: &Cx| match &self.cloud {
+            Some(cloud) => Ports::new(cx).on(cloud),
+            None => Ports::new(cx),
+        };
+        self.running = Some(controllers::start_with(client, metrics, &Selection::all(), ports));
     }
 
     /// Stops all controllers with what they simulate, as the end of their process does. The server stays.
@@ -141,6 +161,7 @@ impl Env {
         let folder = Some(self.folder);
         EnvBuilder {
             folder,
+            cloud: self.cloud,
             ..EnvBuilder::default()
         }
         .start()
@@ -156,6 +177,23 @@ impl Env {
     /// The server.
     pub fn embedded(&self) -> &Embedded {
         &self.embedded
+    }
+
+    /// The simulated infrastructure of the controllers that run, or that these run on.
+    pub fn cloud(&self) -> Cloud {
+        let running = self.running.as_ref().map(|running| running.ports().cloud.clone());
+        running.or_else(|| self.cloud.clone()).expect("controllers run")
+    }
+
+    /// A number from the metrics of the controllers that run, by the name of its series and the controller's.
+    pub fn metric(&self, series: &str, controller: &str) -> f64 {
+        let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
+        load::number(&text.unwrap_or_default(), series, controller)
+    }
+
+    /// How often the controllers wrote to an object or a subresource of it, refused writes included.
+    pub fn writes_to(&self, kind: &str, name: &str) -> BTreeMap<WriteTo, u64> {
+        self.ledger.writes_to(kind, name)
     }
 
     /// Where everything is kept.
@@ -208,7 +246,13 @@ impl Env {
     /// Touches every object of our kinds without changing what it says, as `kubectl apply` does, and waits until the controllers
     /// have looked at all of them and rest.
     pub async fn prod(&self, touch: &str) {
-        let before = self.load();
+        self.prod_all_but("", touch).await;
+    }
+
+    /// The same, but for a controller that leaves everything alone that it once looked at.
+    pub async fn prod_all_but(&self, controller: &str, touch: &str) {
+        let mut before = self.load();
+        before.reconciles.remove(controller);
         let patch = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": touch}}});
         for entry in KINDS {
             let all = self.dynamic(entry.kind).list(&ListParams::default()).await;
@@ -225,14 +269,30 @@ impl Env {
                 .iter()
                 .all(|(name, count)| now.reconciles.get(name) > Some(count))
         };
+        self.look_until("controllers to look at what was touched and rest", is_done)
+            .await;
+    }
+
+    /// Waits until each of these controllers has looked at something since it was started, and all rest.
+    pub async fn looked(&self, controllers: &[&str]) {
+        let is_done = || {
+            let now = self.load();
+            now.busy == 0 && controllers.iter().all(|name| now.reconciles.contains_key(*name))
+        };
+        self.look_until(&format!("{controllers:?} to look and rest"), is_done)
+            .await;
+    }
+
+    /// Looks until something is so that no watch tells of, such as what metrics say.
+    pub async fn look_until(&self, what: &str, is_so: impl Fn() -> bool) {
         let mut looks = tokio::time::interval(Duration::from_millis(10));
         let done = tokio::time::timeout(wait::TIMEOUT, async {
-            while !is_done() {
+            while !is_so() {
                 looks.tick().await;
             }
         });
         if done.await.is_err() {
-            self.give_up("controllers to look at what was touched and rest").await;
+            self.give_up(what).await;
         }
     }
 

@@ -40,6 +40,17 @@ impl Load {
     }
 }
 
+/// The sum of a series over everything but the controller; nothing counts as zero.
+pub(crate) fn number(text: &str, series: &str, controller: &str) -> f64 {
+    let label = format!("controller=\"{controller}\"");
+    let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+    let found = lines.filter(|(name, _)| {
+        let (name, labels) = name.split_once('{').unwrap_or((name, ""));
+        name == series && labels.contains(&label)
+    });
+    found.filter_map(|(_, value)| value.parse::<f64>().ok()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +68,7 @@ mod tests {
             reconciles: BTreeMap::from([("a".to_owned(), 7)]),
         };
         assert_eq!(Load::read(text), load);
+        assert!((number(text, "controller_runtime_reconcile_total", "a") - 7.0).abs() < f64::EPSILON);
+        assert!(number(text, "workqueue_adds_total", "a").abs() < f64::EPSILON);
     }
 }
