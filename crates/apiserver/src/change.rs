@@ -16,7 +16,7 @@ use crate::request::WriteOptions;
 use crate::resource::{Resource, Special};
 use crate::server::Inner;
 use crate::user::UserInfo;
-use crate::{crd, scale, special, validate};
+use crate::{crd, rbac, scale, special, validate};
 
 /// How often a write that names no revision is tried against a changing object.
 const TRIES: usize = 20;
@@ -164,6 +164,18 @@ impl Call<'_> {
         by_apply: bool,
         name: Option<&str>,
     ) -> Result<Outcome, ApiError> {
+        let outcome = self.create_alone(object, duplicates, by_apply, name).await?;
+        self.settle().await;
+        Ok(outcome)
+    }
+
+    async fn create_alone(
+        &self,
+        object: Value,
+        duplicates: &[String],
+        by_apply: bool,
+        name: Option<&str>,
+    ) -> Result<Outcome, ApiError> {
         for _ in 0..TRIES {
             let (mut made, warnings) = self.make(object.clone(), duplicates, by_apply, name).await?;
             let _definitions = self.lock_definitions().await;
@@ -230,6 +242,7 @@ impl Call<'_> {
             self.checks(meta(&object, "name"))?;
             Box::pin(admission.mutate(hooks, &mut object, &mut warnings)).await?;
         }
+        rbac::confirm(self, &object, None)?;
         validate::check(self.resource, &object, None)?;
         special::on_create(self.resource, &mut object);
         if let Some(hooks) = &hooks {
@@ -313,7 +326,7 @@ impl Call<'_> {
             .into_iter()
             .next_back()
             .ok_or_else(|| ApiError::internal("nothing was stored"))?;
-        self.server.written(self.resource, record.key.name());
+        self.server.written(self.resource, self.namespace, record.key.name());
         Ok(Outcome {
             object: served(self.resource, &record)?,
             record: Some(record),
@@ -333,6 +346,7 @@ impl Call<'_> {
                 }
             };
             if let Some(outcome) = self.change_once(name, &record, mutation, part).await? {
+                self.settle().await;
                 return Ok(outcome);
             }
         }
@@ -349,6 +363,7 @@ impl Call<'_> {
     async fn change_absent(&self, name: &str, mutation: &Mutation, part: Part) -> Result<Outcome, ApiError> {
         match mutation {
             Mutation::Apply(config, duplicates) if part == Part::Main => {
+                self.may_create(name)?;
                 let given = meta(config, "resourceVersion");
                 if !given.is_empty() && given != "0" {
                     return Err(self.modified(name));
@@ -367,6 +382,7 @@ impl Call<'_> {
                 self.create(config.clone(), duplicates, true, Some(name)).await
             }
             Mutation::Replace(object, duplicates) if part == Part::Main && self.resource.create_on_update => {
+                self.may_create(name)?;
                 if !meta(object, "resourceVersion").is_empty() {
                     return Err(self.not_found(name));
                 }
@@ -430,7 +446,8 @@ impl Call<'_> {
         Ok(warnings)
     }
 
-    async fn change_once(
+    /// Changes what was read; `None` when it is not what is stored any more, and the change may be tried again.
+    pub(crate) async fn change_once(
         &self,
         name: &str,
         record: &Arc<Record>,
@@ -459,6 +476,7 @@ impl Call<'_> {
         if let Some(hooks) = &hooks {
             Box::pin(admission.mutate(hooks, &mut new, &mut warnings)).await?;
         }
+        rbac::confirm(self, &new, Some(&old))?;
         validate::check(self.resource, &new, Some(&old))?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.validate(hooks, &new, &mut warnings)).await?;
@@ -539,7 +557,7 @@ impl Call<'_> {
         }];
         match self.server.store.commit(writes).await {
             Ok(_) if gone => {
-                self.server.written(self.resource, name);
+                self.server.written(self.resource, self.namespace, name);
                 Ok(Some(Outcome {
                     object: new,
                     record: None,

@@ -329,7 +329,8 @@ impl Call<'_> {
         };
         match self.server.store.commit(vec![Write { key, expect, change }]).await {
             Ok(records) => {
-                self.server.written(self.resource, name);
+                self.server.written(self.resource, self.namespace, name);
+                self.settle().await;
                 let object = match records.first() {
                     Some(record) => served(self.resource, record)?,
                     None => old,

@@ -8,6 +8,7 @@ use http::{HeaderValue, Method, Response};
 use serde_json::Value;
 
 use crate::accept::{self, View};
+use crate::authorize::{Attributes, Target};
 use crate::body::{self, ApiBody};
 use crate::change::{Call, Mutation, Outcome};
 use crate::counters::RequestKey;
@@ -20,7 +21,7 @@ use crate::request::{ListOptions, Query, ResourcePath, WriteOptions, parse_path}
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::table::Include;
-use crate::user::{Attributes, UserInfo};
+use crate::user::UserInfo;
 use crate::{discovery, health, openapi, openapi_v2, portforward, review, scale, user, watch};
 
 /// A request, ready to be answered.
@@ -54,7 +55,7 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         code: 0,
     };
     let answer = async {
-        let other = user::impersonated(user, &parts.headers, server.options.authorizer.as_ref())?;
+        let other = user::impersonated(user, &parts.headers, &server.authorizer)?;
         let user = other.as_ref().unwrap_or(user);
         authorize(server, user, &parts, path.as_ref(), &key.verb)?;
         match path {
@@ -102,13 +103,14 @@ fn verb(parts: &Parts, path: Option<&ResourcePath>, query: &Query) -> &'static s
 }
 
 /// Whether everybody may ask for a path.
-pub(crate) fn is_open(path: &str) -> bool {
+fn is_open(path: &str) -> bool {
     matches!(path, "/version" | "/healthz" | "/livez" | "/readyz")
         || ["/healthz/", "/livez/", "/readyz/", "/version/"]
             .iter()
             .any(|p| path.starts_with(p))
 }
 
+/// Whether the user may make a request; `verb` is the name of what it does to a resource.
 fn authorize(
     server: &Inner,
     user: &UserInfo,
@@ -117,24 +119,53 @@ fn authorize(
     verb: &str,
 ) -> Result<(), ApiError> {
     let url = parts.uri.path();
-    if is_open(url) || user.is_master() {
+    if user.is_master() || is_open(url) {
         return Ok(());
     }
-    if !user.is_authenticated() {
-        return Err(ApiError::unauthorized());
-    }
-    let empty = ResourcePath::default();
-    let path = path.unwrap_or(&empty);
-    let attributes = Attributes {
-        verb: if verb == "apply" { "patch" } else { verb },
+    let Some(path) = path else {
+        let verb = parts.method.as_str().to_ascii_lowercase();
+        let target = Target::Path(url);
+        return server.authorizer.check(user, &Attributes { verb: &verb, target });
+    };
+    let is_namespace = path.group.is_empty() && path.resource == "namespaces";
+    let only = match (&path.name, verb) {
+        (None, "list" | "watch") => only_name(parts.uri.query().unwrap_or("")),
+        _ => None,
+    };
+    let name = path.name.as_deref().or(only.as_deref()).unwrap_or("");
+    let target = Target::Resource {
         group: &path.group,
         resource: &path.resource,
         subresource: path.subresource.as_deref().unwrap_or(""),
-        namespace: path.namespace.as_deref().unwrap_or(""),
-        name: path.name.as_deref().unwrap_or(""),
-        path: url,
+        // A namespace is in itself, so that a Role in it may be about it.
+        namespace: match &path.namespace {
+            None if is_namespace => path.name.as_deref().unwrap_or(""),
+            other => other.as_deref().unwrap_or(""),
+        },
+        name,
     };
-    user::allow(user, &attributes, server.options.authorizer.as_ref())
+    let verb = if verb == "apply" { "patch" } else { verb };
+    server.authorizer.check(user, &Attributes { verb, target })
+}
+
+/// The name that a list or watch is about alone, by its field selector.
+fn only_name(query: &str) -> Option<String> {
+    if !query.contains("fieldSelector") {
+        return None;
+    }
+    let query = Query::parse(query);
+    let fields = crate::selector::FieldSelector::parse(query.get("fieldSelector")?).ok()?;
+    fields.exact("metadata.name").map(str::to_owned)
+}
+
+/// Whether somebody whom nobody knows may make a request: asked before its body is received.
+pub(crate) fn admit_stranger(server: &Inner, user: &UserInfo, parts: &Parts) -> Result<(), ApiError> {
+    if is_open(parts.uri.path()) {
+        return Ok(());
+    }
+    let path = parse_path(parts.uri.path());
+    let query = Query::parse(parts.uri.query().unwrap_or(""));
+    authorize(server, user, parts, path.as_ref(), verb(parts, path.as_ref(), &query))
 }
 
 fn answer_path(server: &Inner, parts: &Parts) -> Answer {

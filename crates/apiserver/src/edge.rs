@@ -194,11 +194,13 @@ async fn answer(server: &Arc<Inner>, known: Option<Known>, request: Request<Inco
             },
         },
     };
-    // What nobody known sends is not even received.
-    if !user.is_authenticated() && !dispatch::is_open(request.uri().path()) {
-        return body::error(&ApiError::unauthorized());
-    }
     let (parts, body) = request.into_parts();
+    // What nobody known may not send is not even received.
+    if !user.is_authenticated()
+        && let Err(error) = dispatch::admit_stranger(server, &user, &parts)
+    {
+        return body::error(&error);
+    }
     match gather(body).await {
         Ok(body) => dispatch::handle(server, &user, parts, body).await,
         Err(error) => body::error(&error),

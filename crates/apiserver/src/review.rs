@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use http::Response;
 use serde_json::{Value, json};
+use windlass_schema::FieldError;
 
+use crate::authorize::{Attributes, Target};
 use crate::body::{self, ApiBody};
 use crate::delete::DeleteOptions;
 use crate::dispatch::Asked;
 use crate::error::ApiError;
 use crate::object::{seconds, strings, text};
+use crate::rbac::Rule;
 use crate::request::{Query, ResourcePath, WriteOptions};
 use crate::resource::Resource;
-use crate::user::{Attributes, UserInfo};
+use crate::user::UserInfo;
 
 /// Group, version, and its resources: plural, kind, namespaced.
 type Virtual = (
@@ -34,6 +37,7 @@ pub(crate) const VIRTUAL: &[Virtual] = &[
         "authorization.k8s.io",
         "v1",
         &[
+            ("localsubjectaccessreviews", "LocalSubjectAccessReview", true),
             ("selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
             ("selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
             ("subjectaccessreviews", "SubjectAccessReview", false),
@@ -58,14 +62,28 @@ pub(crate) fn answer(asked: &Asked<'_>, path: &ResourcePath) -> Option<Result<Re
     let known = VIRTUAL
         .iter()
         .find(|(g, v, _)| *g == path.group && *v == path.version)?;
-    let (_, kind, _) = known.2.iter().find(|(plural, _, _)| *plural == path.resource)?;
+    let (_, kind, namespaced) = known.2.iter().find(|(plural, _, _)| *plural == path.resource)?;
+    if path.namespace.is_some() != *namespaced {
+        return Some(Err(ApiError::no_resource()));
+    }
     if asked.parts.method != http::Method::POST || path.name.is_some() {
         return Some(Err(ApiError::method_not_allowed(asked.parts.method.as_str())));
     }
-    Some(review(asked, kind, &format!("{}/{}", path.group, path.version)))
+    let namespace = path.namespace.as_deref();
+    Some(review(
+        asked,
+        kind,
+        &format!("{}/{}", path.group, path.version),
+        namespace,
+    ))
 }
 
-fn review(asked: &Asked<'_>, kind: &str, version: &str) -> Result<Response<ApiBody>, ApiError> {
+fn review(
+    asked: &Asked<'_>,
+    kind: &str,
+    version: &str,
+    namespace: Option<&str>,
+) -> Result<Response<ApiBody>, ApiError> {
     let (mut object, _) = asked.object()?;
     if !object.is_object() || !matches!(text(&object, "kind"), k if k == kind || k.is_empty()) {
         return Err(ApiError::bad_request(format!("the object must be a {kind}")));
@@ -79,8 +97,12 @@ fn review(asked: &Asked<'_>, kind: &str, version: &str) -> Result<Response<ApiBo
                 None => json!({"user": {}, "error": "invalid bearer token"}),
             }
         }
-        "SelfSubjectRulesReview" => rules(asked, &object),
-        _ => access(asked, kind, &object),
+        "SelfSubjectRulesReview" => rules(asked, &object)?,
+        _ => {
+            let user = (kind != "SelfSubjectAccessReview").then(|| subject(&object));
+            check_access(kind, &object, namespace)?;
+            access(asked, user.as_ref().unwrap_or(asked.user), &object)
+        }
     };
     object["kind"] = kind.into();
     object["apiVersion"] = version.into();
@@ -91,64 +113,135 @@ fn review(asked: &Asked<'_>, kind: &str, version: &str) -> Result<Response<ApiBo
     Ok(body::json(201, &object))
 }
 
-/// All or nothing: an authorizer can only be asked about single requests, so what lies between is said to be incomplete.
-fn rules(asked: &Asked<'_>, object: &Value) -> Value {
+/// What a user may do in a namespace.
+fn rules(asked: &Asked<'_>, object: &Value) -> Result<Value, ApiError> {
     let namespace = object.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or("");
-    let attributes = Attributes {
-        verb: "*",
-        group: "*",
-        resource: "*",
-        subresource: "",
-        namespace,
-        name: "",
-        path: "*",
-    };
-    if crate::user::allow(asked.user, &attributes, asked.server.options.authorizer.as_ref()).is_ok() {
-        json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": false,
-        })
-    } else {
-        json!({"resourceRules": [], "nonResourceRules": [], "incomplete": true})
+    if namespace.is_empty() {
+        return Err(ApiError::bad_request("no namespace on request"));
+    }
+    let all = || vec!["*".to_owned()];
+    let mut found = Vec::new();
+    let mut problems = None;
+    if let Some(rbac) = asked.server.authorizer.rbac() {
+        (found, problems) = rbac.rules_of(asked.user, namespace);
+    }
+    if asked.user.is_master() || asked.server.authorizer.rbac().is_none() && asked.user.is_authenticated() {
+        found = vec![Rule {
+            api_groups: all(),
+            resources: all(),
+            urls: all(),
+            verbs: all(),
+            ..Rule::default()
+        }];
+    }
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    for rule in &found {
+        if !rule.resources.is_empty() {
+            let mut out = json!({"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources});
+            if !rule.resource_names.is_empty() {
+                out["resourceNames"] = json!(rule.resource_names);
+            }
+            resources.push(out);
+        }
+        if !rule.urls.is_empty() {
+            paths.push(json!({"verbs": rule.verbs, "nonResourceURLs": rule.urls}));
+        }
+    }
+    let mut status = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": problems.is_some()});
+    if let Some(why) = problems {
+        status["evaluationError"] = why.into();
+    }
+    Ok(status)
+}
+
+/// The user that an access review is about.
+fn subject(object: &Value) -> UserInfo {
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect();
+    let extra = spec.get("extra").and_then(Value::as_object);
+    UserInfo {
+        name: text(spec, "user").to_owned(),
+        uid: text(spec, "uid").to_owned(),
+        groups: owned(strings(spec.get("groups"))),
+        extra: extra
+            .into_iter()
+            .flatten()
+            .map(|(key, values)| (key.clone(), owned(strings(Some(values)))))
+            .collect(),
     }
 }
 
-fn access(asked: &Asked<'_>, kind: &str, object: &Value) -> Value {
+/// Refuses access reviews that do not say who, or what.
+fn check_access(kind: &str, object: &Value, namespace: Option<&str>) -> Result<(), ApiError> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
-    let user = if kind == "SubjectAccessReview" {
-        let groups: Vec<&str> = strings(spec.get("groups"));
-        UserInfo {
-            name: text(spec, "user").to_owned(),
-            groups: groups.into_iter().map(str::to_owned).collect(),
-            ..UserInfo::default()
-        }
-    } else {
-        asked.user.clone()
-    };
-    if user.is_master() {
-        return json!({"allowed": true});
+    let has = |key: &str| spec.get(key).is_some_and(|value| !value.is_null());
+    let mut errors = Vec::new();
+    if has("resourceAttributes") && has("nonResourceAttributes") {
+        errors.push(FieldError::invalid(
+            "spec.nonResourceAttributes",
+            spec["nonResourceAttributes"].clone(),
+            "cannot be specified in combination with resourceAttributes",
+        ));
     }
+    if !has("resourceAttributes") && !has("nonResourceAttributes") {
+        errors.push(FieldError::invalid(
+            "spec.resourceAttributes",
+            Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        ));
+    }
+    if kind != "SelfSubjectAccessReview" && text(spec, "user").is_empty() && strings(spec.get("groups")).is_empty() {
+        errors.push(FieldError::invalid(
+            "spec.user",
+            "".into(),
+            "at least one of user or group must be specified",
+        ));
+    }
+    if !errors.is_empty() {
+        return Err(ApiError::invalid("authorization.k8s.io", kind, "", &errors));
+    }
+    if let Some(namespace) = namespace {
+        if has("nonResourceAttributes") {
+            return Err(ApiError::bad_request(
+                "a LocalSubjectAccessReview is about resources only",
+            ));
+        }
+        if text(&spec["resourceAttributes"], "namespace") != namespace {
+            return Err(ApiError::bad_request(format!(
+                "spec.resourceAttributes.namespace must match namespace: {namespace}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn access(asked: &Asked<'_>, user: &UserInfo, object: &Value) -> Value {
+    let spec = object.get("spec").unwrap_or(&Value::Null);
     let on = spec.get("resourceAttributes").unwrap_or(&Value::Null);
     let off = spec.get("nonResourceAttributes").unwrap_or(&Value::Null);
-    let verb = if on.is_null() {
-        text(off, "verb")
+    let attributes = if on.is_null() {
+        Attributes {
+            verb: text(off, "verb"),
+            target: Target::Path(text(off, "path")),
+        }
     } else {
-        text(on, "verb")
+        Attributes {
+            verb: text(on, "verb"),
+            target: Target::Resource {
+                group: text(on, "group"),
+                resource: text(on, "resource"),
+                subresource: text(on, "subresource"),
+                namespace: text(on, "namespace"),
+                name: text(on, "name"),
+            },
+        }
     };
-    let attributes = Attributes {
-        verb,
-        group: text(on, "group"),
-        resource: text(on, "resource"),
-        subresource: text(on, "subresource"),
-        namespace: text(on, "namespace"),
-        name: text(on, "name"),
-        path: text(off, "path"),
-    };
-    match asked.server.options.authorizer.authorize(&user, &attributes) {
-        Ok(()) => json!({"allowed": true}),
-        Err(reason) => json!({"allowed": false, "reason": reason}),
+    let decision = asked.server.authorizer.decide(user, &attributes);
+    let mut status = json!({"allowed": decision.allowed});
+    if !decision.reason.is_empty() {
+        status["reason"] = decision.reason.into();
     }
+    status
 }
 
 /// Evicts a pod: deletes it, unless a disruption budget says no.

@@ -10,17 +10,19 @@ use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 use windlass_store::{Change, Expect, Key, Store, Write};
 
 use crate::admission::AdmissionHook;
+use crate::authorize::{Authorization, Authorizer};
 use crate::counters::Counters;
 use crate::edge::Tokens;
 use crate::error::ApiError;
 use crate::object::{decode, draft, seconds};
 use crate::portforward::PodTunnel;
+use crate::rbac::Rbac;
 use crate::registry::Custom;
 use crate::resource::{Resource, Special};
 use crate::service::ClientService;
-use crate::user::{AllowAuthenticated, Authorizer, UserInfo};
+use crate::user::UserInfo;
 use crate::webhook::WebhookServices;
-use crate::{builtin, crd, lifecycle, webhook};
+use crate::{builtin, crd, lifecycle, rbac, webhook};
 
 /// How a server is set up.
 #[derive(Clone)]
@@ -34,7 +36,7 @@ pub struct Options {
     /// Hooks, in order.
     pub admission: Vec<Arc<dyn AdmissionHook>>,
     /// Who may do what.
-    pub authorizer: Arc<dyn Authorizer>,
+    pub authorization: Authorization,
     /// Who answers connections to pods.
     pub pod_tunnel: Option<Arc<dyn PodTunnel>>,
     /// Bearer tokens and whose they are.
@@ -50,6 +52,7 @@ pub struct Options {
 impl std::fmt::Debug for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options")
+            .field("authorization", &self.authorization)
             .field("kubernetes_version", &self.kubernetes_version)
             .field("graceful_pods", &self.graceful_pods)
             .finish_non_exhaustive()
@@ -64,7 +67,7 @@ impl Options {
             clock: Arc::new(SystemClock),
             names: Arc::new(SystemNames),
             admission: Vec::new(),
-            authorizer: Arc::new(AllowAuthenticated),
+            authorization: Authorization::default(),
             pod_tunnel: None,
             tokens: BTreeMap::new(),
             kubernetes_version: "v1.34.0".to_owned(),
@@ -89,6 +92,7 @@ impl std::fmt::Debug for ApiServer {
 pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) options: Options,
+    pub(crate) authorizer: Authorizer,
     pub(crate) custom: RwLock<Arc<Custom>>,
     pub(crate) counters: Counters,
     pub(crate) shutdown: CancellationToken,
@@ -99,11 +103,19 @@ pub(crate) struct Inner {
 }
 
 impl ApiServer {
-    /// Starts a server: makes the namespaces that every cluster has, reads the definitions that are stored, and starts the
-    /// task that follows deletions. Must be called within a tokio runtime.
+    /// Starts a server: makes the namespaces that every cluster has and, where they count, the roles, reads the definitions
+    /// that are stored, and starts the task that follows deletions. Must be called within a tokio runtime.
     pub async fn start(options: Options) -> Result<Self, ApiError> {
+        let authorizer = match options.authorization {
+            Authorization::AllowAuthenticated => Authorizer::AllowAuthenticated,
+            Authorization::Rbac => {
+                rbac::make_defaults(&options.store, options.clock.now()).await?;
+                Authorizer::Rbac(Rbac::load(&options.store))
+            }
+        };
         let inner = Arc::new(Inner {
             store: options.store.clone(),
+            authorizer,
             tokens: Tokens::new(&options.tokens),
             options,
             custom: RwLock::default(),
@@ -116,6 +128,7 @@ impl ApiServer {
         inner.load_definitions();
         inner.load_webhooks();
         inner.make_namespaces().await?;
+        rbac::settle(&inner).await;
         lifecycle::start(&inner);
         Ok(Self { inner })
     }
@@ -159,7 +172,12 @@ impl Inner {
     }
 
     /// Takes over what the server itself goes by, after an object was written or removed.
-    pub(crate) fn written(&self, resource: &Resource, name: &str) {
+    pub(crate) fn written(&self, resource: &Resource, namespace: &str, name: &str) {
+        if resource.group == rbac::GROUP
+            && let Some(roles) = self.authorizer.rbac()
+        {
+            roles.refresh(&self.store, &resource.storage, namespace, name);
+        }
         match resource.special {
             Special::Crd => self.refresh_definition(name),
             Special::Webhooks => {
@@ -197,7 +215,7 @@ impl Inner {
     }
 
     /// Takes over what a definition says after it was written or removed.
-    pub(crate) fn refresh_definition(&self, name: &str) {
+    fn refresh_definition(&self, name: &str) {
         // The stored definition is read under the lock, so the last refresh always sees the last write.
         let mut custom = self.custom.write();
         let resources = self

@@ -20,6 +20,7 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
         }
         Special::Service => default_service(object),
         Special::Crd => crate::crd::default(object),
+        _ if resource.group == crate::rbac::GROUP => crate::rbac::default(object),
         _ => {}
     }
 }
@@ -153,8 +154,8 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -
         Special::Crd => errors.extend(crate::crd::errors(object, old)),
         _ => {}
     }
-    if resource.kind.ends_with("RoleBinding") {
-        role_ref_errors(object, old, &mut errors);
+    if resource.group == crate::rbac::GROUP {
+        crate::rbac::errors(&resource.kind, object, old, &mut errors);
     }
     errors
 }
@@ -358,18 +359,6 @@ fn container_errors(spec: Option<&Value>, at: &str, errors: &mut Vec<FieldError>
         if text(container, "image").is_empty() && at == "spec" {
             errors.push(FieldError::required(format!("{here}.image"), ""));
         }
-    }
-}
-
-fn role_ref_errors(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let role = object.get("roleRef").cloned().unwrap_or(Value::Null);
-    if text(&role, "name").is_empty() {
-        errors.push(FieldError::required("roleRef.name", ""));
-    }
-    if let Some(old) = old
-        && old.get("roleRef") != Some(&role)
-    {
-        errors.push(FieldError::invalid("roleRef", role, "cannot change roleRef"));
     }
 }
 

@@ -1,10 +1,17 @@
-//! Who asks, and what they may.
+//! Who asks, and in whose name.
 
 use std::collections::BTreeMap;
 
 use http::HeaderMap;
 
+use crate::authorize::{Attributes, Authorizer, Target};
 use crate::error::ApiError;
+use crate::request::percent_decode;
+
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+const ANONYMOUS: &str = "system:anonymous";
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// The identity of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,7 +31,7 @@ impl UserInfo {
     pub fn admin(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+            groups: vec!["system:masters".to_owned(), AUTHENTICATED.to_owned()],
             ..Self::default()
         }
     }
@@ -32,8 +39,8 @@ impl UserInfo {
     /// A user with groups.
     pub fn new(name: &str, groups: &[&str]) -> Self {
         let mut groups: Vec<String> = groups.iter().map(|g| (*g).to_owned()).collect();
-        if !groups.iter().any(|g| g == "system:authenticated") {
-            groups.push("system:authenticated".to_owned());
+        if !groups.iter().any(|g| g == AUTHENTICATED) {
+            groups.push(AUTHENTICATED.to_owned());
         }
         Self {
             name: name.to_owned(),
@@ -45,15 +52,15 @@ impl UserInfo {
     /// Nobody known.
     pub fn anonymous() -> Self {
         Self {
-            name: "system:anonymous".to_owned(),
-            groups: vec!["system:unauthenticated".to_owned()],
+            name: ANONYMOUS.to_owned(),
+            groups: vec![UNAUTHENTICATED.to_owned()],
             ..Self::default()
         }
     }
 
     /// Whether the user was recognised.
     pub fn is_authenticated(&self) -> bool {
-        self.groups.iter().any(|g| g == "system:authenticated")
+        self.groups.iter().any(|g| g == AUTHENTICATED)
     }
 
     pub(crate) fn is_master(&self) -> bool {
@@ -61,113 +68,122 @@ impl UserInfo {
     }
 }
 
-/// What a request wants to do.
-#[derive(Debug, Clone, Copy)]
-pub struct Attributes<'a> {
-    /// `get`, `list`, `create`, ...
-    pub verb: &'a str,
-    /// API group.
-    pub group: &'a str,
-    /// Resource, `pods`.
-    pub resource: &'a str,
-    /// Subresource, may be empty.
-    pub subresource: &'a str,
-    /// Namespace, empty for cluster scope.
-    pub namespace: &'a str,
-    /// Name, may be empty.
-    pub name: &'a str,
-    /// The path, for requests that are not for a resource.
-    pub path: &'a str,
+/// Whom a request is to be made as, as its headers say.
+struct Wanted<'h> {
+    name: &'h str,
+    groups: Vec<&'h str>,
+    uid: &'h str,
+    extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Decides who may do what. Members of `system:masters` are never asked about.
-pub trait Authorizer: Send + Sync + 'static {
-    /// `Err` with a reason when the user may not.
-    fn authorize(&self, user: &UserInfo, attributes: &Attributes<'_>) -> Result<(), String>;
-}
+impl<'h> Wanted<'h> {
+    fn read(headers: &'h HeaderMap) -> Result<Option<Self>, ApiError> {
+        const EXTRA: &str = "impersonate-extra-";
+        if !headers.keys().any(|key| key.as_str().starts_with("impersonate-")) {
+            return Ok(None);
+        }
+        let values = |name: &str| {
+            let values = headers.get_all(name).iter();
+            values
+                .filter_map(|v| v.to_str().ok())
+                .filter(|v| !v.is_empty())
+                .collect::<Vec<_>>()
+        };
+        let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for key in headers.keys().filter(|key| key.as_str().starts_with(EXTRA)) {
+            let name = percent_decode(&key.as_str()[EXTRA.len()..], false);
+            let texts = values(key.as_str()).into_iter().map(str::to_owned);
+            extra.entry(name).or_default().extend(texts);
+        }
+        let out = Self {
+            name: values("impersonate-user").first().copied().unwrap_or(""),
+            groups: values("impersonate-group"),
+            uid: values("impersonate-uid").first().copied().unwrap_or(""),
+            extra,
+        };
+        if !out.name.is_empty() {
+            return Ok(Some(out));
+        }
+        if out.groups.is_empty() && out.uid.is_empty() && out.extra.is_empty() {
+            return Ok(None);
+        }
+        Err(ApiError::bad_request(
+            "groups, a uid or more are to be impersonated without a user: set Impersonate-User, too",
+        ))
+    }
 
-/// Lets everybody do everything who is known.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AllowAuthenticated;
+    /// Namespace and name, when it is a service account.
+    fn account(&self) -> Option<(&'h str, &'h str)> {
+        self.name.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')
+    }
 
-impl Authorizer for AllowAuthenticated {
-    fn authorize(&self, user: &UserInfo, _: &Attributes<'_>) -> Result<(), String> {
-        if user.is_authenticated() {
-            Ok(())
-        } else {
-            Err(String::new())
+    /// Asks for everything that the user would become.
+    fn check(&self, user: &UserInfo, authorizer: &Authorizer) -> Result<(), ApiError> {
+        const MORE: &str = "authentication.k8s.io";
+        let ask = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
+            let target = Target::Resource {
+                group,
+                resource,
+                subresource,
+                namespace,
+                name,
+            };
+            let verb = "impersonate";
+            authorizer.check(user, &Attributes { verb, target })
+        };
+        match self.account() {
+            Some((namespace, name)) => ask("", "serviceaccounts", "", namespace, name)?,
+            None => ask("", "users", "", "", self.name)?,
+        }
+        for group in &self.groups {
+            ask("", "groups", "", "", group)?;
+        }
+        for (key, values) in &self.extra {
+            for value in values {
+                ask(MORE, "userextras", key, "", value)?;
+            }
+        }
+        if !self.uid.is_empty() {
+            ask(MORE, "uids", "", "", self.uid)?;
+        }
+        Ok(())
+    }
+
+    fn user(self) -> UserInfo {
+        let mut groups: Vec<String> = self.groups.iter().map(|g| (*g).to_owned()).collect();
+        if groups.is_empty()
+            && let Some((namespace, _)) = self.account()
+        {
+            groups.push("system:serviceaccounts".to_owned());
+            groups.push(format!("system:serviceaccounts:{namespace}"));
+        }
+        if !groups.iter().any(|g| g == AUTHENTICATED || g == UNAUTHENTICATED) {
+            let known = self.name != ANONYMOUS;
+            groups.push(if known { AUTHENTICATED } else { UNAUTHENTICATED }.to_owned());
+        }
+        UserInfo {
+            name: self.name.to_owned(),
+            uid: self.uid.to_owned(),
+            groups,
+            extra: self.extra,
         }
     }
-}
-
-/// Asks the authorizer, and says no in Kubernetes' words.
-pub(crate) fn allow(user: &UserInfo, a: &Attributes<'_>, authorizer: &dyn Authorizer) -> Result<(), ApiError> {
-    if user.is_master() {
-        return Ok(());
-    }
-    authorizer.authorize(user, a).map_err(|why| {
-        let place = if a.namespace.is_empty() {
-            "at the cluster scope".to_owned()
-        } else {
-            format!("in the namespace \"{}\"", a.namespace)
-        };
-        let tail = if why.is_empty() {
-            String::new()
-        } else {
-            format!(": {why}")
-        };
-        let words = if a.resource.is_empty() {
-            format!("User \"{}\" cannot {} path \"{}\"{tail}", user.name, a.verb, a.path)
-        } else {
-            format!(
-                "User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {place}{tail}",
-                user.name, a.verb, a.resource, a.group
-            )
-        };
-        ApiError::forbidden(a.group, a.resource, a.name, &words)
-    })
 }
 
 /// The user that a request is made in the name of, if it is not its own.
 pub(crate) fn impersonated(
     user: &UserInfo,
     headers: &HeaderMap,
-    authorizer: &dyn Authorizer,
+    authorizer: &Authorizer,
 ) -> Result<Option<UserInfo>, ApiError> {
-    let values = |name: &str| -> Vec<&str> { headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).collect() };
-    let groups = values("impersonate-group");
-    let uid = values("impersonate-uid").first().copied().unwrap_or("");
-    let Some(name) = values("impersonate-user").first().copied().filter(|n| !n.is_empty()) else {
-        return if groups.is_empty() && uid.is_empty() {
-            Ok(None)
-        } else {
-            Err(ApiError::bad_request(
-                "groups or a uid are to be impersonated without a user: set Impersonate-User, too",
-            ))
-        };
+    let Some(wanted) = Wanted::read(headers)? else {
+        return Ok(None);
     };
     if !user.is_authenticated() {
         return Err(ApiError::unauthorized());
     }
-    for (resource, name) in std::iter::once(("users", name)).chain(groups.iter().map(|g| ("groups", *g))) {
-        let attributes = Attributes {
-            verb: "impersonate",
-            group: "",
-            resource,
-            subresource: "",
-            namespace: "",
-            name,
-            path: "",
-        };
-        allow(user, &attributes, authorizer)?;
-        // Whoever may become a master may do everything: only one may.
-        if name == "system:masters" && !user.is_master() {
-            return Err(ApiError::forbidden("", resource, name, "only its members may join it"));
-        }
-    }
-    let mut other = UserInfo::new(name, &groups);
-    uid.clone_into(&mut other.uid);
-    Ok(Some(other))
+    wanted.check(user, authorizer)?;
+    Ok(Some(wanted.user()))
 }
 
 #[cfg(test)]
@@ -179,7 +195,7 @@ mod tests {
         for (key, value) in headers {
             map.append(*key, http::HeaderValue::from_static(value));
         }
-        impersonated(user, &map, &AllowAuthenticated)
+        impersonated(user, &map, &Authorizer::AllowAuthenticated)
     }
 
     #[test]
@@ -188,12 +204,48 @@ mod tests {
         assert_eq!(ask(&admin, &[]).unwrap(), None);
         let bob = ask(&admin, &[("impersonate-user", "bob"), ("impersonate-group", "dev")]).unwrap();
         assert_eq!(bob.unwrap(), UserInfo::new("bob", &["dev"]));
-        assert_eq!(ask(&admin, &[("impersonate-group", "dev")]).unwrap_err().code, 400);
+        for lonely in ["impersonate-group", "impersonate-uid", "impersonate-extra-a"] {
+            assert_eq!(ask(&admin, &[(lonely, "dev")]).unwrap_err().code, 400);
+        }
         assert_eq!(
             ask(&UserInfo::anonymous(), &[("impersonate-user", "bob")])
                 .unwrap_err()
                 .code,
             401
+        );
+    }
+
+    #[test]
+    fn uid_and_more_come_along() {
+        let headers = [
+            ("impersonate-user", "bob"),
+            ("impersonate-uid", "7"),
+            ("impersonate-extra-example.com%2fscopes", "a"),
+            ("impersonate-extra-example.com%2fscopes", "b"),
+        ];
+        let bob = ask(&UserInfo::admin("root"), &headers).unwrap().unwrap();
+        assert_eq!(bob.uid, "7");
+        assert_eq!(
+            bob.extra,
+            [("example.com/scopes".to_owned(), vec!["a".to_owned(), "b".to_owned()])].into()
+        );
+    }
+
+    #[test]
+    fn some_users_have_groups_by_their_name() {
+        let check = |name: &'static str, want: &[&str]| {
+            let other = ask(&UserInfo::admin("root"), &[("impersonate-user", name)]).unwrap();
+            assert_eq!(other.unwrap().groups, want);
+        };
+        check("bob", &["system:authenticated"]);
+        check("system:anonymous", &["system:unauthenticated"]);
+        check(
+            "system:serviceaccount:a:robot",
+            &[
+                "system:serviceaccounts",
+                "system:serviceaccounts:a",
+                "system:authenticated",
+            ],
         );
     }
 

@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::sign::SingleCertAndKey;
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
-use windlass_apiserver::{ApiServer, Options, UserInfo};
+use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
 use windlass_kit::{Metrics, transport};
 use windlass_pki::Kubeconfig;
 use windlass_store::{Limits, Store};
@@ -97,7 +97,9 @@ impl Embedded {
             .await
             .map_err(|error| ManagerError::Server(error.to_string()))??;
         let failed = |error: windlass_apiserver::ApiError| ManagerError::Server(error.to_string());
-        let server = ApiServer::start(Options::new(store.clone())).await.map_err(failed)?;
+        let mut serving = Options::new(store.clone());
+        serving.authorization = Authorization::Rbac;
+        let server = ApiServer::start(serving).await.map_err(failed)?;
         let embedded = Self {
             server,
             store,

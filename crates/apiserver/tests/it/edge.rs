@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -13,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use windlass_apiserver::{ApiServer, Options, PodConnection, PodTunnel, UserInfo, tls_config};
+use windlass_apiserver::{ApiServer, Authorization, Options, PodConnection, PodTunnel, UserInfo, tls_config};
 use windlass_meta::{Clock, SystemClock};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
@@ -65,6 +66,10 @@ impl Clock for Later {
 
 impl Edge {
     async fn start() -> Self {
+        Self::with(Authorization::AllowAuthenticated).await
+    }
+
+    async fn with(authorization: Authorization) -> Self {
         let authority = new_authority();
         let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
         let request = LeafRequest::server("kube-apiserver", vec!["127.0.0.1".to_owned()]);
@@ -78,6 +83,7 @@ impl Edge {
         let clock = Arc::new(Later(AtomicI64::new(0)));
         let mut options = Options::new(Store::memory(Limits::default()));
         options.clock = clock.clone();
+        options.authorization = authorization;
         options.tokens = [("sesame".to_owned(), UserInfo::new("ali", &["forty"]))].into();
         options.pod_tunnel = Some(Arc::new(Echo));
         let server = ApiServer::start(options).await.unwrap();
@@ -174,6 +180,39 @@ async fn nobody_else_is_let_in() {
         !matches!(who(forger).await, Ok(_) | Err(kube::Error::Api(_))),
         "the handshake must fail"
     );
+}
+
+#[tokio::test]
+async fn roles_count_over_tls() {
+    let edge = Edge::with(Authorization::Rbac).await;
+    let stranger = edge.client(&json!({})).await;
+    let refused = status(who(stranger.clone()).await);
+    assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
+    assert!(
+        refused
+            .message
+            .contains(r#"User "system:anonymous" cannot create resource "selfsubjectreviews""#),
+        "{}",
+        refused.message
+    );
+    stranger.apiserver_version().await.unwrap();
+    let liar = edge.client(&json!({"token": "barley"})).await;
+    assert_eq!(status(who(liar).await).code, 401);
+    let ali = edge.client(&json!({"token": "sesame"})).await;
+    assert_eq!(who(ali.clone()).await.unwrap(), "ali forty,system:authenticated");
+    let maps: Api<ConfigMap> = Api::namespaced(ali, "default");
+    assert_eq!(status(maps.list(&ListParams::default()).await).code, 403);
+    let admin = edge
+        .with_certificate(&edge.authority, "kubernetes-admin", "system:masters")
+        .await;
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "forty"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "forty"}]});
+    Api::<RoleBinding>::namespaced(admin, "default")
+        .create(&PostParams::default(), &serde_json::from_value(binding).unwrap())
+        .await
+        .unwrap();
+    maps.list(&ListParams::default()).await.unwrap();
 }
 
 #[tokio::test]

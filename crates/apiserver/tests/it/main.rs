@@ -12,6 +12,7 @@ mod crds;
 mod edge;
 mod hookserver;
 mod objects;
+mod rbac;
 mod support;
 mod views;
 mod watching;
