@@ -8,6 +8,10 @@ use windlass_api::core::{APIEndpoint, FailureDomain};
 use crate::ContractVersion;
 use crate::path::{bool_at, flag_lack, str_at, value_at};
 
+mod admission;
+
+pub use admission::{Refusal, check_update};
+
 /// Where readiness is: `status.initialization.provisioned`, or `status.ready` by the older contract.
 pub fn provisioned_path(contract: ContractVersion) -> &'static [&'static str] {
     match contract {
