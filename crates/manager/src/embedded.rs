@@ -18,6 +18,7 @@ use windlass_pki::Kubeconfig;
 use windlass_store::{Limits, Store};
 use windlass_suite::{install, kinds};
 
+use crate::admission::InProcess;
 use crate::files::{make_folder, write_private};
 use crate::identity::{self, Identity};
 use crate::{ManagerError, network};
@@ -31,7 +32,8 @@ pub struct EmbeddedOptions {
     pub kubeconfig: Option<PathBuf>,
     /// The port on the loopback interface; 0 is any that is free.
     pub port: u16,
-    /// Whether our definitions are installed before the first request from outside is answered.
+    /// Whether our kinds are served from the first request on: their definitions are installed, and their admission is asked in
+    /// process. A manager over the network does both itself.
     pub definitions: bool,
 }
 
@@ -99,6 +101,9 @@ impl Embedded {
         let failed = |error: windlass_apiserver::ApiError| ManagerError::Server(error.to_string());
         let mut serving = Options::new(store.clone());
         serving.authorization = Authorization::Rbac;
+        if options.definitions {
+            serving.admission.push(Arc::new(InProcess::new()));
+        }
         let server = ApiServer::start(serving).await.map_err(failed)?;
         let embedded = Self {
             server,

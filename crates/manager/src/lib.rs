@@ -3,6 +3,7 @@
 //! [`controllers::start`] needs a client and knows nothing of the server behind it. [`embedded::Embedded`] is a server with a data
 //! folder, certificates and a kubeconfig. [`up::start`] puts both into one process, joined without a socket.
 
+mod admission;
 pub mod controllers;
 pub mod embedded;
 mod error;

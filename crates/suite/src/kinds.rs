@@ -8,6 +8,8 @@ use windlass_api_ext::infrastructure::{DevCluster, DevClusterTemplate, DevMachin
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
 
+use crate::admission::Admission;
+
 /// A kind, by its names, and how to make its CRD.
 #[derive(Clone, Copy, Debug)]
 pub struct KindEntry {
@@ -23,6 +25,8 @@ pub struct KindEntry {
     pub provider: &'static str,
     /// Makes the CustomResourceDefinition.
     pub crd: fn() -> Value,
+    /// What admission asks of its writes.
+    pub admission: Option<Admission>,
     /// Reads an object into its type and writes it again.
     pub round_trip: fn(Value) -> Result<Value, serde_json::Error>,
 }
@@ -36,8 +40,15 @@ impl KindEntry {
             plural: K::PLURAL,
             provider: K::PROVIDER,
             crd: crd::<K>,
+            admission: None,
             round_trip: |object| serde_json::to_value(serde_json::from_value::<K>(object)?),
         }
+    }
+
+    /// The same kind as one that a Cluster's `spec.infrastructureRef` may name.
+    const fn infra_cluster(mut self) -> Self {
+        self.admission = Some(Admission::INFRA_CLUSTER);
+        self
     }
 
     /// The name of the CRD: `plural.group`.
@@ -58,7 +69,7 @@ pub const KINDS: &[KindEntry] = &[
     KindEntry::of::<MachineSet>(),
     KindEntry::of::<KubeadmControlPlane>(),
     KindEntry::of::<KubeadmControlPlaneTemplate>(),
-    KindEntry::of::<DevCluster>(),
+    KindEntry::of::<DevCluster>().infra_cluster(),
     KindEntry::of::<DevClusterTemplate>(),
     KindEntry::of::<DevMachine>(),
     KindEntry::of::<DevMachineTemplate>(),

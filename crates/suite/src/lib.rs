@@ -1,5 +1,6 @@
-//! What exists, as data: kinds, CRDs, controllers.
+//! What exists, as data: kinds, CRDs, controllers, admission.
 
+pub mod admission;
 pub mod controllers;
 pub mod crds;
 pub mod install;

@@ -1,0 +1,172 @@
+//! What admission asks of writes of our kinds, as data.
+
+use std::marker::PhantomData;
+
+use kube::core::{ObjectMeta, PartialObjectMeta};
+use serde::Deserialize as _;
+use serde_json::Value;
+use windlass_api::core::Cluster;
+use windlass_contract::infra_cluster;
+use windlass_schema::FieldError;
+use windlass_webhook::{Change, Operation, Rule, Verdict};
+
+use crate::kinds::{KINDS, KindEntry};
+
+/// A check of writes of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Admission {
+    /// The writes that are judged.
+    pub operations: &'static [Operation],
+    /// The judge.
+    pub check: fn(&Change<'_>) -> Verdict,
+}
+
+impl Admission {
+    /// What holds for every InfraCluster kind: an externally managed object stays so. Only updates can break that: creations and
+    /// deletions are not judged, and so do not depend on a webhook that answers.
+    pub const INFRA_CLUSTER: Self = Self {
+        operations: &[Operation::Update],
+        check: infra_cluster_update,
+    };
+}
+
+/// The rules of all kinds that have one.
+pub fn rules() -> Vec<Rule> {
+    KINDS.iter().filter_map(rule).collect()
+}
+
+fn rule(entry: &KindEntry) -> Option<Rule> {
+    let admission = entry.admission?;
+    Some(Rule {
+        group: entry.group,
+        versions: served_versions(entry),
+        kind: entry.kind,
+        resource: entry.plural,
+        operations: admission.operations,
+        check: admission.check,
+    })
+}
+
+/// All versions that the CRD serves, the stored one first.
+fn served_versions(entry: &KindEntry) -> Vec<String> {
+    let crd = (entry.crd)();
+    let versions = crd["spec"]["versions"].as_array().cloned().unwrap_or_default();
+    let served = versions.iter().filter(|version| version["served"] == true);
+    let mut names: Vec<String> = served
+        .filter_map(|version| Some(version["name"].as_str()?.to_owned()))
+        .collect();
+    names.sort_by_key(|name| name != entry.version);
+    names
+}
+
+fn infra_cluster_update(change: &Change<'_>) -> Verdict {
+    match infra_cluster::check_update(change.resource, &metadata(change.old), &metadata(change.new)) {
+        Ok(warnings) => Verdict {
+            errors: Vec::new(),
+            warnings,
+        },
+        Err(refusal) => Verdict {
+            errors: vec![FieldError::forbidden(refusal.field, refusal.message)],
+            warnings: Vec::new(),
+        },
+    }
+}
+
+/// The metadata of an object. API servers let no other than well-formed metadata come here.
+fn metadata(object: &Value) -> PartialObjectMeta<Cluster> {
+    PartialObjectMeta {
+        types: None,
+        metadata: ObjectMeta::deserialize(&object["metadata"]).unwrap_or_default(),
+        _phantom: PhantomData,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The schema of the stored version.
+    fn schema(entry: &KindEntry) -> Value {
+        let crd = (entry.crd)();
+        let versions = crd["spec"]["versions"].as_array().unwrap();
+        let stored = versions.iter().find(|version| version["storage"] == true).unwrap();
+        stored["schema"]["openAPIV3Schema"].clone()
+    }
+
+    /// What the contract demands of an InfraCluster kind, and of no other.
+    fn is_infra_cluster(entry: &KindEntry) -> bool {
+        let schema = schema(entry);
+        let has = |path: &str| schema.pointer(path).is_some();
+        has("/properties/spec/properties/controlPlaneEndpoint")
+            && has("/properties/status/properties/initialization/properties/provisioned")
+    }
+
+    // EX-004, EX-084
+    #[test]
+    fn every_infra_cluster_kind_of_ours_is_judged_on_update_at_all_its_versions() {
+        let rules = rules();
+        let mut kinds = Vec::new();
+        for entry in KINDS.iter().filter(|entry| is_infra_cluster(entry)) {
+            let rule = rules
+                .iter()
+                .find(|rule| (rule.group, rule.kind) == (entry.group, entry.kind));
+            let rule = rule.unwrap_or_else(|| panic!("{} has no Admission::INFRA_CLUSTER in KINDS", entry.kind));
+            assert_eq!(rule.operations, [Operation::Update], "{}", entry.kind);
+            assert_eq!(rule.resource, entry.plural);
+            assert_eq!(rule.versions[0], entry.version);
+            let crd = (entry.crd)();
+            for version in crd["spec"]["versions"].as_array().unwrap() {
+                let named = rule.versions.iter().any(|name| version["name"] == **name);
+                assert_eq!(version["served"] == true, named, "{} {version}", entry.kind);
+            }
+            kinds.push(entry.kind);
+        }
+        assert_eq!(kinds, ["DevCluster"]);
+        // EX-013: no other kind is ever externally managed, templates included.
+        assert_eq!(rules.len(), kinds.len());
+    }
+
+    // EX-010, EX-094, EX-095
+    #[test]
+    fn no_kind_and_no_field_serves_external_management() {
+        for entry in KINDS {
+            assert!(!entry.kind.contains("External"), "{}", entry.kind);
+            let text = schema(entry).to_string().to_lowercase();
+            assert!(
+                !text.contains("managementpolicy") && !text.contains("managed-by"),
+                "{}",
+                entry.kind
+            );
+        }
+    }
+
+    // EX-034, EX-038, EX-079
+    #[test]
+    fn verdicts_are_those_of_the_contract() {
+        let rule = &rules()[0];
+        let object = |annotations: Value, finalizers: Value| json!({"metadata": {"name": "a", "namespace": "b", "annotations": annotations, "finalizers": finalizers}});
+        let managed = object(json!(null), json!(["x.io/f"]));
+        let external = object(json!({"cluster.x-k8s.io/managed-by": ""}), json!(["x.io/f"]));
+        let refused = rule.judge(Operation::Update, "", &external, &managed);
+        assert_eq!(refused.errors[0].path, "metadata.annotations");
+        assert_eq!(refused.errors[0].kind.reason(), "FieldValueForbidden");
+        let added = rule.judge(Operation::Update, "", &managed, &external);
+        assert!(added.errors.is_empty());
+        assert!(added.warnings[1].contains("kubectl patch devclusters.infrastructure.cluster.x-k8s.io a -n b"));
+        let check = |operation, subresource, old, new| {
+            assert_eq!(
+                rule.judge(operation, subresource, old, new),
+                Verdict::default(),
+                "{operation:?} {subresource}"
+            );
+        };
+        check(Operation::Update, "", &external, &external);
+        check(Operation::Update, "", &managed, &managed);
+        check(Operation::Update, "status", &external, &managed);
+        check(Operation::Create, "", &Value::Null, &managed);
+        check(Operation::Create, "", &Value::Null, &external);
+        check(Operation::Delete, "", &external, &Value::Null);
+    }
+}

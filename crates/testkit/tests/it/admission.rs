@@ -1,0 +1,305 @@
+//! Who manages an InfraCluster may change in one direction only, whoever asks and however.
+
+use http::header::CONTENT_TYPE;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use kube::core::Status;
+use serde_json::{Value, json};
+use windlass_api::annotations::MANAGED_BY;
+use windlass_api::core::Cluster;
+use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE, Objects};
+
+const DEV_CLUSTERS: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/namespaces/default/devclusters";
+const REFUSAL: &str = "removal of externally managed annotation is not allowed";
+
+/// A DevCluster, managed by somebody else when there are annotations.
+pub(crate) fn dev_cluster(name: &str, annotations: Value) -> Value {
+    json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+        "kind": "DevCluster",
+        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": annotations},
+        "spec": {"backend": {"inMemory": {}}, "controlPlaneEndpoint": {"host": "10.0.0.1", "port": 6443}},
+    })
+}
+
+fn dev_clusters(objects: &Objects) -> Api<DynamicObject> {
+    objects.dynamic("DevCluster")
+}
+
+async fn get(objects: &Objects, name: &str) -> Value {
+    let object = dev_clusters(objects).get(name).await.unwrap();
+    serde_json::to_value(object).unwrap()
+}
+
+async fn patch<P: serde::Serialize + std::fmt::Debug>(
+    objects: &Objects,
+    name: &str,
+    parameters: &PatchParams,
+    patch: &Patch<P>,
+) -> Result<(), kube::Error> {
+    dev_clusters(objects).patch(name, parameters, patch).await.map(drop)
+}
+
+fn refusal(result: Result<(), kube::Error>) -> Box<Status> {
+    match result {
+        Err(kube::Error::Api(status)) => status,
+        other => panic!("not a refusal: {other:?}"),
+    }
+}
+
+/// 422, with the field, the reason and the way out.
+fn is_refused(how: &str, result: Result<(), kube::Error>) {
+    let status = refusal(result);
+    assert_eq!(
+        (status.code, status.reason.as_str()),
+        (422, "Invalid"),
+        "{how}: {status:?}"
+    );
+    let causes = status.details.map(|details| details.causes).unwrap_or_default();
+    assert_eq!(causes.len(), 1, "{how}: {causes:?}");
+    assert_eq!(causes[0].field, "metadata.annotations", "{how}");
+    for text in [&status.message, &causes[0].message] {
+        assert!(text.contains(REFUSAL), "{how}: {text}");
+        assert!(
+            text.contains("delete the object and create it again without the annotation"),
+            "{how}: {text}"
+        );
+    }
+}
+
+/// Tries to take the annotation away in every way there is; the object stays as it was.
+pub(crate) async fn the_annotation_stays(objects: &Objects) {
+    let owner = PatchParams::apply("terraform");
+    let external = dev_cluster("external", json!({MANAGED_BY: "terraform", "other": "x"}));
+    patch(objects, "external", &owner, &Patch::Apply(&external))
+        .await
+        .unwrap();
+    let before = get(objects, "external").await;
+    let anyone = PatchParams::default();
+
+    // As `kubectl annotate devcluster external cluster.x-k8s.io/managed-by-`.
+    let without = json!({"metadata": {"annotations": {MANAGED_BY: null}}});
+    is_refused(
+        "merge patch",
+        patch(objects, "external", &anyone, &Patch::Merge(&without)).await,
+    );
+    let all = json!({"metadata": {"annotations": null}});
+    is_refused(
+        "merge patch of all",
+        patch(objects, "external", &anyone, &Patch::Merge(&all)).await,
+    );
+    let remove: json_patch::Patch =
+        serde_json::from_value(json!([{"op": "remove", "path": "/metadata/annotations/cluster.x-k8s.io~1managed-by"}]))
+            .unwrap();
+    is_refused(
+        "JSON patch",
+        patch(objects, "external", &anyone, &Patch::<()>::Json(remove)).await,
+    );
+    let mut replaced: DynamicObject = serde_json::from_value(before.clone()).unwrap();
+    replaced.metadata.annotations.as_mut().unwrap().remove(MANAGED_BY);
+    let parameters = PostParams::default();
+    is_refused(
+        "replace",
+        dev_clusters(objects)
+            .replace("external", &parameters, &replaced)
+            .await
+            .map(drop),
+    );
+    // The owner of the field leaves it out.
+    let applied = dev_cluster("external", json!({"other": "x"}));
+    is_refused(
+        "apply",
+        patch(objects, "external", &owner, &Patch::Apply(&applied)).await,
+    );
+    is_refused(
+        "apply",
+        patch(objects, "external", &owner.clone().force(), &Patch::Apply(&applied)).await,
+    );
+    let dry = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    is_refused(
+        "dry run",
+        patch(objects, "external", &dry, &Patch::Merge(&without)).await,
+    );
+    // A label is no substitute (EX-015).
+    let label = json!({"metadata": {"labels": {MANAGED_BY: "x"}, "annotations": {MANAGED_BY: null}}});
+    is_refused(
+        "label",
+        patch(objects, "external", &anyone, &Patch::Merge(&label)).await,
+    );
+    assert_eq!(get(objects, "external").await, before);
+}
+
+/// Changes another value, adds the annotation, writes status and everything else; creates and deletes.
+pub(crate) async fn all_else_passes(objects: &Objects) {
+    let anyone = PatchParams::default();
+    let merge = async |name: &str, change: Value| patch(objects, name, &anyone, &Patch::Merge(&change)).await;
+    objects
+        .apply(&dev_cluster("free", json!({MANAGED_BY: "terraform"})))
+        .await;
+    for value in ["crossplane", "", "false"] {
+        merge("free", json!({"metadata": {"annotations": {MANAGED_BY: value}}}))
+            .await
+            .unwrap();
+        let stored = get(objects, "free").await;
+        assert_eq!(stored["metadata"]["annotations"][MANAGED_BY], value);
+    }
+    let spec = json!({"spec": {"controlPlaneEndpoint": {"host": "10.0.0.2", "port": 6443}}, "metadata": {"labels": {"a": "b"}}});
+    merge("free", spec).await.unwrap();
+    let status = json!({"status": {"initialization": {"provisioned": true}}});
+    dev_clusters(objects)
+        .patch_status("free", &anyone, &Patch::Merge(&status))
+        .await
+        .unwrap();
+    // Nobody can take it away through the status: metadata is not written there.
+    let sly =
+        json!({"metadata": {"annotations": {MANAGED_BY: null}}, "status": {"initialization": {"provisioned": true}}});
+    dev_clusters(objects)
+        .patch_status("free", &anyone, &Patch::Merge(&sly))
+        .await
+        .unwrap();
+    assert_eq!(
+        get(objects, "free").await["metadata"]["annotations"][MANAGED_BY],
+        "false"
+    );
+    objects.apply(&dev_cluster("plain", json!({"a": "b"}))).await;
+    merge("plain", json!({"metadata": {"annotations": {"a": null}}}))
+        .await
+        .unwrap();
+    merge("plain", json!({"metadata": {"annotations": {MANAGED_BY: "x"}}}))
+        .await
+        .unwrap();
+    for name in ["free", "plain"] {
+        dev_clusters(objects)
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+}
+
+/// The warnings that a merge patch of a DevCluster is answered with.
+pub(crate) async fn warnings(objects: &Objects, name: &str, change: &Value) -> Vec<String> {
+    let request = http::Request::patch(format!("{DEV_CLUSTERS}/{name}"))
+        .header(CONTENT_TYPE, "application/merge-patch+json")
+        .body(Body::from(change.to_string().into_bytes()))
+        .unwrap();
+    let answer = objects.client().send(request).await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.status());
+    let texts = answer.headers().get_all("warning").iter();
+    texts.map(|text| text.to_str().unwrap().replace("\\\"", "\"")).collect()
+}
+
+// EX-079, EX-080, EX-015, T5
+#[tokio::test]
+async fn nobody_can_take_the_annotation_away() {
+    let env = Env::builder().without_controllers().start().await;
+    the_annotation_stays(&env).await;
+    env.stop().await;
+}
+
+// EX-081, EX-082, EX-084, T6
+#[tokio::test]
+async fn another_value_the_annotation_itself_and_everything_else_pass() {
+    let env = Env::builder().without_controllers().start().await;
+    all_else_passes(&env).await;
+    env.stop().await;
+}
+
+// EX-082, EX-085, T7
+#[tokio::test]
+async fn who_takes_over_a_live_object_is_told_about_its_finalizer() {
+    let env = Env::builder().without_controllers().start().await;
+    env.apply(&dev_cluster("live", json!({}))).await;
+    let kept = json!(["x.example.com/mine", "x.example.com/theirs"]);
+    env.merge("DevCluster", "live", &json!({"metadata": {"finalizers": kept}}))
+        .await;
+    let annotate = json!({"metadata": {"annotations": {MANAGED_BY: "terraform"}}});
+    let told = warnings(&env, "live", &annotate).await.join("\n");
+    for words in [
+        "will not remove x.example.com/mine, x.example.com/theirs",
+        "kubectl patch devclusters.infrastructure.cluster.x-k8s.io live -n default --type json",
+        r#"{"op":"test","path":"/metadata/finalizers/1","value":"x.example.com/theirs"}"#,
+    ] {
+        assert!(told.contains(words), "no {words:?} in {told:?}");
+    }
+    assert_eq!(warnings(&env, "live", &annotate).await, [""; 0], "told once");
+    // What it names is what the person has to do: nobody else does.
+    let finalizers = get(&env, "live").await["metadata"]["finalizers"].clone();
+    assert_eq!(finalizers, kept);
+    // EX-079: not even while it goes.
+    env.delete("DevCluster", "live").await;
+    let without = json!({"metadata": {"annotations": {MANAGED_BY: null}}});
+    is_refused(
+        "while it is deleted",
+        patch(&env, "live", &PatchParams::default(), &Patch::Merge(&without)).await,
+    );
+    env.merge("DevCluster", "live", &json!({"metadata": {"finalizers": null}}))
+        .await;
+    assert!(dev_clusters(&env).get_opt("live").await.unwrap().is_none());
+    env.stop().await;
+}
+
+// EX-034
+#[tokio::test]
+async fn a_wrong_spec_is_refused_the_same_whoever_manages_it() {
+    let env = Env::builder().without_controllers().start().await;
+    let refused = async |annotations: Value| {
+        let mut object = dev_cluster("wrong", annotations);
+        object["spec"]["controlPlaneEndpoint"]["port"] = json!(70_000);
+        let created = env.try_apply(&object).await.map(drop);
+        let status = refusal(created);
+        (status.code, status.reason.clone(), status.message.clone())
+    };
+    let managed = refused(json!({})).await;
+    assert_eq!(managed.0, 422, "{managed:?}");
+    assert_eq!(managed, refused(json!({MANAGED_BY: "terraform"})).await);
+    // What is not set stays so: no default speaks for the provider.
+    let mut bare = dev_cluster("bare", json!({MANAGED_BY: "terraform"}));
+    bare["spec"] = json!({"backend": {"inMemory": {}}});
+    let stored = env.apply(&bare).await;
+    assert_eq!(stored["spec"], bare["spec"]);
+    env.stop().await;
+}
+
+// EX-065, EX-079: a template that loses the annotation.
+#[tokio::test]
+async fn a_class_that_loses_the_annotation_is_told_on_the_cluster() {
+    let env = Env::start().await;
+    let mut documents: Vec<Value> = serde_saphyr::from_multiple(CLASS).unwrap();
+    let template = documents
+        .iter_mut()
+        .find(|object| object["kind"] == "DevClusterTemplate")
+        .unwrap();
+    template["spec"]["template"]["metadata"]["annotations"] = json!({MANAGED_BY: "terraform"});
+    let mut other = template.clone();
+    for document in &documents {
+        env.apply(document).await;
+    }
+    let cluster = ClusterOf::new("lent", 1, 1);
+    cluster.apply(&env).await;
+    let named = env
+        .wait_for::<Cluster>(&cluster.key(), "has an InfraCluster", |cluster| {
+            cluster.spec.infrastructure_ref.is_some()
+        })
+        .await;
+    let infra_cluster = named.spec.infrastructure_ref.unwrap().name;
+    let before = get(&env, &infra_cluster).await;
+    assert_eq!(before["metadata"]["annotations"][MANAGED_BY], "terraform");
+
+    other["metadata"]["name"] = json!("without");
+    other["spec"]["template"].as_object_mut().unwrap().remove("metadata");
+    env.apply(&other).await;
+    let class = json!({"spec": {"infrastructure": {"templateRef": {"name": "without"}}}});
+    env.merge("ClusterClass", "quick-start", &class).await;
+    env.wait_for::<Cluster>(&cluster.key(), "says why its topology is not reconciled", |cluster| {
+        let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+        let mut complaints = conditions.filter(|condition| condition.type_ == "TopologyReconciled");
+        complaints.any(|condition| condition.status == "False" && condition.message.contains(REFUSAL))
+    })
+    .await;
+    let after = get(&env, &infra_cluster).await;
+    assert_eq!(after["metadata"]["annotations"][MANAGED_BY], "terraform");
+    env.stop().await;
+}

@@ -1,0 +1,93 @@
+//! What is asked of admission, as data.
+
+use serde_json::Value;
+use windlass_schema::FieldError;
+
+/// A kind of write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A new object.
+    Create,
+    /// A changed object.
+    Update,
+    /// An object that shall go.
+    Delete,
+}
+
+impl Operation {
+    /// The name in reviews and configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// A write that is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// Resource and group of the object, as `kubectl` takes them: `devclusters.infrastructure.cluster.x-k8s.io`.
+    pub resource: &'a str,
+    /// What is stored now; `null` for a new object.
+    pub old: &'a Value,
+    /// What shall be stored; `null` for a deletion.
+    pub new: &'a Value,
+}
+
+/// What a check says of a write.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// Why it is refused; allowed when there are none.
+    pub errors: Vec<FieldError>,
+    /// What the person should know, whether it is refused or not.
+    pub warnings: Vec<String>,
+}
+
+/// A pure function that judges a write.
+pub type Check = fn(&Change<'_>) -> Verdict;
+
+/// A check for writes of one kind. Subresources are not judged.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// The API group.
+    pub group: &'static str,
+    /// The versions that are served; the first one names the address.
+    pub versions: Vec<String>,
+    /// The kind; lives in namespaces.
+    pub kind: &'static str,
+    /// The resource name.
+    pub resource: &'static str,
+    /// The writes that are judged.
+    pub operations: &'static [Operation],
+    /// The judge.
+    pub check: Check,
+}
+
+impl Rule {
+    /// Resource and group.
+    pub fn qualified(&self) -> String {
+        format!("{}.{}", self.resource, self.group)
+    }
+
+    /// The name in configurations and refusals.
+    pub fn name(&self) -> String {
+        format!("validation.{}.{}", self.kind.to_ascii_lowercase(), self.group)
+    }
+
+    /// Where reviews of objects of a version are answered, as controller-runtime names it.
+    pub fn path(&self, version: &str) -> String {
+        let kind = self.kind.to_ascii_lowercase();
+        format!("/validate-{}-{version}-{kind}", self.group.replace('.', "-"))
+    }
+
+    /// Judges a write; whatever the rule is not about is allowed.
+    pub fn judge(&self, operation: Operation, subresource: &str, old: &Value, new: &Value) -> Verdict {
+        if !subresource.is_empty() || !self.operations.contains(&operation) {
+            return Verdict::default();
+        }
+        let resource = &self.qualified();
+        (self.check)(&Change { resource, old, new })
+    }
+}
