@@ -179,6 +179,12 @@ impl Env {
         &self.embedded
     }
 
+    /// Access as another user, whose rights are those that Roles give to the name and the groups. [`Env`] itself may do everything.
+    pub fn as_user(&self, name: &str, groups: &[&str]) -> Objects {
+        let service = self.embedded.server().client_service(UserInfo::new(name, groups));
+        Objects::new(transport::in_process(service, &Metrics::new()))
+    }
+
     /// The simulated infrastructure of the controllers that run, or that these run on.
     pub fn cloud(&self) -> Cloud {
         let running = self.running.as_ref().map(|running| running.ports().cloud.clone());

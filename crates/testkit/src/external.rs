@@ -7,10 +7,13 @@ use windlass_api::core::Cluster;
 use windlass_meta::ObjectKey;
 
 use crate::cluster::ClusterOf;
+use crate::env::Env;
 use crate::objects::Objects;
 
 /// The example of a cluster whose infrastructure somebody else manages, without a class.
 const EXAMPLE: &str = include_str!("../../../examples/externally-managed/cluster.yaml");
+/// The Role of the example's external system, and its binding to the user that is called like its field manager.
+pub const EXTERNAL_ROLE: &str = include_str!("../../../examples/externally-managed/role.yaml");
 /// What it is called there, alone or before a dash.
 const NAME: &str = "external";
 
@@ -166,6 +169,17 @@ impl ExternalSystem {
         Self {
             objects: objects.clone(),
         }
+    }
+
+    /// One that may do what the example's Role lets it do, and no more. So it creates no DevCluster.
+    pub async fn with_role(env: &Env) -> Self {
+        env.apply_yaml(EXTERNAL_ROLE).await;
+        Self::new(&env.as_user(Self::MANAGER, &[]))
+    }
+
+    /// Its way to the server.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
     }
 
     /// Creates the DevCluster of a cluster, or applies it again.

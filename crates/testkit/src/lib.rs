@@ -20,7 +20,7 @@ pub mod wait;
 
 pub use cluster::ClusterOf;
 pub use env::{Env, EnvBuilder};
-pub use external::{ByHand, ExternalSystem, free_port};
+pub use external::{ByHand, EXTERNAL_ROLE, ExternalSystem, free_port};
 pub use ledger::WriteTo;
 pub use life::{Life, Version};
 pub use objects::{CLASS, MANAGER, NAMESPACE, Objects};

@@ -83,11 +83,15 @@ impl Objects {
         sent.unwrap_or_else(|error| panic!("cannot delete {kind} {name}: {error}"));
     }
 
-    /// Access to one of our kinds.
+    /// Access to one of our kinds, or to Roles and their bindings.
     pub fn dynamic(&self, kind: &str) -> Api<DynamicObject> {
-        let entry = KINDS.iter().find(|entry| entry.kind == kind);
-        let entry = entry.unwrap_or_else(|| panic!("{kind} is none of our kinds"));
-        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource(entry))
+        let rights = matches!(kind, "Role" | "RoleBinding")
+            .then(|| ApiResource::from_gvk(&GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", kind)));
+        let ours = || KINDS.iter().find(|entry| entry.kind == kind).map(resource);
+        let resource = rights
+            .or_else(ours)
+            .unwrap_or_else(|| panic!("{kind} is none of our kinds"));
+        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
     }
 
     /// Access to the objects of a type.

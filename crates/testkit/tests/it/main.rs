@@ -6,4 +6,5 @@ mod admission;
 mod bad_input;
 mod faults;
 mod life;
+mod rights;
 mod settled;
