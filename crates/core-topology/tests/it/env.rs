@@ -36,11 +36,23 @@ impl Env {
         env
     }
 
+    /// With the topology controllers behind a client of the test's.
+    pub(crate) async fn start_behind(client: impl FnOnce(&ApiServer) -> kube::Client) -> Self {
+        let env = Self::prepare_with(Some(client)).await;
+        env.kit.start(windlass_core_topology::controllers());
+        env
+    }
+
     async fn prepare() -> Self {
+        Self::prepare_with(None::<fn(&ApiServer) -> kube::Client>).await
+    }
+
+    async fn prepare_with(behind: Option<impl FnOnce(&ApiServer) -> kube::Client>) -> Self {
         let store = Store::memory(Limits::small());
         let server = ApiServer::start(Options::new(store)).await.unwrap();
         let client = kube::Client::new(server.client_service(UserInfo::admin("test")), "default");
-        let kit = Kit::builder(client.clone()).build();
+        let behind = behind.map_or_else(|| client.clone(), |behind| behind(&server));
+        let kit = Kit::builder(behind).build();
         let env = Self { server, client, kit };
         for kind in KINDS {
             env.apply((kind.crd)()).await;

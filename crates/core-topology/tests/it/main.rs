@@ -8,6 +8,7 @@
 )]
 
 mod env;
+mod external;
 mod faults;
 mod founding;
 mod life;
