@@ -125,4 +125,24 @@ mod tests {
             assert_eq!((entry.round_trip)(object.clone()).unwrap(), object, "{}", entry.kind);
         }
     }
+
+    // EX-008, EX-092: one key, one name for it, and no second annotation that would make anything ready.
+    #[test]
+    fn there_is_one_annotation_for_it() {
+        let constants = [
+            include_str!("../../api/src/annotations.rs"),
+            include_str!("../../api-ext/src/annotations.rs"),
+        ];
+        let lines = constants.iter().flat_map(|text| text.lines());
+        let found: Vec<&str> = lines
+            .filter(|line| line.starts_with("pub const") && line.contains("managed-by"))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "pub const MANAGED_BY: &str = \"cluster.x-k8s.io/managed-by\";",
+                "pub const REPLICAS_MANAGED_BY: &str = \"cluster.x-k8s.io/replicas-managed-by\";",
+            ]
+        );
+    }
 }

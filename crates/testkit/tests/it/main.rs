@@ -4,6 +4,7 @@
 
 mod admission;
 mod bad_input;
+mod external_core;
 mod faults;
 mod life;
 mod rights;
