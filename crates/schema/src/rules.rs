@@ -1,8 +1,11 @@
 //! `x-kubernetes-validations`: CEL rules, compiled when the schema is parsed.
 
+mod condition;
 mod convert;
 mod library;
 mod values;
+
+pub use condition::{Condition, Facts};
 
 use cel::{Context, Program};
 use serde_json::Value;
@@ -300,25 +303,24 @@ fn type_text(node: &Node) -> &'static str {
 
 fn failure(error: &cel::ExecutionError, rule: &Rule) -> String {
     match error {
-        cel::ExecutionError::NoSuchKey(key) => {
-            format!("no such key: {key} evaluating rule: {}", rule_text(rule))
-        }
         cel::ExecutionError::NoSuchOverload(_) => format!(
             "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {}",
             rule_text(rule)
         ),
-        other => {
-            let text = match other {
-                cel::ExecutionError::IndexOutOfBounds(cel::Value::Int(index)) => {
-                    format!("index out of bounds: {index}")
-                }
-                cel::ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
-                cel::ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
-                cel::ExecutionError::Overflow(..) => "integer overflow".to_owned(),
-                other => other.to_string(),
-            };
-            format!("{text} evaluating rule: {}", rule_text(rule))
-        }
+        other => format!("{} evaluating rule: {}", reason(other), rule_text(rule)),
+    }
+}
+
+/// Why an expression has no value.
+fn reason(error: &cel::ExecutionError) -> String {
+    match error {
+        cel::ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        cel::ExecutionError::NoSuchOverload(_) => "no such overload".to_owned(),
+        cel::ExecutionError::IndexOutOfBounds(cel::Value::Int(index)) => format!("index out of bounds: {index}"),
+        cel::ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        cel::ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        cel::ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -115,7 +115,8 @@ fn plain_number(number: &serde_json::Number) -> Cel {
     }
 }
 
-fn plain(value: &Value) -> Cel {
+/// A value without a schema.
+pub(super) fn plain(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
         Value::Bool(b) => Cel::Bool(*b),

@@ -1,0 +1,237 @@
+//! Expressions that say yes or no about things that have no schema: conditions of admission webhooks.
+
+use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use cel::{Context, Program, Value as Cel};
+use serde_json::Value;
+
+use super::{convert, library};
+
+/// A compiled expression.
+pub struct Condition {
+    source: String,
+    program: Program,
+}
+
+impl std::fmt::Debug for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Condition").field(&self.source).finish()
+    }
+}
+
+/// What the variables of conditions stand for.
+#[derive(Debug, Clone, Default)]
+pub struct Facts(Vec<(&'static str, Cel)>);
+
+impl Facts {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a variable; `None` is null.
+    pub fn set(&mut self, name: &'static str, value: Option<&Value>) {
+        self.0.push((name, value.map_or(Cel::Null, convert::plain)));
+    }
+}
+
+impl Condition {
+    /// Compiles an expression that may use these variables. What is certain to be no truth value is refused, too; there is no
+    /// type checker, so the rest shows when it is evaluated.
+    pub fn compile(source: &str, variables: &[&str]) -> Result<Self, String> {
+        let source = source.trim();
+        let failed = |why: String| format!("compilation failed: {why}");
+        let program = library::env().compile(source).map_err(|e| failed(e.to_string()))?;
+        let mut known: Vec<&str> = variables.to_vec();
+        if let Some(unknown) = undeclared(program.expression(), &mut known) {
+            return Err(failed(format!("undeclared reference to '{unknown}' (in container '')")));
+        }
+        if !may_be_bool(&program.expression().expr) {
+            return Err("must evaluate to bool".to_owned());
+        }
+        Ok(Self {
+            source: source.to_owned(),
+            program,
+        })
+    }
+
+    /// Whether the expression uses a variable.
+    pub fn uses(&self, variable: &str) -> bool {
+        self.program.references().has_variable(variable)
+    }
+
+    /// Whether it holds; an error is in words.
+    pub fn holds(&self, facts: &Facts) -> Result<bool, String> {
+        let mut context = Context::with_env(library::env());
+        for (name, value) in &facts.0 {
+            if self.uses(name) {
+                context.add_variable_from_value(*name, value.clone());
+            }
+        }
+        let failed = |why: String| format!("expression '{}' resulted in error: {why}", self.source);
+        match self.program.execute(&context) {
+            Ok(Cel::Bool(holds)) => Ok(holds),
+            Ok(_) => Err(failed("it is neither true nor false".to_owned())),
+            Err(error) => Err(failed(super::reason(&error))),
+        }
+    }
+}
+
+/// Names that stand for types.
+const TYPES: [&str; 12] = [
+    "bool",
+    "bytes",
+    "double",
+    "duration",
+    "dyn",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "string",
+    "timestamp",
+    "uint",
+];
+
+/// The first variable that nothing declares.
+fn undeclared<'e>(at: &'e IdedExpr, known: &mut Vec<&'e str>) -> Option<&'e str> {
+    match &at.expr {
+        Expr::Ident(name) => {
+            let fine = name.starts_with('@') || known.contains(&name.as_str()) || TYPES.contains(&name.as_str());
+            (!fine).then_some(name)
+        }
+        Expr::Call(call) => {
+            let target = call.target.as_deref().filter(|target| !is_library(target));
+            target.into_iter().chain(&call.args).find_map(|e| undeclared(e, known))
+        }
+        Expr::Comprehension(loop_) => undeclared_in_loop(loop_, known),
+        Expr::List(list) => list.elements.iter().find_map(|e| undeclared(e, known)),
+        Expr::Map(map) => map.entries.iter().find_map(|e| entry(&e.expr, known)),
+        Expr::Struct(made) => made.entries.iter().find_map(|e| entry(&e.expr, known)),
+        Expr::Select(select) => undeclared(&select.operand, known),
+        Expr::Literal(_) | Expr::Unspecified => None,
+    }
+}
+
+/// `sets.contains(..)`, `math.least(..)`: the name before the dot is no variable.
+fn is_library(target: &IdedExpr) -> bool {
+    matches!(&target.expr, Expr::Ident(name) if matches!(name.as_str(), "sets" | "math" | "base64" | "format" | "optional" | "ip" | "cel"))
+}
+
+fn entry<'e>(entry: &'e EntryExpr, known: &mut Vec<&'e str>) -> Option<&'e str> {
+    match entry {
+        EntryExpr::StructField(field) => undeclared(&field.value, known),
+        EntryExpr::MapEntry(entry) => undeclared(&entry.key, known).or_else(|| undeclared(&entry.value, known)),
+    }
+}
+
+fn undeclared_in_loop<'e>(loop_: &'e ComprehensionExpr, known: &mut Vec<&'e str>) -> Option<&'e str> {
+    let outside = undeclared(&loop_.iter_range, known).or_else(|| undeclared(&loop_.accu_init, known));
+    if outside.is_some() {
+        return outside;
+    }
+    let before = known.len();
+    known.push(&loop_.accu_var);
+    known.push(&loop_.iter_var);
+    known.extend(loop_.iter_var2.as_deref());
+    let inside = [&loop_.loop_cond, &loop_.loop_step, &loop_.result]
+        .into_iter()
+        .find_map(|e| undeclared(e, known));
+    known.truncate(before);
+    inside
+}
+
+/// Whether an expression is not certain to be something else than a truth value.
+fn may_be_bool(expression: &Expr) -> bool {
+    match expression {
+        Expr::Literal(literal) => matches!(literal, LiteralValue::Boolean(_)),
+        Expr::List(_) | Expr::Map(_) | Expr::Struct(_) => false,
+        Expr::Comprehension(loop_) => !matches!(&loop_.accu_init.expr, Expr::List(_) | Expr::Map(_)),
+        Expr::Call(call) => match call.func_name.as_str() {
+            operators::CONDITIONAL => call.args.iter().skip(1).all(|e| may_be_bool(&e.expr)),
+            operators::SUBSTRACT
+            | operators::ADD
+            | operators::MULTIPLY
+            | operators::DIVIDE
+            | operators::MODULO
+            | operators::NEGATE
+            | "size"
+            | "string"
+            | "int"
+            | "uint"
+            | "double"
+            | "bytes"
+            | "duration"
+            | "timestamp"
+            | "type" => false,
+            _ => true,
+        },
+        Expr::Ident(_) | Expr::Select(_) | Expr::Unspecified => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
+
+    fn check(source: &str, want: Result<bool, &str>) {
+        let mut facts = Facts::new();
+        let object =
+            json!({"metadata": {"name": "a", "namespace": "n", "labels": {"a/b": "c"}}, "spec": {"list": [1, 2]}});
+        facts.set("object", Some(&object));
+        facts.set("oldObject", None);
+        facts.set(
+            "request",
+            Some(&json!({"operation": "CREATE", "userInfo": {"groups": ["x"]}})),
+        );
+        let got = Condition::compile(source, &VARIABLES).and_then(|c| c.holds(&facts));
+        assert_eq!(got, want.map_err(str::to_owned), "{source}");
+    }
+
+    #[test]
+    fn conditions_see_their_variables() {
+        check("object.metadata.name == 'a' && request.operation == 'CREATE'", Ok(true));
+        check("object.metadata.namespace == 'n'", Ok(true));
+        check("object.metadata.labels['a/b'] != 'c'", Ok(false));
+        check("oldObject == null", Ok(true));
+        check("has(object.spec.list) && object.spec.list.exists(i, i > 1)", Ok(true));
+        check("'x' in request.userInfo.groups", Ok(true));
+        check("sets.contains([1, 2, 3], object.spec.list)", Ok(true));
+        check("type(object) == map", Ok(true));
+        check(
+            " object.metadata.none == 'a' ",
+            Err("expression 'object.metadata.none == 'a'' resulted in error: no such key: none"),
+        );
+        check(
+            "object.metadata.name",
+            Err("expression 'object.metadata.name' resulted in error: it is neither true nor false"),
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_a_condition_does_not_compile() {
+        check(
+            "objekt.a == 1",
+            Err("compilation failed: undeclared reference to 'objekt' (in container '')"),
+        );
+        check(
+            "object.spec.list.all(i, j > 1)",
+            Err("compilation failed: undeclared reference to 'j' (in container '')"),
+        );
+        for other in [
+            "1",
+            "'a'",
+            "[true]",
+            "object.a + 1",
+            "size(object)",
+            "true ? 1 : 2",
+            "object.l.map(i, i)",
+        ] {
+            check(other, Err("must evaluate to bool"));
+        }
+        assert!(Condition::compile("object.", &VARIABLES).is_err());
+    }
+}
