@@ -27,6 +27,13 @@ const SCALE: KindName<'static> = KindName {
     kind: "Scale",
 };
 
+/// The kind of what evicts a pod.
+const EVICTION: KindName<'static> = KindName {
+    group: "policy",
+    version: "v1",
+    kind: "Eviction",
+};
+
 /// A write while it is admitted.
 pub(crate) struct Admission<'a> {
     pub(crate) call: &'a Call<'a>,
@@ -50,7 +57,7 @@ impl Part {
     }
 }
 
-impl<'a> Admission<'a> {
+impl Admission<'_> {
     fn occasion<'o>(&'o self, name: &'o str) -> Occasion<'o> {
         let call = self.call;
         let (operation, kind) = match self.old {
@@ -185,7 +192,7 @@ impl Again for Admission<'_> {
     }
 }
 
-/// A deletion changes nothing that could be brought into order.
+/// For what is not stored: there is nothing to bring into order.
 struct Nothing;
 
 impl Again for Nothing {
@@ -268,6 +275,41 @@ impl Call<'_> {
             out.insert("dryRun".into(), json!(["All"]));
         }
         Value::Object(out)
+    }
+
+    /// Asks the webhooks about the eviction of a pod, which is the creation of an Eviction.
+    pub(crate) async fn ask_eviction(
+        &self,
+        hooks: &Hooks,
+        name: &str,
+        mut eviction: Value,
+        dry_run: bool,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        eviction["apiVersion"] = "policy/v1".into();
+        eviction["kind"] = EVICTION.kind.into();
+        set_meta(&mut eviction, "name", Some(name.into()));
+        set_meta(&mut eviction, "namespace", Some(self.namespace.into()));
+        let occasion = Occasion {
+            server: self.server,
+            resource: self.resource,
+            subresource: "eviction",
+            kind: Some(EVICTION),
+            namespace: self.namespace,
+            name,
+            operation: Operation::Create,
+            user: self.user,
+            dry_run,
+            options: self.write_options("CreateOptions"),
+        };
+        let asked = occasion
+            .mutate(hooks, Some(&mut eviction), None, &Nothing, warnings)
+            .await;
+        match asked {
+            Ok(_) => occasion.validate(hooks, Some(&eviction), None, warnings).await,
+            Err(error) => Err(error),
+        }
+        .map_err(|error| error.warned(warnings))
     }
 
     /// Asks the webhooks about a deletion: both sorts may refuse it.

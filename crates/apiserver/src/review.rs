@@ -252,6 +252,9 @@ pub(crate) async fn evict(
     name: &str,
 ) -> Result<Response<ApiBody>, ApiError> {
     let (eviction, _) = asked.object()?;
+    if !eviction.is_object() {
+        return Err(ApiError::bad_request("the object must be an Eviction"));
+    }
     let named = crate::object::meta(&eviction, "name");
     if !named.is_empty() && named != name {
         return Err(ApiError::bad_request(
@@ -279,13 +282,24 @@ pub(crate) async fn evict(
     }
     let options = eviction.get("deleteOptions").cloned().unwrap_or(Value::Null);
     let mut delete = DeleteOptions::parse(&options, &Query::default())?;
-    delete.dry_run |= WriteOptions::parse(&asked.query)?.dry_run;
-    let write = WriteOptions::default();
-    asked.call(resource, namespace, &write).delete(name, &delete).await?;
-    Ok(body::json(
+    let write = WriteOptions::parse(&asked.query)?;
+    delete.dry_run |= write.dry_run;
+    let call = asked.call(resource, namespace, &write);
+    let mut warnings = Vec::new();
+    if let Some(hooks) = call.webhooks() {
+        Box::pin(call.ask_eviction(&hooks, name, eviction, delete.dry_run, &mut warnings)).await?;
+        delete.admitted = true;
+    }
+    let done = call.delete(name, &delete).await.map_err(|e| e.warned(&mut warnings))?;
+    warnings.extend(done.warnings);
+    let mut response = body::json(
         201,
         &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
-    ))
+    );
+    for words in &warnings {
+        crate::dispatch::add_warning(&mut response, words);
+    }
+    Ok(response)
 }
 
 /// A budget that selects the pod and allows no disruption.

@@ -152,6 +152,7 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -
         Special::Workload => workload_errors(resource, object, old, &mut errors),
         Special::Pod => container_errors(object.get("spec"), "spec", &mut errors),
         Special::Crd => errors.extend(crate::crd::errors(object, old)),
+        Special::Webhooks => errors.extend(crate::webhook::errors(resource, object, old)),
         _ => {}
     }
     if resource.group == crate::rbac::GROUP {

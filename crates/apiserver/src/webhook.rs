@@ -6,6 +6,7 @@
 //!
 //! `CONNECT` is a known operation that never happens: nothing but port-forward connects through this server, and that has no object.
 
+mod check;
 mod client;
 mod hook;
 mod matching;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use serde_json::Value;
 
+pub(crate) use self::check::errors;
 pub use self::client::WebhookServices;
 use self::hook::Hook;
 pub(crate) use self::matching::Operation;

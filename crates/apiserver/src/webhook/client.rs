@@ -263,20 +263,15 @@ impl tower::Service<Uri> for Dial {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let dial = self.clone();
         Box::pin(async move {
-            let stream = match &dial.service {
-                Some((namespace, name)) => {
-                    let address = dial
-                        .services
-                        .get(namespace, name)
-                        .ok_or_else(|| format!("service {name:?} not found"))?;
-                    connect_to(address, &address.to_string()).await?
-                }
-                None => {
-                    let host = uri.host().ok_or("the URL has no host")?;
-                    let host = host.trim_start_matches('[').trim_end_matches(']');
-                    let port = uri.port_u16().unwrap_or(443);
-                    connect_to((host, port), &format!("{host}:{port}")).await?
-                }
+            let stream = if let Some((namespace, name)) = &dial.service {
+                let found = dial.services.get(namespace, name);
+                let address = found.ok_or_else(|| format!("service {name:?} not found"))?;
+                connect_to(address, &address.to_string()).await?
+            } else {
+                let host = uri.host().ok_or("the URL has no host")?;
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                let port = uri.port_u16().unwrap_or(443);
+                connect_to((host, port), &format!("{host}:{port}")).await?
             };
             Ok(TokioIo::new(stream))
         })

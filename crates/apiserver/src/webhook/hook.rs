@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use serde_json::Value;
+use windlass_schema::Condition;
 
 use super::client::{Address, Endpoint};
 use crate::object::{meta, strings, text};
@@ -12,6 +13,9 @@ use crate::selector::LabelSelector;
 
 /// How long a webhook may take that says nothing about it.
 const TIMEOUT_SECONDS: u64 = 10;
+
+/// What conditions may speak of.
+pub(super) const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
 
 /// Which requests a webhook wants to see.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,6 +69,8 @@ pub(crate) struct Hook {
     pub(super) equivalent: bool,
     pub(super) namespaces: LabelSelector,
     pub(super) objects: LabelSelector,
+    /// All of them must hold. One that does not compile is kept as its error: it may be older than the rules for conditions.
+    pub(super) conditions: Vec<Result<Condition, String>>,
     pub(super) timeout: Duration,
     /// Whether it may be asked about what will not be written.
     pub(super) dry_run: bool,
@@ -114,6 +120,13 @@ fn one(configuration: &str, hook: &Value, before: &[Arc<Hook>]) -> Hook {
         equivalent: text(hook, "matchPolicy") != "Exact",
         namespaces: selector("namespaceSelector"),
         objects: selector("objectSelector"),
+        conditions: hook
+            .get("matchConditions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(|condition| Condition::compile(text(condition, "expression"), &VARIABLES))
+            .collect(),
         timeout: Duration::from_secs(
             hook.get("timeoutSeconds")
                 .and_then(Value::as_u64)

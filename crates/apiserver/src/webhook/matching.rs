@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::hook::{Hook, Rule, Scope};
 use crate::resource::Resource;
 
 /// What a request does, as rules name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub(crate) enum Operation {
     Create,
     Update,
@@ -100,3 +103,6 @@ pub(super) fn is_exempt(resource: &Resource) -> bool {
                 | "MutatingAdmissionPolicyBinding"
         )
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,17 +42,12 @@ pub(super) struct Question<'a> {
     pub(super) name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) namespace: &'a str,
-    #[serde(serialize_with = "operation")]
     pub(super) operation: Operation,
     pub(super) user_info: &'a Value,
     pub(super) object: Option<&'a Value>,
     pub(super) old_object: Option<&'a Value>,
     pub(super) dry_run: bool,
     pub(super) options: &'a Value,
-}
-
-fn operation<S: serde::Serializer>(operation: &Operation, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(operation.text())
 }
 
 /// The body of a request to a webhook.
@@ -225,3 +220,6 @@ fn details(value: &Value) -> Details {
             .filter(|s| *s > 0),
     }
 }
+
+#[cfg(test)]
+mod tests;

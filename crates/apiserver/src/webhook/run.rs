@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_schema::Facts;
 use windlass_smd::PatchError;
 
 use super::Hooks;
@@ -157,22 +158,83 @@ impl Occasion<'_> {
             }
         }
         if !hook.namespaces.is_empty() && !self.namespace.is_empty() {
-            let selected = match object.filter(|_| is_namespace && self.subresource.is_empty()) {
-                Some(namespace) => hook.namespaces.matches_map(meta_value(namespace, "labels")),
-                None => {
-                    let storage = self.server.storage_name("namespaces");
-                    let found = self.server.store.get(&storage, "", self.namespace);
-                    let Some(record) = found else {
-                        return Err(ApiError::not_found("", "namespaces", self.namespace));
-                    };
-                    hook.namespaces.matches(&record.header.labels)
-                }
+            let namespace = object.filter(|_| is_namespace && self.subresource.is_empty());
+            let selected = if let Some(namespace) = namespace {
+                hook.namespaces.matches_map(meta_value(namespace, "labels"))
+            } else {
+                let storage = self.server.storage_name("namespaces");
+                let found = self.server.store.get(&storage, "", self.namespace);
+                let Some(record) = found else {
+                    return Err(ApiError::not_found("", "namespaces", self.namespace));
+                };
+                hook.namespaces.matches(&record.header.labels)
             };
             if !selected {
                 return Ok(None);
             }
         }
-        Ok(Some(seen))
+        let holds = hook.conditions.is_empty() || self.conditions_hold(hook, &seen, object, old)?;
+        Ok(holds.then_some(seen))
+    }
+
+    /// Whether all conditions hold. One that does not is enough to leave the webhook out; one that has no value is a failure.
+    fn conditions_hold(
+        &self,
+        hook: &Hook,
+        seen: &Arc<Resource>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<bool, ApiError> {
+        let uses = |variable| hook.conditions.iter().flatten().any(|c| c.uses(variable));
+        let mut facts = Facts::new();
+        for (name, value) in [("object", object), ("oldObject", old)] {
+            if uses(name) {
+                facts.set(name, value.map(|value| self.view(seen, value)).as_deref());
+            }
+        }
+        if uses("request") {
+            facts.set("request", Some(&self.facts(seen)));
+        }
+        let mut errors = Vec::new();
+        for condition in &hook.conditions {
+            match condition.as_ref().map_err(String::clone).and_then(|c| c.holds(&facts)) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(why) => errors.push(why),
+            }
+        }
+        if errors.is_empty() {
+            return Ok(true);
+        }
+        let words = match errors.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        if hook.ignore_failures {
+            tracing::warn!(
+                webhook = hook.name,
+                "its conditions cannot be evaluated, it is passed over: {words}"
+            );
+            return Ok(false);
+        }
+        let resource = self.resource;
+        Err(ApiError::forbidden(
+            &resource.group,
+            &resource.plural,
+            self.name,
+            &words,
+        ))
+    }
+
+    /// What conditions see of the request: all but the objects, which are variables of their own.
+    fn facts(&self, seen: &Arc<Resource>) -> Value {
+        let user = user_value(self.user);
+        let question = self.question(seen, None, None, String::new(), &user);
+        let mut facts = serde_json::to_value(question).unwrap_or_default();
+        if let Some(map) = facts.as_object_mut() {
+            map.retain(|key, _| !matches!(key.as_str(), "uid" | "object" | "oldObject"));
+        }
+        facts
     }
 
     /// Asks one webhook that may change the object; returns whether it did.
@@ -277,7 +339,15 @@ impl Occasion<'_> {
             ))));
         }
         let uid = uuid::Uuid::new_v4().to_string();
-        let body = self.question(hook, seen, object, old, uid.clone());
+        let body = {
+            let user = user_value(self.user);
+            let (object, old) = (
+                object.map(|object| self.view(seen, object)),
+                old.map(|old| self.view(seen, old)),
+            );
+            let question = self.question(seen, object.as_deref(), old.as_deref(), uid.clone(), &user);
+            body(hook.version, &question)
+        };
         let services = &self.server.options.webhook_services;
         let answer = hook
             .endpoint
@@ -302,19 +372,15 @@ impl Occasion<'_> {
         Err(Failure::Refused(denied(&hook.name, verdict.status.as_ref())))
     }
 
-    fn question(
-        &self,
-        hook: &Hook,
-        seen: &Arc<Resource>,
-        object: Option<&Value>,
-        old: Option<&Value>,
+    fn question<'q>(
+        &'q self,
+        seen: &'q Arc<Resource>,
+        object: Option<&'q Value>,
+        old_object: Option<&'q Value>,
         uid: String,
-    ) -> Vec<u8> {
-        let (object, old) = (
-            object.map(|object| self.view(seen, object)),
-            old.map(|old| self.view(seen, old)),
-        );
-        let question = Question {
+        user_info: &'q Value,
+    ) -> Question<'q> {
+        Question {
             uid,
             kind: self.kind_of(seen),
             resource: resource_of(seen),
@@ -325,13 +391,12 @@ impl Occasion<'_> {
             name: self.name,
             namespace: self.namespace,
             operation: self.operation,
-            user_info: &user_value(self.user),
-            object: object.as_deref(),
-            old_object: old.as_deref(),
+            user_info,
+            object,
+            old_object,
             dry_run: self.dry_run,
             options: &self.options,
-        };
-        body(hook.version, &question)
+        }
     }
 
     fn kind_of<'r>(&self, resource: &'r Resource) -> KindName<'r> {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use base64::Engine as _;
+use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -27,8 +27,8 @@ pub(crate) enum Say {
     Review(Value),
     /// A whole body.
     Raw(u16, String),
-    /// Nothing, for longer than anybody waits.
-    Nothing,
+    /// Whatever comes out in the end.
+    Later(BoxFuture<'static, Self>),
 }
 
 impl Say {
@@ -38,6 +38,11 @@ impl Say {
 
     pub(crate) fn no(message: &str) -> Self {
         Self::Review(json!({"allowed": false, "status": {"message": message}}))
+    }
+
+    /// Nothing, for longer than anybody waits.
+    pub(crate) fn nothing() -> Self {
+        Self::Later(Box::pin(std::future::pending()))
     }
 
     /// Yes, with changes.
@@ -159,7 +164,11 @@ async fn respond(
         *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
         Ok(response)
     };
-    match answer(&path, &review["request"]) {
+    let mut said = answer(&path, &review["request"]);
+    while let Say::Later(later) = said {
+        said = later.await;
+    }
+    match said {
         Say::Raw(code, text) => reply(code, text),
         Say::Review(mut response) => {
             if response.get("uid").is_none() {
@@ -168,10 +177,7 @@ async fn respond(
             let whole = json!({"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response});
             reply(200, whole.to_string())
         }
-        Say::Nothing => {
-            tokio::time::sleep(Duration::from_secs(120)).await;
-            reply(500, String::new())
-        }
+        Say::Later(_) => unreachable!("awaited above"),
     }
 }
 

@@ -17,3 +17,6 @@ mod support;
 mod views;
 mod watching;
 mod webhooks;
+mod webhooks_failures;
+mod webhooks_matching;
+mod webhooks_mutating;
