@@ -223,7 +223,8 @@ async fn configurations_are_checked_and_never_shown_to_webhooks() {
     assert_eq!(status(make_map(&client, "default", "a", json!({})).await).code, 400);
     hooks.take();
     // Reviews are no objects.
-    let review = serde_json::from_value(json!({"spec": {}})).unwrap();
+    let review =
+        serde_json::from_value(json!({"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}})).unwrap();
     let reviews: Api<k8s_openapi::api::authorization::v1::SelfSubjectAccessReview> = Api::all(client.clone());
     reviews.create(&PostParams::default(), &review).await.unwrap();
     // Without this, a webhook could keep everybody from removing it.
