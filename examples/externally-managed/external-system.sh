@@ -92,7 +92,7 @@ if [ "$manager" != "$system" ]; then
 fi
 
 if [ -n "$release" ]; then
-  look "the deletion of DevCluster $object" '{.metadata.deletionTimestamp}' "devcluster/$object"
+  look "the deletion of DevCluster $object" '{.metadata.deletionTimestamp}' "devcluster/$object" >/dev/null
   echo "the infrastructure is torn down, so DevCluster $object may go"
   remove_finalizer
   exit

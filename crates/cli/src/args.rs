@@ -27,7 +27,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// From nothing to a running cluster and back, shown live
     #[command(
-        after_help = "Examples:\n  windlass demo\n  windlass demo --keep\n  windlass demo --clusters 100 --control-plane-replicas 1 --workers 1"
+        after_help = "Examples:\n  windlass demo\n  windlass demo --keep\n  windlass demo --externally-managed\n  windlass demo --clusters 100 --control-plane-replicas 1 --workers 1"
     )]
     Demo(DemoArgs),
     /// Run the embedded management cluster: API server, all controllers, in-memory infrastructure, in one process
@@ -87,6 +87,10 @@ pub(crate) struct DemoArgs {
     /// A ClusterClass with its templates, in place of the built-in one; its first MachineDeployment class makes the workers
     #[arg(long, value_name = "FILE")]
     pub(crate) class: Option<PathBuf>,
+    /// Let somebody else manage the infrastructure: everything waits until an external system, played by the demo, has written
+    /// endpoint and status. With --class, the template of its infrastructure gets the annotation
+    #[arg(long)]
+    pub(crate) externally_managed: bool,
     /// Where the management cluster keeps its objects [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! `windlass demo`: from nothing to a running cluster and back, shown live.
 
+mod external;
 mod follow;
 mod item;
 mod manifests;
@@ -7,6 +8,7 @@ mod report;
 mod table;
 mod view;
 mod wanted;
+mod witness;
 mod world;
 
 use std::collections::BTreeMap;
@@ -24,7 +26,8 @@ use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{EmbeddedOptions, Selection};
 use windlass_suite::kinds::{KINDS, KindEntry};
 
-use self::manifests::{NAMESPACE, Shape};
+use self::external::External;
+use self::manifests::{EXTERNALLY_MANAGED, NAMESPACE, QUICK_START, Shape};
 use self::report::{Report, Step};
 use self::view::View;
 use self::wanted::Wanted;
@@ -137,12 +140,17 @@ impl<'a> Demo<'a> {
             self.up.embedded().url(),
             self.report.start_seconds
         ))?;
-        self.create(&shape).await?;
+        let mut external = if args.externally_managed {
+            Some(External::begin(self).await?)
+        } else {
+            None
+        };
+        self.create(&shape, external.as_mut()).await?;
         if let Some(time) = args.idle {
             self.idle(time, &shape).await?;
         }
         if args.keep {
-            return Ok(());
+            return self.account(external.as_mut()).await;
         }
         let more = shape.workers + 1;
         let scaled = Shape {
@@ -176,10 +184,14 @@ impl<'a> Demo<'a> {
             &upgraded,
         )
         .await?;
-        self.delete().await
+        if args.externally_managed {
+            self.refuse(&upgraded).await?;
+        }
+        self.delete().await?;
+        self.account(external.as_mut()).await
     }
 
-    async fn create(&mut self, shape: &Shape) -> Result<(), CliError> {
+    async fn create(&mut self, shape: &Shape, external: Option<&mut External>) -> Result<(), CliError> {
         let (class, clusters) = self.manifests(shape)?;
         self.names = clusters.iter().map(manifests::name).collect();
         let what = format!(
@@ -192,12 +204,19 @@ impl<'a> Demo<'a> {
         let begun = self.begin("create", &what)?;
         self.apply(class).await?;
         self.apply(clusters).await?;
-        self.finish("create", what, begun, &self.running(shape)).await?;
-        let machines = shape.clusters * (shape.control_plane + shape.workers);
-        if let Some(step) = self.report.steps.last() {
-            self.report.writes_per_machine = report::per(step.writes_total, machines);
-            self.report.events_per_machine = report::per(report::sum(&step.writes, true), machines);
+        if let Some(external) = external {
+            self.finish("create", what, begun, &self.waiting()).await?;
+            self.provide(external, shape).await?;
+        } else {
+            self.finish("create", what, begun, &self.running(shape)).await?;
         }
+        let machines = shape.clusters * (shape.control_plane + shape.workers);
+        let steps = self.report.steps.iter();
+        let (writes, events) = steps.fold((0, 0), |(writes, events), step| {
+            (writes + step.writes_total, events + step.events_total)
+        });
+        self.report.writes_per_machine = report::per(writes, machines);
+        self.report.events_per_machine = report::per(events, machines);
         Ok(())
     }
 
@@ -210,9 +229,17 @@ impl<'a> Demo<'a> {
         };
         let text = file.map(read).transpose()?;
         let broken = |why: String| CliError::plain(format!("{place}: {why}"), None);
-        let class = manifests::class(text.as_deref()).map_err(broken)?;
+        let example = if self.args.externally_managed {
+            EXTERNALLY_MANAGED
+        } else {
+            QUICK_START
+        };
+        let mut class = manifests::class(example, text.as_deref()).map_err(broken)?;
+        if self.args.externally_managed {
+            manifests::hand_over(&mut class, external::SYSTEM).map_err(broken)?;
+        }
         self.worker_class = manifests::worker_class(&class).map_err(broken)?;
-        let clusters = manifests::clusters(shape, &class).map_err(broken)?;
+        let clusters = manifests::clusters(example, shape, &class).map_err(broken)?;
         if let Some(object) = class
             .iter()
             .find(|object| kind(object["kind"].as_str().unwrap_or_default()).is_none())
@@ -296,10 +323,7 @@ impl<'a> Demo<'a> {
     }
 
     fn api(&self, name: &str) -> Api<DynamicObject> {
-        let (group, version, plural) =
-            kind(name).map_or(("", "", ""), |entry| (entry.group, entry.version, entry.plural));
-        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), plural);
-        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
+        api(&self.client, name)
     }
 
     async fn apply(&self, objects: Vec<Value>) -> Result<(), CliError> {
@@ -460,6 +484,12 @@ fn cpu_seconds() -> Option<f64> {
 
 fn kind(name: &str) -> Option<&'static KindEntry> {
     KINDS.iter().find(|entry| entry.kind == name)
+}
+
+fn api(client: &kube::Client, name: &str) -> Api<DynamicObject> {
+    let (group, version, plural) = kind(name).map_or(("", "", ""), |entry| (entry.group, entry.version, entry.plural));
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), plural);
+    Api::namespaced_with(client.clone(), NAMESPACE, &resource)
 }
 
 fn refused(verb: &str, what: &str, source: kube::Error) -> CliError {

@@ -1,11 +1,29 @@
 //! The example manifests, with what the command line asks for put in.
 
 use serde_json::{Value, json};
+use windlass_api::annotations::MANAGED_BY;
 
-/// The ClusterClass and its templates.
-const CLASS: &str = include_str!("../../../../examples/clusterclass-quick-start.yaml");
-/// The Cluster.
-const CLUSTER: &str = include_str!("../../../../examples/cluster-quick-start.yaml");
+/// Manifests that are built in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Example {
+    /// A ClusterClass and its templates.
+    class: &'static str,
+    /// A Cluster of that class.
+    cluster: &'static str,
+}
+
+/// A cluster on infrastructure that its provider manages.
+pub(crate) const QUICK_START: Example = Example {
+    class: include_str!("../../../../examples/clusterclass-quick-start.yaml"),
+    cluster: include_str!("../../../../examples/cluster-quick-start.yaml"),
+};
+/// A cluster on infrastructure that somebody else manages.
+pub(crate) const EXTERNALLY_MANAGED: Example = Example {
+    class: include_str!("../../../../examples/externally-managed/clusterclass.yaml"),
+    cluster: include_str!("../../../../examples/externally-managed/cluster-with-class.yaml"),
+};
+/// The Role of an external system.
+const ROLE: &str = include_str!("../../../../examples/externally-managed/role.yaml");
 /// Where the demo's objects live.
 pub(crate) const NAMESPACE: &str = "default";
 
@@ -41,8 +59,8 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
 }
 
 /// A ClusterClass and its templates: the example's, or those of a file that has this text.
-pub(crate) fn class(text: Option<&str>) -> Result<Vec<Value>, String> {
-    let documents = documents(text.unwrap_or(CLASS))?;
+pub(crate) fn class(example: Example, text: Option<&str>) -> Result<Vec<Value>, String> {
+    let documents = documents(text.unwrap_or(example.class))?;
     match documents
         .iter()
         .filter(|document| document["kind"] == "ClusterClass")
@@ -51,6 +69,38 @@ pub(crate) fn class(text: Option<&str>) -> Result<Vec<Value>, String> {
         1 => Ok(documents),
         found => Err(format!("expected one ClusterClass, found {found}")),
     }
+}
+
+/// What an external system may do.
+pub(crate) fn role() -> Result<Vec<Value>, String> {
+    documents(ROLE)
+}
+
+/// Puts the infrastructure of all clusters of a class into the hands of a system, unless it is in somebody's hands already.
+pub(crate) fn hand_over(class: &mut [Value], system: &str) -> Result<(), String> {
+    let of_class = |class: &[Value], pointer: &str| {
+        let found = class.iter().find(|document| document["kind"] == "ClusterClass");
+        found
+            .and_then(|found| found.pointer(pointer))
+            .cloned()
+            .unwrap_or_default()
+    };
+    let reference = of_class(class, "/spec/infrastructure/templateRef");
+    let template = class
+        .iter_mut()
+        .find(|document| document["kind"] == reference["kind"] && document["metadata"]["name"] == reference["name"]);
+    let missing = || {
+        format!(
+            "{} {}, the template of the infrastructure, is not in the file",
+            reference["kind"].as_str().unwrap_or_default(),
+            reference["name"].as_str().unwrap_or_default()
+        )
+    };
+    let metadata = &mut template.ok_or_else(missing)?["spec"]["template"]["metadata"];
+    if metadata["annotations"].get(MANAGED_BY).is_none() {
+        metadata["annotations"][MANAGED_BY] = json!(system);
+    }
+    Ok(())
 }
 
 /// The name of the first class of MachineDeployments among the documents of a class.
@@ -70,8 +120,8 @@ pub(crate) fn worker_class(class: &[Value]) -> Result<String, String> {
 }
 
 /// The Clusters of a class.
-pub(crate) fn clusters(shape: &Shape, class: &[Value]) -> Result<Vec<Value>, String> {
-    let mut example = documents(CLUSTER)?.pop().ok_or("the example has no Cluster")?;
+pub(crate) fn clusters(example: Example, shape: &Shape, class: &[Value]) -> Result<Vec<Value>, String> {
+    let mut example = documents(example.cluster)?.pop().ok_or("the example has no Cluster")?;
     let cluster_class = class
         .iter()
         .find(|document| document["kind"] == "ClusterClass")
@@ -122,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_class_is_whole() {
-        let kinds: Vec<String> = class(None)
+        let kinds: Vec<String> = class(QUICK_START, None)
             .unwrap()
             .iter()
             .map(|object| object["kind"].as_str().unwrap().to_owned())
@@ -133,9 +183,9 @@ mod tests {
 
     #[test]
     fn clusters_get_names_and_numbers() {
-        let one = clusters(&shape(1), &class(None).unwrap()).unwrap();
+        let one = clusters(QUICK_START, &shape(1), &class(QUICK_START, None).unwrap()).unwrap();
         assert_eq!(name(&one[0]), "quick-start");
-        let many = clusters(&shape(10), &class(None).unwrap()).unwrap();
+        let many = clusters(QUICK_START, &shape(10), &class(QUICK_START, None).unwrap()).unwrap();
         assert_eq!(
             (many.len(), name(&many[0]), name(&many[9])),
             (10, "quick-start-01".to_owned(), "quick-start-10".to_owned())
@@ -151,18 +201,51 @@ mod tests {
     fn another_class_can_take_the_place_of_the_example() {
         let text = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {name: mine}\n\
                     spec: {workers: {machineDeployments: [{class: small}, {class: large}]}}\n";
-        let class = class(Some(text)).unwrap();
-        let made = clusters(&shape(1), &class).unwrap();
+        let class = class(QUICK_START, Some(text)).unwrap();
+        let made = clusters(QUICK_START, &shape(1), &class).unwrap();
         let topology = &made[0]["spec"]["topology"];
         assert_eq!(topology["classRef"]["name"], "mine");
         assert_eq!(topology["workers"]["machineDeployments"][0]["class"], "small");
         assert_eq!(topology["variables"], json!([]));
     }
 
+    // EX-065
+    #[test]
+    fn the_infrastructure_of_a_class_can_be_handed_over() {
+        let check = |text: Option<&str>, expect: &str| {
+            let mut documents = class(EXTERNALLY_MANAGED, text).unwrap();
+            hand_over(&mut documents, "somebody").unwrap();
+            let held = documents
+                .iter()
+                .filter_map(|document| document.pointer("/spec/template/metadata/annotations")?.get(MANAGED_BY));
+            assert_eq!(held.collect::<Vec<_>>(), [expect]);
+        };
+        // The example's is in other hands already.
+        check(None, "terraform");
+        check(Some(QUICK_START.class), "somebody");
+        let made = clusters(EXTERNALLY_MANAGED, &shape(1), &class(EXTERNALLY_MANAGED, None).unwrap()).unwrap();
+        assert_eq!(made[0]["spec"]["topology"]["classRef"]["name"], "externally-managed");
+        let mut alone = class(
+            QUICK_START,
+            Some(
+                "{apiVersion: a/v1, kind: ClusterClass, metadata: {name: a}, \
+            spec: {infrastructure: {templateRef: {kind: DevClusterTemplate, name: gone}}}}",
+            ),
+        )
+        .unwrap();
+        let error = hand_over(&mut alone, "somebody").unwrap_err();
+        assert_eq!(
+            error,
+            "DevClusterTemplate gone, the template of the infrastructure, is not in the file"
+        );
+    }
+
     #[test]
     fn a_file_that_is_no_class_says_what_it_lacks() {
         let check = |text: &str, expect: &str| {
-            let error = class(Some(text)).and_then(|class| worker_class(&class)).unwrap_err();
+            let error = class(QUICK_START, Some(text))
+                .and_then(|class| worker_class(&class))
+                .unwrap_err();
             assert!(error.contains(expect), "{error}");
         };
         check("a: [", "");

@@ -15,7 +15,7 @@ pub(crate) type Requests = BTreeMap<String, BTreeMap<String, u64>>;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Step {
-    /// `create`, `settle`, `idle`, `scale`, `upgrade` or `delete`.
+    /// `create`, `provide`, `settle`, `idle`, `scale`, `upgrade`, `refuse` or `delete`.
     pub(crate) name: &'static str,
     /// What it did, in words.
     pub(crate) what: String,
@@ -31,6 +31,24 @@ pub(crate) struct Step {
     pub(crate) events_total: u64,
     /// The most memory the process had until the end of the step.
     pub(crate) peak_memory_bytes: Option<u64>,
+}
+
+/// What became of infrastructure that somebody else manages.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct External {
+    /// The system that manages it.
+    pub(crate) system: String,
+    /// What the first Cluster waited for, in the words of its conditions.
+    pub(crate) waited_for: Vec<String>,
+    /// Why the provider does not get it.
+    pub(crate) refusal: Option<String>,
+    /// The infrastructure objects there were.
+    pub(crate) objects: u64,
+    /// How often the provider wrote to them.
+    pub(crate) provider_writes: u64,
+    /// Everybody who did, by the names of their field managers.
+    pub(crate) managers: Vec<String>,
 }
 
 /// Everything.
@@ -52,6 +70,9 @@ pub(crate) struct Report {
     pub(crate) events_per_machine: f64,
     /// The most memory the process had.
     pub(crate) peak_memory_bytes: Option<u64>,
+    /// With `--externally-managed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) externally_managed: Option<External>,
 }
 
 /// Seconds with three digits.
@@ -131,9 +152,21 @@ impl Report {
         }
         lines.push(format!("{:<9} {:>7.2}", "all", self.seconds));
         lines.push(String::new());
-        if let Some(create) = self.steps.iter().find(|step| step.name == "create") {
+        // Infrastructure that is provided from outside parts the creation in two.
+        let creation = self
+            .steps
+            .iter()
+            .filter(|step| ["create", "provide"].contains(&step.name));
+        let mut creating = Requests::new();
+        for (verb, resources) in creation.flat_map(|step| &step.writes) {
+            let all = creating.entry(verb.clone()).or_default();
+            for (name, count) in resources {
+                *all.entry(name.clone()).or_default() += count;
+            }
+        }
+        if !self.steps.is_empty() {
             lines.push(styled(BOLD, "API writes while creating"));
-            for (verb, resources) in &create.writes {
+            for (verb, resources) in &creating {
                 let mut kinds: Vec<(&String, &u64)> = resources.iter().collect();
                 kinds.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
                 let kinds: Vec<String> = kinds.iter().map(|(name, count)| format!("{name} {count}")).collect();
@@ -144,6 +177,18 @@ impl Report {
                 "  {}, and {} events",
                 styled(GOOD, &figure),
                 self.events_per_machine
+            ));
+        }
+        if let Some(external) = &self.externally_managed {
+            let objects = match external.objects {
+                1 => "the DevCluster".to_owned(),
+                many => format!("the {many} DevClusters"),
+            };
+            let figure = format!("the provider wrote {} times to {objects}", external.provider_writes);
+            lines.push(format!(
+                "{}; others did: {}",
+                styled(GOOD, &figure),
+                external.managers.join(", ")
             ));
         }
         if let Some(bytes) = self.peak_memory_bytes {
@@ -185,6 +230,34 @@ mod tests {
         assert_eq!((sum(&found, false), sum(&found, true)), (4, 4));
         assert_eq!(format!("{:.1}", per(4, 3)), "1.3");
         assert_eq!(format!("{:.1}", per(4, 0)), "0.0");
+    }
+
+    #[test]
+    fn what_is_provided_from_outside_belongs_to_the_creation() {
+        let step = |name, count| Step {
+            name,
+            what: String::new(),
+            seconds: 1.0,
+            cpu_seconds: None,
+            writes: Requests::from([("apply".to_owned(), BTreeMap::from([("machines".to_owned(), count)]))]),
+            writes_total: count,
+            events_total: 0,
+            peak_memory_bytes: None,
+        };
+        let mut report = Report {
+            steps: vec![step("create", 2), step("provide", 3), step("scale", 9)],
+            ..Report::default()
+        };
+        let told = |report: &Report| anstream::adapter::strip_str(&report.lines().join("\n")).to_string();
+        assert!(told(&report).contains("  apply   machines 5\n"), "{}", told(&report));
+        assert!(!told(&report).contains("the provider wrote"));
+        report.externally_managed = Some(External {
+            objects: 2,
+            managers: vec!["capi-manager".to_owned(), "terraform".to_owned()],
+            ..External::default()
+        });
+        let line = "the provider wrote 0 times to the 2 DevClusters; others did: capi-manager, terraform";
+        assert!(told(&report).contains(line), "{}", told(&report));
     }
 
     #[test]

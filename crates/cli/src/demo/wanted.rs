@@ -17,6 +17,11 @@ pub(crate) enum Wanted {
         /// Version of every machine.
         version: String,
     },
+    /// There, and waiting for infrastructure that nobody has reported yet.
+    Waiting {
+        /// Names of the Clusters.
+        clusters: Vec<String>,
+    },
     /// Gone, with everything that belonged to them.
     Gone,
 }
@@ -48,6 +53,7 @@ impl Wanted {
                 .iter()
                 .flat_map(|cluster| self.cluster(world, cluster))
                 .collect(),
+            Self::Waiting { clusters } => clusters.iter().flat_map(|cluster| waiting(world, cluster)).collect(),
             Self::Gone => world
                 .all()
                 .map(|item| missing(&item.cluster, &item.id, "still there"))
@@ -59,6 +65,7 @@ impl Wanted {
     pub(crate) fn is_met(&self, world: &World) -> bool {
         match self {
             Self::Running { clusters, .. } => clusters.iter().all(|cluster| self.cluster(world, cluster).is_empty()),
+            Self::Waiting { .. } => self.missing(world).is_empty(),
             Self::Gone => world.is_empty(),
         }
     }
@@ -114,6 +121,25 @@ impl Wanted {
         }
         found
     }
+}
+
+/// What a cluster lacks that shall wait for its infrastructure.
+fn waiting(world: &World, name: &str) -> Vec<Missing> {
+    let cluster = format!("Cluster/{name}");
+    let ready = world
+        .of(name)
+        .find(|item| item.id.kind == "Cluster")
+        .map(|item| item.status("InfrastructureReady"));
+    let mut found = Vec::new();
+    if ready != Some("False") {
+        found.push(missing(name, &cluster, "has not looked for its infrastructure yet"));
+    }
+    for kind in ["DevCluster", "KubeadmControlPlane", "MachineDeployment"] {
+        if !world.of(name).any(|item| item.id.kind == kind) {
+            found.push(missing(name, &cluster, format!("no {kind} yet")));
+        }
+    }
+    found
 }
 
 fn need(found: &mut Vec<Missing>, cluster: &str, item: &Item, kind: &str) {
@@ -295,6 +321,36 @@ mod tests {
                 "Machine/m Available=False No: why",
             ],
         );
+    }
+
+    #[test]
+    fn a_cluster_waits_when_it_says_so_and_its_objects_are_there() {
+        let waiting = Wanted::Waiting {
+            clusters: vec!["c".to_owned()],
+        };
+        let mut items = vec![item(
+            "Cluster",
+            "c",
+            "c",
+            &[],
+            &json!({"status": {"conditions": [{"type": "InfrastructureReady", "status": "False", "message": "x is false"}]}}),
+        )];
+        let found = waiting.missing(&world(items.clone()));
+        let found: Vec<String> = found.into_iter().map(|missing| missing.what).collect();
+        assert_eq!(
+            found,
+            [
+                "no DevCluster yet",
+                "no KubeadmControlPlane yet",
+                "no MachineDeployment yet"
+            ]
+        );
+        for kind in ["DevCluster", "KubeadmControlPlane", "MachineDeployment"] {
+            items.push(item(kind, "x", kind, &["c"], &json!({})));
+        }
+        assert!(waiting.is_met(&world(items.clone())));
+        items.remove(0);
+        assert!(!waiting.is_met(&world(items)));
     }
 
     #[test]

@@ -1,0 +1,186 @@
+//! The part of an external system: with `--externally-managed` the demo provides the infrastructure that the provider leaves alone.
+
+use std::net::Ipv4Addr;
+
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use serde_json::json;
+use tokio::net::TcpSocket;
+use windlass_api::annotations::MANAGED_BY;
+use windlass_apiserver::UserInfo;
+use windlass_kit::{Metrics, transport};
+
+use super::manifests::{self, NAMESPACE, Shape};
+use super::wanted::Wanted;
+use super::witness::Witness;
+use super::{Demo, MANAGER, all, count, refused, report};
+use crate::error::CliError;
+
+/// Who plays it: the annotation's value, its user and its field manager.
+pub(super) const SYSTEM: &str = "terraform";
+/// The conditions that say what a Cluster waits for.
+const WAITS: [&str; 3] = ["InfrastructureReady", "ControlPlaneInitialized", "WorkersAvailable"];
+
+/// The external system.
+pub(super) struct External {
+    client: kube::Client,
+    witness: Witness,
+    /// Where the API servers will be: taken, so that nobody else takes the ports before the machines are there.
+    endpoints: Vec<TcpSocket>,
+}
+
+impl External {
+    /// Begins to watch who writes, and gives the external system the rights of the example: no others.
+    pub(super) async fn begin(demo: &Demo<'_>) -> Result<Self, CliError> {
+        for grant in manifests::role().map_err(|why| CliError::plain(why, None))? {
+            let text = |field: &str| grant[field].as_str().unwrap_or_default();
+            let (kind, name) = (text("kind"), manifests::name(&grant));
+            let (group, version) = text("apiVersion").split_once('/').unwrap_or_default();
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            let api: Api<DynamicObject> = Api::namespaced_with(demo.client.clone(), NAMESPACE, &resource);
+            let parameters = PatchParams::apply(MANAGER).force();
+            let sent = api.patch(&name, &parameters, &Patch::Apply(&grant)).await;
+            sent.map_err(|source| refused("apply", &format!("{kind} {name}"), source))?;
+        }
+        let server = demo.up.embedded().server();
+        let service = server.client_service(UserInfo::new(SYSTEM, &[]));
+        Ok(Self {
+            client: transport::in_process(service, &Metrics::new()),
+            witness: Witness::of(demo.api("DevCluster")),
+            endpoints: Vec::new(),
+        })
+    }
+}
+
+impl Demo<'_> {
+    /// Shows what the clusters wait for, and provides it.
+    pub(super) async fn provide(&mut self, external: &mut External, shape: &Shape) -> Result<(), CliError> {
+        let waits = self.waits_for();
+        for line in &waits {
+            self.view.say(&format!("waiting: {line}"))?;
+        }
+        self.report.externally_managed = Some(report::External {
+            system: SYSTEM.to_owned(),
+            waited_for: waits,
+            ..report::External::default()
+        });
+        let what = format!(
+            "{SYSTEM} tells of the infrastructure of {}",
+            count(shape.clusters, "cluster")
+        );
+        let begun = self.begin("provide", &what)?;
+        let api = &super::api(&external.client, "DevCluster");
+        let mut requests = Vec::new();
+        for name in self.infrastructure() {
+            let (socket, port) = take_port()?;
+            external.endpoints.push(socket);
+            requests.push(tell_of(api, name, port));
+        }
+        all(requests).await?;
+        self.finish("provide", what, begun, &self.running(shape)).await
+    }
+
+    /// The names of all infrastructure objects.
+    fn infrastructure(&self) -> Vec<String> {
+        self.world.kind("DevCluster").map(|item| item.id.name.clone()).collect()
+    }
+
+    /// What the conditions of the first Cluster say that it waits for.
+    fn waits_for(&self) -> Vec<String> {
+        let first = self.names.first().map(String::as_str).unwrap_or_default();
+        let cluster = self.world.of(first).find(|item| item.id.kind == "Cluster");
+        let bad = cluster.into_iter().flat_map(|cluster| {
+            let conditions = WAITS.iter().filter_map(|kind| cluster.condition(kind));
+            conditions.filter(|condition| condition.status != "True")
+        });
+        bad.map(|condition| format!("{}: {}", condition.kind, condition.message.replace('\n', " ")))
+            .collect()
+    }
+
+    /// Tries to give the infrastructure to the provider, which shall be refused.
+    pub(super) async fn refuse(&mut self, shape: &Shape) -> Result<(), CliError> {
+        let what = "taking the annotation away".to_owned();
+        let begun = self.begin("refuse", &what)?;
+        let api = self.api("DevCluster");
+        let parameters = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {(MANAGED_BY): null}}}));
+        let mut refusal = None;
+        for name in self.infrastructure() {
+            match api.patch(&name, &parameters, &patch).await {
+                Err(kube::Error::Api(status)) if status.code == 422 => refusal = Some(status.message),
+                Err(source) => return Err(refused("change", &format!("DevCluster {name}"), source)),
+                Ok(_) => {
+                    let what = format!("DevCluster {name} lost its annotation {MANAGED_BY}, which should be refused");
+                    return Err(CliError::plain(what, None));
+                }
+            }
+        }
+        for line in refusal.iter().flat_map(|text| text.lines()) {
+            self.view.say(&format!("refused: {line}"))?;
+        }
+        if let Some(report) = &mut self.report.externally_managed {
+            report.refusal = refusal;
+        }
+        self.finish("refuse", what, begun, &self.running(shape)).await
+    }
+
+    /// Notes who wrote the infrastructure objects. The provider shall be none of them.
+    pub(super) async fn account(&mut self, external: Option<&mut External>) -> Result<(), CliError> {
+        let Some(external) = external else { return Ok(()) };
+        let seen = external.witness.tell().await?;
+        if let Some(report) = &mut self.report.externally_managed {
+            report.objects = seen.objects();
+            report.provider_writes = seen.provider_writes;
+            report.managers = seen.managers.iter().cloned().collect();
+        }
+        if seen.provider_writes == 0 {
+            return Ok(());
+        }
+        let what = format!(
+            "the provider wrote {} times to infrastructure objects that are not its own",
+            seen.provider_writes
+        );
+        Err(CliError::plain(what, None))
+    }
+
+    /// The clusters, waiting for infrastructure.
+    pub(super) fn waiting(&self) -> Wanted {
+        Wanted::Waiting {
+            clusters: self.names.clone(),
+        }
+    }
+}
+
+/// Any free port on the loopback interface. It is shared with whoever listens later.
+fn take_port() -> Result<(TcpSocket, u16), CliError> {
+    let take = || {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        let port = socket.local_addr()?.port();
+        Ok((socket, port))
+    };
+    take().map_err(|source: std::io::Error| CliError::failed("there is no free port on 127.0.0.1", source))
+}
+
+/// Writes the endpoint, and then that the infrastructure can be used.
+async fn tell_of(api: &Api<DynamicObject>, name: String, port: u16) -> Result<(), CliError> {
+    let parameters = PatchParams {
+        field_manager: Some(SYSTEM.to_owned()),
+        ..PatchParams::default()
+    };
+    let refused = |source| refused("tell of", &format!("DevCluster {name}"), source);
+    let spec = json!({"spec": {"controlPlaneEndpoint": {"host": Ipv4Addr::LOCALHOST, "port": port}}});
+    api.patch(&name, &parameters, &Patch::Merge(spec))
+        .await
+        .map_err(refused)?;
+    let zone = |name: &str| json!({"name": name, "controlPlane": true});
+    let status = json!({"status": {
+        "failureDomains": [zone("zone-a"), zone("zone-b"), zone("zone-c")],
+        "initialization": {"provisioned": true},
+    }});
+    let told = api.patch_status(&name, &parameters, &Patch::Merge(status)).await;
+    told.map(drop).map_err(refused)
+}
