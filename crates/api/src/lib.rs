@@ -41,3 +41,8 @@ pub mod macro_support {
     pub use serde;
     pub use serde_json::{Map, Value};
 }
+
+/// The Rust of the page for authors of providers.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/externally-managed-infrastructure.md")]
+struct ExternallyManagedInfrastructure;

@@ -4,5 +4,6 @@
 
 mod bad_input;
 mod demo;
+mod guide;
 mod support;
 mod up;
