@@ -363,3 +363,19 @@ fn an_api_server_that_cannot_start_says_why() {
     );
     assert_eq!(get(&status.conditions, "VMProvisioned").unwrap().status, "True");
 }
+
+// EX-009, EX-058: who manages the infrastructure makes no difference to a machine.
+#[test]
+fn no_part_of_this_controller_asks_who_manages_the_infrastructure() {
+    let sources = [
+        include_str!("../dev_machine.rs"),
+        include_str!("apply.rs"),
+        include_str!("observe.rs"),
+        include_str!("plan.rs"),
+        include_str!("plan/endpoint.rs"),
+        include_str!("status.rs"),
+    ];
+    for source in sources {
+        assert!(!source.contains("MANAGED_BY") && !source.contains("externally_managed"));
+    }
+}

@@ -28,7 +28,7 @@ async fn workload(env: &Env, cluster: &ClusterOf) -> kube::Client {
 }
 
 /// Waits until the workload cluster has exactly the Nodes that the Machines name, at the cluster's version.
-async fn wait_nodes(env: &Env, cluster: &ClusterOf) {
+pub(crate) async fn wait_nodes(env: &Env, cluster: &ClusterOf) {
     let machines = env.list::<Machine>().await;
     let wanted: BTreeSet<_> = machines
         .into_iter()

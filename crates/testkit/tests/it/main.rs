@@ -5,6 +5,10 @@
 mod admission;
 mod bad_input;
 mod external_core;
+mod external_life;
+mod external_machines;
+mod external_modes;
+mod external_switch;
 mod faults;
 mod life;
 mod rights;
