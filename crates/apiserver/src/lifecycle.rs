@@ -1,6 +1,8 @@
 //! The task that follows deletions: garbage collection, namespaces and definitions that go with what is in them. It is driven by
 //! the store's changes; nothing is polled.
 
+mod jobs;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -24,10 +26,10 @@ use crate::resource::Resource;
 use crate::server::Inner;
 use crate::user::UserInfo;
 
-/// Deletions under way at once.
+use self::jobs::{Done, Job, Jobs};
+
+/// Deletions in one namespace, of one kind, under way at once.
 const CONCURRENT: usize = 32;
-/// When something could not be done it is tried again after this time.
-const RETRY: Duration = Duration::from_millis(200);
 /// Events are kept this long after they were last written.
 const EVENT_TTL: Duration = Duration::from_hours(1);
 
@@ -72,34 +74,52 @@ pub(crate) fn start(server: &Arc<Inner>) {
 }
 
 async fn run(server: &Weak<Inner>, feed: &mut UnboundedReceiver<Arc<Event>>, mut work: Work) {
-    let mut busy = true;
-    let mut retry = false;
+    let mut jobs = Jobs::default();
     loop {
-        if !busy {
-            let wakes = match (retry, work.expiring.front()) {
-                (true, _) => Some(Instant::now() + RETRY),
-                (false, front) => front.map(|(at, _, _)| *at),
+        {
+            let Some(server) = server.upgrade() else {
+                return;
             };
-            let event = tokio::select! {
-                event = feed.recv() => match event {
-                    Some(event) => Some(event),
-                    None => return,
-                },
-                () = sleep_until(wakes) => None,
-            };
-            if let Some(event) = event {
-                work.event(&event);
+            expire(&server, &mut work).await;
+            for job in jobs.due(Instant::now()) {
+                work.again(job);
             }
+            work.decide(&mut jobs);
+            jobs.start(|job| Box::pin(perform(Arc::clone(&server), job)));
+        }
+        let expires = work.expiring.front().map(|(at, _, _)| *at);
+        let wakes = [expires, jobs.due_at()].into_iter().flatten().min();
+        let mut done = tokio::select! {
+            event = feed.recv() => match event {
+                Some(event) => {
+                    work.event(&event);
+                    None
+                }
+                None => return,
+            },
+            Some(done) = jobs.next() => Some(done),
+            () = sleep_until(wakes) => None,
+        };
+        while let Some(one) = done {
+            if let Some(job) = jobs.finish(one, Instant::now()) {
+                work.again(job);
+            }
+            done = jobs.ended();
         }
         while let Ok(event) = feed.try_recv() {
             work.event(&event);
         }
-        let Some(server) = server.upgrade() else {
-            return;
-        };
-        expire(&server, &mut work).await;
-        (busy, retry) = round(&server, &mut work).await;
     }
+}
+
+/// Does what is to be done.
+async fn perform(server: Arc<Inner>, job: Job) -> Done {
+    let result = match &job {
+        Job::Action(action) => carry_out(&server, action).await,
+        Job::Namespace(name) => empty_namespace(&server, name).await,
+        Job::Definition(name) => empty_definition(&server, name).await,
+    };
+    (job, result)
 }
 
 async fn sleep_until(at: Option<Instant>) {
@@ -126,53 +146,34 @@ async fn expire(server: &Arc<Inner>, work: &mut Work) {
     }
 }
 
-/// Does what there is to do; returns whether anything was done, and whether something must be tried again.
-async fn round(server: &Arc<Inner>, work: &mut Work) -> (bool, bool) {
-    let actions = work.graph.decide();
-    let namespaces = std::mem::take(&mut work.empty_namespaces);
-    let definitions = std::mem::take(&mut work.empty_definitions);
-    let idle = actions.is_empty() && namespaces.is_empty() && definitions.is_empty();
-    let failed: Vec<Action> = futures::stream::iter(actions)
-        .map(|action| async move {
-            match carry_out(server, &action).await {
-                Ok(()) => None,
-                Err(error) if error.code == 404 => None,
-                Err(error) => {
-                    tracing::debug!(%error, ?action, "will be tried again");
-                    Some(action)
-                }
-            }
-        })
-        .buffer_unordered(CONCURRENT)
-        .filter_map(|x| async move { x })
-        .collect()
-        .await;
-    let mut retry = !failed.is_empty();
-    for action in &failed {
-        work.graph.again(action);
-    }
-    for name in namespaces {
-        if let Err(error) = empty_namespace(server, &name).await
-            && error.code != 404
-        {
-            tracing::debug!(%error, name, "the namespace will be tried again");
-            retry = true;
-            work.empty_namespaces.insert(name);
-        }
-    }
-    for name in definitions {
-        if let Err(error) = empty_definition(server, &name).await
-            && error.code != 404
-        {
-            tracing::debug!(%error, name, "the definition will be tried again");
-            retry = true;
-            work.empty_definitions.insert(name);
-        }
-    }
-    (!idle && !retry, retry)
-}
-
 impl Work {
+    /// Has something looked at again.
+    fn again(&mut self, job: Job) {
+        match job {
+            Job::Action(action) => self.graph.again(&action),
+            Job::Namespace(name) => {
+                self.empty_namespaces.insert(name);
+            }
+            Job::Definition(name) => {
+                self.empty_definitions.insert(name);
+            }
+        }
+    }
+
+    /// What follows from what has happened.
+    fn decide(&mut self, jobs: &mut Jobs) {
+        let actions = self.graph.decide().into_iter().map(Job::Action);
+        let namespaces = std::mem::take(&mut self.empty_namespaces);
+        let definitions = std::mem::take(&mut self.empty_definitions);
+        let others = namespaces.into_iter().map(Job::Namespace);
+        for job in actions
+            .chain(others)
+            .chain(definitions.into_iter().map(Job::Definition))
+        {
+            jobs.push(job);
+        }
+    }
+
     fn object(&mut self, record: &Record) {
         self.graph.put(record);
         self.containers(record);
@@ -348,11 +349,18 @@ async fn patch(call: &Call<'_>, record: &Record, field: &str, left: Vec<Value>) 
 async fn empty_namespace(server: &Arc<Inner>, name: &str) -> Result<(), ApiError> {
     let internal = Internal::new(server, "namespace-controller");
     let mut left = 0;
+    let mut kinds = Vec::new();
     for storage in server.store.resources() {
         let items = list(server, &storage, Some(name));
         left += items.len();
-        delete_all(&internal, &storage, items).await?;
+        if !items.is_empty() {
+            let internal = &internal;
+            kinds.push(async move { delete_all(internal, &storage, items).await });
+        }
     }
+    // What stays of one kind keeps nothing of another.
+    let deleted: Vec<Result<(), ApiError>> = futures::future::join_all(kinds).await;
+    deleted.into_iter().collect::<Result<(), ApiError>>()?;
     let storage = server.storage_name("namespaces");
     let Some(namespace) = server.store.get(&storage, "", name) else {
         return Ok(());

@@ -126,14 +126,23 @@ impl Endpoint {
             .get_or_init(|| connect(&self.address, &self.roots, services))
             .as_ref()
             .map_err(|why| format!("could not get REST client: {why}"))?;
-        let request = Request::post(&url)
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "application/json")
-            .header(header::USER_AGENT, "kube-apiserver-admission")
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|e| failed(e.to_string()))?;
+        let body = Bytes::from(body);
+        let send = || async {
+            let request = Request::post(&url)
+                .header(header::CONTENT_TYPE, "application/json")
+                .header(header::ACCEPT, "application/json")
+                .header(header::USER_AGENT, "kube-apiserver-admission")
+                .body(Full::new(body.clone()))
+                .map_err(|e| failed(e.to_string()))?;
+            Ok::<_, String>(client.request(request).await)
+        };
         let exchange = async {
-            let response = client.request(request).await.map_err(|e| failed(chain(&e)))?;
+            let response = match send().await? {
+                // A kept connection may end, with the webhook's server, just when it is used again.
+                Err(error) if !error.is_connect() => send().await?,
+                other => other,
+            };
+            let response = response.map_err(|e| failed(chain(&e)))?;
             let status = response.status();
             let body = Limited::new(response.into_body(), MAX_ANSWER)
                 .collect()

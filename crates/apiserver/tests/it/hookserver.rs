@@ -66,6 +66,15 @@ pub(crate) struct HookServer {
 impl HookServer {
     /// Starts a server that answers reviews by path and request.
     pub(crate) async fn start(answer: impl Fn(&str, &Value) -> Say + Send + Sync + 'static) -> Self {
+        Self::start_with(&[b"h2", b"http/1.1"], usize::MAX, answer).await
+    }
+
+    /// Starts a server that speaks only these protocols, and hangs up when it is asked more often on one connection.
+    pub(crate) async fn start_with(
+        protocols: &[&[u8]],
+        patience: usize,
+        answer: impl Fn(&str, &Value) -> Say + Send + Sync + 'static,
+    ) -> Self {
         let answer: Arc<Answer> = Arc::new(answer);
         let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
         let authority = CertificateAuthority::self_signed(&CaRequest::new("hooks"), key, SystemClock.now()).unwrap();
@@ -84,7 +93,7 @@ impl HookServer {
                 PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_pkcs8_der())),
             )
             .unwrap();
-        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        tls.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(tls));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let out = Self {
@@ -102,7 +111,17 @@ impl HookServer {
                     let Ok(stream) = acceptor.accept(stream).await else {
                         return;
                     };
-                    let service = service_fn(move |request| respond(Arc::clone(&answer), Arc::clone(&asked), request));
+                    let count = AtomicUsize::new(0);
+                    let service = service_fn(move |request| {
+                        let tired = count.fetch_add(1, Ordering::Relaxed) >= patience;
+                        let (answer, asked) = (Arc::clone(&answer), Arc::clone(&asked));
+                        async move {
+                            if tired {
+                                return Err(std::io::Error::other("no more"));
+                            }
+                            respond(answer, asked, request).await.map_err(std::io::Error::other)
+                        }
+                    });
                     let _ = auto::Builder::new(TokioExecutor::new())
                         .serve_connection(TokioIo::new(stream), service)
                         .await;

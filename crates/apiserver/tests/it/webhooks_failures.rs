@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -13,7 +13,7 @@ use windlass_apiserver::{ApiServer, Options};
 use windlass_store::{Limits, Store};
 
 use crate::hookserver::{HookServer, Say, forget, hook, mutating, validating};
-use crate::support::{client, install, start, status, widget, widget_crd, widgets};
+use crate::support::{client, gone, install, start, status, widget, widget_crd, widgets};
 
 async fn refused(client: &Client, name: &str) -> kube::core::Status {
     status(
@@ -220,6 +220,33 @@ async fn connections_are_shared_and_survive_changes_of_the_configuration() {
     assert!(futures::future::join_all(writes).await.iter().all(Result::is_ok));
     assert_eq!(hooks.requests().len(), 21);
     assert_eq!(hooks.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_server_may_speak_the_older_protocol_and_hang_up() {
+    let (_server, client) = start().await;
+    install(&client, &widget_crd()).await;
+    let hooks = HookServer::start_with(&[], 2, |_, _| Say::yes()).await;
+    validating(
+        &client,
+        "w",
+        json!([hook("w.example.com", hooks.config("/"), json!({}))]),
+    )
+    .await;
+    let api = widgets(&client, "v1");
+    for i in 0..5 {
+        let object = widget(&format!("w{i}"), json!({"size": 1}));
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+    assert_eq!(
+        (hooks.requests().len(), hooks.connections.load(Ordering::Relaxed)),
+        (5, 3)
+    );
+    // It gives up at once when there is nothing to be had.
+    let deaf = HookServer::start_with(&[b"http/1.1"], 0, |_, _| Say::yes()).await;
+    let words = failure(&client, json!([hook("x.example.com", deaf.config("/"), json!({}))])).await;
+    assert!(words.starts_with("failed to call webhook: Post "), "{words}");
+    assert_eq!(deaf.connections.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]
@@ -467,4 +494,67 @@ async fn warnings_of_webhooks_reach_the_client() {
             "299 - \"warning 3\""
         ]
     );
+}
+
+#[tokio::test]
+async fn clean_up_of_others_goes_on_while_a_webhook_keeps_something() {
+    let (_server, client) = start().await;
+    install(&client, &widget_crd()).await;
+    let stays = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&stays);
+    let hooks = HookServer::start(move |path, _| match path {
+        "/slow" if asked.load(Ordering::Relaxed) => Say::nothing(),
+        _ if asked.load(Ordering::Relaxed) => Say::no("not now"),
+        _ => Say::yes(),
+    })
+    .await;
+    let deletions = |resources: &str, path: &str, name: &str| {
+        hook(
+            name,
+            hooks.config(path),
+            json!({"timeoutSeconds": 30, "rules": [
+                {"operations": ["DELETE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": [resources]},
+            ]}),
+        )
+    };
+    let both = json!([
+        deletions("widgets", "/slow", "slow.example.com"),
+        deletions("secrets", "/no", "no.example.com"),
+    ]);
+    validating(&client, "x", both).await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let owner: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "owner"}})).unwrap();
+    let owner = maps.create(&PostParams::default(), &owner).await.unwrap();
+    let metadata = |name: &str| {
+        json!({"name": name, "ownerReferences": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid},
+        ]})
+    };
+    for i in 0..40 {
+        let mut slow = widget("a", json!({"size": 1}));
+        slow.metadata = serde_json::from_value(metadata(&format!("w{i}"))).unwrap();
+        widgets(&client, "v1")
+            .create(&PostParams::default(), &slow)
+            .await
+            .unwrap();
+    }
+    let secrets: Api<Secret> = Api::default_namespaced(client.clone());
+    let secret = serde_json::from_value(json!({"metadata": metadata("s")})).unwrap();
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    let other = serde_json::from_value(json!({"metadata": metadata("other")})).unwrap();
+    maps.create(&PostParams::default(), &other).await.unwrap();
+
+    maps.delete("owner", &DeleteParams::default()).await.unwrap();
+    gone(&maps, "other").await;
+    // What was refused is asked about again.
+    while hooks.paths().iter().filter(|path| path.starts_with("/no")).count() < 3 {
+        tokio::task::yield_now().await;
+    }
+    assert!(secrets.get_opt("s").await.unwrap().is_some());
+    assert_eq!(
+        hooks.paths().iter().filter(|path| path.starts_with("/slow")).count(),
+        40
+    );
+    stays.store(false, Ordering::Relaxed);
+    gone(&secrets, "s").await;
 }
