@@ -1,8 +1,10 @@
 //! Reading certificates: expiry, subject, the hash that joining nodes pin.
 
+use std::net::IpAddr;
+
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use crate::{PkiError, pem};
 
@@ -14,6 +16,7 @@ const LABEL: &str = "CERTIFICATE";
 pub struct Certificate {
     der: Vec<u8>,
     common_name: String,
+    alternative_names: Vec<String>,
     not_before: Timestamp,
     not_after: Timestamp,
     public_key: Vec<u8>,
@@ -33,6 +36,7 @@ impl Certificate {
             .and_then(|name| name.as_str().ok())
             .unwrap_or_default()
             .to_owned();
+        let alternative_names = alternative_names(&parsed);
         let (not_before, not_after) = (
             time(parsed.validity().not_before.timestamp())?,
             time(parsed.validity().not_after.timestamp())?,
@@ -42,6 +46,7 @@ impl Certificate {
         Ok(Self {
             der,
             common_name,
+            alternative_names,
             not_before,
             not_after,
             public_key,
@@ -81,6 +86,11 @@ impl Certificate {
         &self.common_name
     }
 
+    /// The DNS names and addresses of a server.
+    pub fn alternative_names(&self) -> &[String] {
+        &self.alternative_names
+    }
+
     /// Valid from.
     pub fn not_before(&self) -> Timestamp {
         self.not_before
@@ -111,6 +121,21 @@ impl Certificate {
             text
         })
     }
+}
+
+fn alternative_names(parsed: &X509Certificate<'_>) -> Vec<String> {
+    let names = parsed.subject_alternative_name().ok().flatten();
+    let names = names.iter().flat_map(|extension| &extension.value.general_names);
+    let read = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let four = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let address = four.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+            Some(address.ok()?.to_string())
+        }
+        _ => None,
+    };
+    names.filter_map(read).collect()
 }
 
 /// Whether a certificate should be replaced now: in the second half of its life, or past it.

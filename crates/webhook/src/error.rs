@@ -1,0 +1,73 @@
+//! What can go wrong with webhooks.
+
+use std::path::PathBuf;
+
+/// Why webhooks cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum WebhookError {
+    /// The API server refused, or did not answer.
+    #[error("cannot {verb} {what}")]
+    Request {
+        /// What was tried.
+        verb: &'static str,
+        /// On which object.
+        what: String,
+        /// What the user can do when it is forbidden.
+        needs: String,
+        /// What the server said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The Secret for our certificate holds something that is not ours.
+    #[error("Secret {namespace}/{name} is not one of ours and stays as it is: it lacks the label {label}")]
+    NotOurs {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The label that ours carry.
+        label: String,
+    },
+    /// Others change the Secret again and again.
+    #[error("Secret {0} is changed by others each time it is to be written")]
+    Contended(String),
+    /// Files of the user cannot be used.
+    #[error("the webhook certificate in {} cannot be used: {why}", folder.display())]
+    Files {
+        /// Their folder.
+        folder: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A certificate cannot be made or read.
+    #[error("the webhook certificate cannot be made")]
+    Pki(#[from] windlass_pki::PkiError),
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(String),
+}
+
+impl WebhookError {
+    /// What the user can do.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Request { source, needs, what, .. } => match &**source {
+                kube::Error::Api(status) if status.code == 403 => Some(format!("allow it: {needs}")),
+                kube::Error::Api(status) if status.code == 404 && what.starts_with("Secret") => {
+                    let namespace = what.trim_start_matches("Secret ").split('/').next().unwrap_or_default();
+                    Some(format!("make the namespace first: kubectl create namespace {namespace}"))
+                }
+                _ => None,
+            },
+            Self::NotOurs { namespace, name, .. } => Some(format!(
+                "delete it (kubectl delete secret {name} -n {namespace}) and a new one is made, or bring your own certificate \
+                 with --webhook-certificate-dir"
+            )),
+            Self::Files { .. } => Some(
+                "the folder must hold tls.crt and tls.key, and ca.crt when the API server does not trust the issuer anyway"
+                    .to_owned(),
+            ),
+            Self::Contended(_) | Self::Pki(_) | Self::Tls(_) => None,
+        }
+    }
+}

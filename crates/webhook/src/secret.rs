@@ -1,0 +1,139 @@
+//! The Secret that keeps our certificates, for all processes that serve together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ObjectMeta, PostParams};
+use windlass_meta::Clock;
+
+use crate::error::WebhookError;
+use crate::material::{Due, Material};
+
+/// The Secret's name.
+pub const SECRET_NAME: &str = "windlass-webhook-certificate";
+/// What tells our Secret from another of its name.
+const LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "windlass");
+/// How often somebody else may be faster.
+const TRIES: usize = 8;
+
+/// Where the Secret is, and for which names.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    pub(crate) client: kube::Client,
+    pub(crate) namespace: String,
+    pub(crate) names: Vec<String>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Kept {
+    pub(crate) fn api(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    fn what(&self) -> String {
+        format!("Secret {}/{SECRET_NAME}", self.namespace)
+    }
+
+    fn failed(&self, verb: &'static str, source: kube::Error) -> WebhookError {
+        WebhookError::Request {
+            verb,
+            what: self.what(),
+            needs: format!(
+                "get, list, watch, create and update on secrets in namespace {}; or bring your own certificate with \
+                 --webhook-certificate-dir",
+                self.namespace
+            ),
+            source: Box::new(source),
+        }
+    }
+
+    /// The material to serve: what the Secret holds, made or renewed as far as that is due. When the Secret is lost, what was
+    /// in use is kept in a new one.
+    pub(crate) async fn obtain(&self, in_use: Option<&Material>) -> Result<Material, WebhookError> {
+        let api = self.api();
+        for _ in 0..TRIES {
+            let stored = api
+                .get_opt(SECRET_NAME)
+                .await
+                .map_err(|error| self.failed("read", error))?;
+            let known = match &stored {
+                Some(secret) => self.ours(secret)?,
+                None => in_use.cloned(),
+            };
+            let now = self.clock.now();
+            let due = known
+                .as_ref()
+                .map_or(Due::Everything, |material| material.due(&self.names, now));
+            if let (Some(material), Some(_), Due::Nothing) = (&known, &stored, due) {
+                return Ok(material.clone());
+            }
+            let material = Material::make(known.as_ref(), &self.names, now)?;
+            let parameters = PostParams::default();
+            let secret = self.secret(&material, stored.as_ref());
+            let written = match &stored {
+                Some(_) => api.replace(SECRET_NAME, &parameters, &secret).await,
+                None => api.create(&parameters, &secret).await,
+            };
+            match written {
+                Ok(_) => {
+                    tracing::info!(secret = self.what(), "made a webhook certificate");
+                    return Ok(material);
+                }
+                // Another process was faster, or somebody deleted it: what is there now is looked at.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(kube::Error::Api(status)) if status.code == 404 && stored.is_some() => {}
+                Err(error) => return Err(self.failed("write", error)),
+            }
+        }
+        Err(WebhookError::Contended(format!("{}/{SECRET_NAME}", self.namespace)))
+    }
+
+    /// The material in a Secret of ours, as far as it is there.
+    fn ours(&self, secret: &Secret) -> Result<Option<Material>, WebhookError> {
+        let labels = secret.metadata.labels.as_ref();
+        if labels.and_then(|labels| labels.get(LABEL.0)).map(String::as_str) != Some(LABEL.1) {
+            return Err(WebhookError::NotOurs {
+                namespace: self.namespace.clone(),
+                name: SECRET_NAME.to_owned(),
+                label: format!("{}={}", LABEL.0, LABEL.1),
+            });
+        }
+        Ok(material(secret))
+    }
+
+    fn secret(&self, material: &Material, stored: Option<&Secret>) -> Secret {
+        let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+        let data = BTreeMap::from([
+            ("ca.crt".to_owned(), bytes(&material.authorities)),
+            ("ca.key".to_owned(), bytes(&material.authority_key)),
+            ("tls.crt".to_owned(), bytes(&material.certificate)),
+            ("tls.key".to_owned(), bytes(&material.key)),
+        ]);
+        let mut secret = stored.cloned().unwrap_or_else(|| Secret {
+            metadata: ObjectMeta {
+                name: Some(SECRET_NAME.to_owned()),
+                namespace: Some(self.namespace.clone()),
+                labels: Some(BTreeMap::from([(LABEL.0.to_owned(), LABEL.1.to_owned())])),
+                ..ObjectMeta::default()
+            },
+            type_: Some("kubernetes.io/tls".to_owned()),
+            ..Secret::default()
+        });
+        secret.metadata.managed_fields = None;
+        secret.data = Some(data);
+        secret
+    }
+}
+
+/// What a Secret holds, when all of it is there.
+pub(crate) fn material(secret: &Secret) -> Option<Material> {
+    let text = |name: &str| String::from_utf8(secret.data.as_ref()?.get(name)?.0.clone()).ok();
+    Some(Material {
+        authorities: text("ca.crt")?,
+        authority_key: text("ca.key")?,
+        certificate: text("tls.crt")?,
+        key: text("tls.key")?,
+    })
+}

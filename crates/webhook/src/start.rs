@@ -1,0 +1,128 @@
+//! Starting and ending it all.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_meta::{Clock, SystemClock};
+
+use crate::certified::Served;
+use crate::error::WebhookError;
+use crate::keeper::{Keeper, Source};
+use crate::rule::Rule;
+use crate::secret::Kept;
+use crate::server;
+use crate::target::Target;
+
+/// How often files are looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Where the certificate comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Certificates {
+    /// Our own, kept in the Secret [`SECRET_NAME`](crate::SECRET_NAME) of a namespace.
+    Secret {
+        /// The namespace.
+        namespace: String,
+    },
+    /// `tls.crt`, `tls.key` and perhaps `ca.crt` in a folder; looked at again every few seconds.
+    Folder(PathBuf),
+}
+
+/// How webhooks are set up.
+#[derive(Debug)]
+pub struct Options {
+    /// Where reviews are answered.
+    pub listener: TcpListener,
+    /// How the API server gets there.
+    pub target: Target,
+    /// Where the certificate comes from.
+    pub certificates: Certificates,
+    /// What is judged.
+    pub rules: Vec<Rule>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How often files are looked at.
+    pub look: Duration,
+}
+
+impl Options {
+    /// The usual set-up.
+    pub fn new(listener: TcpListener, target: Target, certificates: Certificates, rules: Vec<Rule>) -> Self {
+        Self {
+            listener,
+            target,
+            certificates,
+            rules,
+            clock: Arc::new(SystemClock),
+            look: LOOK,
+        }
+    }
+}
+
+/// Webhooks that are served.
+#[derive(Debug)]
+pub struct Webhooks {
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    address: Option<SocketAddr>,
+}
+
+/// Serves webhooks for the API server behind `client`. When this returns, they answer, and the configuration says so. Needs a
+/// tokio runtime.
+pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, WebhookError> {
+    let names = options.target.names();
+    let source = match options.certificates {
+        Certificates::Secret { namespace } => Source::Secret(Kept {
+            client: client.clone(),
+            namespace,
+            names,
+            clock: Arc::clone(&options.clock),
+        }),
+        Certificates::Folder(folder) => Source::Folder { folder, names },
+    };
+    let current = source.read(None, options.clock.now()).await?;
+    let served = Served::new(Arc::clone(&current.certified));
+    let tls = server::tls(&served)?;
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let address = options.listener.local_addr().ok();
+    let routes = server::routes(&options.rules);
+    // It answers before anybody is told to ask.
+    tasks.spawn(server::serve(options.listener, tls, routes, stop.clone()));
+    let mut keeper = Keeper::new(
+        client,
+        options.rules,
+        options.target,
+        source,
+        current,
+        served,
+        options.clock,
+    );
+    if let Err(error) = keeper.begin().await {
+        stop.cancel();
+        return Err(error);
+    }
+    let stopped = stop.clone();
+    let look = options.look;
+    tasks.spawn(async move { keeper.run(look, stopped).await });
+    Ok(Webhooks { stop, tasks, address })
+}
+
+impl Webhooks {
+    /// Where reviews are answered.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// Answers what is under way, and ends. The configuration stays: other processes may serve, and without any of them what is
+    /// judged is refused.
+    pub async fn shutdown(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
