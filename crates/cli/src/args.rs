@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
+use windlass_manager::WebhookTarget;
 use windlass_meta::KubernetesVersion;
 
 /// Cluster API in Rust: creates, upgrades and deletes fleets of Kubernetes clusters.
@@ -35,9 +36,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  windlass up\n  windlass up --data-dir /var/lib/windlass --kubeconfig windlass.kubeconfig\n  kubectl --kubeconfig windlass.kubeconfig get clusters,machines"
     )]
     Up(UpArgs),
-    /// Run the controllers against any Kubernetes API server
+    /// Run the controllers, and admission webhooks, against any Kubernetes API server
     #[command(
-        after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --metrics-address 0.0.0.0:8080"
+        after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --metrics-address 0.0.0.0:8080\n  windlass manager --webhook-address 0.0.0.0:9443 --webhook-service windlass-system/windlass-webhook"
     )]
     Manager(ManagerArgs),
     /// Run the embedded API server alone
@@ -155,6 +156,37 @@ pub(crate) struct ManagerArgs {
     /// Serve /healthz, /readyz and /metrics there
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics_address: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) webhooks: WebhookArgs,
+}
+
+/// Options of `manager` for admission webhooks.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(next_help_heading = "Admission webhooks")]
+pub(crate) struct WebhookArgs {
+    /// Answer the API server's admission reviews there [default: no admission]
+    #[arg(
+        long = "webhook-address",
+        id = "webhook_address",
+        value_name = "ADDRESS:PORT",
+        requires = "webhook_target"
+    )]
+    pub(crate) address: Option<SocketAddr>,
+    /// The Service through which the API server gets there
+    #[arg(long = "webhook-service", id = "webhook_service", value_name = "NAMESPACE/NAME[:PORT]", group = "webhook_target", requires = "webhook_address", value_parser = WebhookTarget::service)]
+    pub(crate) service: Option<WebhookTarget>,
+    /// The address at which the API server gets there without a Service
+    #[arg(long = "webhook-url", id = "webhook_url", value_name = "https://HOST[:PORT]", group = "webhook_target", requires = "webhook_address", value_parser = WebhookTarget::url)]
+    pub(crate) url: Option<WebhookTarget>,
+    /// A folder with tls.crt, tls.key and, for the API server to trust, ca.crt [default: a certificate of our own, in the
+    /// Secret windlass-webhook-certificate in the Service's namespace or that of the kubeconfig]
+    #[arg(
+        long = "webhook-certificate-dir",
+        id = "webhook_certificate_dir",
+        value_name = "DIR",
+        requires = "webhook_address"
+    )]
+    pub(crate) certificate_dir: Option<PathBuf>,
 }
 
 /// Options of `apiserver`.
@@ -240,5 +272,13 @@ mod tests {
         check("windlass up --port 70000");
         check("windlass apiserver");
         check("windlass nothing");
+        check("windlass manager --webhook-address 0.0.0.0:9443");
+        check("windlass manager --webhook-service a/b");
+        check("windlass manager --webhook-url https://a");
+        check("windlass manager --webhook-certificate-dir certs");
+        check("windlass manager --webhook-address 0.0.0.0:9443 --webhook-service a/b --webhook-url https://a");
+        check("windlass manager --webhook-address 0.0.0.0:9443 --webhook-service a");
+        check("windlass manager --webhook-address 0.0.0.0:9443 --webhook-url http://a");
+        check("windlass manager --webhook-address 9443 --webhook-url https://a");
     }
 }

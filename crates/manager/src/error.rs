@@ -84,6 +84,9 @@ pub enum ManagerError {
         /// Names of the definitions.
         missing: Vec<String>,
     },
+    /// Admission cannot be served.
+    #[error(transparent)]
+    Webhook(#[from] windlass_webhook::WebhookError),
     /// There is no such controller.
     #[error("there is no controller {name:?}")]
     UnknownController {
@@ -99,7 +102,7 @@ impl ManagerError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::PortInUse { address } => format!(
-                "stop what listens there, or choose another port with --port (now {})",
+                "stop what listens there, or choose another port than {}",
                 address.port()
             ),
             Self::Identity { folder, .. } => format!(
@@ -126,6 +129,7 @@ impl ManagerError {
             Self::NoDefinitions { .. } => {
                 "add --install-crds, or run `windlass crds | kubectl apply --server-side -f -`".to_owned()
             }
+            Self::Webhook(error) => return error.hint(),
             Self::UnknownController { known, .. } => format!("known are: {}", known.join(", ")),
             Self::Listen { .. } | Self::Store(_) | Self::File { .. } | Self::Server(_) | Self::Install(_) => {
                 return None;

@@ -1,7 +1,8 @@
 //! Runs any set of controllers against any Kubernetes API server, or all of them with the embedded one.
 //!
 //! [`controllers::start`] needs a client and knows nothing of the server behind it. [`embedded::Embedded`] is a server with a data
-//! folder, certificates and a kubeconfig. [`up::start`] puts both into one process, joined without a socket.
+//! folder, certificates and a kubeconfig. [`up::start`] puts both into one process, joined without a socket; admission
+//! is then asked in process, too. [`webhooks::start`] serves it to a server over the network.
 
 mod admission;
 pub mod controllers;
@@ -11,7 +12,10 @@ mod files;
 mod identity;
 pub mod network;
 pub mod up;
+pub mod webhooks;
 
 pub use controllers::{Running, Selection};
 pub use embedded::{Embedded, EmbeddedOptions};
 pub use error::ManagerError;
+pub use webhooks::WebhookOptions;
+pub use windlass_webhook::{Target as WebhookTarget, Webhooks};

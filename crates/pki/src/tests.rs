@@ -104,6 +104,8 @@ fn a_certificate_chains_to_its_authority_and_carries_its_names() {
     assert_eq!(leaf.not_before(), ca.certificate().not_before());
     assert_eq!(leaf.not_after(), "2027-11-21T10:36:42Z".parse().unwrap());
     assert!(!leaf.is_ca());
+    assert_eq!(leaf.alternative_names(), ["localhost", "127.0.0.1", "::1"]);
+    assert_eq!(ca.certificate().alternative_names(), [""; 0]);
     let (_, parsed) = X509Certificate::from_der(leaf.der()).unwrap();
     let (_, issuer) = X509Certificate::from_der(ca.certificate().der()).unwrap();
     assert_eq!(parsed.issuer(), issuer.subject());

@@ -26,10 +26,10 @@ use crate::rule::Rule;
 use crate::secret::{Kept, SECRET_NAME, material};
 use crate::target::Target;
 
+/// The shortest pause.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause after failures, and between corrections when somebody else corrects, too.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
-/// Renewals are noticed at most so late, also on a machine whose clock stood still.
-const RENEWAL_LOOK: Duration = Duration::from_hours(1);
 
 /// Where the certificate comes from.
 pub(crate) enum Source {
@@ -100,7 +100,7 @@ impl Pause {
         let now = Instant::now();
         let again = self.last.is_some_and(|last| now < last + self.delay + MAX_PAUSE);
         self.delay = if again {
-            (self.delay * 2).clamp(Duration::from_secs(1), MAX_PAUSE)
+            (self.delay * 2).clamp(MIN_PAUSE, MAX_PAUSE)
         } else {
             Duration::ZERO
         };
@@ -223,7 +223,7 @@ impl Keeper {
         };
         let mut secrets = pin!(secrets);
         let is_folder = matches!(self.source, Source::Folder { .. });
-        let mut looks = tokio::time::interval(if is_folder { look } else { RENEWAL_LOOK });
+        let mut looks = tokio::time::interval(look);
         let (mut seen, mut secret_seen) = (false, false);
         loop {
             let next = self.next_try();
@@ -304,9 +304,6 @@ impl Keeper {
             self.read_certificate().await;
         }
         if !self.is_current() && self.configuration_pause.next() <= Instant::now() {
-            if self.configuration_pause.last.is_some() || self.configuration.is_some() {
-                tracing::debug!(name = NAME, "the webhook configuration is not as it should be");
-            }
             self.configuration_pause.tried();
             if let Err(error) = self.write().await {
                 warn("the webhook configuration cannot be kept right", &error);

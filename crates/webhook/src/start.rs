@@ -20,6 +20,8 @@ use crate::target::Target;
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_secs(5);
+/// Our own certificate tells when it is due; a clock may have stood still meanwhile.
+const RARE_LOOK: Duration = Duration::from_hours(1);
 
 /// Where the certificate comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,20 +48,24 @@ pub struct Options {
     pub rules: Vec<Rule>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How often files are looked at.
+    /// How often the certificate is looked at, beside events.
     pub look: Duration,
 }
 
 impl Options {
     /// The usual set-up.
     pub fn new(listener: TcpListener, target: Target, certificates: Certificates, rules: Vec<Rule>) -> Self {
+        let look = match &certificates {
+            Certificates::Folder(_) => LOOK,
+            Certificates::Secret { .. } => RARE_LOOK,
+        };
         Self {
             listener,
             target,
             certificates,
             rules,
             clock: Arc::new(SystemClock),
-            look: LOOK,
+            look,
         }
     }
 }
@@ -102,14 +108,14 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
         served,
         options.clock,
     );
+    let webhooks = Webhooks { stop, tasks, address };
     if let Err(error) = keeper.begin().await {
-        stop.cancel();
+        webhooks.shutdown().await;
         return Err(error);
     }
-    let stopped = stop.clone();
-    let look = options.look;
-    tasks.spawn(async move { keeper.run(look, stopped).await });
-    Ok(Webhooks { stop, tasks, address })
+    let (look, stopped) = (options.look, webhooks.stop.clone());
+    webhooks.tasks.spawn(async move { keeper.run(look, stopped).await });
+    Ok(webhooks)
 }
 
 impl Webhooks {

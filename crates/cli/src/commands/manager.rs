@@ -1,7 +1,7 @@
 //! `windlass manager`.
 
 use windlass_kit::Metrics;
-use windlass_manager::{controllers, network};
+use windlass_manager::{WebhookOptions, Webhooks, controllers, network, webhooks};
 
 use super::up::selection;
 use crate::args::ManagerArgs;
@@ -17,18 +17,42 @@ pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliE
         Some(address) => Some(network::listen(address).await?),
         None => None,
     };
+    let serving = match (args.webhooks.address, args.webhooks.service.or(args.webhooks.url)) {
+        (Some(address), Some(target)) => Some(WebhookOptions {
+            listener: network::listen(address).await?,
+            target,
+            certificate_dir: args.webhooks.certificate_dir,
+        }),
+        _ => None,
+    };
     let config = network::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let metrics = Metrics::new();
     let client = network::connect(&config, &metrics).await?;
     network::definitions(&client, args.install_crds).await?;
+    // Admission comes first: no controller of ours needs a write that it refuses.
+    let serving = if let Some(options) = serving {
+        Some(webhooks::start(client.clone(), options).await?)
+    } else {
+        webhooks::warn_that_none_are_served();
+        None
+    };
     let running = controllers::start(client, metrics, &selection);
     if let Some(listener) = health {
         running.serve(listener);
     }
-    let told = printer.line(&format!("controllers run against {}", config.cluster_url));
+    let answering = serving.as_ref().and_then(Webhooks::address);
+    let admission = answering.map(|address| format!(", admission is answered on {address}"));
+    let told = printer.line(&format!(
+        "controllers run against {}{}",
+        config.cluster_url,
+        admission.unwrap_or_default()
+    ));
     if told.is_ok() {
         stop.wait_once().await;
     }
     running.shutdown().await;
+    if let Some(webhooks) = serving {
+        webhooks.shutdown().await;
+    }
     told
 }

@@ -7,3 +7,4 @@ mod demo;
 mod guide;
 mod support;
 mod up;
+mod webhook;

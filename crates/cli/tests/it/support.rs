@@ -59,7 +59,7 @@ pub(crate) fn run(folder: &Path, args: &[&str]) -> Finished {
     }
 }
 
-/// A run of `windlass up` on `folder/data` that writes `folder/kubeconfig`; killed when dropped.
+/// A run of a command that serves, such as `windlass up` on `folder/data`, which writes `folder/kubeconfig`; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Up {
     child: Child,
@@ -98,8 +98,17 @@ impl Up {
         if !more.contains(&"--port") {
             command.args(["--port", "0"]);
         }
+        command.args(more);
+        Self::serving(command, "kubectl --kubeconfig")
+    }
+
+    /// Starts another command, and waits until it says something.
+    pub(crate) fn command(folder: &Path, args: &[&str], says: &str) -> Self {
+        Self::serving(command(folder, args), says)
+    }
+
+    fn serving(mut command: Command, says: &str) -> Self {
         let mut child = command
-            .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -109,7 +118,7 @@ impl Up {
             child,
             said: String::new(),
         };
-        while !up.said.contains("kubectl --kubeconfig") {
+        while !up.said.contains(says) {
             let read = up.stdout.read_line(&mut up.said).expect("readable");
             assert!(read > 0, "it ended before it answered: {:?}", up.finished());
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 
 mod admission;
+mod admission_network;
 mod bad_input;
 mod external_core;
 mod external_life;

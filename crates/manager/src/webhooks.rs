@@ -1,0 +1,47 @@
+//! Admission for API servers over the network: the same functions that an embedded server calls in process.
+
+use std::path::PathBuf;
+
+use tokio::net::TcpListener;
+use windlass_suite::admission;
+use windlass_webhook::{Certificates, Options, Target, Webhooks};
+
+use crate::ManagerError;
+
+/// How webhooks are served.
+#[derive(Debug)]
+pub struct WebhookOptions {
+    /// Where reviews are answered.
+    pub listener: TcpListener,
+    /// How the API server gets there.
+    pub target: Target,
+    /// A folder with the user's certificate; without one it is our own, kept in a Secret.
+    pub certificate_dir: Option<PathBuf>,
+}
+
+/// Serves the admission of all our kinds to the server behind `client`. When this returns the server knows where to ask.
+pub async fn start(client: kube::Client, options: WebhookOptions) -> Result<Webhooks, ManagerError> {
+    let certificates = match (options.certificate_dir, &options.target) {
+        (Some(folder), _) => Certificates::Folder(folder),
+        (None, Target::Service { namespace, .. }) => Certificates::Secret {
+            namespace: namespace.clone(),
+        },
+        (None, Target::Url { .. }) => Certificates::Secret {
+            namespace: client.default_namespace().to_owned(),
+        },
+    };
+    let options = Options::new(options.listener, options.target, certificates, admission::rules());
+    Ok(windlass_webhook::start(client, options).await?)
+}
+
+/// Says what is not enforced by a process that serves no webhooks. A configuration that exists is left alone: other processes may
+/// serve it.
+pub fn warn_that_none_are_served() {
+    let kinds: Vec<&str> = admission::rules().iter().map(|rule| rule.kind).collect();
+    tracing::warn!(
+        "this process serves no admission: unless another one does, the annotation cluster.x-k8s.io/managed-by can be taken away \
+         from {} objects, whose infrastructure the provider would then take over; --webhook-address with --webhook-service or \
+         --webhook-url turns it on",
+        kinds.join(", ")
+    );
+}

@@ -1,0 +1,118 @@
+//! The same admission where the API server and the manager are two servers.
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpSocket};
+use windlass_api::annotations::MANAGED_BY;
+use windlass_kit::Metrics;
+use windlass_manager::{Embedded, EmbeddedOptions, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_testkit::Objects;
+
+use crate::admission::{all_else_passes, dev_cluster, the_annotation_stays, warnings};
+
+/// An API server alone, a client for it over the network, and a port for webhooks.
+struct World {
+    embedded: Embedded,
+    client: kube::Client,
+    objects: Objects,
+    socket: TcpSocket,
+    _folder: TempDir,
+}
+
+impl World {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = EmbeddedOptions {
+            data_dir: folder.path().to_owned(),
+            kubeconfig: None,
+            port: 0,
+            definitions: false,
+        };
+        let embedded = Embedded::start(options).await.unwrap();
+        let config = network::config(Some(embedded.kubeconfig()), None).await.unwrap();
+        let client = network::connect(&config, &Metrics::new()).await.unwrap();
+        network::definitions(&client, true).await.unwrap();
+        // Bound, it stays ours while nobody listens.
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        Self {
+            objects: Objects::new(client.clone()),
+            embedded,
+            client,
+            socket,
+            _folder: folder,
+        }
+    }
+
+    async fn serve(&self) -> Webhooks {
+        let address = self.socket.local_addr().unwrap();
+        let options = WebhookOptions {
+            listener: TcpListener::bind(address).await.unwrap(),
+            target: WebhookTarget::url(&format!("https://{address}")).unwrap(),
+            certificate_dir: None,
+        };
+        webhooks::start(self.client.clone(), options).await.unwrap()
+    }
+}
+
+// EX-079, EX-080, EX-081, EX-082, EX-084, EX-085
+#[tokio::test]
+async fn the_webhook_says_the_same_as_the_server_in_process() {
+    let world = World::start().await;
+    let webhooks = world.serve().await;
+    let objects = &world.objects;
+    the_annotation_stays(objects).await;
+    all_else_passes(objects).await;
+    let mut live = dev_cluster("live", json!({}));
+    live["metadata"]["finalizers"] = json!(["x.example.com/mine"]);
+    objects.apply(&live).await;
+    let told = warnings(
+        objects,
+        "live",
+        &json!({"metadata": {"annotations": {MANAGED_BY: "x"}}}),
+    )
+    .await;
+    assert!(
+        told.join("\n").contains("will not remove x.example.com/mine"),
+        "{told:?}"
+    );
+    webhooks.shutdown().await;
+    world.embedded.shutdown().await;
+}
+
+// EX-084, EX-087: what admission cannot prevent is not tried.
+#[tokio::test]
+async fn while_no_manager_answers_updates_are_refused_and_a_deleted_object_may_come_back_managed() {
+    let world = World::start().await;
+    let objects = &world.objects;
+    let webhooks = world.serve().await;
+    objects.apply(&dev_cluster("a", json!({MANAGED_BY: "x"}))).await;
+    webhooks.shutdown().await;
+    let change = json!({"metadata": {"annotations": {MANAGED_BY: null}}});
+    let update = async || {
+        let patch = Patch::Merge(&change);
+        let updated = objects
+            .dynamic("DevCluster")
+            .patch("a", &PatchParams::default(), &patch)
+            .await;
+        match updated {
+            Err(kube::Error::Api(status)) => (status.code, status.message),
+            other => panic!("not refused: {other:?}"),
+        }
+    };
+    let (code, message) = update().await;
+    assert!(
+        code == 500 && message.contains("failed calling webhook"),
+        "{code} {message}"
+    );
+    let webhooks = world.serve().await;
+    assert_eq!(update().await.0, 422);
+    webhooks.shutdown().await;
+    let api = objects.dynamic("DevCluster");
+    api.delete("a", &DeleteParams::default()).await.unwrap();
+    assert!(api.get_opt("a").await.unwrap().is_none());
+    objects.apply(&dev_cluster("a", json!({}))).await;
+    world.embedded.shutdown().await;
+}

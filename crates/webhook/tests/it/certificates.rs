@@ -1,0 +1,174 @@
+//! Certificates are shared, kept and replaced while webhooks are served.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+use windlass_meta::FakeClock;
+use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
+use windlass_webhook::{Certificates, SECRET_NAME};
+
+use crate::support::{Serving, World, until};
+
+/// Writes a certificate of a new authority.
+pub(crate) fn write_files(folder: &Path, names: &[&str]) {
+    let key = || PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+    let authority = CertificateAuthority::self_signed(&CaRequest::new("mine"), key(), Timestamp::now()).unwrap();
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    let server = key();
+    let certificate = authority
+        .issue(&LeafRequest::server("mine", names), &server, Timestamp::now())
+        .unwrap();
+    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();
+    write("ca.crt", authority.certificate().to_pem());
+    write("tls.crt", certificate.to_pem());
+    write("tls.key", server.to_pem());
+}
+
+#[tokio::test]
+async fn processes_share_one_certificate() {
+    let world = World::start().await;
+    let (one, other) = (Serving::new(), Serving::new());
+    let both = tokio::join!(one.start(world.client.clone()), other.start(world.client.clone()));
+    world.create("a", 5).await;
+    world.is_judged("a").await;
+    both.1.unwrap().shutdown().await;
+    // Whichever address the configuration names after the other one ended, the first one puts its own there.
+    both.0.unwrap().shutdown().await;
+    let again = one.start(world.client.clone()).await.unwrap();
+    world.is_judged("a").await;
+    again.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_lost_or_damaged_secret_is_made_again_while_it_serves() {
+    let world = World::start().await;
+    let webhooks = Serving::new().start(world.client.clone()).await.unwrap();
+    world.create("a", 5).await;
+    let (authority, certificate) = (world.kept("ca.crt").await, world.kept("tls.crt").await);
+    world
+        .secrets()
+        .delete(SECRET_NAME, &DeleteParams::default())
+        .await
+        .unwrap();
+    until("the Secret is back", async || {
+        world.secrets().get_opt(SECRET_NAME).await.unwrap().is_some()
+    })
+    .await;
+    assert_eq!(world.kept("ca.crt").await, authority, "what is trusted stays so");
+    assert_eq!(world.kept("tls.crt").await, certificate);
+    world.is_judged("a").await;
+
+    let damage = Patch::Merge(json!({"stringData": {"tls.key": "rubbish"}}));
+    world
+        .secrets()
+        .patch(SECRET_NAME, &PatchParams::default(), &damage)
+        .await
+        .unwrap();
+    until("the key is replaced", async || {
+        world.kept("tls.key").await.contains("PRIVATE KEY")
+    })
+    .await;
+    assert_eq!(world.kept("ca.crt").await, authority);
+    assert_ne!(world.kept("tls.crt").await, certificate);
+    world.is_judged("a").await;
+
+    let damage = Patch::Merge(json!({"stringData": {"ca.key": "rubbish"}}));
+    world
+        .secrets()
+        .patch(SECRET_NAME, &PatchParams::default(), &damage)
+        .await
+        .unwrap();
+    until("the authority is replaced", async || {
+        world.kept("ca.key").await.contains("PRIVATE KEY")
+    })
+    .await;
+    assert!(
+        world.kept("ca.crt").await.ends_with(&authority),
+        "the old one is trusted on"
+    );
+    until("the configuration names both", async || {
+        use base64::Engine as _;
+        let bundle = base64::engine::general_purpose::STANDARD.encode(world.kept("ca.crt").await);
+        world.configuration().await.unwrap()["webhooks"][0]["clientConfig"]["caBundle"] == bundle
+    })
+    .await;
+    world.is_judged("a").await;
+    webhooks.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_secret_that_is_not_ours_stays_as_it_is() {
+    let world = World::start().await;
+    let theirs = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET_NAME}, "stringData": {"tls.crt": "theirs"},
+    });
+    let parameters = PatchParams::apply("somebody");
+    world
+        .secrets()
+        .patch(SECRET_NAME, &parameters, &Patch::Apply(&theirs))
+        .await
+        .unwrap();
+    let error = Serving::new().start(world.client.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("not one of ours"), "{error}");
+    assert!(error.hint().unwrap().contains("--webhook-certificate-dir"), "{error:?}");
+    assert_eq!(world.kept("tls.crt").await, "theirs");
+}
+
+#[tokio::test]
+async fn it_is_renewed_before_it_ends_without_a_restart() {
+    let world = World::start().await;
+    let clock = FakeClock::new(Timestamp::now());
+    let serving = Serving {
+        clock: Arc::new(clock.clone()),
+        ..Serving::new()
+    };
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    world.create("a", 5).await;
+    world.is_judged("a").await;
+    let (authority, certificate) = (world.kept("ca.crt").await, world.kept("tls.crt").await);
+    clock.advance(SignedDuration::from_hours(24 * 250));
+    until("the certificate is renewed", async || {
+        world.kept("tls.crt").await != certificate
+    })
+    .await;
+    assert_eq!(world.kept("ca.crt").await, authority);
+    world.is_judged("a").await;
+    webhooks.shutdown().await;
+}
+
+#[tokio::test]
+async fn files_of_the_user_are_served_and_read_again() {
+    let world = World::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let serving = Serving {
+        certificates: Certificates::Folder(folder.path().to_owned()),
+        ..Serving::new()
+    };
+    let error = serving.start(world.client.clone()).await.unwrap_err();
+    assert!(error.to_string().contains(folder.path().to_str().unwrap()), "{error}");
+    write_files(folder.path(), &["elsewhere.example.com"]);
+    let error = serving.start(world.client.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("127.0.0.1"), "{error}");
+
+    write_files(folder.path(), &["127.0.0.1"]);
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    world.create("a", 5).await;
+    world.is_judged("a").await;
+    assert!(world.secrets().get_opt(SECRET_NAME).await.unwrap().is_none());
+
+    let bundle = async || world.configuration().await.unwrap()["webhooks"][0]["clientConfig"]["caBundle"].clone();
+    let before = bundle().await;
+    // Half of a replacement is not served.
+    std::fs::write(folder.path().join("tls.crt"), "rubbish").unwrap();
+    world.is_judged("a").await;
+    write_files(folder.path(), &["127.0.0.1"]);
+    until("the new authority is in the configuration", async || {
+        bundle().await != before
+    })
+    .await;
+    world.is_judged("a").await;
+    webhooks.shutdown().await;
+}

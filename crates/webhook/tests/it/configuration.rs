@@ -1,0 +1,99 @@
+//! The configuration is kept right, and not written otherwise.
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use windlass_webhook::NAME;
+
+use crate::support::{Serving, World, until};
+
+/// What it says, without what servers count.
+fn said(configuration: &Value) -> Value {
+    configuration["webhooks"].clone()
+}
+
+fn writes(world: &World) -> u64 {
+    let counts = world.server.counters().snapshot();
+    let ours = counts.iter().filter(|(key, _)| {
+        key.resource.starts_with("validatingwebhookconfigurations")
+            && !["get", "list", "watch"].contains(&key.verb.as_str())
+    });
+    ours.map(|(_, count)| count).sum()
+}
+
+#[tokio::test]
+async fn what_somebody_changes_or_deletes_is_put_right() {
+    let world = World::start().await;
+    let webhooks = Serving::new().start(world.client.clone()).await.unwrap();
+    let right = said(&world.configuration().await.unwrap());
+    let is_right = async || world.configuration().await.is_some_and(|found| said(&found) == right);
+    world.create("a", 5).await;
+
+    world
+        .configurations()
+        .delete(NAME, &DeleteParams::default())
+        .await
+        .unwrap();
+    until("the deleted configuration is back", is_right).await;
+    world.is_judged("a").await;
+
+    let name = &right[0]["name"];
+    for change in [
+        json!({"name": name, "failurePolicy": "Ignore"}),
+        json!({"name": name, "namespaceSelector": {"matchLabels": {"judged": "yes"}}}),
+        json!({"name": name, "matchConditions": [{"name": "never", "expression": "false"}]}),
+    ] {
+        let patch = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": NAME}, "webhooks": [change],
+        });
+        let somebody = PatchParams::apply("somebody").force();
+        let changed = world
+            .configurations()
+            .patch(NAME, &somebody, &Patch::Apply(&patch))
+            .await
+            .unwrap();
+        assert_ne!(said(&serde_json::to_value(changed).unwrap()), right, "{patch}");
+        until(&format!("{change} is put right"), is_right).await;
+    }
+    let none = Patch::Merge(json!({"webhooks": []}));
+    world
+        .configurations()
+        .patch(NAME, &PatchParams::default(), &none)
+        .await
+        .unwrap();
+    until("the removed webhook is back", is_right).await;
+    world.is_judged("a").await;
+    webhooks.shutdown().await;
+}
+
+#[tokio::test]
+async fn webhooks_of_others_stay_and_nothing_is_written_when_nothing_is_wrong() {
+    let world = World::start().await;
+    let serving = Serving::new();
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    let mut theirs = said(&world.configuration().await.unwrap())[0].clone();
+    theirs["name"] = json!("theirs.example.com");
+    theirs["failurePolicy"] = json!("Ignore");
+    let patch = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": NAME, "labels": {"a": "b"}}, "webhooks": [theirs],
+    });
+    let somebody = PatchParams::apply("somebody");
+    world
+        .configurations()
+        .patch(NAME, &somebody, &Patch::Apply(&patch))
+        .await
+        .unwrap();
+    let before = writes(&world);
+    webhooks.shutdown().await;
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    // What would be written at the sight of a change is written by then.
+    world
+        .configurations()
+        .delete(NAME, &DeleteParams::default())
+        .await
+        .unwrap();
+    until("it is back", async || world.configuration().await.is_some()).await;
+    assert_eq!(writes(&world), before + 2, "one deletion, one application");
+    webhooks.shutdown().await;
+}

@@ -1,0 +1,8 @@
+//! Webhooks between an API server and a process that serves them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
+
+mod certificates;
+mod configuration;
+mod serving;
+mod support;

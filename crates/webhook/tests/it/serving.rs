@@ -1,0 +1,138 @@
+//! Judging over the network, and what happens while nobody judges.
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+use windlass_webhook::WebhookError;
+
+use crate::support::{Serving, World};
+
+// EX-080, EX-084
+#[tokio::test]
+async fn updates_are_judged_at_every_version_and_nothing_else_is() {
+    let world = World::start().await;
+    let webhooks = Serving::new().start(world.client.clone()).await.unwrap();
+    world.create("a", 5).await;
+    world.resize("a", 6).await.unwrap();
+    let refused = world.resize("a", 4).await.unwrap_err();
+    assert_eq!((refused.code, refused.reason.as_str()), (422, "Invalid"));
+    assert!(
+        refused
+            .message
+            .contains("TestCluster.infra.example.com \"a\" is invalid: spec.size: Forbidden: never smaller"),
+        "{}",
+        refused.message
+    );
+    assert!(
+        refused.message.contains("validation.testcluster.infra.example.com"),
+        "{}",
+        refused.message
+    );
+    let causes = refused.details.unwrap().causes;
+    assert_eq!((causes.len(), causes[0].field.as_str()), (1, "spec.size"));
+
+    let smaller = Patch::Merge(json!({"spec": {"size": 1}}));
+    let anyone = PatchParams::default();
+    let older = world.objects("v1beta1").patch("a", &anyone, &smaller).await;
+    assert!(matches!(older, Err(kube::Error::Api(status)) if status.code == 422));
+    let dry = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let dry = world.objects("v1").patch("a", &dry, &smaller).await;
+    assert!(matches!(dry, Err(kube::Error::Api(status)) if status.code == 422));
+    let status = Patch::Merge(json!({"status": {"ready": true}, "spec": {"size": 1}}));
+    let stored = world.objects("v1").patch_status("a", &anyone, &status).await.unwrap();
+    assert_eq!(stored.data["spec"]["size"], 6);
+    world.objects("v1").delete("a", &DeleteParams::default()).await.unwrap();
+    webhooks.shutdown().await;
+}
+
+// EX-084
+#[tokio::test]
+async fn without_an_answer_updates_are_refused_and_creations_deletions_and_status_pass() {
+    let world = World::start().await;
+    let serving = Serving::new();
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    let certificate = world.kept("tls.crt").await;
+    let configuration = world.configuration().await;
+    world.create("a", 5).await;
+    world.is_judged("a").await;
+    webhooks.shutdown().await;
+
+    assert_eq!(
+        world.configuration().await,
+        configuration,
+        "who ends leaves the configuration"
+    );
+    let refused = world.resize("a", 100).await.unwrap_err();
+    assert_eq!(refused.code, 500);
+    assert!(
+        refused.message.contains("failed calling webhook"),
+        "{}",
+        refused.message
+    );
+    world.create("b", 1).await;
+    let status = Patch::Merge(json!({"status": {"ready": true}}));
+    world
+        .objects("v1")
+        .patch_status("b", &PatchParams::default(), &status)
+        .await
+        .unwrap();
+    world.objects("v1").delete("b", &DeleteParams::default()).await.unwrap();
+
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    world.is_judged("a").await;
+    assert_eq!(
+        world.kept("tls.crt").await,
+        certificate,
+        "started again it serves the same certificate"
+    );
+    assert_eq!(world.configuration().await, configuration, "and writes nothing");
+    webhooks.shutdown().await;
+}
+
+#[tokio::test]
+async fn who_may_not_write_what_it_needs_is_told_what_to_allow() {
+    let world = World::start().await;
+    let serving = Serving::new();
+    let error = serving.start(world.nobody()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("Secret default/windlass-webhook-certificate"),
+        "{error}"
+    );
+    assert!(
+        error.hint().unwrap().contains("secrets in namespace default"),
+        "{error:?}"
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    crate::certificates::write_files(folder.path(), &["127.0.0.1"]);
+    let serving = Serving {
+        certificates: windlass_webhook::Certificates::Folder(folder.path().to_owned()),
+        ..serving
+    };
+    let error = serving.start(world.nobody()).await.unwrap_err();
+    assert!(
+        matches!(&error, WebhookError::Request { what, .. } if what.starts_with("ValidatingWebhookConfiguration")),
+        "{error}"
+    );
+    assert!(
+        error.hint().unwrap().contains("validatingwebhookconfigurations"),
+        "{error:?}"
+    );
+
+    let serving = Serving {
+        certificates: windlass_webhook::Certificates::Secret {
+            namespace: "nowhere".to_owned(),
+        },
+        ..serving
+    };
+    let error = serving.start(world.client.clone()).await.unwrap_err();
+    assert!(
+        error.hint().unwrap().contains("kubectl create namespace nowhere"),
+        "{error:?}"
+    );
+    assert_eq!(world.configuration().await, None);
+}

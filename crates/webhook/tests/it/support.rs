@@ -1,0 +1,215 @@
+//! An API server with one kind, and webhooks that judge it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::core::Status;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpSocket};
+use windlass_apiserver::{ApiServer, Authorization, Options as ServerOptions, UserInfo};
+use windlass_meta::{Clock, SystemClock};
+use windlass_schema::FieldError;
+use windlass_store::{Limits, Store};
+use windlass_webhook::{
+    Certificates, Change, NAME, Operation, Options, Rule, SECRET_NAME, Target, Verdict, WebhookError, Webhooks,
+};
+
+/// How long anything may take: far more than it does.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A size may not shrink.
+pub(crate) fn rule() -> Rule {
+    Rule {
+        group: "infra.example.com",
+        versions: vec!["v1".to_owned(), "v1beta1".to_owned()],
+        kind: "TestCluster",
+        resource: "testclusters",
+        operations: &[Operation::Update],
+        check: |change: &Change<'_>| {
+            let size = |object: &Value| object["spec"]["size"].as_i64().unwrap_or_default();
+            let mut verdict = Verdict::default();
+            if size(change.new) < size(change.old) {
+                verdict.errors.push(FieldError::forbidden("spec.size", "never smaller"));
+            }
+            verdict
+        },
+    }
+}
+
+/// An API server.
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    pub(crate) client: Client,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        let mut options = ServerOptions::new(Store::memory(Limits::default()));
+        options.authorization = Authorization::Rbac;
+        let server = ApiServer::start(options).await.unwrap();
+        let client = Client::new(server.client_service(UserInfo::admin("admin")), "default");
+        let version = |name: &str| {
+            let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            let schema = json!({"type": "object", "properties": {"spec": any, "status": any}});
+            json!({
+                "name": name, "served": true, "storage": name == "v1",
+                "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
+            })
+        };
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "testclusters.infra.example.com"},
+            "spec": {
+                "group": "infra.example.com", "scope": "Namespaced",
+                "names": {"kind": "TestCluster", "plural": "testclusters"},
+                "versions": [version("v1"), version("v1beta1")],
+            },
+        });
+        let world = Self { server, client };
+        let definitions = world.all(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        );
+        let parameters = PatchParams::apply("test");
+        let name = "testclusters.infra.example.com";
+        definitions
+            .patch(name, &parameters, &Patch::Apply(&definition))
+            .await
+            .unwrap();
+        until("the definition is established", async || {
+            let found = definitions.get(name).await.unwrap();
+            serde_json::to_value(found)
+                .unwrap()
+                .to_string()
+                .contains("\"Established\"")
+        })
+        .await;
+        world
+    }
+
+    /// A client that may do nothing.
+    pub(crate) fn nobody(&self) -> Client {
+        Client::new(
+            self.server
+                .client_service(UserInfo::new("nobody", &["system:authenticated"])),
+            "default",
+        )
+    }
+
+    fn all(&self, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk(group, version, kind);
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&kind, plural))
+    }
+
+    pub(crate) fn configurations(&self) -> Api<DynamicObject> {
+        let kind = "ValidatingWebhookConfiguration";
+        self.all(
+            "admissionregistration.k8s.io",
+            "v1",
+            kind,
+            "validatingwebhookconfigurations",
+        )
+    }
+
+    pub(crate) fn objects(&self, version: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("infra.example.com", version, "TestCluster");
+        Api::default_namespaced_with(
+            self.client.clone(),
+            &ApiResource::from_gvk_with_plural(&kind, "testclusters"),
+        )
+    }
+
+    pub(crate) fn secrets(&self) -> Api<Secret> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// The stored configuration.
+    pub(crate) async fn configuration(&self) -> Option<Value> {
+        let found = self.configurations().get_opt(NAME).await.unwrap();
+        found.map(|found| serde_json::to_value(found).unwrap())
+    }
+
+    /// The stored Secret, by key.
+    pub(crate) async fn kept(&self, key: &str) -> String {
+        let secret = self.secrets().get(SECRET_NAME).await.unwrap();
+        String::from_utf8(secret.data.unwrap()[key].0.clone()).unwrap()
+    }
+
+    pub(crate) async fn create(&self, name: &str, size: i64) {
+        let object = json!({
+            "apiVersion": "infra.example.com/v1", "kind": "TestCluster", "metadata": {"name": name}, "spec": {"size": size},
+        });
+        let object = serde_json::from_value(object).unwrap();
+        self.objects("v1")
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn resize(&self, name: &str, size: i64) -> Result<(), Box<Status>> {
+        let patch = Patch::Merge(json!({"spec": {"size": size}}));
+        let done = self.objects("v1").patch(name, &PatchParams::default(), &patch).await;
+        done.map(drop).map_err(|error| match error {
+            kube::Error::Api(status) => status,
+            other => panic!("not an answer of the server: {other}"),
+        })
+    }
+
+    /// It is judged: more passes, less does not.
+    pub(crate) async fn is_judged(&self, name: &str) {
+        let stored = self.objects("v1").get(name).await.unwrap();
+        let size = stored.data["spec"]["size"].as_i64().unwrap();
+        self.resize(name, size + 1).await.unwrap();
+        let refused = self.resize(name, size).await.unwrap_err();
+        assert_eq!(refused.code, 422, "{refused:?}");
+    }
+}
+
+/// How webhooks of a test are served.
+pub(crate) struct Serving {
+    /// Holds the port while nobody listens.
+    pub(crate) socket: TcpSocket,
+    pub(crate) certificates: Certificates,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Serving {
+    pub(crate) fn new() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        Self {
+            socket,
+            certificates: Certificates::Secret {
+                namespace: "default".to_owned(),
+            },
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    pub(crate) async fn start(&self, client: Client) -> Result<Webhooks, WebhookError> {
+        let address = self.socket.local_addr().unwrap();
+        let listener = TcpListener::bind(address).await.unwrap();
+        let target = Target::url(&format!("https://{address}")).unwrap();
+        let mut options = Options::new(listener, target, self.certificates.clone(), vec![rule()]);
+        options.clock = Arc::clone(&self.clock);
+        options.look = Duration::from_millis(20);
+        windlass_webhook::start(client, options).await
+    }
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let mut looks = tokio::time::interval(Duration::from_millis(10));
+    let waited = tokio::time::timeout(PATIENCE, async {
+        while !is_so().await {
+            looks.tick().await;
+        }
+    });
+    assert!(waited.await.is_ok(), "waited in vain until {what}");
+}
