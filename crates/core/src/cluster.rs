@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineSet};
 use windlass_api::{Condition, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, Object, ObjectKey, Outcome, Watch, key_of};
+use windlass_kit::{Controller, ControllerEntry, Cx, Object, ObjectKey, Outcome, Watch, key_of, refers_to};
 use windlass_remote::{Clusters, RemoteEvent};
 
 use apply::Done;
@@ -64,6 +64,7 @@ impl Controller for ClusterController {
     fn watches(&self) -> Vec<Watch> {
         vec![
             Watch::dynamic_owned(),
+            Watch::referenced::<Cluster>(references),
             Watch::map::<MachineDeployment>(|_, old, new| {
                 cluster_named(old.or(new).map(|md| (md, &md.spec.cluster_name)))
             }),
@@ -97,6 +98,15 @@ impl Controller for ClusterController {
             (None, None) => Outcome::Settled,
         }
     }
+}
+
+/// What a Cluster refers to may come after it, with its kind, and when it went it may come again.
+fn references(cluster: &Cluster) -> Vec<String> {
+    let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    let all = [&cluster.spec.infrastructure_ref, &cluster.spec.control_plane_ref];
+    let all = all.into_iter().flatten();
+    all.flat_map(|to| refers_to(&to.group_kind(), &ObjectKey::new(namespace, &to.name)))
+        .collect()
 }
 
 fn cluster_named<K: Object>(object: Option<(&K, &String)>) -> Vec<ObjectKey> {

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::{Condition, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Watch, key_of};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Watch, key_of, refers_to};
 use windlass_remote::{Clusters, RemoteEvent};
 
 use apply::Done;
@@ -66,6 +66,7 @@ impl Controller for Machines {
     fn watches(&self) -> Vec<Watch> {
         vec![
             Watch::dynamic_owned(),
+            Watch::referenced::<Machine>(references),
             Watch::map::<Cluster>(machines_of_cluster),
             Watch::read::<MachineSet>(),
             Watch::map::<MachineDeployment>(machines_of_deployment),
@@ -96,6 +97,24 @@ impl Controller for Machines {
             (None, None) => Outcome::Settled,
         }
     }
+}
+
+/// What a Machine refers to may come after it, with its kind. Once the Machine has what it needs from there, its owner reference
+/// says as much, and takes no room in an index.
+fn references(machine: &Machine) -> Vec<String> {
+    let done = machine
+        .status
+        .as_ref()
+        .and_then(|status| status.initialization.clone())
+        .unwrap_or_default();
+    if done.bootstrap_data_secret_created == Some(true) && done.infrastructure_provisioned == Some(true) {
+        return Vec::new();
+    }
+    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
+    let bootstrap = machine.spec.bootstrap.config_ref.as_ref();
+    let all = bootstrap.into_iter().chain([&machine.spec.infrastructure_ref]);
+    all.flat_map(|to| refers_to(&to.group_kind(), &ObjectKey::new(namespace, &to.name)))
+        .collect()
 }
 
 /// Machines wait for their Cluster's infrastructure and control plane, and stop waiting when it goes.

@@ -48,6 +48,6 @@ pub use runtime::{Kit, KitBuilder};
 pub use seen::Seen;
 pub use serde_json::Value;
 pub use tasks::Tasks;
-pub use watch::{Wake, Watch};
+pub use watch::{Wake, Watch, refers_to};
 pub use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 pub use writer::{Applied, Deleted, Propagation, Write, Writer};

@@ -4,10 +4,24 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::cache::{Cached, DynSubscriber};
+use crate::cache::{Cached, Crd, DynSubscriber};
 use crate::cx::Cx;
-use crate::object::{Dynamic, GroupKind, Object, ObjectKey};
+use crate::object::{Dynamic, GroupKind, Object, ObjectKey, key_of};
 use crate::queue::Queue;
+
+/// Index of objects by what they refer to.
+const REFERENCES: &str = "references";
+
+/// What [`Watch::referenced`] finds a reference by: its kind, and its object.
+pub fn refers_to(kind: &GroupKind, object: &ObjectKey) -> [String; 2] {
+    let of_kind = kind_value(kind);
+    let of_object = format!("{of_kind}/{object}");
+    [of_kind, of_object]
+}
+
+fn kind_value(kind: &GroupKind) -> String {
+    format!("{}/{}", kind.group, kind.kind)
+}
 
 /// Whether an object is one that the controller reconciles.
 pub(crate) type Filter = Arc<dyn Fn(&ObjectKey) -> bool + Send + Sync>;
@@ -45,6 +59,12 @@ impl Wake {
     /// Has objects reconciled, but for those that are none of the controller's.
     pub fn add_all(&self, keys: impl IntoIterator<Item = ObjectKey>) {
         self.queue.add_all(keys.into_iter().filter(|key| self.passes(key)));
+    }
+
+    /// Whether an object has an owner of the controller's kind.
+    fn is_owned(&self, meta: &ObjectMeta) -> bool {
+        let mut owners = meta.owner_references.iter().flatten();
+        owners.any(|owner| owner.kind == self.kind.kind)
     }
 
     /// Has the owners of an object reconciled that are of the controller's kind.
@@ -123,6 +143,39 @@ impl Watch {
                 wake.add_all(map(&cx, change.old.as_deref(), change.new.as_deref()));
             });
             caches.subscribe_dynamic(&f);
+        })
+    }
+
+    /// Events of dynamic objects wake the objects of `K`, the controller's kind, that refer to them, whoever owns them: what is
+    /// referred to may come long after whoever refers to it, and so may its kind. `references` gives the [`refers_to`] of
+    /// every reference of an object whose target is worth waiting for.
+    pub fn referenced<K: Object>(references: fn(&K) -> Vec<String>) -> Self {
+        Self::source(move |cx, wake| {
+            let cache = cx.cache::<K>();
+            cache.add_index(REFERENCES, references);
+            let keys = move |value: &str| -> Vec<ObjectKey> {
+                let found = cache.by_index(REFERENCES, value);
+                found.iter().map(|object| key_of(object.meta())).collect()
+            };
+            let (of_kind, to_kind) = (keys.clone(), wake.clone());
+            let f: DynSubscriber = Arc::new(move |change| {
+                // What stays with an owner of the kind is its owner's, who watches it.
+                let stays = [&change.old, &change.new]
+                    .into_iter()
+                    .all(|object| object.as_ref().is_some_and(|object| wake.is_owned(object.metadata())));
+                if let Some(object) = change.object().filter(|_| !stays) {
+                    let [_, value] = refers_to(&object.gvk().group_kind(), &object.key());
+                    wake.add_all(keys(&value));
+                }
+            });
+            cx.cache::<Crd>().subscribe(move |change| {
+                if let Some(definition) = change.object() {
+                    let names = &definition.spec;
+                    let kind = GroupKind::new(names.group.as_str(), names.names.kind.as_str());
+                    to_kind.add_all(of_kind(&kind_value(&kind)));
+                }
+            });
+            cx.ports.caches.subscribe_dynamic(&f);
         })
     }
 

@@ -144,6 +144,14 @@ impl Env {
         api.create(&PostParams::default(), &object).await.unwrap();
     }
 
+    /// Puts labels on the definition of a kind.
+    pub(crate) async fn label_definition(&self, name: &str, labels: &Value) {
+        let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk));
+        let patch = Patch::Merge(json!({ "metadata": { "labels": labels } }));
+        api.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
     /// Plays Machine controller, providers and kubelet: every Machine is available at once, and goes when it is deleted.
     pub(crate) fn run_machines(&self) {
         let machines: Api<Machine> = api(&self.client);

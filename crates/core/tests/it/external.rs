@@ -182,10 +182,14 @@ async fn says(env: &Env, name: &str, type_: &str, message: &str) -> Value {
 
 /// Waits until nobody looks at a Cluster any more: mere words may be held back for three seconds, and then it is over.
 async fn rests(env: &Env) {
-    for _ in 0..6 {
-        let before = (env.reconciles("cluster"), env.server.counters().writes());
+    let work = || (env.reconciles("cluster"), env.server.counters().writes());
+    let (mut before, mut quiet) = (work(), 0);
+    for _ in 0..20 {
         env.quiet().await;
-        if (env.reconciles("cluster"), env.server.counters().writes()) == before {
+        let now = work();
+        quiet = if now == before { quiet + 1 } else { 0 };
+        before = now;
+        if quiet == 3 {
             return;
         }
     }
@@ -327,6 +331,43 @@ async fn infrastructure_may_be_ready_before_its_cluster() {
     assert_eq!(phases, ["Provisioned"], "one reconcile is enough");
     env.quiet().await;
     is_only_adopted(&TERRA.get(&env, "infra").await, "d");
+}
+
+// EX-051: the kind, its contract label and the object may come in any order, long after the Cluster has come to rest.
+#[tokio::test]
+async fn whatever_comes_last_wakes_the_cluster() {
+    let env = Env::empty().await;
+    env.run_cluster_controller().await;
+    TERRA.refer(&env, "d", "infra").await;
+    until(&env, "d", "that the kind is unknown", |cluster| {
+        condition(cluster, "InfrastructureReady")["reason"] == "InternalError"
+    })
+    .await;
+    rests(&env).await;
+    let mut definition = TERRA.definition();
+    let labels = definition["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("labels")
+        .unwrap();
+    env.define(definition).await;
+    until(&env, "d", "that the contract is unknown", |cluster| {
+        condition(cluster, "InfrastructureReady")["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("contract labels"))
+    })
+    .await;
+    rests(&env).await;
+    env.label_definition("terraclusters.infrastructure.example.org", &labels)
+        .await;
+    says(&env, "d", "InfrastructureReady", "TerraCluster does not exist").await;
+    rests(&env).await;
+    TERRA.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
+    TERRA.adopted(&env, "infra", "d").await;
+    rests(&env).await;
+    TERRA.ready(&env, "infra", true).await;
+    phase(&env, "d", "Provisioned").await;
+    assert_eq!(env.failures("cluster"), 0);
 }
 
 // EX-012, EX-028, EX-055: nobody writes anything, for as long as they like: no attempts, no failures, no time that runs out.

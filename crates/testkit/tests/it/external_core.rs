@@ -596,3 +596,82 @@ async fn a_moved_cluster_waits_until_its_status_is_written_there() {
     cluster.wait_running(&target).await;
     target.stop().await;
 }
+
+// What a Machine refers to may come long after it, made by somebody who knows nothing of the Machine.
+#[tokio::test]
+async fn a_machine_may_come_before_its_infrastructure() {
+    let env = Env::start().await;
+    let cluster = ByHand::new("late", 0, 0);
+    env.apply(&cluster.object("Cluster")).await;
+    let machine = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "m", "namespace": NAMESPACE},
+        "spec": {"clusterName": "late", "version": "v1.35.0", "bootstrap": {"dataSecretName": "data"},
+            "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "m"}},
+    });
+    env.apply(&machine).await;
+    let missing = |object: &Value| message(object, "InfrastructureReady") == "DevMachine does not exist";
+    wait(&env, "Machine", "m", "without its infrastructure", missing).await;
+    rests(&env).await;
+    let infrastructure = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevMachine", "metadata": {"name": "m", "namespace": NAMESPACE},
+        "spec": {"backend": {"inMemory": {}}},
+    });
+    env.apply(&infrastructure).await;
+    let owned = |object: &Value| object["metadata"]["ownerReferences"][0]["kind"] == "Machine";
+    wait(&env, "DevMachine", "m", "the Machine's", owned).await;
+    env.stop().await;
+}
+
+// EX-065, EX-079: a class that loses the annotation cannot take it from its clusters: the Cluster repeats what admission says,
+// attempts become rare, and nothing is lost.
+#[tokio::test]
+async fn a_class_cannot_take_the_annotation_away() {
+    let env = Env::start().await;
+    env.apply_yaml(CLASS_OF_EXTERNAL).await;
+    let mut object: Value = serde_saphyr::from_str(CLUSTER_WITH_CLASS).unwrap();
+    object["metadata"]["name"] = json!("kept");
+    env.apply(&object).await;
+    let key = ClusterOf::new("kept", 1, 1).key();
+    let named = env
+        .wait_for::<Cluster>(&key, "it names its infrastructure", |cluster| {
+            cluster.spec.infrastructure_ref.is_some()
+        })
+        .await;
+    let name = named.spec.infrastructure_ref.unwrap().name;
+    wait(&env, "DevCluster", &name, "there", |_| true).await;
+    let annotation = |value: Value| json!({"spec": {"template": {"metadata": {"annotations": {(MANAGED_BY): value}}}}});
+    env.merge("DevClusterTemplate", "externally-managed", &annotation(Value::Null))
+        .await;
+    let refused = |object: &Value| {
+        let condition = condition(object, "TopologyReconciled");
+        let words = "removal of externally managed annotation is not allowed";
+        condition["status"] == "False"
+            && condition["message"]
+                .as_str()
+                .is_some_and(|message| message.contains(words))
+    };
+    let cluster = wait(&env, "Cluster", "kept", "refused", refused).await;
+    assert!(message(&cluster, "TopologyReconciled").contains(&name));
+    let attempts = || env.writes_to("DevCluster", &name).values().sum::<u64>();
+    let (begun, mut last, mut since) = (Instant::now(), attempts(), Instant::now());
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    while since.elapsed() < Duration::from_secs(1) {
+        looks.tick().await;
+        if attempts() != last {
+            assert!(begun.elapsed() < TIMEOUT, "{last} attempts");
+            (last, since) = (attempts(), Instant::now());
+        }
+    }
+    assert!(last < 40, "{last} attempts");
+    let infrastructure = get(&env, "DevCluster", &name).await;
+    assert_eq!(infrastructure["metadata"]["annotations"][MANAGED_BY], "terraform");
+    env.merge(
+        "DevClusterTemplate",
+        "externally-managed",
+        &annotation(json!("terraform")),
+    )
+    .await;
+    let good = |object: &Value| condition(object, "TopologyReconciled")["status"] == "True";
+    wait(&env, "Cluster", "kept", "good again", good).await;
+    env.stop().await;
+}
