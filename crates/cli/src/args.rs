@@ -130,6 +130,9 @@ pub(crate) struct UpArgs {
     /// The port of the API server on 127.0.0.1; 0 is any that is free
     #[arg(long, value_name = "N", default_value_t = 16443, value_parser = port)]
     pub(crate) port: u16,
+    /// Bearer tokens of users whose rights are those of Roles: lines of token,user,uid,"group1,group2"
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_auth_file: Option<PathBuf>,
     /// Run only these controllers, separated by commas; a wrong name lists all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) controllers: Option<Vec<String>>,
@@ -201,6 +204,9 @@ pub(crate) struct ApiserverArgs {
     /// The port on 127.0.0.1; 0 is any that is free
     #[arg(long, value_name = "N", default_value_t = 16443, value_parser = port)]
     pub(crate) port: u16,
+    /// Bearer tokens of users whose rights are those of Roles: lines of token,user,uid,"group1,group2"
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_auth_file: Option<PathBuf>,
 }
 
 fn odd(text: &str) -> Result<u32, String> {

@@ -70,6 +70,7 @@ pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliErro
         data_dir,
         kubeconfig: None,
         port: 0,
+        tokens: None,
         definitions: true,
     };
     let up = up::start(options, &Selection::all(), None).await?;

@@ -21,7 +21,7 @@ use windlass_suite::{install, kinds};
 use crate::admission::InProcess;
 use crate::files::{make_folder, write_private};
 use crate::identity::{self, Identity};
-use crate::{ManagerError, network};
+use crate::{ManagerError, network, tokens};
 
 /// How an embedded server is set up.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct EmbeddedOptions {
     pub kubeconfig: Option<PathBuf>,
     /// The port on the loopback interface; 0 is any that is free.
     pub port: u16,
+    /// Bearer tokens and whose they are: a line each, `token,user,uid,"group1,group2"`.
+    pub tokens: Option<PathBuf>,
     /// Whether our kinds are served from the first request on: their definitions are installed, and their admission is asked in
     /// process. A manager over the network does both itself.
     pub definitions: bool,
@@ -82,6 +84,7 @@ impl Embedded {
         let data_dir = options.data_dir;
         let kubeconfig = options.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig"));
         check_ours(&kubeconfig)?;
+        let known = options.tokens.as_deref().map(tokens::load).transpose()?;
         make_folder(&data_dir)?;
         // First of all, so that a taken port leaves the folder untouched.
         let listener = network::listen((Ipv4Addr::LOCALHOST, options.port).into()).await?;
@@ -101,6 +104,7 @@ impl Embedded {
         let failed = |error: windlass_apiserver::ApiError| ManagerError::Server(error.to_string());
         let mut serving = Options::new(store.clone());
         serving.authorization = Authorization::Rbac;
+        serving.tokens = known.unwrap_or_default();
         if options.definitions {
             serving.admission.push(Arc::new(InProcess::new()));
         }

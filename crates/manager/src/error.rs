@@ -46,6 +46,14 @@ pub enum ManagerError {
         #[source]
         source: windlass_pki::PkiError,
     },
+    /// A file of bearer tokens cannot be used.
+    #[error("the tokens in {} cannot be used: {why}", path.display())]
+    Tokens {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong; never a token.
+        why: String,
+    },
     /// The embedded server did not start.
     #[error("the embedded API server cannot start: {0}")]
     Server(String),
@@ -130,6 +138,7 @@ impl ManagerError {
                 "add --install-crds, or run `windlass crds | kubectl apply --server-side -f -`".to_owned()
             }
             Self::Webhook(error) => return error.hint(),
+            Self::Tokens { .. } => "give each token a line: token,user,uid,\"group1,group2\"".to_owned(),
             Self::UnknownController { known, .. } => format!("known are: {}", known.join(", ")),
             Self::Listen { .. } | Self::Store(_) | Self::File { .. } | Self::Server(_) | Self::Install(_) => {
                 return None;

@@ -70,6 +70,7 @@ impl EnvBuilder {
             data_dir: folder.path().to_owned(),
             kubeconfig: None,
             port: 0,
+            tokens: None,
             definitions: true,
         };
         let embedded = Embedded::start(options).await.expect("the management cluster starts");

@@ -14,6 +14,7 @@ pub(crate) async fn run(args: ApiserverArgs, printer: &Printer) -> Result<(), Cl
         data_dir: args.data_dir,
         kubeconfig: args.kubeconfig,
         port: args.port,
+        tokens: args.token_auth_file,
         definitions: false,
     })
     .await?;

@@ -17,6 +17,7 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
         data_dir: args.data_dir.map_or_else(default_data_dir, Ok)?,
         kubeconfig: args.kubeconfig,
         port: args.port,
+        tokens: args.token_auth_file,
         definitions: true,
     };
     let up = up::start(options, &selection, args.metrics_address).await?;

@@ -27,6 +27,7 @@ impl World {
             data_dir: folder.path().to_owned(),
             kubeconfig: None,
             port: 0,
+            tokens: None,
             definitions: false,
         };
         let embedded = Embedded::start(options).await.unwrap();
