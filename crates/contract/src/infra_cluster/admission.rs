@@ -76,7 +76,7 @@ fn left_behind<K: Resource>(resource: &str, object: &K) -> Vec<String> {
     let meta = object.meta();
     let finalizers = meta.finalizers.as_deref().unwrap_or_default();
     // Kubernetes removes its own, which have no domain.
-    let of_controllers = || finalizers.iter().enumerate().filter(|(_, name)| name.contains('/'));
+    let of_controllers = || finalizers.iter().enumerate().filter(|(_, name)| name.contains('.'));
     let names: Vec<&str> = of_controllers().map(|(_, name)| name.as_str()).collect();
     if names.is_empty() {
         return Vec::new();
@@ -187,12 +187,13 @@ mod tests {
     // EX-085
     #[test]
     fn finalizers_that_nobody_will_remove_are_named_with_the_command_that_does() {
-        let old = json!({"finalizers": ["example.com/one", "foregroundDeletion", "example.com/two"]});
+        // Providers of Cluster API often have a finalizer that is a domain and nothing more.
+        let old = json!({"finalizers": ["example.com/one", "foregroundDeletion", "two.example.com"]});
         let mut new = by("terraform");
         new["finalizers"] = old["finalizers"].clone();
         let warnings = judge(&old, &new).unwrap();
         assert!(
-            warnings[0].contains("will not remove example.com/one, example.com/two; "),
+            warnings[0].contains("will not remove example.com/one, two.example.com; "),
             "{warnings:?}"
         );
         assert!(warnings[0].contains("whoever manages it now must"), "{warnings:?}");
@@ -205,7 +206,7 @@ mod tests {
         };
         assert_eq!(
             warnings[1..],
-            [command("example.com/two", 2), command("example.com/one", 0)]
+            [command("two.example.com", 2), command("example.com/one", 0)]
         );
         // API servers shorten longer ones.
         assert!(
