@@ -2,7 +2,8 @@
 //! the webhooks that may refuse it.
 //!
 //! Hooks within the process see an object before webhooks do, and once more when a webhook has changed it: what they refuse nobody
-//! brings in behind their back. What webhooks change is owned by nobody in `managedFields`, as in Kubernetes.
+//! brings in behind their back. What webhooks change is owned by nobody in `managedFields`, as in Kubernetes. A new object is shown with
+//! the uid and the name that it will have.
 
 use std::sync::Arc;
 

@@ -92,7 +92,7 @@ impl std::fmt::Debug for ApiServer {
 pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) options: Options,
-    pub(crate) authorizer: Authorizer,
+    pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) custom: RwLock<Arc<Custom>>,
     pub(crate) counters: Counters,
     pub(crate) shutdown: CancellationToken,
@@ -115,7 +115,7 @@ impl ApiServer {
         };
         let inner = Arc::new(Inner {
             store: options.store.clone(),
-            authorizer,
+            authorizer: Arc::new(authorizer),
             tokens: Tokens::new(&options.tokens),
             options,
             custom: RwLock::default(),

@@ -10,6 +10,7 @@ mod check;
 mod client;
 mod hook;
 mod matching;
+mod permissions;
 mod review;
 mod run;
 

@@ -22,5 +22,5 @@ pub use node::{Additional, ListType, MapType, Node, Patch, Schema, Type};
 pub use parse::Dialect;
 pub use path::Path;
 pub use pruning::{prune, unknown_fields};
-pub use rules::{Condition, Facts};
+pub use rules::{Condition, Facts, Permission, Permissions, Permitted};
 pub use validation::{validate, validate_at};

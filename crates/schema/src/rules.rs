@@ -3,9 +3,11 @@
 mod condition;
 mod convert;
 mod library;
+mod permissions;
 mod values;
 
 pub use condition::{Condition, Facts};
+pub use permissions::{Permission, Permissions, Permitted};
 
 use cel::{Context, Program};
 use serde_json::Value;

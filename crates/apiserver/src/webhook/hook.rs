@@ -15,7 +15,7 @@ use crate::selector::LabelSelector;
 const TIMEOUT_SECONDS: u64 = 10;
 
 /// What conditions may speak of.
-pub(super) const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
+pub(super) const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "authorizer"];
 
 /// Which requests a webhook wants to see.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

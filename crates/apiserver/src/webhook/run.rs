@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_schema::Facts;
+use windlass_schema::{Facts, Permission};
 use windlass_smd::PatchError;
 
 use super::Hooks;
 use super::hook::Hook;
 use super::matching::{Operation, is_exempt, seen_as};
+use super::permissions::Asked;
 use super::review::{KindName, Question, ResourceName, Unusable, Verdict, body, denied, read};
 use crate::convert::{from_storage, to_storage};
 use crate::error::ApiError;
@@ -195,6 +196,13 @@ impl Occasion<'_> {
         if uses("request") {
             facts.set("request", Some(&self.facts(seen)));
         }
+        if uses("authorizer") {
+            let asked = Asked {
+                authorizer: Arc::clone(&self.server.authorizer),
+                user: self.user.clone(),
+            };
+            facts.set_authorizer(Arc::new(asked), self.permission());
+        }
         let mut errors = Vec::new();
         for condition in &hook.conditions {
             match condition.as_ref().map_err(String::clone).and_then(|c| c.holds(&facts)) {
@@ -224,6 +232,18 @@ impl Occasion<'_> {
             self.name,
             &words,
         ))
+    }
+
+    /// What the request is for.
+    fn permission(&self) -> Permission {
+        Permission {
+            group: self.resource.group.clone(),
+            resource: self.resource.plural.clone(),
+            subresource: self.subresource.to_owned(),
+            namespace: self.namespace.to_owned(),
+            name: self.name.to_owned(),
+            ..Permission::default()
+        }
     }
 
     /// What conditions see of the request: all but the objects, which are variables of their own.

@@ -2,9 +2,12 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use windlass_apiserver::{ApiServer, Authorization, Options, UserInfo};
+use windlass_store::{Limits, Store};
 
 use crate::hookserver::{HookServer, Say, forget, hook, mutating, validating};
 use crate::support::{install, start, status, widget, widget_crd, widgets};
@@ -212,6 +215,67 @@ async fn conditions_leave_requests_out_and_fail_by_policy() {
         "configmaps \"m6\" is forbidden: expression 'object.spec.none' resulted in error: no such key: spec"
     );
     assert!(hooks.take().is_empty());
+}
+
+#[tokio::test]
+async fn conditions_ask_who_may_do_what() {
+    let mut options = Options::new(Store::memory(Limits::default()));
+    options.authorization = Authorization::Rbac;
+    let server = ApiServer::start(options).await.unwrap();
+    let client = Client::new(server.client_service(UserInfo::admin("test")), "default");
+    let hooks = HookServer::start(|_, _| Say::yes()).await;
+    // Who may not do the one may do the other; masters may do everything.
+    let bob = Client::new(server.client_service(UserInfo::new("bob", &[])), "default");
+    let role = json!({"metadata": {"name": "maker"}, "rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+    ]});
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    roles
+        .create(&PostParams::default(), &serde_json::from_value(role).unwrap())
+        .await
+        .unwrap();
+    let binding = json!({"metadata": {"name": "maker"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "maker"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "bob"}],
+    });
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    bindings
+        .create(&PostParams::default(), &serde_json::from_value(binding).unwrap())
+        .await
+        .unwrap();
+    let mut count = 0;
+    let mut asked = async |who: &Client, expression: &str| {
+        let condition = json!({"matchConditions": [{"name": "c", "expression": expression}]});
+        validating(&client, "x", everything(&hooks, condition)).await;
+        count += 1;
+        make_map(who, "default", &format!("m{count}"), json!({})).await.unwrap();
+        forget(&client, "x").await;
+        !hooks.take().is_empty()
+    };
+    assert!(asked(&bob, "authorizer.requestResource.check('create').allowed()").await);
+    assert!(!asked(&bob, "authorizer.requestResource.check('delete').allowed()").await);
+    assert!(
+        !asked(
+            &bob,
+            "authorizer.group('').resource('secrets').namespace('default').check('get').allowed()"
+        )
+        .await
+    );
+    assert!(
+        asked(
+            &client,
+            "authorizer.group('').resource('secrets').check('get').allowed()"
+        )
+        .await
+    );
+    assert!(
+        !asked(
+            &client,
+            "authorizer.serviceAccount('a', 'b').group('').resource('secrets').check('get').allowed()"
+        )
+        .await
+    );
+    assert!(!asked(&bob, "authorizer.path('/metrics').check('get').allowed()").await);
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! Expressions that say yes or no about things that have no schema: conditions of admission webhooks.
 
+use std::sync::Arc;
+
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use cel::{Context, Program, Value as Cel};
 use serde_json::Value;
 
+use super::permissions::{Ask, Permission, Permissions};
 use super::{convert, library};
 
 /// A compiled expression.
@@ -20,7 +23,10 @@ impl std::fmt::Debug for Condition {
 
 /// What the variables of conditions stand for.
 #[derive(Debug, Clone, Default)]
-pub struct Facts(Vec<(&'static str, Cel)>);
+pub struct Facts {
+    values: Vec<(&'static str, Cel)>,
+    permissions: Vec<(&'static str, Ask)>,
+}
 
 impl Facts {
     /// Nothing yet.
@@ -30,7 +36,15 @@ impl Facts {
 
     /// Sets a variable; `None` is null.
     pub fn set(&mut self, name: &'static str, value: Option<&Value>) {
-        self.0.push((name, value.map_or(Cel::Null, convert::plain)));
+        self.values.push((name, value.map_or(Cel::Null, convert::plain)));
+    }
+
+    /// Sets `authorizer`, and what its `requestResource` is.
+    pub fn set_authorizer(&mut self, who: Arc<dyn Permissions>, request: Permission) {
+        self.permissions = vec![
+            ("authorizer", Ask::Authorizer(Arc::clone(&who), Permission::default())),
+            ("authorizer.requestResource", Ask::Resource(who, request)),
+        ];
     }
 }
 
@@ -62,10 +76,13 @@ impl Condition {
     /// Whether it holds; an error is in words.
     pub fn holds(&self, facts: &Facts) -> Result<bool, String> {
         let mut context = Context::with_env(library::env());
-        for (name, value) in &facts.0 {
+        for (name, value) in &facts.values {
             if self.uses(name) {
                 context.add_variable_from_value(*name, value.clone());
             }
+        }
+        for (name, ask) in &facts.permissions {
+            context.add_variable_as_val(*name, Box::new(ask.clone()));
         }
         let failed = |why: String| format!("expression '{}' resulted in error: {why}", self.source);
         match self.program.execute(&context) {
@@ -208,6 +225,59 @@ mod tests {
         check(
             "object.metadata.name",
             Err("expression 'object.metadata.name' resulted in error: it is neither true nor false"),
+        );
+    }
+
+    /// Lets everybody get everything, and tells what it was asked.
+    struct Clerk;
+
+    impl Permissions for Clerk {
+        fn check(&self, asked: &Permission) -> crate::Permitted {
+            let shown = format!(
+                "{} {:?} {}/{}/{} {}/{} {:?}",
+                asked.verb,
+                asked.path,
+                asked.group,
+                asked.resource,
+                asked.subresource,
+                asked.namespace,
+                asked.name,
+                asked.account
+            );
+            crate::Permitted {
+                allowed: asked.verb == "get",
+                reason: shown,
+            }
+        }
+    }
+
+    #[test]
+    fn conditions_ask_who_may_do_what() {
+        let check = |source: &str| {
+            let mut facts = Facts::new();
+            let request = Permission {
+                group: "apps".to_owned(),
+                resource: "deployments".to_owned(),
+                ..Permission::default()
+            };
+            facts.set_authorizer(Arc::new(Clerk), request);
+            let condition = Condition::compile(source, &["authorizer"]).unwrap();
+            assert_eq!(condition.holds(&facts), Ok(true), "{source}");
+        };
+        check("authorizer.group('').resource('pods').check('get').allowed()");
+        check("!authorizer.group('').resource('pods').check('list').allowed()");
+        check(
+            "authorizer.group('apps').resource('deployments').subresource('scale').namespace('n').name('a').check('x').reason() \
+             == 'x None apps/deployments/scale n/a None'",
+        );
+        check("authorizer.path('/metrics').check('get').reason() == 'get Some(\"/metrics\") // / None'");
+        check(
+            "authorizer.serviceAccount('n', 'robot').group('').resource('pods').check('get').reason() \
+             == 'get None /pods/ / Some((\"n\", \"robot\"))'",
+        );
+        check("authorizer.requestResource.check('get').reason() == 'get None apps/deployments/ / None'");
+        check(
+            "!authorizer.requestResource.check('get').errored() && authorizer.requestResource.check('x').error() == ''",
         );
     }
 

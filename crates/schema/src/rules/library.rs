@@ -41,7 +41,7 @@ fn arg(args: &[CowVal<'_, '_>], at: usize) -> Result<Value, ExecutionError> {
     Value::try_from(value.as_ref_val())
 }
 
-fn text(args: &[CowVal<'_, '_>], at: usize) -> Result<Arc<String>, ExecutionError> {
+pub(super) fn text(args: &[CowVal<'_, '_>], at: usize) -> Result<Arc<String>, ExecutionError> {
     match arg(args, at)? {
         Value::String(text) => Ok(text),
         other => Err(ExecutionError::UnsupportedTargetType { target: other }),
@@ -62,7 +62,7 @@ fn extra(args: &[CowVal<'_, '_>], at: usize) -> Result<Extra, ExecutionError> {
         .ok_or(ExecutionError::MissingArgumentOrTarget)
 }
 
-fn give<'b, 'v>(value: impl Into<Value>) -> Outcome<'b, 'v> {
+pub(super) fn give<'b, 'v>(value: impl Into<Value>) -> Outcome<'b, 'v> {
     let boxed: Box<dyn Val> = value.into().try_into()?;
     Ok(CowVal::Owned(boxed))
 }
@@ -73,7 +73,7 @@ fn give_extra<'b, 'v>(value: Option<Extra>, function: &str, problem: &str) -> Ou
         .ok_or_else(|| ExecutionError::function_error(function, problem))
 }
 
-trait AsVal<'v> {
+pub(super) trait AsVal<'v> {
     fn as_ref_val(&self) -> &(dyn Val + 'v);
 }
 
@@ -90,6 +90,7 @@ fn kubernetes(env: &mut Env) -> Result<(), DeclarationError> {
     strings_and_lists(env)?;
     network::register(env)?;
     numbers::register(env)?;
+    super::permissions::register(env)?;
     env.add_member_overload(
         "validate",
         "format_validate",

@@ -75,7 +75,6 @@ async fn what_fails_is_tried_again_less_and_less_often_and_apart() {
     assert_eq!(jobs.due(due).len(), 1);
     assert!(settle(&mut jobs, due).is_empty());
     assert!(jobs.failures.is_empty());
-    assert!(jobs.failures.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
