@@ -676,3 +676,18 @@ async fn bindings_are_whole_or_refused() {
         refused.message
     );
 }
+
+#[tokio::test]
+async fn a_server_without_roles_lets_everybody_known_and_has_none() {
+    let (server, admin) = crate::support::start().await;
+    let roles: Api<ClusterRole> = Api::all(admin);
+    assert!(roles.list(&ListParams::default()).await.unwrap().items.is_empty());
+    let bob = user(&server, "bob", &[]);
+    let maps: Api<ConfigMap> = Api::namespaced(bob.clone(), "default");
+    maps.create(&PostParams::default(), &config_map("a")).await.unwrap();
+    let strong = json!({"kind": "ClusterRole", "metadata": {"name": "strong"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
+    try_make(&bob, &strong).await.unwrap();
+    let nobody = Client::new(server.client_service(UserInfo::anonymous()), "default");
+    assert_eq!(get(&nobody, "/apis").await, 401);
+}
