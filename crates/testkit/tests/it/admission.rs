@@ -212,13 +212,13 @@ async fn another_value_the_annotation_itself_and_everything_else_pass() {
 async fn who_takes_over_a_live_object_is_told_about_its_finalizer() {
     let env = Env::builder().without_controllers().start().await;
     env.apply(&dev_cluster("live", json!({}))).await;
-    let kept = json!(["x.example.com/mine", "x.example.com/theirs"]);
+    let kept = json!(["devcluster.infrastructure.cluster.x-k8s.io", "x.example.com/theirs"]);
     env.merge("DevCluster", "live", &json!({"metadata": {"finalizers": kept}}))
         .await;
     let annotate = json!({"metadata": {"annotations": {MANAGED_BY: "terraform"}}});
     let told = warnings(&env, "live", &annotate).await.join("\n");
     for words in [
-        "will not remove x.example.com/mine, x.example.com/theirs",
+        "will not remove devcluster.infrastructure.cluster.x-k8s.io, x.example.com/theirs",
         "kubectl patch devclusters.infrastructure.cluster.x-k8s.io live -n default --type json",
         r#"{"op":"test","path":"/metadata/finalizers/1","value":"x.example.com/theirs"}"#,
     ] {

@@ -67,7 +67,7 @@ async fn the_webhook_says_the_same_as_the_server_in_process() {
     the_annotation_stays(objects).await;
     all_else_passes(objects).await;
     let mut live = dev_cluster("live", json!({}));
-    live["metadata"]["finalizers"] = json!(["x.example.com/mine"]);
+    live["metadata"]["finalizers"] = json!(["devcluster.infrastructure.cluster.x-k8s.io"]);
     objects.apply(&live).await;
     let told = warnings(
         objects,
@@ -76,7 +76,8 @@ async fn the_webhook_says_the_same_as_the_server_in_process() {
     )
     .await;
     assert!(
-        told.join("\n").contains("will not remove x.example.com/mine"),
+        told.join("\n")
+            .contains("will not remove devcluster.infrastructure.cluster.x-k8s.io"),
         "{told:?}"
     );
     webhooks.shutdown().await;
