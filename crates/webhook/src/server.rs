@@ -93,7 +93,13 @@ pub(crate) async fn serve(
         let (acceptor, routes, stop) = (acceptor.clone(), Arc::clone(&routes), stop.clone());
         connections.spawn(async move {
             let _permit = permit;
-            match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+            let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream));
+            let done = tokio::select! {
+                done = handshake => done,
+                // Nothing was asked yet.
+                () = stop.cancelled() => return,
+            };
+            match done {
                 Ok(Ok(stream)) => serve_stream(stream, routes, stop).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => tracing::debug!("TLS handshake took too long"),

@@ -2,9 +2,9 @@
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use windlass_webhook::WebhookError;
+use windlass_webhook::{NAME, WebhookError};
 
-use crate::support::{Serving, World};
+use crate::support::{Serving, World, until};
 
 // EX-080, EX-084
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn without_an_answer_updates_are_refused_and_creations_deletions_and_statu
 async fn who_may_not_write_what_it_needs_is_told_what_to_allow() {
     let world = World::start().await;
     let serving = Serving::new();
-    let error = serving.start(world.nobody()).await.unwrap_err();
+    let error = serving.start(world.user("nobody")).await.unwrap_err();
     assert!(
         error
             .to_string()
@@ -113,7 +113,7 @@ async fn who_may_not_write_what_it_needs_is_told_what_to_allow() {
         certificates: windlass_webhook::Certificates::Folder(folder.path().to_owned()),
         ..serving
     };
-    let error = serving.start(world.nobody()).await.unwrap_err();
+    let error = serving.start(world.user("nobody")).await.unwrap_err();
     assert!(
         matches!(&error, WebhookError::Request { what, .. } if what.starts_with("ValidatingWebhookConfiguration")),
         "{error}"
@@ -135,4 +135,67 @@ async fn who_may_not_write_what_it_needs_is_told_what_to_allow() {
         "{error:?}"
     );
     assert_eq!(world.configuration().await, None);
+}
+
+#[tokio::test]
+async fn what_it_says_that_it_needs_is_all_that_it_needs() {
+    let world = World::start().await;
+    let all = ["get", "list", "watch", "create", "update"];
+    world.allow("manager", "", "secrets", &all).await;
+    let configurations = "validatingwebhookconfigurations";
+    let more = ["get", "list", "watch", "create", "patch", "update"];
+    world
+        .allow("manager", "admissionregistration.k8s.io", configurations, &more)
+        .await;
+    let webhooks = Serving::new().start(world.user("manager")).await.unwrap();
+    world.create("a", 5).await;
+    world.is_judged("a").await;
+    let anyone = PatchParams::default();
+    let wrong = Patch::Merge(json!({"webhooks": [], "metadata": {"labels": {"a": "b"}}}));
+    world.configurations().patch(NAME, &anyone, &wrong).await.unwrap();
+    until("the webhook is back", async || {
+        world.configuration().await.unwrap()["webhooks"]
+            .as_array()
+            .is_some_and(|all| all.len() == 1)
+    })
+    .await;
+    world.is_judged("a").await;
+    webhooks.shutdown().await;
+}
+
+#[tokio::test]
+async fn it_is_reached_through_a_service() {
+    let world = World::start().await;
+    let serving = Serving {
+        service: Some(("default", "windlass-webhook")),
+        ..Serving::new()
+    };
+    world
+        .services
+        .set("default", "windlass-webhook", serving.socket.local_addr().unwrap());
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    world.create("a", 5).await;
+    world.is_judged("a").await;
+    webhooks.shutdown().await;
+}
+
+#[tokio::test]
+async fn who_sends_rubbish_or_nothing_keeps_nobody_waiting() {
+    use tokio::io::AsyncWriteExt as _;
+    let world = World::start().await;
+    let serving = Serving::new();
+    let webhooks = serving.start(world.client.clone()).await.unwrap();
+    world.create("a", 5).await;
+    let address = webhooks.address().unwrap();
+    let mut idle = Vec::new();
+    for number in 0..20 {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        if number % 2 == 0 {
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        }
+        idle.push(stream);
+    }
+    world.is_judged("a").await;
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(20), webhooks.shutdown());
+    assert!(ended.await.is_ok(), "it ends although others stay");
 }

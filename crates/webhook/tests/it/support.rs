@@ -9,7 +9,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchP
 use kube::core::Status;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpSocket};
-use windlass_apiserver::{ApiServer, Authorization, Options as ServerOptions, UserInfo};
+use windlass_apiserver::{ApiServer, Authorization, Options as ServerOptions, UserInfo, WebhookServices};
 use windlass_meta::{Clock, SystemClock};
 use windlass_schema::FieldError;
 use windlass_store::{Limits, Store};
@@ -43,12 +43,15 @@ pub(crate) fn rule() -> Rule {
 pub(crate) struct World {
     pub(crate) server: ApiServer,
     pub(crate) client: Client,
+    /// Where the services are that webhooks are reached by.
+    pub(crate) services: WebhookServices,
 }
 
 impl World {
     pub(crate) async fn start() -> Self {
         let mut options = ServerOptions::new(Store::memory(Limits::default()));
         options.authorization = Authorization::Rbac;
+        let services = options.webhook_services.clone();
         let server = ApiServer::start(options).await.unwrap();
         let client = Client::new(server.client_service(UserInfo::admin("admin")), "default");
         let version = |name: &str| {
@@ -68,7 +71,11 @@ impl World {
                 "versions": [version("v1"), version("v1beta1")],
             },
         });
-        let world = Self { server, client };
+        let world = Self {
+            server,
+            client,
+            services,
+        };
         let definitions = world.all(
             "apiextensions.k8s.io",
             "v1",
@@ -92,13 +99,31 @@ impl World {
         world
     }
 
-    /// A client that may do nothing.
-    pub(crate) fn nobody(&self) -> Client {
-        Client::new(
-            self.server
-                .client_service(UserInfo::new("nobody", &["system:authenticated"])),
-            "default",
-        )
+    /// A client that may do what roles allow.
+    pub(crate) fn user(&self, name: &str) -> Client {
+        let user = UserInfo::new(name, &["system:authenticated"]);
+        Client::new(self.server.client_service(user), "default")
+    }
+
+    /// Lets a user do something with all objects of a resource.
+    pub(crate) async fn allow(&self, user: &str, group: &str, resource: &str, verbs: &[&str]) {
+        let (api, name) = ("rbac.authorization.k8s.io/v1", format!("{user}-{resource}"));
+        let role = json!({
+            "apiVersion": api, "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [{"apiGroups": [group], "resources": [resource], "verbs": verbs}],
+        });
+        let binding = json!({
+            "apiVersion": api, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        });
+        for (object, plural) in [(role, "clusterroles"), (binding, "clusterrolebindings")] {
+            let kind = object["kind"].as_str().unwrap().to_owned();
+            let api = self.all("rbac.authorization.k8s.io", "v1", &kind, plural);
+            api.patch(&name, &PatchParams::apply("test"), &Patch::Apply(&object))
+                .await
+                .unwrap();
+        }
     }
 
     fn all(&self, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
@@ -176,6 +201,8 @@ pub(crate) struct Serving {
     pub(crate) socket: TcpSocket,
     pub(crate) certificates: Certificates,
     pub(crate) clock: Arc<dyn Clock>,
+    /// By which the API server gets there; without one, by the address.
+    pub(crate) service: Option<(&'static str, &'static str)>,
 }
 
 impl Serving {
@@ -189,13 +216,18 @@ impl Serving {
                 namespace: "default".to_owned(),
             },
             clock: Arc::new(SystemClock),
+            service: None,
         }
     }
 
     pub(crate) async fn start(&self, client: Client) -> Result<Webhooks, WebhookError> {
         let address = self.socket.local_addr().unwrap();
         let listener = TcpListener::bind(address).await.unwrap();
-        let target = Target::url(&format!("https://{address}")).unwrap();
+        let target = match self.service {
+            Some((namespace, name)) => Target::service(&format!("{namespace}/{name}:9443")),
+            None => Target::url(&format!("https://{address}")),
+        };
+        let target = target.unwrap();
         let mut options = Options::new(listener, target, self.certificates.clone(), vec![rule()]);
         options.clock = Arc::clone(&self.clock);
         options.look = Duration::from_millis(20);
