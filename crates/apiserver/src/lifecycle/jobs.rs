@@ -1,7 +1,7 @@
 //! What the task has under way, and what it will try again. Each job is alone with its object; none waits for another, so that one
 //! that a webhook holds up holds up nobody else.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,13 +61,14 @@ pub(super) struct Jobs {
     running: FuturesUnordered<BoxFuture<'static, Done>>,
     /// What the running jobs are about, and whether it must be looked at again when they are done.
     subjects: HashMap<Subject, bool>,
-    fresh: VecDeque<Job>,
-    failed: VecDeque<Job>,
+    /// What is to be done about the rest, in order: first those that have not failed before.
+    fresh: VecDeque<Subject>,
+    failed: VecDeque<Subject>,
+    waiting: HashMap<Subject, Job>,
     /// How many of the running have failed before.
     retrying: usize,
     /// How often something has failed.
     failures: HashMap<Subject, u32>,
-    waiting: HashSet<Subject>,
     later: BTreeMap<Instant, Vec<Job>>,
     /// What was due lately: if nothing is to be done about it any more, its failures are history.
     looked_at: Vec<Subject>,
@@ -79,27 +80,23 @@ impl Jobs {
         let subject = job.subject();
         if let Some(again) = self.subjects.get_mut(&subject) {
             *again = true;
-        } else if self.waiting.insert(subject.clone()) {
-            if self.failures.contains_key(&subject) {
-                self.failed.push_back(job);
-            } else {
-                self.fresh.push_back(job);
-            }
+            return;
+        }
+        // What was found last is what is to be done.
+        if self.waiting.insert(subject.clone(), job).is_some() {
+            return;
+        }
+        if self.failures.contains_key(&subject) {
+            self.failed.push_back(subject);
         } else {
-            // What is to be done about it is what was found last.
-            for queue in [&mut self.fresh, &mut self.failed] {
-                if let Some(old) = queue.iter_mut().find(|old| old.subject() == subject) {
-                    *old = job;
-                    return;
-                }
-            }
+            self.fresh.push_back(subject);
         }
     }
 
     /// Starts what there is room for.
     pub(super) fn start(&mut self, run: impl Fn(Job) -> BoxFuture<'static, Done>) {
         for subject in std::mem::take(&mut self.looked_at) {
-            if !self.waiting.contains(&subject) && !self.subjects.contains_key(&subject) {
+            if !self.waiting.contains_key(&subject) && !self.subjects.contains_key(&subject) {
                 self.failures.remove(&subject);
             }
         }
@@ -108,11 +105,12 @@ impl Jobs {
                 None if self.retrying < FAILED_BEFORE => self.failed.pop_front().inspect(|_| self.retrying += 1),
                 other => other,
             };
-            let Some(job) = next else {
+            let Some(subject) = next else {
                 return;
             };
-            let subject = job.subject();
-            self.waiting.remove(&subject);
+            let Some(job) = self.waiting.remove(&subject) else {
+                continue;
+            };
             self.subjects.insert(subject, false);
             self.running.push(run(job));
         }
