@@ -289,13 +289,7 @@ impl Cloud {
     ) -> Result<SocketAddr, CloudError> {
         self.enter(Call::CreateLoadBalancer, cluster).await?;
         let is_it = |other: SocketAddr| address == other || address.port() == 0 && address.ip() == other.ip();
-        let found = self.balance(cluster, is_it, |sites| {
-            Reserved::bind(address).map_err(|error| CloudError::Address {
-                cluster: cluster.clone(),
-                address,
-                why: why(sites, address, &error),
-            })
-        })?;
+        let found = self.balance(cluster, is_it, |sites| balancer(sites, cluster, address))?;
         if is_it(found) {
             Ok(found)
         } else {
@@ -319,11 +313,7 @@ impl Cloud {
         let is_it = |other: SocketAddr| other.ip() == Ipv4Addr::LOCALHOST;
         let found = self.balance(key, is_it, |sites| {
             if let Some(port) = port {
-                return Reserved::bind(local(port)).map_err(|error| CloudError::Address {
-                    cluster: key.clone(),
-                    address: local(port),
-                    why: why(sites, local(port), &error),
-                });
+                return balancer(sites, key, local(port));
             }
             let used: BTreeSet<SocketAddr> = sites.values().filter_map(|site| site.door.address()).collect();
             let mut free =
@@ -454,14 +444,10 @@ impl Cloud {
         let address = endpoint.address();
         let address =
             address.ok_or_else(|| failed("it is no loopback address, and there is no load balancer".into()))?;
-        let listen = |held: Reserved| Ok((held.listen()?, held));
-        match Reserved::bind(address).and_then(listen) {
-            Ok((listener, held)) => {
-                sites.entry(key.clone()).or_default().door = Door::Machines(held);
-                Ok(listener)
-            }
-            Err(error) => Err(failed(why(&sites, address, &error))),
-        }
+        let listen = |held: Reserved| Ok((held.listen().map_err(|error| error.to_string())?, held));
+        let (listener, held) = bind(&sites, address).and_then(listen).map_err(failed)?;
+        sites.entry(key.clone()).or_default().door = Door::Machines(held);
+        Ok(listener)
     }
 
     /// Registers a Node.
@@ -514,10 +500,26 @@ impl Cloud {
     }
 }
 
-/// Who has an address: another cluster of this cloud, or somebody of whom only the system knows.
-fn why(sites: &BTreeMap<ObjectKey, Site>, address: SocketAddr, error: &std::io::Error) -> String {
+/// Takes an address, or says who has it: another cluster of this cloud, or somebody of whom only the system knows.
+fn bind(sites: &BTreeMap<ObjectKey, Site>, address: SocketAddr) -> Result<Reserved, String> {
+    // The system alone does not keep those apart who may have had the address before.
     let holder = sites.iter().find(|(_, site)| site.door.address() == Some(address));
-    holder.map_or_else(|| error.to_string(), |(key, _)| format!("cluster {key} has it"))
+    match holder {
+        Some((key, _)) => Err(format!("cluster {key} has it")),
+        None => Reserved::bind(address).map_err(|error| error.to_string()),
+    }
+}
+
+fn balancer(
+    sites: &BTreeMap<ObjectKey, Site>,
+    cluster: &ObjectKey,
+    address: SocketAddr,
+) -> Result<Reserved, CloudError> {
+    bind(sites, address).map_err(|why| CloudError::Address {
+        cluster: cluster.clone(),
+        address,
+        why,
+    })
 }
 
 #[cfg(test)]

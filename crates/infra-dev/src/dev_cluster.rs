@@ -12,11 +12,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
+use windlass_api::conditions::READY;
 use windlass_api::core::{APIEndpoint, Cluster};
 use windlass_api::{Condition, labels, resource_is_not_externally_managed};
 use windlass_api_ext::infrastructure::{DevCluster, DevClusterInitializationStatus, DevClusterStatus};
 use windlass_api_ext::{annotations, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Watch};
+use windlass_conditions::{Status, carried, condition};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Triage as _, Watch};
 
 use crate::backend::{Cloud, CloudError};
 use crate::dev_machine::MANAGER;
@@ -58,6 +60,8 @@ enum Plan {
 #[derive(Debug, Default)]
 struct Done {
     failed: Option<ReconcileError>,
+    /// Whether it was the cloud that failed: then the status says so.
+    cloud_failed: bool,
     provisioned: bool,
     gone: bool,
 }
@@ -142,26 +146,43 @@ impl Controller for DevClusters {
         done.provisioned = result.is_ok() && *plan != Plan::Release;
         done.gone = result.is_ok() && *plan == Plan::Release;
         done.failed = result.err();
+        done.cloud_failed = done
+            .failed
+            .as_ref()
+            .is_some_and(|error| CLOUD_ERRORS.contains(&error.reason()));
         done
     }
 
-    fn status(&self, seen: &Observed, _: &Plan, done: &Done, _: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Observed, _: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
         if done.gone {
             return None;
         }
-        let before = seen.object.status.clone().unwrap_or_default();
-        let provisioned = done.provisioned || before.initialization.and_then(|done| done.provisioned) == Some(true);
-        let status = DevClusterStatus {
-            initialization: provisioned.then_some(DevClusterInitializationStatus {
-                provisioned: Some(true),
-            }),
-            ..DevClusterStatus::default()
-        };
+        let status = status(seen, done, now);
         serde_json::to_value(status).ok()
     }
 
     fn outcome(&self, _: &Observed, _: &Plan, done: &Done) -> Outcome {
         done.failed.clone().map_or(Outcome::Settled, Outcome::Failed)
+    }
+}
+
+/// The status. It has no condition of its own but while the cloud does not do what was asked of it; a Cluster takes over what
+/// Ready says.
+fn status(seen: &Observed, done: &Done, now: Timestamp) -> DevClusterStatus {
+    let before = seen.object.status.clone().unwrap_or_default();
+    let provisioned = done.provisioned || before.initialization.and_then(|done| done.provisioned) == Some(true);
+    let failed = done.failed.as_ref().filter(|_| done.cloud_failed);
+    let ready = failed.map(|error| {
+        let generation = seen.object.metadata.generation;
+        let new = condition(READY, Status::False, error.reason(), error.to_string(), now, generation);
+        carried(&before.conditions, new)
+    });
+    DevClusterStatus {
+        initialization: provisioned.then_some(DevClusterInitializationStatus {
+            provisioned: Some(true),
+        }),
+        conditions: ready.into_iter().collect(),
+        ..DevClusterStatus::default()
     }
 }
 
@@ -202,10 +223,14 @@ impl DevClusters {
     }
 }
 
+/// The reasons of errors of the cloud.
+const CLOUD_ERRORS: [&str; 2] = ["NotAllowed", "PortUnavailable"];
+
 fn cloud_error(error: &CloudError) -> ReconcileError {
+    let [not_allowed, port_unavailable] = CLOUD_ERRORS;
     let reason = match error {
-        CloudError::Refused { .. } => "NotAllowed",
-        _ => "PortUnavailable",
+        CloudError::Refused { .. } => not_allowed,
+        _ => port_unavailable,
     };
     ReconcileError::new(reason, error.to_string())
 }
@@ -213,6 +238,7 @@ fn cloud_error(error: &CloudError) -> ReconcileError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Call;
 
     fn seen(json: Value) -> Observed {
         let object: DevCluster = serde_json::from_value(json).unwrap();
@@ -254,5 +280,46 @@ mod tests {
         );
         assert_eq!(going.cluster, Some(ObjectKey::new("n", "c")));
         assert_eq!(decide(&going), Plan::Release);
+    }
+
+    // EX-007: who lacks privileges is told so, and by whom the infrastructure could be managed instead.
+    #[test]
+    fn what_the_cloud_does_not_do_is_said_until_it_does() {
+        let object = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevCluster",
+            "metadata": {"name": "a", "namespace": "n"}});
+        let now = Timestamp::UNIX_EPOCH;
+        let refused = CloudError::Refused {
+            call: Call::CreateLoadBalancer,
+            cluster: ObjectKey::new("n", "c"),
+            caller: "windlass",
+        };
+        let failed = |error: ReconcileError, cloud_failed| Done {
+            failed: Some(error),
+            cloud_failed,
+            ..Done::default()
+        };
+        let said = status(&seen(object.clone()), &failed(cloud_error(&refused), true), now);
+        let ready = &said.conditions[0];
+        assert_eq!(
+            (ready.type_.as_str(), ready.status.as_str(), ready.reason.as_str()),
+            ("Ready", "False", "NotAllowed")
+        );
+        assert!(
+            ready.message.contains("CreateLoadBalancer for cluster n/c is refused"),
+            "{}",
+            ready.message
+        );
+        assert_eq!(said.initialization, None);
+        let other = ReconcileError::new("Conflict", "somebody was faster");
+        assert!(
+            status(&seen(object.clone()), &failed(other, false), now)
+                .conditions
+                .is_empty()
+        );
+        let done = Done {
+            provisioned: true,
+            ..Done::default()
+        };
+        assert!(status(&seen(object), &done, now).conditions.is_empty());
     }
 }

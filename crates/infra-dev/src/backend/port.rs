@@ -53,7 +53,7 @@ impl Reserved {
     pub(crate) fn hold(&self) -> io::Result<()> {
         let mut socket = self.socket.lock();
         if socket.is_none() {
-            *socket = Some(bound(self.address, true)?);
+            *socket = Some(bound(self.address, false).or_else(|_| bound(self.address, true))?);
         }
         Ok(())
     }

@@ -124,6 +124,7 @@ async fn a_load_balancer_of_somebody_else_stays_after_the_last_machine() {
     assert_eq!(cloud.load_balancer(&c), Some(at));
     assert!(!answers(at).await);
     assert!(Reserved::take(at).is_err(), "it keeps its port");
+    assert!(cloud.create_load_balancer(&key("d"), at).await.is_err());
     start(&machines, &c, "n", at).await.unwrap();
     assert!(answers(at).await);
     terraform.delete_load_balancer(&c).await.unwrap();

@@ -217,6 +217,12 @@ async fn credentials_for_machines_are_enough_for_one_mode_and_refused_for_the_ot
             .any(|(key, count)| key.cluster == own.key() && key.call == Call::CreateLoadBalancer && count.refused > 0)
     };
     env.look_until("the managed one is refused", is_refused).await;
+    life.until("says why", |version| {
+        let mut conditions = version.status()["conditions"].as_array().into_iter().flatten();
+        conditions
+            .any(|ready| ready["type"] == "Ready" && ready["status"] == "False" && ready["reason"] == "NotAllowed")
+    })
+    .await;
     env.wait_for::<Cluster>(&other.key(), "control plane initialized", |cluster| {
         let done = cluster
             .status

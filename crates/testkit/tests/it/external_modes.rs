@@ -4,8 +4,10 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 use windlass_api::annotations::MANAGED_BY;
 use windlass_api::is_externally_managed;
+use windlass_contract::ContractVersion;
+use windlass_contract::infra_cluster::{self, Endpoint};
 use windlass_infra_dev::Call;
-use windlass_testkit::{ByHand, Env, Life};
+use windlass_testkit::{ByHand, Env, ExternalSystem, Life};
 
 /// A Cluster and its DevCluster, without machines.
 async fn apply(env: &Env, cluster: &ByHand, metadata: &Value) {
@@ -104,6 +106,39 @@ async fn the_annotation_alone_decides_whatever_its_value() {
             .any(|key| key.cluster == cluster.key() && key.call == Call::DeleteLoadBalancer);
         assert_eq!(deleted, *mode == "managed", "{}", cluster.name());
     }
+    env.stop().await;
+}
+
+// EX-041, EX-042: what the external system of these tests writes is what a provider would.
+#[tokio::test]
+async fn what_an_external_system_writes_is_as_the_contract_asks() {
+    let env = Env::builder().without_controllers().start().await;
+    let system = ExternalSystem::new(&env);
+    let cluster = ByHand::new("asked", 1, 0);
+    system.create(&cluster).await;
+    let contract = ContractVersion::V1Beta2;
+    let read = async || serde_json::to_value(env.dynamic("DevCluster").get("asked").await.unwrap()).unwrap();
+    let before = read().await;
+    assert_eq!(infra_cluster::read_endpoint(&before), Endpoint::Absent);
+    assert!(infra_cluster::provisioned_lack(&before, contract).is_some());
+    system
+        .merge_status(
+            "asked",
+            &json!({"failureDomains": [{"name": "zone-a", "controlPlane": true}]}),
+        )
+        .await;
+    system.provision("asked", "127.0.0.1", 6443).await;
+    let after = read().await;
+    assert!(matches!(infra_cluster::read_endpoint(&after), Endpoint::Complete(_)));
+    assert_eq!(infra_cluster::provisioned_lack(&after, contract), None);
+    assert_eq!(infra_cluster::failure_domains(&after, contract).len(), 1);
+    assert_eq!(
+        (
+            infra_cluster::failure_reason(&after),
+            infra_cluster::failure_message(&after)
+        ),
+        (None, None)
+    );
     env.stop().await;
 }
 
