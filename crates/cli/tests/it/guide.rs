@@ -15,6 +15,8 @@ use windlass_infra_dev::Call;
 use windlass_meta::ObjectKey;
 use windlass_testkit::{ByHand, Env, ExternalSystem, NAMESPACE};
 
+use crate::support::run;
+
 use self::page::{blocks, documents, file, links, page, patches, section, table, text};
 
 const FOLDER: &str = "examples/externally-managed";
@@ -219,6 +221,22 @@ fn its_commands_are_kubectl_and_can_be_read() {
             let known = ["kubectl", "windlass", "export", "host", "port", "NAME", "KIND"];
             assert!(known.contains(&first) || first.starts_with(FOLDER), "{line}");
         }
+    }
+}
+
+#[test]
+fn the_options_that_it_names_exist() {
+    let page = page();
+    let folder = tempfile::tempdir().unwrap();
+    for (command, option) in [
+        ("demo", "--externally-managed"),
+        ("up", "--kubeconfig"),
+        ("manager", "--webhook-address"),
+        ("manager", "--controllers"),
+    ] {
+        assert!(page.contains(option), "{option}");
+        let help = run(folder.path(), &["help", command]);
+        assert!(help.stdout.contains(option), "{command} has no {option}");
     }
 }
 
