@@ -183,17 +183,15 @@ async fn says(env: &Env, name: &str, type_: &str, message: &str) -> Value {
 /// Waits until nobody looks at a Cluster any more: mere words may be held back for three seconds, and then it is over.
 async fn rests(env: &Env) {
     let work = || (env.reconciles("cluster"), env.server.counters().writes());
-    let (mut before, mut quiet) = (work(), 0);
-    for _ in 0..20 {
+    let (mut before, mut quiet, mut rounds) = (work(), 0, 0);
+    while quiet < 3 {
         env.quiet().await;
         let now = work();
         quiet = if now == before { quiet + 1 } else { 0 };
         before = now;
-        if quiet == 3 {
-            return;
-        }
+        rounds += 1;
+        assert!(rounds < 20, "the controller does not come to rest");
     }
-    panic!("the controller does not come to rest");
 }
 
 fn provisioned(cluster: &Value) -> bool {
@@ -258,8 +256,8 @@ async fn a_client_outside_brings_a_cluster_up() {
 
 impl Provider {
     /// Writes what this contract calls ready to an object of a kind by another one.
-    async fn clone_ready_of(self, other: Provider, env: &Env) {
-        let as_other = Provider {
+    async fn clone_ready_of(self, other: Self, env: &Env) {
+        let as_other = Self {
             ready: self.ready,
             ..other
         };
@@ -368,6 +366,33 @@ async fn whatever_comes_last_wakes_the_cluster() {
     TERRA.ready(&env, "infra", true).await;
     phase(&env, "d", "Provisioned").await;
     assert_eq!(env.failures("cluster"), 0);
+}
+
+// EX-044, EX-045: a provider moves to the present contract while its objects stay as they are.
+#[tokio::test]
+async fn a_new_contract_label_changes_what_is_read() {
+    let env = Env::empty().await;
+    env.define(LEGACY.definition()).await;
+    env.run_cluster_controller().await;
+    LEGACY.create(&env, "infra", endpoint("10.0.0.1"), json!([])).await;
+    LEGACY
+        .status(&env, "infra", json!({"initialization": {"provisioned": true}}))
+        .await;
+    LEGACY.refer(&env, "d", "infra").await;
+    says(
+        &env,
+        "d",
+        "InfrastructureReady",
+        "LegacyCluster infra: status.ready is false",
+    )
+    .await;
+    rests(&env).await;
+    let labels = json!({"cluster.x-k8s.io/v1beta2": "v1beta1"});
+    env.label_definition("legacyclusters.infrastructure.example.org", &labels)
+        .await;
+    let cluster = phase(&env, "d", "Provisioned").await;
+    assert!(provisioned(&cluster));
+    is_only_adopted(&LEGACY.get(&env, "infra").await, "d");
 }
 
 // EX-012, EX-028, EX-055: nobody writes anything, for as long as they like: no attempts, no failures, no time that runs out.
