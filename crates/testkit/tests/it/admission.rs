@@ -280,8 +280,11 @@ async fn a_class_that_loses_the_annotation_is_told_on_the_cluster() {
     let cluster = ClusterOf::new("lent", 1, 1);
     cluster.apply(&env).await;
     let named = env
-        .wait_for::<Cluster>(&cluster.key(), "has an InfraCluster", |cluster| {
+        .wait_for::<Cluster>(&cluster.key(), "has made what it names", |cluster| {
+            // A name is written before what it names is made.
+            let mut conditions = cluster.status.iter().flat_map(|status| &status.conditions);
             cluster.spec.infrastructure_ref.is_some()
+                && conditions.any(|condition| condition.type_ == "TopologyReconciled" && condition.status == "True")
         })
         .await;
     let infra_cluster = named.spec.infrastructure_ref.unwrap().name;
