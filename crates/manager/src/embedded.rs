@@ -122,6 +122,13 @@ impl Embedded {
                 .await
                 .map_err(ManagerError::Install)?;
             tracing::debug!(sent = sent.len(), "definitions are installed");
+            // Left by a manager that served this data folder over the network: nobody answers there now.
+            let withdrawn = windlass_webhook::withdraw(&client).await;
+            if withdrawn.map_err(|error| ManagerError::Server(error.to_string()))? {
+                tracing::info!(
+                    "admission is asked in process now: the webhook configuration of a manager beside it is removed"
+                );
+            }
         }
         embedded.serve(listener, &identity)?;
         embedded.write_kubeconfig(&identity)?;

@@ -23,5 +23,5 @@ pub use configuration::{FIELD_MANAGER, NAME};
 pub use error::WebhookError;
 pub use rule::{Change, Check, Operation, Rule, Verdict};
 pub use secret::SECRET_NAME;
-pub use start::{Certificates, Options, Webhooks, start};
+pub use start::{Certificates, Options, Webhooks, start, withdraw};
 pub use target::Target;

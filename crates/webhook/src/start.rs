@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::api::{Api, DeleteParams};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_meta::{Clock, SystemClock};
 
 use crate::certified::Served;
+use crate::configuration::NAME;
 use crate::error::WebhookError;
 use crate::keeper::{Keeper, Source};
 use crate::rule::Rule;
@@ -116,6 +119,17 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     let (look, stopped) = (options.look, webhooks.stop.clone());
     webhooks.tasks.spawn(async move { keeper.run(look, stopped).await });
     Ok(webhooks)
+}
+
+/// Has the API server behind `client` ask nobody over the network any more: for a server that judges in its own process what a
+/// manager beside it judged before. False when there was no configuration of ours.
+pub async fn withdraw(client: &kube::Client) -> Result<bool, kube::Error> {
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    match configurations.delete(NAME, &DeleteParams::default()).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 impl Webhooks {

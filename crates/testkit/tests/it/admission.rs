@@ -1,6 +1,7 @@
 //! Who manages an InfraCluster may change in one direction only, whoever asks and however.
 
 use http::header::CONTENT_TYPE;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::Status;
@@ -304,5 +305,35 @@ async fn a_class_that_loses_the_annotation_is_told_on_the_cluster() {
     .await;
     let after = get(&env, &infra_cluster).await;
     assert_eq!(after["metadata"]["annotations"][MANAGED_BY], "terraform");
+    env.stop().await;
+}
+
+// A data folder that a manager over the network served before: the configuration names an address where nobody answers.
+#[tokio::test]
+async fn a_server_that_judges_in_process_asks_no_manager_that_is_gone() {
+    let env = Env::builder().without_controllers().start().await;
+    env.apply(&dev_cluster("left", json!({ (MANAGED_BY): "terraform" })))
+        .await;
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "windlass-validating-webhook-configuration"},
+        "webhooks": [{
+            "name": "validation.devcluster.infrastructure.cluster.x-k8s.io",
+            "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+            "clientConfig": {"url": "https://127.0.0.1:1/validate"},
+            "rules": [{"apiGroups": ["infrastructure.cluster.x-k8s.io"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["devclusters"]}],
+        }],
+    });
+    let all: Api<ValidatingWebhookConfiguration> = Api::all(env.client().clone());
+    let configuration = serde_json::from_value(configuration).unwrap();
+    all.create(&PostParams::default(), &configuration).await.unwrap();
+    let label = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+    let unanswered = patch(&env, "left", &PatchParams::default(), &label).await;
+    assert_eq!(refusal(unanswered).code, 500);
+
+    let env = env.restart().await;
+    patch(&env, "left", &PatchParams::default(), &label).await.unwrap();
+    let away = Patch::Merge(json!({"metadata": {"annotations": {MANAGED_BY: null}}}));
+    is_refused("in process", patch(&env, "left", &PatchParams::default(), &away).await);
     env.stop().await;
 }
