@@ -14,7 +14,7 @@ const DEV_CLUSTERS: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/namesp
 const REFUSAL: &str = "removal of externally managed annotation is not allowed";
 
 /// A DevCluster, managed by somebody else when there are annotations.
-pub(crate) fn dev_cluster(name: &str, annotations: Value) -> Value {
+pub(crate) fn dev_cluster(name: &str, annotations: &Value) -> Value {
     json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
         "kind": "DevCluster",
@@ -71,7 +71,7 @@ fn is_refused(how: &str, result: Result<(), kube::Error>) {
 /// Tries to take the annotation away in every way there is; the object stays as it was.
 pub(crate) async fn the_annotation_stays(objects: &Objects) {
     let owner = PatchParams::apply("terraform");
-    let external = dev_cluster("external", json!({MANAGED_BY: "terraform", "other": "x"}));
+    let external = dev_cluster("external", &json!({MANAGED_BY: "terraform", "other": "x"}));
     patch(objects, "external", &owner, &Patch::Apply(&external))
         .await
         .unwrap();
@@ -107,7 +107,7 @@ pub(crate) async fn the_annotation_stays(objects: &Objects) {
             .map(drop),
     );
     // The owner of the field leaves it out.
-    let applied = dev_cluster("external", json!({"other": "x"}));
+    let applied = dev_cluster("external", &json!({"other": "x"}));
     is_refused(
         "apply",
         patch(objects, "external", &owner, &Patch::Apply(&applied)).await,
@@ -138,7 +138,7 @@ pub(crate) async fn all_else_passes(objects: &Objects) {
     let anyone = PatchParams::default();
     let merge = async |name: &str, change: Value| patch(objects, name, &anyone, &Patch::Merge(&change)).await;
     objects
-        .apply(&dev_cluster("free", json!({MANAGED_BY: "terraform"})))
+        .apply(&dev_cluster("free", &json!({MANAGED_BY: "terraform"})))
         .await;
     for value in ["crossplane", "", "false"] {
         merge("free", json!({"metadata": {"annotations": {MANAGED_BY: value}}}))
@@ -165,7 +165,7 @@ pub(crate) async fn all_else_passes(objects: &Objects) {
         get(objects, "free").await["metadata"]["annotations"][MANAGED_BY],
         "false"
     );
-    objects.apply(&dev_cluster("plain", json!({"a": "b"}))).await;
+    objects.apply(&dev_cluster("plain", &json!({"a": "b"}))).await;
     merge("plain", json!({"metadata": {"annotations": {"a": null}}}))
         .await
         .unwrap();
@@ -212,7 +212,7 @@ async fn another_value_the_annotation_itself_and_everything_else_pass() {
 #[tokio::test]
 async fn who_takes_over_a_live_object_is_told_about_its_finalizer() {
     let env = Env::builder().without_controllers().start().await;
-    env.apply(&dev_cluster("live", json!({}))).await;
+    env.apply(&dev_cluster("live", &json!({}))).await;
     let kept = json!(["devcluster.infrastructure.cluster.x-k8s.io", "x.example.com/theirs"]);
     env.merge("DevCluster", "live", &json!({"metadata": {"finalizers": kept}}))
         .await;
@@ -247,7 +247,7 @@ async fn who_takes_over_a_live_object_is_told_about_its_finalizer() {
 async fn a_wrong_spec_is_refused_the_same_whoever_manages_it() {
     let env = Env::builder().without_controllers().start().await;
     let refused = async |annotations: Value| {
-        let mut object = dev_cluster("wrong", annotations);
+        let mut object = dev_cluster("wrong", &annotations);
         object["spec"]["controlPlaneEndpoint"]["port"] = json!(70_000);
         let created = env.try_apply(&object).await.map(drop);
         let status = refusal(created);
@@ -257,7 +257,7 @@ async fn a_wrong_spec_is_refused_the_same_whoever_manages_it() {
     assert_eq!(managed.0, 422, "{managed:?}");
     assert_eq!(managed, refused(json!({MANAGED_BY: "terraform"})).await);
     // What is not set stays so: no default speaks for the provider.
-    let mut bare = dev_cluster("bare", json!({MANAGED_BY: "terraform"}));
+    let mut bare = dev_cluster("bare", &json!({MANAGED_BY: "terraform"}));
     bare["spec"] = json!({"backend": {"inMemory": {}}});
     let stored = env.apply(&bare).await;
     assert_eq!(stored["spec"], bare["spec"]);
@@ -312,7 +312,7 @@ async fn a_class_that_loses_the_annotation_is_told_on_the_cluster() {
 #[tokio::test]
 async fn a_server_that_judges_in_process_asks_no_manager_that_is_gone() {
     let env = Env::builder().without_controllers().start().await;
-    env.apply(&dev_cluster("left", json!({ (MANAGED_BY): "terraform" })))
+    env.apply(&dev_cluster("left", &json!({ (MANAGED_BY): "terraform" })))
         .await;
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",

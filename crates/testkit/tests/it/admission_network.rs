@@ -66,7 +66,7 @@ async fn the_webhook_says_the_same_as_the_server_in_process() {
     let objects = &world.objects;
     the_annotation_stays(objects).await;
     all_else_passes(objects).await;
-    let mut live = dev_cluster("live", json!({}));
+    let mut live = dev_cluster("live", &json!({}));
     live["metadata"]["finalizers"] = json!(["devcluster.infrastructure.cluster.x-k8s.io"]);
     objects.apply(&live).await;
     let told = warnings(
@@ -90,7 +90,7 @@ async fn while_no_manager_answers_updates_are_refused_and_a_deleted_object_may_c
     let world = World::start().await;
     let objects = &world.objects;
     let webhooks = world.serve().await;
-    objects.apply(&dev_cluster("a", json!({MANAGED_BY: "x"}))).await;
+    objects.apply(&dev_cluster("a", &json!({MANAGED_BY: "x"}))).await;
     webhooks.shutdown().await;
     let change = json!({"metadata": {"annotations": {MANAGED_BY: null}}});
     let update = async || {
@@ -115,6 +115,6 @@ async fn while_no_manager_answers_updates_are_refused_and_a_deleted_object_may_c
     let api = objects.dynamic("DevCluster");
     api.delete("a", &DeleteParams::default()).await.unwrap();
     assert!(api.get_opt("a").await.unwrap().is_none());
-    objects.apply(&dev_cluster("a", json!({}))).await;
+    objects.apply(&dev_cluster("a", &json!({}))).await;
     world.embedded.shutdown().await;
 }
