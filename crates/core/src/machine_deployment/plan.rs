@@ -15,7 +15,9 @@ use crate::machine_deployment::plan_rollout::{
 };
 use crate::machine_deployment::settings::{self, Strategy};
 use crate::shared::keys::{annotations, finalizers, labels};
-use crate::shared::machines::{counts_as_available, created, deleting, deletion_class, name, owner_reference, uid};
+use crate::shared::machines::{
+    counts_as_available, created, deleting, deletion_class, label, name, owner_reference, uid,
+};
 use crate::shared::numbers::len_i32;
 use crate::shared::templates;
 
@@ -281,9 +283,12 @@ fn apply_self(
         "name": deployment.metadata.name,
         "namespace": deployment.metadata.namespace,
         "uid": deployment.metadata.uid,
-        "labels": { labels::CLUSTER_NAME: deployment.spec.cluster_name },
         "ownerReferences": [owner],
     });
+    // Whatever a topology makes it labels itself.
+    if label(&deployment.metadata, labels::TOPOLOGY_OWNED).is_none() {
+        meta["labels"] = json!({ labels::CLUSTER_NAME: deployment.spec.cluster_name });
+    }
     if let Some(revision) = revision {
         meta["annotations"] = json!({ annotations::REVISION: revision.to_string() });
     }

@@ -115,6 +115,18 @@ fn a_deployment_that_nobody_labelled_gets_the_label_of_its_cluster() {
 }
 
 #[test]
+fn the_label_that_a_topology_applies_stays_the_topologys_alone() {
+    let mut deployment = testing::deployment(3, "v1.35.0");
+    let owned = ("topology.cluster.x-k8s.io/owned".to_owned(), String::new());
+    deployment.metadata.labels.get_or_insert_default().extend([owned]);
+    let plan = plan(&seen(deployment, vec![]), testing::now());
+    let Action::ApplySelf(patch) = &plan.actions[0] else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(patch["metadata"].get("labels"), None);
+}
+
+#[test]
 fn a_new_version_rolls_out_one_at_a_time() {
     let old = set("old", 2, "v1.35.0");
     let both = machines(&old, &["a", "b"]);
