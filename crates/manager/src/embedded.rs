@@ -87,7 +87,7 @@ impl Embedded {
         let known = options.tokens.as_deref().map(tokens::load).transpose()?;
         make_folder(&data_dir)?;
         // First of all, so that a taken port leaves the folder untouched.
-        let listener = network::listen((Ipv4Addr::LOCALHOST, options.port).into()).await?;
+        let listener = network::listen((Ipv4Addr::LOCALHOST, options.port).into(), "--port").await?;
         let address = listener.local_addr().map_err(|source| ManagerError::Listen {
             address: (Ipv4Addr::LOCALHOST, options.port).into(),
             source,

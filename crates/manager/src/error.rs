@@ -13,6 +13,8 @@ pub enum ManagerError {
     PortInUse {
         /// Where we wanted to listen.
         address: SocketAddr,
+        /// The option that chooses it.
+        option: &'static str,
     },
     /// We may not listen there.
     #[error("cannot listen on {address}")]
@@ -109,8 +111,8 @@ impl ManagerError {
     /// What the user can do.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::PortInUse { address } => format!(
-                "stop what listens there, or choose another port than {}",
+            Self::PortInUse { address, option } => format!(
+                "stop what listens there, or choose another port with {option} (now {})",
                 address.port()
             ),
             Self::Identity { folder, .. } => format!(

@@ -62,11 +62,11 @@ pub async fn definitions(client: &kube::Client, install_them: bool) -> Result<()
     }
 }
 
-/// Listens on a TCP port.
-pub async fn listen(address: SocketAddr) -> Result<TcpListener, ManagerError> {
+/// Listens on a TCP port; `option` is what chooses it, for those who have to choose another.
+pub async fn listen(address: SocketAddr, option: &'static str) -> Result<TcpListener, ManagerError> {
     TcpListener::bind(address).await.map_err(|source| {
         if source.kind() == std::io::ErrorKind::AddrInUse {
-            ManagerError::PortInUse { address }
+            ManagerError::PortInUse { address, option }
         } else {
             ManagerError::Listen { address, source }
         }

@@ -28,7 +28,7 @@ pub async fn start(
 ) -> Result<Up, ManagerError> {
     // A taken port is told before anything starts.
     let health = match health {
-        Some(address) => Some(network::listen(address).await?),
+        Some(address) => Some(network::listen(address, "--metrics-address").await?),
         None => None,
     };
     let embedded = Embedded::start(options).await?;

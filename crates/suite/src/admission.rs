@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(rules.len(), kinds.len());
     }
 
-    // EX-010, EX-094, EX-095
+    // EX-010, EX-093, EX-094, EX-095
     #[test]
     fn no_kind_and_no_field_serves_external_management() {
         for entry in KINDS {

@@ -14,12 +14,12 @@ pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliE
     let selection = selection(args.controllers.as_deref())?;
     let stop = Stop::listen()?;
     let health = match args.metrics_address {
-        Some(address) => Some(network::listen(address).await?),
+        Some(address) => Some(network::listen(address, "--metrics-address").await?),
         None => None,
     };
     let serving = match (args.webhooks.address, args.webhooks.service.or(args.webhooks.url)) {
         (Some(address), Some(target)) => Some(WebhookOptions {
-            listener: network::listen(address).await?,
+            listener: network::listen(address, "--webhook-address").await?,
             target,
             certificate_dir: args.webhooks.certificate_dir,
         }),

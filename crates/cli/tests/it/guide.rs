@@ -66,6 +66,15 @@ fn the_page_says_what_it_has_to_say() {
             assert!(text.contains(word), "{heading}: no {word:?} in {text}");
         }
     };
+    // EX-002, EX-003
+    check(
+        "# Infrastructure that somebody else manages",
+        &[
+            "managed cluster infrastructure",
+            "the network (VPC, subnets, internet gateways, NAT gateways, route tables), security groups, load balancers",
+            "a controller, a tool, a pipeline, or a person with `kubectl`",
+        ],
+    );
     // EX-022, EX-052
     check(
         "# For authors of providers and of external systems",
@@ -100,7 +109,7 @@ fn the_page_says_what_it_has_to_say() {
             finalizers::DEV_CLUSTER,
         ],
     );
-    // EX-088, EX-089, EX-090
+    // EX-075, EX-088, EX-089, EX-090
     check(
         "## Limits, and what may come",
         &[
@@ -108,6 +117,7 @@ fn the_page_says_what_it_has_to_say() {
             "by hand",
             "undecided",
             "no second annotation",
+            "smaller profiles for externally managed clusters are up to them",
         ],
     );
     // EX-021
