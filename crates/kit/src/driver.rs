@@ -313,8 +313,9 @@ impl<C: Controller> Driver<C> {
         let outcome = self.controller.outcome(&seen, &plan, &done);
         let status = self.controller.status(&seen, &plan, &done, cx.now());
         if let Some(mut status) = status {
-            // A controller that wrote its own spec says which generation its status is about.
+            // A controller that wrote its own spec says which generation its status is about; of a locked object the answers say it.
             let said = status.get("observedGeneration").and_then(Value::as_i64);
+            let said = said.or_else(|| cx.journal.generation());
             let (present, generation) = (C::conditions(&object), said.or(object.meta().generation));
             let condition = pause::condition(present, None, generation, cx.now());
             pause::add_to(&mut status, &condition);

@@ -25,6 +25,8 @@ struct Lock {
     gvk: Gvk,
     key: ObjectKey,
     version: String,
+    /// As our last write left it.
+    generation: Option<i64>,
 }
 
 /// A write that was answered.
@@ -43,6 +45,12 @@ pub(crate) struct Unsure {
     pub(crate) url: String,
 }
 
+impl Lock {
+    fn is_on(&self, gvk: &Gvk, key: &ObjectKey) -> bool {
+        self.gvk.group == gvk.group && self.gvk.kind == gvk.kind && self.key == *key
+    }
+}
+
 impl Journal {
     /// From now on the object is only written if it still has this resourceVersion, or the one that our last write gave it.
     pub(crate) fn lock(&self, gvk: &Gvk, key: &ObjectKey, version: &str) {
@@ -50,6 +58,7 @@ impl Journal {
             gvk: gvk.clone(),
             key: key.clone(),
             version: version.to_owned(),
+            generation: None,
         });
     }
 
@@ -57,14 +66,21 @@ impl Journal {
     pub(crate) fn locked(&self, gvk: &Gvk, key: &ObjectKey) -> Option<String> {
         let notes = self.0.lock();
         let lock = notes.lock.as_ref()?;
-        (lock.gvk.group == gvk.group && lock.gvk.kind == gvk.kind && lock.key == *key).then(|| lock.version.clone())
+        lock.is_on(gvk, key).then(|| lock.version.clone())
     }
 
-    /// A locked object got a new resourceVersion by a write of our own.
-    pub(crate) fn relock(&self, gvk: &Gvk, key: &ObjectKey, version: &str) {
-        if self.locked(gvk, key).is_some() {
-            self.lock(gvk, key, version);
+    /// A locked object got a new resourceVersion, and perhaps a new generation, by a write of our own.
+    pub(crate) fn relock(&self, gvk: &Gvk, key: &ObjectKey, version: &str, generation: Option<i64>) {
+        let mut notes = self.0.lock();
+        if let Some(lock) = notes.lock.as_mut().filter(|lock| lock.is_on(gvk, key)) {
+            version.clone_into(&mut lock.version);
+            lock.generation = generation;
         }
+    }
+
+    /// The generation that our own writes gave the locked object.
+    pub(crate) fn generation(&self) -> Option<i64> {
+        self.0.lock().lock.as_ref()?.generation
     }
 
     pub(crate) fn wrote(&self, gvk: &Gvk, key: &ObjectKey, need: Need) {

@@ -429,7 +429,8 @@ impl Writer {
     /// Has the next reconcile wait until the caches have seen this.
     fn note(&self, target: &Target, answer: &Value) {
         let (_, version) = identity(answer);
-        self.journal.relock(&target.gvk, &target.key, &version);
+        let generation = answer["metadata"]["generation"].as_i64();
+        self.journal.relock(&target.gvk, &target.key, &version, generation);
         let version = version.parse().unwrap_or(0);
         let key = match answer["metadata"]["name"].as_str() {
             Some(name) => ObjectKey::new(target.key.namespace.as_str(), name),

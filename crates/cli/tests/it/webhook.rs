@@ -143,7 +143,11 @@ async fn what_keeps_webhooks_from_being_served_is_named() {
     let port = taken.local_addr().unwrap().port().to_string();
     fails(
         &["--webhook-address", &address, "--webhook-url", "https://localhost:9443"],
-        &[&format!("port {port} on 127.0.0.1 is in use"), "hint: ", "--webhook-address"],
+        &[
+            &format!("port {port} on 127.0.0.1 is in use"),
+            "hint: ",
+            "--webhook-address",
+        ],
     );
     let empty = folder.path().join("certificates");
     std::fs::create_dir(&empty).unwrap();

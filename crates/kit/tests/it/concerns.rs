@@ -269,6 +269,10 @@ async fn locked_writes_follow_one_another() {
     // Finalizer, spec and status of one reconcile: each on top of the one before.
     let one = painted(&bench, "one").await;
     assert_eq!(one.finalizers(), [FINALIZER]);
+    // The status is about what the reconcile itself wrote.
+    let conditions = one.status.unwrap().conditions;
+    assert_eq!(conditions[0].observed_generation, one.metadata.generation);
+    assert_eq!(one.metadata.generation, Some(2));
     bench.gadgets().delete("one", &DeleteParams::default()).await.unwrap();
     eventually("it is let go", async || {
         bench.gadgets().get_opt("one").await.unwrap().is_none().then_some(())
