@@ -1,0 +1,163 @@
+//! Making objects: by POST, or by a PUT or an apply to a name that is free.
+
+use serde_json::Value;
+use windlass_store::{Change, CommitError, Expect, Write};
+
+use super::{Call, Outcome, TRIES, check};
+use crate::admission::AdmissionVerb;
+use crate::admit::Admission;
+use crate::convert::to_storage;
+use crate::error::ApiError;
+use crate::object::{draft, meta, seconds};
+use crate::prepare::{self, Fresh, Part};
+use crate::resource::Special;
+use crate::{crd, rbac, special, validate};
+
+impl Call<'_> {
+    /// What must still be so when a new object is stored: its namespace and its definition take new objects.
+    fn checks(&self, name: &str) -> Result<Vec<Write>, ApiError> {
+        let mut out = Vec::new();
+        if self.resource.namespaced {
+            let storage = self.server.storage_name("namespaces");
+            let namespace = self.server.store.get(&storage, "", self.namespace);
+            special::check_namespace(self.resource, namespace.as_deref(), self.namespace, name)?;
+            if let Some(record) = namespace {
+                out.push(check(&record));
+            }
+        }
+        if self.resource.is_custom() {
+            let definition = self.server.store.get(crd::STORAGE, "", &self.resource.storage);
+            match definition {
+                Some(record) if !record.header.deleting => out.push(check(&record)),
+                _ => {
+                    return Err(ApiError::new(
+                        405,
+                        "MethodNotAllowed",
+                        format!(
+                            "create not allowed while custom resource definition is terminating: {}",
+                            self.resource.storage
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Creates an object; `applied` holds what was applied when that is how it comes to be.
+    pub(crate) async fn create(
+        &self,
+        object: Value,
+        duplicates: &[String],
+        by_apply: bool,
+        name: Option<&str>,
+    ) -> Result<Outcome, ApiError> {
+        let outcome = self.create_alone(object, duplicates, by_apply, name).await?;
+        self.settle().await;
+        Ok(outcome)
+    }
+
+    async fn create_alone(
+        &self,
+        object: Value,
+        duplicates: &[String],
+        by_apply: bool,
+        name: Option<&str>,
+    ) -> Result<Outcome, ApiError> {
+        for _ in 0..TRIES {
+            let (mut made, warnings) = self.make(object.clone(), duplicates, by_apply, name).await?;
+            let _definitions = self.lock_definitions().await;
+            if self.resource.special == Special::Crd {
+                crd::set_status(&mut made, &self.server.definitions(), &seconds(self.server.now()));
+            }
+            match self.store_new((made, warnings)).await {
+                Ok(None) => {}
+                Ok(Some(outcome)) => return Ok(outcome),
+                // The name was the server's own choice: choose another.
+                Err(error) if error.reason == "AlreadyExists" && meta(&object, "name").is_empty() && name.is_none() => {
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(self.modified(name.unwrap_or("")))
+    }
+
+    async fn make(
+        &self,
+        object: Value,
+        duplicates: &[String],
+        by_apply: bool,
+        name: Option<&str>,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        let mut object = object;
+        let now = self.server.now();
+        prepare::check_place(self.resource, &mut object, self.namespace, name)?;
+        let mut warnings = validate::shape(self.resource, &mut object, duplicates, self.options.field_validation)?;
+        if by_apply {
+            object = self.apply_onto(None, &object, Part::Main, now)?;
+        }
+        let fresh = Fresh {
+            now,
+            uid: uuid::Uuid::new_v4().to_string(),
+            suffix: self.server.options.names.suffix(5),
+        };
+        let hooks = self.webhooks();
+        let given = hooks.as_ref().map(|_| meta(&object, "name").to_owned());
+        prepare::for_create(self.resource, &mut object, &fresh)?;
+        special::default(self.resource, &mut object);
+        self.admit(AdmissionVerb::Create, Part::Main, &mut object, None, &mut warnings)?;
+        if !by_apply {
+            self.own(None, &mut object, Part::Main, now);
+        }
+        let admission = Admission {
+            call: self,
+            part: Part::Main,
+            old: None,
+            fresh: Some(&fresh),
+            name: given.as_deref().unwrap_or(""),
+        };
+        if let Some(hooks) = &hooks {
+            // Nobody is asked about what has no place.
+            self.checks(meta(&object, "name"))?;
+            Box::pin(admission.mutate(hooks, &mut object, &mut warnings)).await?;
+        }
+        rbac::confirm(self, &object, None)?;
+        validate::check(self.resource, &object, None)?;
+        special::on_create(self.resource, &mut object);
+        if let Some(hooks) = &hooks {
+            Box::pin(admission.validate(hooks, &object, &mut warnings)).await?;
+        }
+        Ok((object, warnings))
+    }
+
+    /// Stores a new object; `None` when its namespace or definition changed meanwhile.
+    async fn store_new(&self, (object, warnings): (Value, Vec<String>)) -> Result<Option<Outcome>, ApiError> {
+        let name = meta(&object, "name").to_owned();
+        let mut writes = self.checks(&name)?;
+        if self.options.dry_run {
+            if self.is_there(&name) {
+                return Err(self.exists(&name));
+            }
+            return Ok(Some(Outcome {
+                object,
+                record: None,
+                created: true,
+                warnings,
+            }));
+        }
+        let mut stored = object;
+        to_storage(self.resource, &mut stored);
+        let put = writes.len();
+        writes.push(Write {
+            key: self.key(&name),
+            expect: Expect::Absent,
+            change: Change::Put(draft(&stored)),
+        });
+        match self.server.store.commit(writes).await {
+            Ok(records) => self.stored(records, true, warnings).map(Some),
+            Err(CommitError::Conflict { index, .. }) if index == put => Err(self.exists(&name)),
+            Err(CommitError::Conflict { .. }) => Ok(None),
+            Err(error) => Err(self.commit_error(&error, &name)),
+        }
+    }
+}

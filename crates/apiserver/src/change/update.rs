@@ -1,0 +1,198 @@
+//! Changing objects that are there.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_store::{Change, CommitError, Expect, Record, Write};
+
+use super::{Call, Mutation, Outcome, TRIES, holds};
+use crate::admission::AdmissionVerb;
+use crate::admit::Admission;
+use crate::convert::{served, to_storage};
+use crate::error::ApiError;
+use crate::object::{draft, finalizers, is_deleting, meta, seconds, set_meta};
+use crate::prepare::{self, Part};
+use crate::resource::Special;
+use crate::{crd, rbac, special, validate};
+
+impl Call<'_> {
+    /// Changes an object, or, where the mutation may, makes it.
+    pub(crate) async fn change(&self, name: &str, mutation: &Mutation, part: Part) -> Result<Outcome, ApiError> {
+        for _ in 0..TRIES {
+            let Some(record) = self.server.store.get(&self.resource.storage, self.namespace, name) else {
+                match self.change_absent(name, mutation, part).await {
+                    // Somebody else made it first.
+                    Err(error) if error.reason == "AlreadyExists" && self.is_there(name) => continue,
+                    other => return other,
+                }
+            };
+            if let Some(outcome) = self.change_once(name, &record, mutation, part).await? {
+                self.settle().await;
+                return Ok(outcome);
+            }
+        }
+        Err(self.modified(name))
+    }
+
+    async fn change_absent(&self, name: &str, mutation: &Mutation, part: Part) -> Result<Outcome, ApiError> {
+        match mutation {
+            Mutation::Apply(config, duplicates) if part == Part::Main => {
+                self.may_create(name)?;
+                let given = meta(config, "resourceVersion");
+                if !given.is_empty() && given != "0" {
+                    return Err(self.modified(name));
+                }
+                if !meta(config, "uid").is_empty() {
+                    return Err(ApiError::conflict(
+                        &self.resource.group,
+                        &self.resource.plural,
+                        name,
+                        &format!(
+                            "Precondition failed: UID in precondition: {}, UID in object meta: ",
+                            meta(config, "uid")
+                        ),
+                    ));
+                }
+                self.create(config.clone(), duplicates, true, Some(name)).await
+            }
+            Mutation::Replace(object, duplicates) if part == Part::Main && self.resource.create_on_update => {
+                self.may_create(name)?;
+                if !meta(object, "resourceVersion").is_empty() {
+                    return Err(self.not_found(name));
+                }
+                self.create(object.clone(), duplicates, false, Some(name)).await
+            }
+            _ => Err(self.not_found(name)),
+        }
+    }
+
+    /// Changes what was read; `None` when it is not what is stored any more, and the change may be tried again.
+    pub(crate) async fn change_once(
+        &self,
+        name: &str,
+        record: &Arc<Record>,
+        mutation: &Mutation,
+        part: Part,
+    ) -> Result<Option<Outcome>, ApiError> {
+        let old = served(self.resource, record)?;
+        let (mut new, mut warnings) = self.candidate(&old, name, mutation, part)?;
+        let now = self.server.now();
+        let named = self.check_revision(record, mutation, &new, name)?;
+        set_meta(&mut new, "resourceVersion", Some(record.revision.to_string().into()));
+        prepare::for_update(self.resource, &old, &mut new, part)?;
+        special::default(self.resource, &mut new);
+        self.admit(AdmissionVerb::Update, part, &mut new, Some(&old), &mut warnings)?;
+        if !matches!(mutation, Mutation::Apply(..)) {
+            self.own(Some(&old), &mut new, part, now);
+        }
+        let hooks = self.webhooks();
+        let admission = Admission {
+            call: self,
+            part,
+            old: Some(&old),
+            fresh: None,
+            name,
+        };
+        if let Some(hooks) = &hooks {
+            Box::pin(admission.mutate(hooks, &mut new, &mut warnings)).await?;
+        }
+        rbac::confirm(self, &new, Some(&old))?;
+        validate::check(self.resource, &new, Some(&old))?;
+        if let Some(hooks) = &hooks {
+            Box::pin(admission.validate(hooks, &new, &mut warnings)).await?;
+        }
+        let _definitions = self.lock_definitions().await;
+        if self.resource.special == Special::Crd && part == Part::Main {
+            crd::set_status(&mut new, &self.server.definitions(), &seconds(now));
+        }
+        if !prepare::differs(&old, &new) {
+            return Ok(Some(Outcome {
+                object: old,
+                record: Some(Arc::clone(record)),
+                created: false,
+                warnings,
+            }));
+        }
+        if self.options.dry_run {
+            return Ok(Some(Outcome {
+                object: new,
+                record: None,
+                created: false,
+                warnings,
+            }));
+        }
+        self.store_changed(name, record, new, named, warnings).await
+    }
+
+    /// Compares the revision that a request names, if any, with the stored one.
+    fn check_revision(&self, record: &Record, mutation: &Mutation, new: &Value, name: &str) -> Result<bool, ApiError> {
+        let given = match mutation {
+            Mutation::Scale(_, _, revision) => revision.as_deref().unwrap_or(""),
+            // Its revision was checked before it was merged.
+            Mutation::Apply(config, _) => return Ok(!meta(config, "resourceVersion").is_empty()),
+            _ => meta(new, "resourceVersion"),
+        };
+        let is_put = matches!(mutation, Mutation::Replace(..));
+        if given.is_empty() || given == "0" {
+            if is_put && self.resource.is_custom() {
+                return Err(ApiError::invalid(
+                    &self.resource.group,
+                    &self.resource.kind,
+                    name,
+                    &[windlass_schema::FieldError::invalid(
+                        "metadata.resourceVersion",
+                        0.into(),
+                        "must be specified for an update",
+                    )],
+                ));
+            }
+            return Ok(false);
+        }
+        if given != record.revision.to_string() {
+            return Err(self.modified(name));
+        }
+        Ok(is_put || matches!(mutation, Mutation::Scale(..)))
+    }
+
+    async fn store_changed(
+        &self,
+        name: &str,
+        record: &Record,
+        new: Value,
+        named: bool,
+        warnings: Vec<String>,
+    ) -> Result<Option<Outcome>, ApiError> {
+        let gone = is_deleting(&new) && finalizers(&new).is_empty() && !holds(self.resource, &new);
+        let mut stored = new.clone();
+        to_storage(self.resource, &mut stored);
+        let draft = draft(&stored);
+        let writes = vec![Write {
+            key: self.key(name),
+            expect: Expect::Revision(record.revision),
+            change: if gone {
+                Change::Delete(Some(draft))
+            } else {
+                Change::Put(draft)
+            },
+        }];
+        match self.server.store.commit(writes).await {
+            Ok(_) if gone => {
+                self.server.written(self.resource, self.namespace, name);
+                Ok(Some(Outcome {
+                    object: new,
+                    record: None,
+                    created: false,
+                    warnings,
+                }))
+            }
+            Ok(records) => self.stored(records, false, warnings).map(Some),
+            Err(CommitError::Conflict { current, .. }) => {
+                if current.is_none() {
+                    return Err(self.not_found(name));
+                }
+                if named { Err(self.modified(name)) } else { Ok(None) }
+            }
+            Err(error) => Err(self.commit_error(&error, name)),
+        }
+    }
+}
