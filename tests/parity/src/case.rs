@@ -1,0 +1,186 @@
+//! What a case is: a claim, and the requests that show it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A file of cases.
+#[derive(Debug)]
+pub struct Topic {
+    /// `AREA/TOPIC`.
+    pub name: String,
+    /// Its cases.
+    pub cases: Vec<Case>,
+    /// Where the real server's answers are kept.
+    pub recording: PathBuf,
+}
+
+/// A claim, and the requests that show it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// The claim; unique within its file.
+    pub case: String,
+    /// What is sent.
+    pub steps: Vec<Step>,
+    /// Paths of what is deleted afterwards.
+    #[serde(default)]
+    pub clean: Vec<String>,
+}
+
+/// One request, or a look at a watch.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Step {
+    /// Verb and path.
+    pub send: Option<String>,
+    /// The path of a watch.
+    pub watch: Option<String>,
+    /// Keeps the watch open under this name.
+    pub open: Option<String>,
+    /// Reads from a watch that was kept open.
+    pub read: Option<String>,
+    /// How many events are read; without it, until the server ends the watch.
+    pub events: Option<usize>,
+    /// Whether bookmarks count and are compared; those that end initial events always do.
+    pub bookmarks: bool,
+    /// The kind of patch that `body` is.
+    #[serde(rename = "type")]
+    pub patch: Option<Patch>,
+    /// The body.
+    pub body: Option<Value>,
+    /// The body, as it is.
+    pub text: Option<String>,
+    /// Headers of the request.
+    pub headers: BTreeMap<String, String>,
+    /// Who asks; by default an administrator.
+    #[serde(rename = "as")]
+    pub user: Option<User>,
+    /// Variables and where their values are in the body, or `header:NAME`.
+    pub save: BTreeMap<String, String>,
+    /// The only parts of the body that are compared.
+    pub show: Option<Vec<String>>,
+    /// Parts of the body that are not compared.
+    pub hide: Vec<String>,
+    /// More headers of the response that are compared.
+    pub see: Vec<String>,
+    /// The request is repeated until it is so.
+    pub until: Option<Until>,
+}
+
+/// The kinds of patches.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Patch {
+    /// JSON patch.
+    Json,
+    /// Merge patch.
+    Merge,
+    /// Strategic merge patch.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+impl Patch {
+    /// Its content type.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json-patch+json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+            Self::Apply => "application/apply-patch+yaml",
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum User {
+    /// `nobody`: without credentials.
+    Name(Nobody),
+    /// With a bearer token.
+    Token {
+        /// The token.
+        token: String,
+    },
+    /// Impersonated by the administrator.
+    Impersonated {
+        /// The user's name.
+        user: String,
+        /// The user's groups.
+        #[serde(default)]
+        groups: Vec<String>,
+    },
+}
+
+/// Nobody.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nobody {
+    /// A request without credentials.
+    Nobody,
+}
+
+/// What a repeated request waits for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Until {
+    /// A status code.
+    Status(u16),
+    /// Values at paths of the body; null is met by absence.
+    Values(BTreeMap<String, Value>),
+}
+
+/// All topics below a folder whose name contains one of the filters; all without a filter.
+pub fn load(folder: &Path, filters: &[String]) -> Result<Vec<Topic>, String> {
+    let mut out = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        let entries = std::fs::read_dir(&at).map_err(|e| format!("{}: {e}", at.display()))?;
+        for entry in entries {
+            let path = entry.map_err(|e| format!("{}: {e}", at.display()))?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                let name = path.strip_prefix(folder).unwrap_or(&path).with_extension("");
+                let name = name.to_string_lossy().replace('\\', "/");
+                if filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str())) {
+                    out.push(topic(name, &path)?);
+                }
+            }
+        }
+    }
+    out.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(out)
+}
+
+fn topic(name: String, path: &Path) -> Result<Topic, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut cases: Vec<Case> = Vec::new();
+    // One document at a time, so that a mistake is told with the claim that it is in.
+    for document in text
+        .split("\n---\n")
+        .filter(|document| !document.trim().trim_matches('-').is_empty())
+    {
+        let case: Case = serde_saphyr::from_str(document).map_err(|e| {
+            let claim = document
+                .lines()
+                .find(|line| line.starts_with("case:"))
+                .unwrap_or_default();
+            format!("{}: {claim}: {e}", path.display())
+        })?;
+        if cases.iter().any(|other| other.case == case.case) {
+            return Err(format!("{}: two cases claim {:?}", path.display(), case.case));
+        }
+        cases.push(case);
+    }
+    Ok(Topic {
+        name,
+        cases,
+        recording: path.with_extension("real.jsonl"),
+    })
+}

@@ -1,0 +1,204 @@
+//! Takes out of an answer what differs by chance: uids, versions, times, tokens, names that were made for the case.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use regex::{Captures, Regex};
+use serde_json::{Map, Value, json};
+
+use crate::case::Step;
+use crate::path;
+use crate::vars::Vars;
+
+/// What a server answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, Vec<String>>,
+    pub(crate) body: Body,
+}
+
+/// A body.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Json(Value),
+    Text(String),
+    Binary,
+    Events(Vec<Value>),
+}
+
+impl Body {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        if let Ok(value) = serde_json::from_slice(bytes) {
+            return Self::Json(value);
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Binary,
+        }
+    }
+
+    /// The JSON in it, to look things up.
+    pub(crate) fn json(&self) -> Option<Value> {
+        match self {
+            Self::Json(value) => Some(value.clone()),
+            Self::Events(events) => Some(Value::Array(events.clone())),
+            Self::Text(_) | Self::Binary => None,
+        }
+    }
+}
+
+static UID: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::unwrap_used, reason = "a constant; the tests use it")]
+    Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap()
+});
+
+/// Who got which name so far in a case.
+#[derive(Debug, Default)]
+pub(crate) struct Normal {
+    uids: HashMap<String, usize>,
+    versions: HashMap<String, usize>,
+}
+
+impl Normal {
+    /// What is compared of an answer.
+    pub(crate) fn answer(&mut self, answer: Answer, step: &Step, vars: &Vars) -> Value {
+        let mut out = Map::new();
+        out.insert("status".to_owned(), json!(answer.status));
+        let headers: Map<String, Value> = answer
+            .headers
+            .into_iter()
+            .map(|(name, values)| (name, values.into_iter().map(|value| self.text(&value, vars)).collect()))
+            .collect();
+        out.insert("headers".to_owned(), Value::Object(headers));
+        let body = match answer.body {
+            Body::Json(value) => self.part(value, step, vars),
+            Body::Text(text) => self.text(&text, vars),
+            Body::Binary => json!("bytes that are no text"),
+            Body::Events(events) => {
+                let events = events.into_iter().map(|event| self.part(event, step, vars)).collect();
+                out.insert("events".to_owned(), events);
+                return Value::Object(out);
+            }
+        };
+        out.insert("body".to_owned(), body);
+        Value::Object(out)
+    }
+
+    fn part(&mut self, mut value: Value, step: &Step, vars: &Vars) -> Value {
+        for at in &step.hide {
+            path::remove(&mut value, &vars.fill(at));
+        }
+        let value = match &step.show {
+            None => value,
+            Some(paths) => {
+                let shown = |at: &String| {
+                    (
+                        at.clone(),
+                        path::select(&value, &vars.fill(at)).unwrap_or(json!("absent")),
+                    )
+                };
+                paths.iter().map(shown).collect()
+            }
+        };
+        self.value(value, "", false, vars)
+    }
+
+    fn value(&mut self, value: Value, key: &str, of_list: bool, vars: &Vars) -> Value {
+        match value {
+            Value::String(text) if key == "resourceVersion" && !text.is_empty() && text != "0" => {
+                if of_list {
+                    return json!("RV");
+                }
+                json!(self.version(text))
+            }
+            Value::String(text) if key == "continue" && !text.is_empty() => json!("CONTINUE"),
+            Value::String(text) => self.text(&text, vars),
+            Value::Array(items) => items
+                .into_iter()
+                .map(|item| self.value(item, "", false, vars))
+                .collect(),
+            Value::Object(map) => {
+                // The metadata of lists and bookmarks has the version of the store, which others move, too.
+                let lists = map.contains_key("items")
+                    || map.contains_key("rows")
+                    || map.get("type") == Some(&json!("BOOKMARK"));
+                let inner = |key: &str| {
+                    (lists && (key == "metadata" || key == "object"))
+                        || (of_list && key == "metadata")
+                        || (of_list && key == "resourceVersion")
+                };
+                map.into_iter()
+                    .map(|(key, value)| {
+                        let of_list = inner(&key);
+                        let value = self.value(value, key.rsplit('.').next().unwrap_or(&key), of_list, vars);
+                        (self.plain(&key, vars), value)
+                    })
+                    .collect()
+            }
+            other => other,
+        }
+    }
+
+    fn version(&mut self, text: String) -> String {
+        let next = self.versions.len() + 1;
+        format!("rv-{}", self.versions.entry(text).or_insert(next))
+    }
+
+    fn text(&mut self, text: &str, vars: &Vars) -> Value {
+        if is_about_now(text) {
+            return json!("TIME");
+        }
+        json!(self.plain(text, vars))
+    }
+
+    /// A text without names made for the case, and without uids.
+    fn plain(&mut self, text: &str, vars: &Vars) -> String {
+        let text = vars.name(text);
+        let name = |found: &Captures<'_>| {
+            let next = self.uids.len() + 1;
+            format!("uid-{}", self.uids.entry(found[0].to_owned()).or_insert(next))
+        };
+        UID.replace_all(&text, name).into_owned()
+    }
+}
+
+/// Whether a text is a time of these days: others were given by the case.
+fn is_about_now(text: &str) -> bool {
+    let looks_like = text.len() >= 20 && text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T');
+    looks_like
+        && text
+            .parse::<Timestamp>()
+            .is_ok_and(|time| time.duration_until(Timestamp::now()).as_secs().abs() < 86_400)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(body: Value) -> Value {
+        let answer = Answer {
+            status: 200,
+            headers: BTreeMap::new(),
+            body: Body::Json(body),
+        };
+        Normal::default().answer(answer, &Step::default(), &Vars::default())["body"].clone()
+    }
+
+    #[test]
+    fn what_differs_by_chance_gets_a_name_by_first_appearance() {
+        let uid = "01234567-89ab-cdef-0123-456789abcdef";
+        let object = json!({"metadata": {"uid": uid, "resourceVersion": "77", "creationTimestamp": Timestamp::now().to_string()}});
+        let list = json!({"metadata": {"resourceVersion": "80", "continue": "abc"}, "items": [object, object]});
+        let named = json!({"metadata": {"uid": "uid-1", "resourceVersion": "rv-1", "creationTimestamp": "TIME"}});
+        assert_eq!(
+            normal(list),
+            json!({"metadata": {"resourceVersion": "RV", "continue": "CONTINUE"}, "items": [named, named]})
+        );
+        assert_eq!(
+            normal(json!({"at": "2001-01-01T00:00:00Z"})),
+            json!({"at": "2001-01-01T00:00:00Z"})
+        );
+    }
+}
