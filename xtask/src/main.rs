@@ -5,6 +5,7 @@ mod compat;
 mod r#gen;
 mod recorded;
 mod tidy;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Task {
     },
     /// Check the rules that keep the workspace in shape.
     Tidy,
+    /// Build the programs that tests compare with (etcd, kube-apiserver and so on) into `target/tools`; needs Go.
+    Tools(tools::Options),
 }
 
 #[derive(Debug, Subcommand)]
@@ -104,6 +107,10 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             let outcome = recorded::run(root, &dir, keep.as_deref())?;
             anstream::print!("{}", outcome.text);
             Ok(outcome.good)
+        }
+        Task::Tools(options) => {
+            tools::run(root, &options)?;
+            Ok(true)
         }
         Task::Tidy => {
             let findings = tidy::check(root)?;

@@ -1,0 +1,343 @@
+//! `cargo xtask tools`: builds the programs that the judge and the end-to-end tests need, from their Go modules.
+//!
+//! `tools/go.mod` and `tools/helm/go.mod` pin them; what is built is left alone until a pin, a flag or the Go version changes.
+//! Helm has a file of its own because it builds on newer Kubernetes libraries than the server that sits in judgement.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use clap::Args;
+use sha2::{Digest as _, Sha256};
+
+/// Options of `tools`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Options {
+    /// Only these tools
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Succeed without building anything where there is no Go, or one that is too old
+    #[arg(long)]
+    if_possible: bool,
+}
+
+/// A program to build.
+#[derive(Clone, Copy, Debug)]
+struct Tool {
+    name: &'static str,
+    /// The folder of its module file, below the root.
+    dir: &'static str,
+    /// The package of its `main`.
+    package: &'static str,
+    /// The module whose version it says that it has.
+    module: &'static str,
+    /// The variables that a release sets when it links: given its version.
+    stamps: fn(&Version) -> Vec<(&'static str, String)>,
+}
+
+const KUBERNETES: &str = "k8s.io/kubernetes";
+
+const TOOLS: [Tool; 5] = [
+    Tool {
+        name: "etcd",
+        dir: "tools",
+        package: "go.etcd.io/etcd/server/v3",
+        module: "go.etcd.io/etcd/server/v3",
+        stamps: |_| vec![("go.etcd.io/etcd/api/v3/version.GitSHA", "module".to_owned())],
+    },
+    Tool {
+        name: "kube-apiserver",
+        dir: "tools",
+        package: "k8s.io/kubernetes/cmd/kube-apiserver",
+        module: KUBERNETES,
+        stamps: kubernetes,
+    },
+    Tool {
+        name: "kube-controller-manager",
+        dir: "tools",
+        package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+        module: KUBERNETES,
+        stamps: kubernetes,
+    },
+    Tool {
+        name: "kubeadm",
+        dir: "tools",
+        package: "k8s.io/kubernetes/cmd/kubeadm",
+        module: KUBERNETES,
+        stamps: kubernetes,
+    },
+    Tool {
+        name: "helm",
+        dir: "tools/helm",
+        package: "helm.sh/helm/v3/cmd/helm",
+        module: "helm.sh/helm/v3",
+        stamps: helm,
+    },
+];
+
+/// The version of a tool, and of the Kubernetes libraries in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Version {
+    /// `v1.36.3`.
+    text: String,
+    /// The minor version of Kubernetes that its libraries belong to.
+    kubernetes_minor: String,
+}
+
+fn kubernetes(version: &Version) -> Vec<(&'static str, String)> {
+    vec![
+        ("k8s.io/component-base/version.gitVersion", version.text.clone()),
+        ("k8s.io/component-base/version.gitMajor", "1".to_owned()),
+        (
+            "k8s.io/component-base/version.gitMinor",
+            version.kubernetes_minor.clone(),
+        ),
+        // What a build from a source archive says; the commit is not in a module.
+        ("k8s.io/component-base/version.gitTreeState", "archive".to_owned()),
+        ("k8s.io/component-base/version.gitCommit", String::new()),
+        ("k8s.io/client-go/pkg/version.gitVersion", version.text.clone()),
+        ("k8s.io/client-go/pkg/version.gitMajor", "1".to_owned()),
+        (
+            "k8s.io/client-go/pkg/version.gitMinor",
+            version.kubernetes_minor.clone(),
+        ),
+        ("k8s.io/client-go/pkg/version.gitTreeState", "archive".to_owned()),
+        ("k8s.io/client-go/pkg/version.gitCommit", String::new()),
+    ]
+}
+
+fn helm(version: &Version) -> Vec<(&'static str, String)> {
+    let minor = || version.kubernetes_minor.clone();
+    vec![
+        ("helm.sh/helm/v3/internal/version.version", version.text.clone()),
+        ("helm.sh/helm/v3/internal/version.gitTreeState", "clean".to_owned()),
+        ("helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor", "1".to_owned()),
+        ("helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor", minor()),
+        ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor", "1".to_owned()),
+        ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor", minor()),
+    ]
+}
+
+/// Builds what is not built yet.
+pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
+    let chosen = choose(&options.only)?;
+    let go = match Go::find(root, &chosen) {
+        Ok(go) => go,
+        Err(why) => {
+            let names: Vec<&str> = chosen.iter().map(|tool| tool.name).collect();
+            let text = format!(
+                "{why}: {} not built, and what needs them is left out (the real API server as judge, helm, kubeadm)",
+                names.join(", ")
+            );
+            if !options.if_possible {
+                return Err(text);
+            }
+            anstream::println!("skipped: {text}");
+            return Ok(());
+        }
+    };
+    let folder = folder(root);
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: cannot be made: {error}", folder.display()))?;
+    for tool in chosen {
+        tool.make(root, &folder, &go)?;
+    }
+    Ok(())
+}
+
+/// Where the tools are.
+fn folder(root: &Path) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    target.join("tools")
+}
+
+fn choose(only: &[String]) -> Result<Vec<Tool>, String> {
+    if let Some(name) = only.iter().find(|name| !TOOLS.iter().any(|tool| tool.name == **name)) {
+        let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+        return Err(format!("there is no tool \"{name}\"; there are {}", known.join(", ")));
+    }
+    let is_chosen = |tool: &&Tool| only.is_empty() || only.iter().any(|name| name == tool.name);
+    Ok(TOOLS.iter().filter(is_chosen).copied().collect())
+}
+
+/// The Go of this machine.
+#[derive(Clone, Debug)]
+struct Go {
+    /// `go1.26.8`.
+    version: String,
+}
+
+impl Go {
+    /// Finds one that is new enough for the chosen tools.
+    fn find(root: &Path, tools: &[Tool]) -> Result<Self, String> {
+        let mut asked = go();
+        let answer = asked
+            .args(["env", "GOVERSION"])
+            .output()
+            .map_err(|error| format!("there is no Go here (go: {error})"))?;
+        let version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        let have = numbers(&version).ok_or_else(|| format!("the version of Go cannot be read from \"{version}\""))?;
+        for tool in tools {
+            let pins = read(&root.join(tool.dir).join("go.mod"))?;
+            let text = pins
+                .lines()
+                .find_map(|line| line.strip_prefix("go "))
+                .unwrap_or_default();
+            let need = numbers(text).ok_or_else(|| format!("{}/go.mod names no version of Go", tool.dir))?;
+            if have < need {
+                return Err(format!("Go is {version} here, {} needs {text} or newer", tool.name));
+            }
+        }
+        Ok(Self { version })
+    }
+}
+
+/// Go, unmoved by what the user has set for other work; caches stay in the user's places.
+fn go() -> Command {
+    let mut command = Command::new("go");
+    command
+        .env("GOTOOLCHAIN", "local")
+        .env("GOWORK", "off")
+        .env("GOFLAGS", "-mod=readonly -buildvcs=false");
+    command
+}
+
+/// The numbers of `go1.26.8` or `1.26.0`.
+fn numbers(version: &str) -> Option<Vec<u32>> {
+    let plain = version.trim().trim_start_matches("go");
+    let end = plain
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(plain.len());
+    plain.get(..end)?.split('.').map(|part| part.parse().ok()).collect()
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))
+}
+
+/// The version that a module file pins a module to.
+fn pinned<'a>(pins: &'a str, module: &str) -> Option<&'a str> {
+    pins.lines().find_map(|line| {
+        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+        (words.next()? == module)
+            .then(|| words.next())
+            .flatten()
+            .filter(|word| word.starts_with('v'))
+    })
+}
+
+impl Tool {
+    fn version(&self, pins: &str) -> Result<Version, String> {
+        let missing = |module: &str| format!("{}/go.mod does not pin {module}", self.dir);
+        let text = pinned(pins, self.module).ok_or_else(|| missing(self.module))?;
+        // Kubernetes v1.36.3 has its libraries as v0.36.3.
+        let library = if self.module == KUBERNETES {
+            Some(text)
+        } else {
+            pinned(pins, "k8s.io/client-go")
+        };
+        let minor = library
+            .and_then(|library| library.split('.').nth(1))
+            .unwrap_or_default();
+        Ok(Version {
+            text: text.to_owned(),
+            kubernetes_minor: minor.to_owned(),
+        })
+    }
+
+    fn link_flags(&self, version: &Version) -> String {
+        let mut flags = "-s -w".to_owned();
+        for (name, value) in (self.stamps)(version) {
+            let _ = write!(flags, " -X {name}={value}");
+        }
+        flags
+    }
+
+    /// Builds the tool unless it is there already, from the same pins with the same flags and the same Go.
+    fn make(&self, root: &Path, folder: &Path, go: &Go) -> Result<(), String> {
+        let dir = root.join(self.dir);
+        let pins = read(&dir.join("go.mod"))?;
+        let version = self.version(&pins)?;
+        let flags = self.link_flags(&version);
+        let stamp = stamp(&[&pins, &read(&dir.join("go.sum"))?, self.package, &flags, &go.version]);
+        let (program, stamped) = (folder.join(self.name), folder.join(format!("{}.stamp", self.name)));
+        if program.is_file() && fs::read_to_string(&stamped).is_ok_and(|found| found == stamp) {
+            anstream::println!("{} {}: there already", self.name, version.text);
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let status = go_build(&dir, &program, self.package, &flags)?;
+        if !status {
+            return Err(format!("{} {}: go build failed", self.name, version.text));
+        }
+        fs::write(&stamped, stamp).map_err(|error| format!("{}: cannot be written: {error}", stamped.display()))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        anstream::println!("{} {}: built in {seconds:.0} s", self.name, version.text);
+        Ok(())
+    }
+}
+
+fn go_build(dir: &Path, program: &Path, package: &str, flags: &str) -> Result<bool, String> {
+    let mut build = go();
+    build
+        .args(["build", "-trimpath", "-ldflags", flags, "-o"])
+        .arg(program)
+        .arg(package)
+        .current_dir(dir);
+    let status = build.status().map_err(|error| format!("cannot run go: {error}"))?;
+    Ok(status.success())
+}
+
+fn stamp(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_go_are_compared_by_number() {
+        assert_eq!(numbers("go1.26.8"), Some(vec![1, 26, 8]));
+        assert_eq!(numbers("go1.27rc1"), Some(vec![1, 27]));
+        assert_eq!(numbers("devel"), None);
+        assert!(numbers("go1.9.7") < numbers("1.26.0"));
+    }
+
+    #[test]
+    fn every_tool_is_pinned_and_says_its_version() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for tool in TOOLS {
+            let pins = read(&root.join(tool.dir).join("go.mod")).unwrap();
+            let version = tool.version(&pins).unwrap();
+            assert!(
+                pins.contains(&format!("\t{}\n", tool.package)) || pins.contains(&format!("tool {}\n", tool.package))
+            );
+            if tool.name.starts_with("kube") {
+                let flags = tool.link_flags(&version);
+                let expect = format!("-X k8s.io/component-base/version.gitVersion={} ", version.text);
+                assert!(flags.contains(&expect), "{flags}");
+                let library = format!("=> k8s.io/apiserver v0{}", version.text.trim_start_matches("v1"));
+                assert!(pins.contains(&library), "{library}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_tool_is_told_with_those_that_there_are() {
+        let error = choose(&["helm".to_owned(), "etdc".to_owned()]).unwrap_err();
+        assert!(
+            error.contains("\"etdc\"") && error.contains("etcd, kube-apiserver"),
+            "{error}"
+        );
+    }
+}
