@@ -54,6 +54,12 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap()
 });
 
+/// The whole object in an error about a patch, whose fields are in the order of Go's types.
+static QUOTED_OBJECT: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::unwrap_used, reason = "a constant; the tests use it")]
+    Regex::new(r#"Invalid value: "\{\\"(?:[^"\\]|\\.)*\}": "#).unwrap()
+});
+
 /// Who got which name so far in a case.
 #[derive(Debug, Default)]
 pub(crate) struct Normal {
@@ -115,10 +121,15 @@ impl Normal {
             }
             Value::String(text) if key == "continue" && !text.is_empty() => json!("CONTINUE"),
             Value::String(text) => self.text(&text, vars),
-            Value::Array(items) => items
-                .into_iter()
-                .map(|item| self.value(item, "", false, vars))
-                .collect(),
+            Value::Array(mut items) => {
+                if key == "managedFields" {
+                    sort_managers(&mut items);
+                }
+                items
+                    .into_iter()
+                    .map(|item| self.value(item, "", false, vars))
+                    .collect()
+            }
             Value::Object(map) => {
                 // The metadata of lists and bookmarks has the version of the store, which others move, too.
                 let lists = map.contains_key("items")
@@ -156,12 +167,21 @@ impl Normal {
     /// A text without names made for the case, and without uids.
     fn plain(&mut self, text: &str, vars: &Vars) -> String {
         let text = vars.name(text);
+        let text = QUOTED_OBJECT.replace_all(&text, "Invalid value: OBJECT: ");
         let name = |found: &Captures<'_>| {
             let next = self.uids.len() + 1;
             format!("uid-{}", self.uids.entry(found[0].to_owned()).or_insert(next))
         };
         UID.replace_all(&text, name).into_owned()
     }
+}
+
+/// Managers are listed by the second of their last change: whether two requests fell into one is chance.
+fn sort_managers(entries: &mut [Value]) {
+    entries.sort_by_cached_key(|entry| {
+        ["operation", "manager", "apiVersion", "subresource"]
+            .map(|field| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned())
+    });
 }
 
 /// Whether a text is a time of these days: others were given by the case.
@@ -184,6 +204,21 @@ mod tests {
             body: Body::Json(body),
         };
         Normal::default().answer(answer, &Step::default(), &Vars::default())["body"].clone()
+    }
+
+    #[test]
+    fn managers_are_sorted_and_patched_objects_left_out_of_messages() {
+        let entry = |manager: &str, operation: &str| json!({"manager": manager, "operation": operation});
+        assert_eq!(
+            normal(json!({"managedFields": [entry("b", "Apply"), entry("a", "Update"), entry("a", "Apply")]})),
+            json!({"managedFields": [entry("a", "Apply"), entry("b", "Apply"), entry("a", "Update")]})
+        );
+        assert_eq!(
+            normal(json!(
+                r#"patch: Invalid value: "{\"a\":\"2\",\"b\":{}}": strict decoding error: unknown field \"b\""#
+            )),
+            json!(r#"patch: Invalid value: OBJECT: strict decoding error: unknown field \"b\""#)
+        );
     }
 
     #[test]
