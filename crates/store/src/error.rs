@@ -1,8 +1,9 @@
 //! Errors of the store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::log::is_full;
 use crate::record::Record;
 
 /// Why a commit was not made. Nothing of it is visible.
@@ -23,37 +24,31 @@ pub enum CommitError {
 
 /// The disk refused to take a commit.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the data folder cannot be written: {message}")]
+#[error("{message}")]
 pub struct StorageError {
-    /// What the operating system or the database said.
+    /// Which folder, what the operating system said, what to do.
     pub message: String,
     /// The disk is full: the request can be repeated once there is room.
     pub full: bool,
 }
 
 impl StorageError {
-    pub(crate) fn new(error: &(dyn std::error::Error + 'static)) -> Self {
-        let mut message = error.to_string();
-        let mut full = false;
-        let mut next = Some(error);
-        while let Some(e) = next {
-            if let Some(io) = e.downcast_ref::<std::io::Error>() {
-                full |= io.kind() == std::io::ErrorKind::StorageFull;
-            }
-            next = e.source();
+    pub(crate) fn new(folder: &Path, error: &std::io::Error) -> Self {
+        let full = is_full(error);
+        let advice = if full {
+            "make room there, and writes go on"
+        } else {
+            "nothing is lost, and each write tries again; see to the disk"
+        };
+        Self {
+            message: format!("data folder {} cannot be written: {error}; {advice}", folder.display()),
+            full,
         }
-        if message.contains("os error 28") {
-            full = true;
-        }
-        if full && !message.contains("space") {
-            message = format!("no space left on device ({message})");
-        }
-        Self { message, full }
     }
 
     pub(crate) fn closed() -> Self {
         Self {
-            message: "the store is closed".to_owned(),
+            message: "the store is closed: the server is stopping".to_owned(),
             full: false,
         }
     }
@@ -64,8 +59,9 @@ impl StorageError {
 pub enum OpenError {
     /// The folder was written by another format version.
     #[error(
-        "data folder {} has format {found:?}, this program reads {expected:?}: use the program version that wrote it, or another folder",
-        path.display()
+        "data folder {} has format {found:?}, this program reads {expected:?}: {}, or choose another folder",
+        path.display(),
+        advice(found)
     )]
     Format {
         /// The data folder.
@@ -77,7 +73,7 @@ pub enum OpenError {
     },
     /// There is data, but no marker that says what it is.
     #[error(
-        "{} is not a data folder of this program: it holds {holds:?} but no {marker:?} file; choose an empty folder",
+        "{} is not a data folder of this program: it holds {holds:?} but no {marker:?} file; choose an empty folder (or remove this one, if it is what an interrupted restore left)",
         path.display()
     )]
     Foreign {
@@ -95,7 +91,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The folder says it holds data, but the data is gone or damaged.
-    #[error("data folder {} is damaged: {reason}; restore it from a backup, or move it away and start anew", path.display())]
+    #[error("data folder {} is damaged: {reason}; nothing in it was changed: move it away and restore a snapshot, or start anew", path.display())]
     Damaged {
         /// The data folder.
         path: PathBuf,
@@ -103,9 +99,80 @@ pub enum OpenError {
         reason: String,
     },
     /// The operating system refused.
-    #[error("data folder {}: {what}: {source}", path.display())]
+    #[error("data folder {} {what}{}", path.display(), io_advice(source))]
     Io {
         /// The data folder.
+        path: PathBuf,
+        /// What was tried.
+        what: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}
+
+fn advice(found: &str) -> &'static str {
+    let number = |text: &str| text.strip_prefix("windlass store ").and_then(|n| n.parse::<u64>().ok());
+    match (number(found), number(crate::folder::FORMAT)) {
+        (Some(found), Some(ours)) if found > ours => {
+            "a newer version of the program wrote it, so use that or a newer one"
+        }
+        (Some(_), _) => {
+            "a version of the program from before its first release wrote it, so use that, or apply its objects anew"
+        }
+        _ => "use the program that wrote it",
+    }
+}
+
+fn io_advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            ": its files must be readable and writable for the user who runs this"
+        }
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ": make room there and start again",
+        _ => "",
+    }
+}
+
+/// Why a snapshot was not saved or restored. What was there before is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] OpenError),
+    /// The file to be written exists.
+    #[error("{} exists: choose another name, or remove it first", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The folder to restore into is not empty.
+    #[error("{} is not empty (it holds {holds:?}): a snapshot is restored into an empty folder, so choose another or move this one away", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+        /// What was found there.
+        holds: String,
+    },
+    /// The file is no whole snapshot.
+    #[error("{} is not a whole snapshot: {reason}; use another copy of it", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The snapshot is of another version.
+    #[error("{} is a snapshot of another format version ({found:?}): use the version of the program that saved it, or a newer one", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// How it begins.
+        found: String,
+    },
+    /// The operating system refused.
+    #[error("{} cannot be {what}", path.display())]
+    Io {
+        /// The file.
         path: PathBuf,
         /// What was tried.
         what: &'static str,

@@ -2,42 +2,52 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
 
+use crate::codec::{FileHeader, Kind};
 use crate::error::OpenError;
+use crate::files::{Files as _, Folder};
+use crate::load::{FIRST, UNFINISHED, is_ours, log_name};
 
 /// The file that says what the folder is.
 pub(crate) const MARKER: &str = "windlass-store-format";
 /// What it says.
-pub(crate) const FORMAT: &str = "windlass store 1";
-/// The database.
-pub(crate) const DATABASE: &str = "objects.redb";
-/// The database while it is being made: without meaning, and safe to remove.
-pub(crate) const UNFINISHED: &str = "objects.redb.new";
+pub(crate) const FORMAT: &str = "windlass store 2";
+/// What held everything in earlier formats.
+const EARLIER: &str = "objects.redb";
 
 /// What a folder was found to be.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// Nothing was stored in it yet.
     Fresh,
-    /// It holds a database of this format.
-    Database(PathBuf),
+    /// It holds data of this format.
+    Data,
 }
 
-fn io(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> OpenError {
+pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> OpenError {
     let path = path.to_path_buf();
-    move |source| OpenError::Io { path, what, source }
+    move |source| OpenError::Io {
+        path,
+        what: what.to_owned(),
+        source,
+    }
 }
 
-/// Looks at a folder, making it when it is missing: for its owner only, as objects hold secrets.
-pub(crate) fn inspect(folder: &Path) -> Result<Found, OpenError> {
+/// Makes a folder that is missing: for its owner only, as objects hold secrets.
+pub(crate) fn make(folder: &Path) -> Result<(), OpenError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);
-    builder.create(folder).map_err(io(folder, "cannot be made"))?;
-    let marker = folder.join(MARKER);
-    let database = folder.join(DATABASE);
-    match fs::read_to_string(&marker) {
+    builder.create(folder).map_err(io(folder, "cannot be made"))
+}
+
+/// Looks at a folder.
+pub(crate) fn inspect(folder: &Path) -> Result<Found, OpenError> {
+    let names = Folder(folder.to_path_buf())
+        .names()
+        .map_err(io(folder, "cannot be read"))?;
+    match fs::read_to_string(folder.join(MARKER)) {
         Ok(text) if text.trim_end() == FORMAT => {}
         Ok(text) => {
             return Err(OpenError::Format {
@@ -47,34 +57,29 @@ pub(crate) fn inspect(folder: &Path) -> Result<Found, OpenError> {
             });
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            // The database is named last: without a marker it is not ours.
-            if database.exists() {
+            // The log is named last: without a marker it is not ours.
+            let data = |name: &&String| (is_ours(name) && !name.ends_with(UNFINISHED)) || *name == EARLIER;
+            if let Some(holds) = names.iter().find(data) {
                 return Err(OpenError::Foreign {
                     path: folder.to_path_buf(),
-                    holds: DATABASE.to_owned(),
+                    holds: holds.clone(),
                     marker: MARKER,
                 });
             }
             return Ok(Found::Fresh);
         }
-        Err(e) => return Err(io(folder, "its marker cannot be read")(e)),
+        Err(e) => return Err(io(folder, "has a marker that cannot be read")(e)),
     }
-    let unfinished = folder.join(UNFINISHED).exists();
-    // Looked for last: it may get its name just now, and then the unfinished one is not there any more.
-    if database.exists() {
-        Ok(Found::Database(database))
-    } else if unfinished {
-        Ok(Found::Fresh)
-    } else {
-        // The marker is written when there is something to name.
-        Err(OpenError::Damaged {
-            path: folder.to_path_buf(),
-            reason: format!("{DATABASE} is missing"),
-        })
+    let has = |wanted: &dyn Fn(&str) -> bool| names.iter().any(|name| wanted(name));
+    let unfinished = format!("{}{UNFINISHED}", log_name(FIRST));
+    if has(&|name| is_ours(name) && !name.ends_with(UNFINISHED)) || !has(&|name| name == unfinished) {
+        // What is missing of it is seen when it is read.
+        return Ok(Found::Data);
     }
+    Ok(Found::Fresh)
 }
 
-/// Keeps others from making a database in a folder, until it is dropped.
+/// Keeps other processes from a folder until it is dropped.
 pub(crate) fn lock(folder: &Path) -> Result<fs::File, OpenError> {
     let handle = fs::File::open(folder).map_err(io(folder, "cannot be read"))?;
     match handle.try_lock() {
@@ -86,38 +91,32 @@ pub(crate) fn lock(folder: &Path) -> Result<fs::File, OpenError> {
     }
 }
 
-/// Takes away what a crash left behind of a database that was never finished: the marker first, which promises one.
-pub(crate) fn clear(folder: &Path) -> Result<(), OpenError> {
-    for name in [MARKER, UNFINISHED] {
-        match fs::remove_file(folder.join(name)) {
-            Ok(()) => sync(folder)?,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(io(folder, "cannot be cleared of a database that was never finished")(e)),
-        }
-    }
-    Ok(())
+/// Begins the data of a fresh folder that is locked: a log that follows a revision, and the marker. The log has its name last, so
+/// that after a crash there is all or nothing.
+pub(crate) fn begin(folder: &Path, revision: u64) -> Result<(), OpenError> {
+    let files = Folder(folder.to_path_buf());
+    let cannot = || io(folder, "cannot be written");
+    let name = log_name(FIRST);
+    let unfinished = format!("{name}{UNFINISHED}");
+    let header = FileHeader::new(FIRST, revision).encode(Kind::Log);
+    let mut log = files.create(&unfinished).map_err(cannot())?;
+    log.write(&header).and_then(|()| log.sync()).map_err(cannot())?;
+    write_marker(folder).map_err(cannot())?;
+    files.sync().map_err(cannot())?;
+    files
+        .rename(&unfinished, &name)
+        .and_then(|()| files.sync())
+        .map_err(cannot())
 }
 
 /// Writes the marker so that it is whole or absent after a crash.
-pub(crate) fn write_marker(folder: &Path) -> Result<(), OpenError> {
-    let unfinished = folder.join(format!("{MARKER}.new"));
-    let mut file = fs::File::create(&unfinished).map_err(io(folder, "cannot be written"))?;
-    file.write_all(FORMAT.as_bytes())
-        .and_then(|()| file.write_all(b"\n"))
-        .and_then(|()| file.sync_all())
-        .map_err(io(folder, "cannot be written"))?;
-    fs::rename(&unfinished, folder.join(MARKER)).map_err(io(folder, "cannot be written"))?;
-    sync(folder)
-}
-
-/// Gives the finished database its name.
-pub(crate) fn name_database(folder: &Path) -> Result<(), OpenError> {
-    fs::rename(folder.join(UNFINISHED), folder.join(DATABASE)).map_err(io(folder, "cannot be written"))?;
-    sync(folder)
-}
-
-fn sync(folder: &Path) -> Result<(), OpenError> {
-    fs::File::open(folder)
-        .and_then(|f| f.sync_all())
-        .map_err(io(folder, "cannot be synced"))
+fn write_marker(folder: &Path) -> std::io::Result<()> {
+    let unfinished = folder.join(format!("{MARKER}{UNFINISHED}"));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(&unfinished)?;
+    file.write_all(FORMAT.as_bytes())?;
+    file.write_all(b"\n")?;
+    file.sync_all()?;
+    fs::rename(&unfinished, folder.join(MARKER))
 }

@@ -14,10 +14,12 @@ use crate::watcher::Expired;
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) revision: u64,
-    /// Nothing older than this is known: the revision at which the store was opened.
+    /// Nothing older than this is known: the revision of the base that the store was read from.
     base: u64,
     limits: Limits,
     tables: HashMap<Arc<str>, Table>,
+    /// What the logs of all tables keep alive.
+    log_bytes: usize,
 }
 
 /// The objects of one resource.
@@ -42,23 +44,38 @@ impl Table {
         }
     }
 
-    fn push(&mut self, event: Arc<Event>, limits: Limits) {
-        let revision = event.revision();
+    fn push(&mut self, event: Arc<Event>) {
         self.log_bytes += weight(&event);
+        self.changed.send_replace(event.revision());
         self.log.push_back(event);
-        while self.log.len() > limits.log_events || (self.log_bytes > limits.log_bytes && self.log.len() > 1) {
-            let Some(old) = self.log.pop_front() else {
-                break;
-            };
-            self.log_bytes -= weight(&old);
-            self.compacted = old.revision();
-        }
-        self.changed.send_replace(revision);
+    }
+
+    /// Forgets the oldest change; gives the bytes that it kept alive.
+    fn forget(&mut self) -> usize {
+        let Some(old) = self.log.pop_front() else {
+            return 0;
+        };
+        let bytes = weight(&old);
+        self.log_bytes -= bytes;
+        self.compacted = old.revision();
+        bytes
+    }
+
+    fn is_over(&self, limits: Limits) -> bool {
+        self.log.len() > limits.log_events || (self.log_bytes > limits.log_bytes && self.log.len() > 1)
     }
 }
 
+/// What a change keeps alive that would be gone without it: what was stored before, and the last sight of what was removed.
 fn weight(event: &Event) -> usize {
-    event.record.value.len() + 64
+    const OF_A_RECORD: usize = 400;
+    let previous = event.previous.as_ref().map_or(0, |p| p.value.len() + OF_A_RECORD);
+    let removed = if event.deleted {
+        event.record.value.len() + OF_A_RECORD
+    } else {
+        0
+    };
+    previous + removed + size_of::<Event>() + 24
 }
 
 impl Memory {
@@ -68,6 +85,7 @@ impl Memory {
             base: revision,
             limits,
             tables: HashMap::new(),
+            log_bytes: 0,
         }
     }
 
@@ -106,7 +124,29 @@ impl Memory {
             table.objects.insert(Arc::clone(&record.key.path), Arc::clone(record));
         }
         self.revision = event.revision();
-        table.push(Arc::clone(event), self.limits);
+        self.log_bytes += weight(event);
+        table.push(Arc::clone(event));
+        while table.is_over(self.limits) {
+            self.log_bytes -= table.forget();
+        }
+        while self.log_bytes > self.limits.all_log_bytes {
+            // Who changes most has the longest history, and loses the least by losing some.
+            let longest = self.tables.values_mut().max_by_key(|t| t.log_bytes);
+            match longest.map_or(0, Table::forget) {
+                0 => break,
+                bytes => self.log_bytes -= bytes,
+            }
+        }
+    }
+
+    /// Everything that is stored, in the same order each time.
+    pub(crate) fn records(&self) -> Vec<Arc<Record>> {
+        let mut tables: Vec<_> = self.tables.iter().collect();
+        tables.sort_unstable_by_key(|(resource, _)| Arc::clone(resource));
+        tables
+            .into_iter()
+            .flat_map(|(_, table)| table.objects.values().cloned())
+            .collect()
     }
 
     pub(crate) fn subscribe(&mut self, resource: &Arc<str>) -> watch::Receiver<u64> {

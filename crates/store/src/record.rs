@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// Where an object lives: resource (for example `deployments.apps`), namespace (empty for cluster scope) and name.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,33 +49,26 @@ pub(crate) fn path_of(namespace: &str, name: &str) -> String {
 }
 
 /// One owner of an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerLink {
     /// Uid of the owner.
-    #[serde(rename = "u")]
     pub uid: Box<str>,
     /// The owner waits for this object when it is deleted in the foreground.
-    #[serde(rename = "b", default, skip_serializing_if = "std::ops::Not::not")]
     pub blocks: bool,
 }
 
 /// What is known of an object without decoding it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
     /// Uid of the object.
-    #[serde(rename = "u")]
     pub uid: Box<str>,
     /// Labels, sorted by key.
-    #[serde(rename = "l", default, skip_serializing_if = "<[_]>::is_empty")]
     pub labels: Box<[(Box<str>, Box<str>)]>,
     /// Owner references.
-    #[serde(rename = "o", default, skip_serializing_if = "<[_]>::is_empty")]
     pub owners: Box<[OwnerLink]>,
     /// Finalizers.
-    #[serde(rename = "f", default, skip_serializing_if = "<[_]>::is_empty")]
     pub finalizers: Box<[Box<str>]>,
     /// The object has a deletion timestamp.
-    #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
     pub deleting: bool,
 }
 
@@ -120,6 +112,26 @@ impl Record {
             value: value.into(),
             rv_at: draft.rv_at,
         }
+    }
+
+    /// Whether the revision is where it should be.
+    pub(crate) fn shows_revision(&self) -> bool {
+        let digits = self.revision.to_string();
+        let at = self.rv_at as usize;
+        self.value.get(at..at + digits.len()) == Some(digits.as_bytes())
+    }
+
+    /// Whether another record is what [`Record::deleted_at`] makes of this one.
+    pub(crate) fn is_same_but_revision(&self, other: &Self) -> bool {
+        let cut = |record: &Self| {
+            let at = record.rv_at as usize;
+            (at, at + record.revision.to_string().len())
+        };
+        let ((at, end), (other_at, other_end)) = (cut(self), cut(other));
+        at == other_at
+            && self.value.get(..at) == other.value.get(..at)
+            && self.value.get(end..) == other.value.get(other_end..)
+            && self.header == other.header
     }
 
     /// The same object as it appears in the event of its disappearance at `revision`.

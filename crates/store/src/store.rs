@@ -12,20 +12,23 @@ use crate::memory::Memory;
 use crate::record::{Change, Event, Expect, Key, Record, Write};
 use crate::watcher::{Expired, Watcher};
 
-/// How much history is kept for watches and continued lists, per resource.
+/// How much history is kept for watches and continued lists. Bytes are those that nothing but the history keeps alive.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Changes.
+    /// Changes of one resource.
     pub log_events: usize,
-    /// Bytes of their encodings.
+    /// Bytes of one resource.
     pub log_bytes: usize,
+    /// Bytes of all resources.
+    pub all_log_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            log_events: 10_000,
-            log_bytes: 4 << 20,
+            log_events: 20_000,
+            log_bytes: 16 << 20,
+            all_log_bytes: 48 << 20,
         }
     }
 }
@@ -35,7 +38,8 @@ impl Limits {
     pub fn small() -> Self {
         Self {
             log_events: 100,
-            log_bytes: 256 << 10,
+            log_bytes: 64 << 10,
+            all_log_bytes: 64 << 10,
         }
     }
 }
@@ -93,7 +97,20 @@ impl Store {
 
     /// Opens, or makes, a data folder.
     pub fn open(folder: &Path, limits: Limits) -> Result<Self, OpenError> {
-        let (disk, memory) = durable::open(folder, limits)?;
+        Self::open_with(folder, limits, None)
+    }
+
+    /// As [`Store::open`], with the number of bytes after which the log of changes is first replaced by what it led to.
+    pub fn open_with(folder: &Path, limits: Limits, compact_after: Option<u64>) -> Result<Self, OpenError> {
+        let (disk, memory) = durable::open(folder, limits, compact_after)?;
+        Self::start(disk, memory).map_err(|source| OpenError::Io {
+            path: folder.to_path_buf(),
+            what: "has no thread to write it".to_owned(),
+            source,
+        })
+    }
+
+    pub(crate) fn start(disk: durable::Disk, memory: Memory) -> std::io::Result<Self> {
         let (tx, rx) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             memory: RwLock::new(memory),
@@ -105,12 +122,7 @@ impl Store {
         let weak = Arc::downgrade(&shared);
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || durable::run(disk, rx, &weak))
-            .map_err(|source| OpenError::Io {
-                path: folder.to_path_buf(),
-                what: "cannot start the writer",
-                source,
-            })?;
+            .spawn(move || durable::run(disk, rx, &weak))?;
         *shared.finished.lock() = Some(thread);
         Ok(Self { shared })
     }
@@ -195,7 +207,7 @@ impl Store {
     pub async fn commit(&self, writes: Vec<Write>) -> Result<Vec<Arc<Record>>, CommitError> {
         if !self.shared.durable {
             let mut memory = self.shared.memory.write();
-            let events = evaluate(&writes, memory.revision, |key| memory.get(key).cloned())?;
+            let events = evaluate(writes, memory.revision, |key| memory.get(key).cloned())?;
             self.shared.publish(&mut memory, &events);
             return Ok(events.iter().map(|e| Arc::clone(&e.record)).collect());
         }
@@ -226,19 +238,20 @@ impl Shared {
 
 /// Checks a transaction against what is stored and turns it into changes; `current` sees neither of them.
 pub(crate) fn evaluate(
-    writes: &[Write],
+    writes: Vec<Write>,
     revision: u64,
     current: impl Fn(&Key) -> Option<Arc<Record>>,
 ) -> Result<Vec<Arc<Event>>, CommitError> {
     let mut events: Vec<Arc<Event>> = Vec::with_capacity(writes.len());
     let mut revision = revision;
-    for (index, write) in writes.iter().enumerate() {
-        let earlier = events.iter().rev().find(|e| e.record.key == write.key);
+    for (index, write) in writes.into_iter().enumerate() {
+        let Write { key, expect, change } = write;
+        let earlier = events.iter().rev().find(|e| e.record.key == key);
         let have = match earlier {
             Some(e) => (!e.deleted).then(|| Arc::clone(&e.record)),
-            None => current(&write.key),
+            None => current(&key),
         };
-        let holds = match (write.expect, &have) {
+        let holds = match (expect, &have) {
             (Expect::Absent, None) => true,
             (Expect::Revision(want), Some(have)) => have.revision == want,
             _ => false,
@@ -246,30 +259,28 @@ pub(crate) fn evaluate(
         if !holds {
             return Err(CommitError::Conflict { index, current: have });
         }
-        if matches!(write.change, Change::Check) {
-            continue;
-        }
-        revision += 1;
-        let event = match &write.change {
-            Change::Check => continue,
-            Change::Put(draft) => Event {
-                record: Arc::new(Record::from_draft(write.key.clone(), revision, draft.clone())),
-                previous: have,
-                deleted: false,
-            },
-            Change::Delete(last) => match have {
-                Some(have) => Event {
+        let event = match (change, have) {
+            (Change::Check, _) => continue,
+            (Change::Put(draft), have) => {
+                revision += 1;
+                Event {
+                    record: Arc::new(Record::from_draft(key, revision, draft)),
+                    previous: have,
+                    deleted: false,
+                }
+            }
+            (Change::Delete(last), Some(have)) => {
+                revision += 1;
+                Event {
                     record: Arc::new(match last {
-                        Some(last) => Record::from_draft(write.key.clone(), revision, last.clone()),
+                        Some(last) => Record::from_draft(key, revision, last),
                         None => have.deleted_at(revision),
                     }),
                     previous: Some(have),
                     deleted: true,
-                },
-                None => {
-                    return Err(CommitError::Conflict { index, current: None });
                 }
-            },
+            }
+            (Change::Delete(_), None) => return Err(CommitError::Conflict { index, current: None }),
         };
         events.push(Arc::new(event));
     }

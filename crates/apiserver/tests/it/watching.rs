@@ -99,6 +99,7 @@ async fn a_watch_from_a_forgotten_revision_is_told_so() {
     let store = windlass_store::Store::memory(windlass_store::Limits {
         log_events: 3,
         log_bytes: 1 << 20,
+        ..windlass_store::Limits::default()
     });
     let server = windlass_apiserver::ApiServer::start(windlass_apiserver::Options::new(store))
         .await

@@ -30,8 +30,11 @@ async fn a_folder_opened_again_holds_what_was_stored() {
     let record = again.get(&things(), "ns", "a").unwrap();
     assert_eq!((text(&record), record.header.clone()), (text(&a), a.header.clone()));
     assert!(again.get(&things(), "ns", "b").is_none());
-    // History does not survive; from here on it is kept again.
-    assert!(again.watch(&things(), revision - 1).is_err());
+    // History survives as far as the log reaches.
+    let mut before = again.watch(&things(), a.revision).unwrap();
+    let events = before.take().unwrap();
+    assert_eq!(events.len(), 2);
+    assert!(events[1].deleted && text(&events[1].record).contains('y'));
     let mut watcher = again.watch(&things(), revision).unwrap();
     set(&again, "b", "z").await.unwrap();
     assert_eq!(watcher.take().unwrap().len(), 1);
@@ -68,44 +71,51 @@ fn a_folder_in_use_is_left_alone() {
 
 #[test]
 fn a_folder_of_another_format_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    drop(open(folder.path()).unwrap());
-    let marker = folder.path().join("windlass-store-format");
-    fs::write(&marker, "windlass store 99\n").unwrap();
-    let words = refusal(folder.path());
-    assert!(
-        words.contains("windlass store 99") && words.contains("windlass store 1"),
-        "{words}"
-    );
-    assert_eq!(fs::read_to_string(&marker).unwrap(), "windlass store 99\n");
+    let check = |found: &str, expect: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open(folder.path()).unwrap());
+        let marker = folder.path().join("windlass-store-format");
+        fs::write(&marker, format!("{found}\n")).unwrap();
+        let words = refusal(folder.path());
+        assert!(words.contains(found) && words.contains("windlass store 2"), "{words}");
+        assert!(words.contains(expect), "{words}");
+        assert!(words.contains(&folder.path().display().to_string()), "{words}");
+        assert_eq!(fs::read_to_string(&marker).unwrap(), format!("{found}\n"));
+    };
+    check("windlass store 99", "a newer version of the program wrote it");
+    check("windlass store 1", "before its first release");
+    check("something else", "use the program that wrote it");
 }
 
 #[test]
-fn a_database_without_a_marker_is_not_ours() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("objects.redb"), "something").unwrap();
-    assert!(matches!(open(folder.path()), Err(OpenError::Foreign { .. })));
-    assert_eq!(fs::read(folder.path().join("objects.redb")).unwrap(), b"something");
+fn data_without_a_marker_is_not_ours() {
+    for name in ["objects.redb", "log-0000000001", "base-0000000007"] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(name);
+        fs::write(&file, "something").unwrap();
+        assert!(matches!(open(folder.path()), Err(OpenError::Foreign { .. })));
+        assert_eq!(fs::read(file).unwrap(), b"something");
+    }
 }
 
 #[tokio::test]
 async fn a_folder_half_made_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
     // As after a crash between the steps of the first start.
-    fs::write(folder.path().join("objects.redb.new"), "half").unwrap();
-    fs::write(folder.path().join("windlass-store-format"), "windlass store 1\n").unwrap();
+    fs::write(folder.path().join("log-0000000001.new"), "half").unwrap();
+    fs::write(folder.path().join("windlass-store-format"), "windlass store 2\n").unwrap();
     let store = open(folder.path()).unwrap();
     set(&store, "a", "x").await.unwrap();
 }
 
 #[tokio::test]
-async fn a_folder_that_lost_its_database_is_not_begun_anew() {
+async fn a_folder_that_lost_its_log_is_not_begun_anew() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path()).unwrap().close().await;
-    fs::remove_file(folder.path().join("objects.redb")).unwrap();
+    fs::remove_file(folder.path().join("log-0000000001")).unwrap();
     let words = refusal(folder.path());
-    assert!(words.contains("objects.redb is missing"), "{words}");
-    assert!(!folder.path().join("objects.redb").exists());
+    assert!(words.contains("log-0000000001 is missing"), "{words}");
+    assert!(!folder.path().join("log-0000000001").exists());
 }
 
 #[test]
@@ -133,18 +143,55 @@ fn of_many_that_begin_a_folder_at_once_one_has_it() {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_named_and_kept() {
+async fn damage_is_named_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
-    set(&store, "a", "x").await.unwrap();
+    for name in ["a", "b", "c"] {
+        set(&store, name, "x").await.unwrap();
+    }
     store.close().await;
     drop(store);
-    let database = folder.path().join("objects.redb");
-    let whole = fs::read(&database).unwrap();
-    fs::write(&database, &whole[..100]).unwrap();
+    let log = folder.path().join("log-0000000001");
+    let mut damaged = fs::read(&log).unwrap();
+    damaged[100] ^= 1;
+    fs::write(&log, &damaged).unwrap();
     let words = refusal(folder.path());
     assert!(words.contains(&folder.path().display().to_string()), "{words}");
-    assert_eq!(fs::read(&database).unwrap(), &whole[..100]);
+    assert!(words.contains("restore a snapshot"), "{words}");
+    assert_eq!(fs::read(&log).unwrap(), damaged);
+}
+
+#[tokio::test]
+async fn a_log_that_has_grown_is_replaced_by_what_it_led_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Store::open_with(folder.path(), Limits::default(), Some(10_000)).unwrap();
+    let filler = "x".repeat(500);
+    let mut want = Vec::new();
+    for round in 0..4 {
+        let store = open();
+        for i in 0..50 {
+            set(&store, &format!("o{}", i % 7), &format!("{round}-{i}-{filler}"))
+                .await
+                .unwrap();
+        }
+        remove(&store, "o3").await;
+        set(&store, &format!("kept-{round}"), "x").await.unwrap();
+        let (revision, count) = (store.revision(), store.count(&things()));
+        store.close().await;
+        drop(store);
+        want.push(format!("kept-{round}"));
+        let again = open();
+        assert_eq!((again.revision(), again.count(&things())), (revision, count));
+        for name in &want {
+            assert!(again.get(&things(), "ns", name).is_some(), "{name}");
+        }
+        again.close().await;
+    }
+    let size: u64 = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|e| e.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(size < 60_000, "{size} bytes for 11 small objects");
 }
 
 #[test]

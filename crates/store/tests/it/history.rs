@@ -96,6 +96,7 @@ async fn what_is_forgotten_is_expired() {
     let limits = Limits {
         log_events: 3,
         log_bytes: 1 << 20,
+        ..Limits::default()
     };
     let store = Store::memory(limits);
     let start = store.revision();
@@ -114,6 +115,33 @@ async fn what_is_forgotten_is_expired() {
     };
     assert!(store.list(&query(start)).is_err());
     assert!(store.list(&query(store.revision() - 3)).is_ok());
+}
+
+#[tokio::test]
+async fn history_is_bounded_in_bytes_over_all_resources() {
+    let limits = Limits {
+        all_log_bytes: 100_000,
+        ..Limits::default()
+    };
+    let store = Store::memory(limits);
+    let quiet = Write {
+        key: Key::new(&"quiet".into(), "", "x"),
+        expect: Expect::Absent,
+        change: Change::Put(crate::support::draft("x")),
+    };
+    let start = store.revision();
+    store.commit(vec![quiet]).await.unwrap();
+    let filler = "x".repeat(1_000);
+    for _ in 0..500 {
+        set(&store, "a", &filler).await.unwrap();
+    }
+    assert!(store.watch(&things(), start).is_err());
+    let kept = (start..=store.revision())
+        .filter(|r| store.watch(&things(), *r).is_ok())
+        .count();
+    assert!((40..80).contains(&kept), "{kept} changes of about 1.5 KiB in 100 kB");
+    // Who changes much does not cost others their history.
+    assert_eq!(store.watch(&"quiet".into(), start).unwrap().take().unwrap().len(), 1);
 }
 
 #[derive(Debug, Clone)]

@@ -5,4 +5,5 @@
 mod durable;
 mod history;
 mod killed;
+mod snapshots;
 mod support;

@@ -1,0 +1,107 @@
+//! The data folder as the log sees it: a flat set of files that only grow, behind a trait so that tests can have it fail.
+
+#[cfg(test)]
+pub(crate) mod fake;
+
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+
+/// A folder of files.
+pub(crate) trait Files: Debug + Send + Sync {
+    /// What is in it.
+    fn names(&self) -> io::Result<Vec<String>>;
+    /// Opens a file to be read from its beginning, and says how long it is now.
+    fn open(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)>;
+    /// Makes a file, empty, to be written.
+    fn create(&self, name: &str) -> io::Result<Box<dyn Growing>>;
+    /// Opens a file to be written on from a length, cutting off what is beyond.
+    fn resume(&self, name: &str, length: u64) -> io::Result<Box<dyn Growing>>;
+    /// Gives a file another name. Lasting only after [`Files::sync`].
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file. Lasting only after [`Files::sync`].
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Makes names and removals last.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A file that is written at its end.
+pub(crate) trait Growing: Debug + Send {
+    /// Writes at the end. After an error any part of it may have been written.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes what was written last.
+    fn sync(&mut self) -> io::Result<()>;
+    /// Cuts off what is beyond a length.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+}
+
+/// A folder of the file system.
+#[derive(Debug)]
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Files for Folder {
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut out = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            if let Ok(name) = entry?.file_name().into_string() {
+                out.push(name);
+            }
+        }
+        Ok(out)
+    }
+
+    fn open(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
+        let file = File::open(self.0.join(name))?;
+        let length = file.metadata()?.len();
+        Ok((Box::new(file.take(length)), length))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn Growing>> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        Ok(Box::new(Real(options.open(self.0.join(name))?)))
+    }
+
+    fn resume(&self, name: &str, length: u64) -> io::Result<Box<dyn Growing>> {
+        let mut file = Real(OpenOptions::new().write(true).open(self.0.join(name))?);
+        let found = file.0.metadata()?.len();
+        if found > length {
+            file.cut(length)?;
+            file.0.sync_all()?;
+        }
+        file.0.seek(SeekFrom::Start(length))?;
+        Ok(Box::new(file))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.0.join(from), self.0.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.0.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.0)?.sync_all()
+    }
+}
+
+#[derive(Debug)]
+struct Real(File);
+
+impl Growing for Real {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)?;
+        self.0.seek(SeekFrom::Start(length)).map(drop)
+    }
+}

@@ -1,0 +1,249 @@
+//! Writing on a data folder: each group of changes is one frame at the end of the log, synced before it is answered.
+//!
+//! When the log has grown as large as what is stored, a new log begins and everything that is stored at that moment is written
+//! beside it as a base; then what came before is removed. A log that could not be written is cut back; where that is not sure,
+//! it is given up for a new one, whose beginning says which revision it follows, so that what may be left in the old one
+//! beyond that counts for nothing.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use crate::base;
+use crate::codec::{FILE_HEADER, FileHeader, Framer, Kind};
+use crate::error::StorageError;
+use crate::files::{Files, Growing};
+use crate::load::{Position, UNFINISHED, base_name, log_name};
+use crate::record::{Event, Record};
+
+/// A log shorter than this is not worth a base.
+const WORTH_A_BASE: u64 = 64 << 20;
+/// A buffer larger than this is not kept.
+const KEPT_BUFFER: usize = 4 << 20;
+
+/// The end of the log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    files: Arc<dyn Files>,
+    /// For messages.
+    path: PathBuf,
+    sequence: u64,
+    salt: u32,
+    /// `None` once it is not sure what the file holds.
+    file: Option<Box<dyn Growing>>,
+    /// What is known to be on disk.
+    length: u64,
+    since_base: u64,
+    base_bytes: u64,
+    /// The least length since the base at which the next one is made.
+    smallest: u64,
+    /// The same after a failure.
+    worth: u64,
+    making: Option<Making>,
+    buffer: Vec<u8>,
+}
+
+/// A base that is being written.
+#[derive(Debug)]
+struct Making {
+    thread: JoinHandle<io::Result<u64>>,
+    stop: Arc<AtomicBool>,
+    /// How much of the logs it makes superfluous.
+    covers: u64,
+}
+
+/// Makes the file of a log, which is complete or absent.
+pub(crate) fn create(files: &dyn Files, name: &str, header: &FileHeader) -> io::Result<Box<dyn Growing>> {
+    let unfinished = format!("{name}{UNFINISHED}");
+    let mut file = files.create(&unfinished)?;
+    file.write(&header.encode(Kind::Log))?;
+    file.sync()?;
+    files.rename(&unfinished, name)?;
+    files.sync()?;
+    Ok(file)
+}
+
+impl Log {
+    /// Goes on where a folder was found to end: cuts off what a crash left, and removes what means nothing any more.
+    pub(crate) fn resume(
+        files: Arc<dyn Files>,
+        path: PathBuf,
+        at: &Position,
+        smallest: Option<u64>,
+    ) -> io::Result<Self> {
+        let file = files.resume(&log_name(at.sequence), at.length)?;
+        for name in &at.leftovers {
+            files.remove(name)?;
+        }
+        if !at.leftovers.is_empty() {
+            files.sync()?;
+        }
+        let smallest = smallest.unwrap_or(WORTH_A_BASE);
+        Ok(Self {
+            files,
+            path,
+            sequence: at.sequence,
+            salt: at.salt,
+            file: Some(file),
+            length: at.length,
+            since_base: at.since_base,
+            base_bytes: at.base_bytes,
+            smallest,
+            worth: smallest,
+            making: None,
+            buffer: Vec::new(),
+        })
+    }
+
+    fn error(&self, error: &io::Error) -> StorageError {
+        StorageError::new(&self.path, error)
+    }
+
+    /// Writes changes that lead from one revision to another. After an error they are not there.
+    pub(crate) fn append(&mut self, from: u64, to: u64, events: &[Arc<Event>]) -> Result<(), StorageError> {
+        if self.file.is_none() {
+            self.begin(from).map_err(|e| self.error(&e))?;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut framer = Framer::batch(&mut buffer, from, to);
+        for event in events {
+            framer.event(event);
+        }
+        let done = if framer.finish(self.salt) {
+            self.write(&buffer)
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "the change is too large"))
+        };
+        buffer.clear();
+        buffer.shrink_to(KEPT_BUFFER);
+        self.buffer = buffer;
+        done.map_err(|error| {
+            tracing::error!(%error, folder = %self.path.display(), "cannot write");
+            self.error(&error)
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(file) = &mut self.file else {
+            return Err(io::Error::other("the log is not open"));
+        };
+        if let Err(error) = file.write(bytes) {
+            // Nothing of it may be found after a restart.
+            let cut = file.cut(self.length).and_then(|()| file.sync());
+            if cut.is_err() || !is_full(&error) {
+                self.file = None;
+            }
+            return Err(error);
+        }
+        if let Err(error) = file.sync() {
+            // What the system holds of this file is not to be trusted after this.
+            let _ = file.cut(self.length);
+            self.file = None;
+            return Err(error);
+        }
+        self.length += bytes.len() as u64;
+        self.since_base += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Begins the next log.
+    fn begin(&mut self, revision: u64) -> io::Result<()> {
+        let header = FileHeader::new(self.sequence + 1, revision);
+        self.file = Some(create(&*self.files, &log_name(header.sequence), &header)?);
+        self.sequence = header.sequence;
+        self.salt = header.salt;
+        self.length = FILE_HEADER as u64;
+        self.since_base += self.length;
+        Ok(())
+    }
+
+    /// Makes a base when it is time; `records` gives everything as it is at the revision.
+    pub(crate) fn tend(&mut self, revision: u64, records: impl FnOnce() -> Vec<Arc<Record>>) {
+        self.finish_making(false);
+        if self.making.is_some() || self.since_base < self.worth.max(self.base_bytes) {
+            return;
+        }
+        let covers = self.since_base;
+        if let Err(error) = self.begin(revision) {
+            tracing::warn!(%error, folder = %self.path.display(), "cannot begin a new log");
+            // It may be there all the same, and then nothing that follows in the old one counts.
+            self.file = None;
+            self.worth = self.since_base + self.smallest;
+            return;
+        }
+        let records = records();
+        let (files, sequence) = (Arc::clone(&self.files), self.sequence);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("store-base".to_owned())
+            .spawn(move || make_base(&*files, sequence, revision, &records, &stopped));
+        match thread {
+            Ok(thread) => self.making = Some(Making { thread, stop, covers }),
+            Err(error) => {
+                tracing::warn!(%error, "cannot start a thread");
+                self.worth = self.since_base + self.smallest;
+            }
+        }
+    }
+
+    fn finish_making(&mut self, wait: bool) {
+        let Some(making) = self.making.take_if(|m| wait || m.thread.is_finished()) else {
+            return;
+        };
+        if wait {
+            making.stop.store(true, Ordering::Relaxed);
+        }
+        let made = making
+            .thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("it panicked")));
+        match made {
+            Ok(length) => {
+                self.base_bytes = length;
+                self.since_base -= making.covers;
+                self.worth = self.smallest;
+            }
+            Err(_) if wait => {}
+            Err(error) => {
+                tracing::warn!(%error, folder = %self.path.display(), "cannot write a base: the log goes on growing");
+                self.worth = self.since_base + self.smallest;
+            }
+        }
+    }
+
+    /// Waits for what is under way, or has it stop.
+    pub(crate) fn close(&mut self) {
+        self.finish_making(true);
+    }
+}
+
+/// The file may not grow: the same may succeed later.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// Writes a base, then removes what it makes superfluous.
+fn make_base(
+    files: &dyn Files,
+    sequence: u64,
+    revision: u64,
+    records: &[Arc<Record>],
+    stop: &AtomicBool,
+) -> io::Result<u64> {
+    let header = FileHeader::new(sequence, revision);
+    let length = base::write(files, &base_name(sequence), Kind::Base, &header, records, stop)?;
+    let old = |name: &String| {
+        let number = |prefix| name.strip_prefix(prefix).and_then(|n: &str| n.parse::<u64>().ok());
+        number("log-").or_else(|| number("base-")).is_some_and(|n| n < sequence)
+    };
+    // What is not removed now means nothing, and is removed by the next start.
+    for name in files.names()?.iter().filter(|n| old(n)) {
+        let _ = files.remove(name);
+    }
+    let _ = files.sync();
+    Ok(length)
+}

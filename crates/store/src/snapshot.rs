@@ -1,0 +1,171 @@
+//! All that a data folder holds in one file, and back.
+//!
+//! A snapshot is what was stored at one revision. It is read from the files of the folder, whether a process is writing them or
+//! not: whole frames are all that counts there, and they are only ever added.
+//!
+//! A folder that was restored goes on far beyond the revision of the snapshot ([`LEAP`]): clients may have seen revisions that
+//! came after it, and none of them is given a second time. Objects keep theirs.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use crate::base;
+use crate::codec::{FileHeader, Kind, Names};
+use crate::durable::open_error;
+use crate::error::{OpenError, SnapshotError};
+use crate::files::{Files as _, Folder};
+use crate::folder::{self, Found};
+use crate::load::{self, FIRST, Frames, UNFINISHED, Wrong, base_name, is_ours};
+use crate::memory::Memory;
+use crate::store::Limits;
+
+/// How many revisions a restored folder leaves out.
+pub const LEAP: u64 = 1_000_000_000;
+/// How often files that change while they are read are read again.
+const TRIES: usize = 5;
+
+/// What a snapshot holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// The revision that the objects are of.
+    pub revision: u64,
+    /// How many there are.
+    pub objects: usize,
+    /// The length of the file.
+    pub bytes: u64,
+}
+
+const NO_HISTORY: Limits = Limits {
+    log_events: 0,
+    log_bytes: 0,
+    all_log_bytes: 0,
+};
+
+fn split(file: &Path) -> Result<(Folder, String), SnapshotError> {
+    let name = file.file_name().and_then(|n| n.to_str());
+    let parent = file.parent().filter(|p| !p.as_os_str().is_empty());
+    match name {
+        Some(name) => Ok((Folder(parent.unwrap_or(Path::new(".")).to_path_buf()), name.to_owned())),
+        None => Err(SnapshotError::Io {
+            path: file.to_path_buf(),
+            what: "used",
+            source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "it names no file"),
+        }),
+    }
+}
+
+fn failed(file: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> SnapshotError {
+    let path = file.to_path_buf();
+    move |source| SnapshotError::Io { path, what, source }
+}
+
+/// Saves what a data folder holds, also while a process is using it, into a file that must not exist.
+pub fn save(folder: &Path, file: &Path) -> Result<Summary, SnapshotError> {
+    let (place, name) = split(file)?;
+    if file.symlink_metadata().is_ok() {
+        return Err(SnapshotError::Exists {
+            path: file.to_path_buf(),
+        });
+    }
+    let memory = read(folder)?;
+    let records = memory.records();
+    let header = FileHeader::new(0, memory.revision);
+    let bytes = base::write(
+        &place,
+        &name,
+        Kind::Snapshot,
+        &header,
+        &records,
+        &AtomicBool::new(false),
+    )
+    .map_err(failed(file, "written"))?;
+    Ok(Summary {
+        revision: memory.revision,
+        objects: records.len(),
+        bytes,
+    })
+}
+
+fn read(folder: &Path) -> Result<Memory, OpenError> {
+    if folder::inspect(folder)? == Found::Fresh {
+        return Err(OpenError::Io {
+            path: folder.to_path_buf(),
+            what: "holds nothing yet: start a server on it first".to_owned(),
+            source: std::io::ErrorKind::NotFound.into(),
+        });
+    }
+    let files = Folder(folder.to_path_buf());
+    let mut tried = 0;
+    loop {
+        tried += 1;
+        match load::load(&files, NO_HISTORY) {
+            Ok((memory, _)) => return Ok(memory),
+            // Files may have been replaced between the look at the folder and their opening.
+            Err(wrong) if tried == TRIES => return Err(open_error(folder, wrong)),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Reads a whole snapshot.
+fn read_file(file: &Path) -> Result<(Memory, u64), SnapshotError> {
+    let (place, name) = split(file)?;
+    let (mut input, bytes) = place.open(&name).map_err(failed(file, "read"))?;
+    let mut magic = [0; 15];
+    let known = b"windlass snap 1";
+    if input.read_exact(&mut magic).is_ok() && magic != *known && magic.starts_with(b"windlass snap ") {
+        return Err(SnapshotError::Format {
+            path: file.to_path_buf(),
+            found: String::from_utf8_lossy(&magic).into_owned(),
+        });
+    }
+    let mut names = Names::new();
+    let memory = Frames::open(&place, &name, Kind::Snapshot)
+        .and_then(|mut frames| load::read_base(&mut frames, NO_HISTORY, &mut names))
+        .map_err(|wrong| match wrong {
+            Wrong::Io { source, .. } => failed(file, "read")(source),
+            Wrong::Damaged(reason) => SnapshotError::Damaged {
+                path: file.to_path_buf(),
+                reason,
+            },
+        })?;
+    Ok((memory, bytes))
+}
+
+/// Fills an empty or missing folder with what a snapshot holds.
+pub fn restore(file: &Path, folder: &Path) -> Result<Summary, SnapshotError> {
+    let (memory, bytes) = read_file(file)?;
+    folder::make(folder)?;
+    let _alone = folder::lock(folder)?;
+    let files = Folder(folder.to_path_buf());
+    let found = files.names().map_err(folder::io(folder, "cannot be read"))?;
+    let nothing = |name: &String| name.ends_with(UNFINISHED) && is_ours(name);
+    if let Some(holds) = found.into_iter().find(|name| !nothing(name)) {
+        return Err(SnapshotError::NotEmpty {
+            path: folder.to_path_buf(),
+            holds,
+        });
+    }
+    let records = memory.records();
+    let revision = memory.revision.saturating_add(LEAP);
+    let header = FileHeader::new(FIRST, revision);
+    let base = base_name(FIRST);
+    let made = base::write(&files, &base, Kind::Base, &header, &records, &AtomicBool::new(false))
+        .map_err(folder::io(folder, "cannot be written"))
+        .and_then(|_| folder::begin(folder, revision));
+    if let Err(error) = made {
+        // Nothing was in it before.
+        for name in files.names().unwrap_or_default() {
+            if is_ours(&name) || name.starts_with(folder::MARKER) {
+                let _ = files.remove(&name);
+            }
+        }
+        return Err(error.into());
+    }
+    Ok(Summary {
+        revision: memory.revision,
+        objects: records.len(),
+        bytes,
+    })
+}
