@@ -53,7 +53,7 @@ pub(crate) struct Options {
 
 /// Measures and prints.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
-    let program = build(root)?;
+    let program = build(root, &["windlass"])?.join("windlass");
     let mut figures = Figures::of_this_machine();
     let is_on = |part| options.only.is_empty() || options.only.contains(&part);
     if is_on(Part::Quick) {
@@ -76,19 +76,41 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the program for use, and says where it is.
-fn build(root: &Path) -> Result<PathBuf, String> {
+/// Measures the embedded API server beside kube-apiserver and etcd. A program of its own does it, built for use as they are.
+pub(crate) fn apiserver(root: &Path, options: &[String]) -> Result<bool, String> {
+    let folder = build(root, &["windlass", "windlass-bench"])?;
+    let (windlass, program, disk) = (
+        folder.join("windlass"),
+        folder.join("windlass-bench"),
+        folder.join("bench"),
+    );
+    std::fs::create_dir_all(&disk).map_err(|error| format!("{}: {error}", disk.display()))?;
+    let mut measure = Command::new(&program);
+    measure
+        .arg("--windlass")
+        .arg(&windlass)
+        .arg("--disk")
+        .arg(&disk)
+        .args(options);
+    let done = measure.current_dir(root).status();
+    let done = done.map_err(|error| format!("{}: {error}", program.display()))?;
+    Ok(done.success())
+}
+
+/// Builds programs of the workspace for use, and says in which folder they are.
+fn build(root: &Path, packages: &[&str]) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build
-        .args(["build", "--release", "--quiet", "--package", "windlass"])
+        .args(["build", "--release", "--quiet"])
+        .args(packages.iter().flat_map(|package| ["--package", package]))
         .current_dir(root);
     let done = build.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if !done.success() {
         return Err("the release build failed".to_owned());
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release/windlass"))
+    Ok(target.join("release"))
 }
 
 fn say(what: &str) {

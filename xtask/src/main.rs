@@ -55,6 +55,12 @@ enum Task {
 enum Bench {
     /// `windlass demo` and `windlass up`, in a release build.
     Demo(bench::Options),
+    /// The same load on `windlass apiserver` and on kube-apiserver with etcd (`cargo xtask tools`), in release builds.
+    Apiserver {
+        /// Options of the measuring program (`--help` among them)
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -103,6 +109,7 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             bench::run(root, &options)?;
             Ok(true)
         }
+        Task::Bench(Bench::Apiserver { options }) => bench::apiserver(root, &options),
         Task::Recorded { dir, keep } => {
             let outcome = recorded::run(root, &dir, keep.as_deref())?;
             anstream::print!("{}", outcome.text);
