@@ -133,6 +133,8 @@ fn client(config: &kube::Config, metrics: &Metrics, http2: bool) -> kube::Result
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
+        // Whom a kubeconfig says to act as.
+        .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .layer(CountRequests::new(metrics.clone(), host.unwrap_or_default()))
         .service(http);

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -11,28 +9,26 @@ use http::header::USER_AGENT;
 use kube::api::ListParams;
 use kube::client::Body;
 use serde_json::json;
-use tempfile::TempDir;
 use tower::ServiceExt as _;
 use tracing_subscriber::filter::LevelFilter;
-use windlass_apiserver::UserInfo;
 use windlass_infra_dev::Cloud;
 use windlass_kit::{Cx, Metrics, transport};
 use windlass_manager::up::CONTROLLERS_AGENT;
-use windlass_manager::{Embedded, EmbeddedOptions, Running, Selection, controllers};
-use windlass_store::ListQuery;
+use windlass_manager::{Running, Selection, controllers};
 use windlass_suite::controllers::Ports;
 use windlass_suite::kinds::KINDS;
 
 use crate::faults::Faults;
-use crate::ledger::{Ledger, WriteTo};
+use crate::ledger::WriteTo;
 use crate::load::{self, Load};
-use crate::objects::{MANAGER, Objects};
+use crate::objects::{MANAGER, NAMESPACE, Objects};
+use crate::server::Server;
 use crate::wait;
 
 /// Sets an [`Env`] up.
 #[derive(Debug, Default)]
 pub struct EnvBuilder {
-    folder: Option<Arc<TempDir>>,
+    server: Option<Server>,
     faults: Faults,
     cloud: Option<Cloud>,
     idle: bool,
@@ -63,23 +59,14 @@ impl EnvBuilder {
     /// Starts the server with all definitions, and the controllers.
     pub async fn start(self) -> Env {
         start_logging();
-        let folder = self
-            .folder
-            .unwrap_or_else(|| Arc::new(tempfile::tempdir().expect("a temporary folder can be made")));
-        let options = EmbeddedOptions {
-            data_dir: folder.path().to_owned(),
-            kubeconfig: None,
-            port: 0,
-            tokens: None,
-            definitions: true,
+        let server = match self.server {
+            Some(server) => server,
+            None => Server::with_definitions().await,
         };
-        let embedded = Embedded::start(options).await.expect("the management cluster starts");
-        let objects = Objects::new(embedded.client(MANAGER, &Metrics::new()));
+        let objects = Objects::new(server.client(MANAGER));
         let mut env = Env {
-            folder,
-            embedded,
+            server,
             objects,
-            ledger: Ledger::default(),
             cloud: self.cloud,
             running: None,
         };
@@ -90,12 +77,10 @@ impl EnvBuilder {
     }
 }
 
-/// An embedded API server on a data folder, a client for it ([`Objects`]), and the controllers.
+/// An API server, a client for it ([`Objects`]), and the controllers.
 pub struct Env {
-    folder: Arc<TempDir>,
-    embedded: Embedded,
+    server: Server,
     objects: Objects,
-    ledger: Ledger,
     cloud: Option<Cloud>,
     running: Option<Running>,
 }
@@ -103,7 +88,7 @@ pub struct Env {
 impl std::fmt::Debug for Env {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Env")
-            .field("folder", &self.folder)
+            .field("server", &self.server)
             .finish_non_exhaustive()
     }
 }
@@ -130,11 +115,7 @@ impl Env {
     /// Starts all controllers, with faults on their way to the server.
     pub fn start_controllers(&mut self, faults: &Faults) {
         let metrics = Metrics::new();
-        let service = self
-            .embedded
-            .server()
-            .client_service(UserInfo::admin("kubernetes-admin"));
-        let service = faults.wrap(self.ledger.wrap(service));
+        let service = faults.wrap(self.server.service(CONTROLLERS_AGENT));
         let named = service.map_request(|mut request: http::Request<Body>| {
             let agent = HeaderValue::from_static(CONTROLLERS_AGENT);
             request.headers_mut().insert(USER_AGENT, agent);
@@ -155,13 +136,11 @@ impl Env {
         }
     }
 
-    /// Stops everything, and starts it again from the same data folder.
+    /// Stops everything, and starts it again from what was kept.
     pub async fn restart(mut self) -> Self {
         self.stop_controllers().await;
-        self.embedded.shutdown().await;
-        let folder = Some(self.folder);
         EnvBuilder {
-            folder,
+            server: Some(self.server.restart().await),
             cloud: self.cloud,
             ..EnvBuilder::default()
         }
@@ -172,18 +151,17 @@ impl Env {
     /// Stops everything.
     pub async fn stop(mut self) {
         self.stop_controllers().await;
-        self.embedded.shutdown().await;
+        self.server.stop().await;
     }
 
     /// The server.
-    pub fn embedded(&self) -> &Embedded {
-        &self.embedded
+    pub fn server(&self) -> &Server {
+        &self.server
     }
 
     /// Access as another user, whose rights are those that Roles give to the name and the groups. [`Env`] itself may do everything.
     pub fn as_user(&self, name: &str, groups: &[&str]) -> Objects {
-        let service = self.embedded.server().client_service(UserInfo::new(name, groups));
-        Objects::new(transport::in_process(service, &Metrics::new()))
+        Objects::new(self.server.client_of(name, groups))
     }
 
     /// The simulated infrastructure of the controllers that run, or that these run on.
@@ -200,54 +178,41 @@ impl Env {
 
     /// How often the controllers wrote to an object or a subresource of it, refused writes included.
     pub fn writes_to(&self, kind: &str, name: &str) -> BTreeMap<WriteTo, u64> {
-        self.ledger.writes_to(kind, name)
-    }
-
-    /// Where everything is kept.
-    pub fn data_dir(&self) -> &Path {
-        self.folder.path()
+        let entry = KINDS.iter().find(|entry| entry.kind == kind);
+        let plural = entry.map_or("", |entry| entry.plural);
+        self.server.counters().of(|write| {
+            let object = (write.resource.as_str(), write.namespace.as_str(), write.name.as_str());
+            write.agent == CONTROLLERS_AGENT && object == (plural, NAMESPACE, name)
+        })
     }
 
     /// How often the controllers wrote, by verb and resource, refused writes and Events included.
     pub fn writes_by_kind(&self) -> BTreeMap<String, u64> {
         let mut writes = BTreeMap::new();
-        for (key, count) in self.embedded.server().counters().snapshot() {
-            if key.agent == CONTROLLERS_AGENT && !["get", "list", "watch"].contains(&key.verb.as_str()) {
-                *writes.entry(format!("{} {}", key.verb, key.resource)).or_default() += count;
+        for (write, count) in self.server.counters().of(|write| write.agent == CONTROLLERS_AGENT) {
+            let mut what = format!("{} {}", write.verb, write.resource);
+            if !write.subresource.is_empty() {
+                what = format!("{what}/{}", write.subresource);
             }
+            *writes.entry(what).or_default() += count;
         }
         writes
     }
 
     /// How many objects of a resource the controllers created, also those whose answer was lost.
     pub fn created(&self, resource: &str) -> u64 {
-        let counts = self.embedded.server().counters().snapshot();
-        let created = counts
-            .into_iter()
-            .filter(|(key, _)| key.agent == CONTROLLERS_AGENT && key.resource == resource && key.code == 201);
-        created.map(|(_, count)| count).sum()
+        let created = self.server.counters().of(|write| {
+            write.agent == CONTROLLERS_AGENT
+                && write.resource == resource
+                && write.subresource.is_empty()
+                && write.code == 201
+        });
+        created.values().sum()
     }
 
-    /// The names of everything that is stored but Events.
-    pub fn stored(&self) -> BTreeSet<String> {
-        let store = self.embedded.server().store();
-        let mut found = BTreeSet::new();
-        for resource in store.resources() {
-            let query = ListQuery {
-                resource: &resource,
-                namespace: None,
-                after: None,
-                at: None,
-            };
-            let page = store.list(&query).expect("the newest state can be listed");
-            found.extend(
-                page.items
-                    .iter()
-                    .map(|record| format!("{resource} {}/{}", record.key.namespace(), record.key.name())),
-            );
-        }
-        found.retain(|name| !name.starts_with("events"));
-        found
+    /// The names of everything that is stored but Events and what a server keeps for itself.
+    pub async fn stored(&self) -> BTreeSet<String> {
+        self.objects.stored().await
     }
 
     /// Touches every object of our kinds without changing what it says, as `kubectl apply` does, and waits until the controllers

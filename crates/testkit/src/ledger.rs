@@ -1,4 +1,4 @@
-//! What controllers write to which object, counted at the door of the server.
+//! What clients write to which object, counted on its way to the server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,19 +6,17 @@ use std::task::{Context, Poll};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response};
 use kube::client::Body;
 use parking_lot::Mutex;
 use tower::Service;
-use windlass_suite::kinds::KINDS;
-
-use crate::objects::NAMESPACE;
 
 /// A sort of write to an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WriteTo {
-    /// The method: `PATCH` and so on.
-    pub method: String,
+    /// `create`, `update`, `patch`, `apply`, `delete` or `deletecollection`.
+    pub verb: &'static str,
     /// The plural of the kind.
     pub resource: String,
     /// The namespace; empty for what lives in none.
@@ -29,12 +27,14 @@ pub struct WriteTo {
     pub subresource: String,
     /// The field manager, or nothing.
     pub manager: String,
-    /// How the server answered.
+    /// Whose client it was.
+    pub agent: &'static str,
+    /// How the server answered; 0 for no answer.
     pub code: u16,
 }
 
 impl WriteTo {
-    fn of(request: &Request<Body>) -> Option<Self> {
+    fn of(request: &Request<Body>, agent: &'static str) -> Option<Self> {
         if request.method() == Method::GET {
             return None;
         }
@@ -49,15 +49,25 @@ impl WriteTo {
             namespace = parts.next()?;
             first = parts.next()?;
         }
+        let name = parts.next().unwrap_or_default();
         let query = request.uri().query().unwrap_or_default();
         let manager = query.split('&').find_map(|pair| pair.strip_prefix("fieldManager="));
+        let format = request.headers().get(CONTENT_TYPE).map(|format| format.as_bytes());
         Some(Self {
-            method: request.method().to_string(),
+            verb: match *request.method() {
+                Method::POST => "create",
+                Method::PUT => "update",
+                Method::DELETE if name.is_empty() => "deletecollection",
+                Method::DELETE => "delete",
+                _ if format.is_some_and(|format| format.starts_with(b"application/apply-patch")) => "apply",
+                _ => "patch",
+            },
             resource: first.to_owned(),
             namespace: namespace.to_owned(),
-            name: parts.next().unwrap_or_default().to_owned(),
+            name: name.to_owned(),
             subresource: parts.next().unwrap_or_default().to_owned(),
             manager: manager.unwrap_or_default().to_owned(),
+            agent,
             code: 0,
         })
     }
@@ -70,57 +80,66 @@ impl WriteTo {
 
 /// Counts writes. A clone is another handle to the same counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ledger(Arc<Mutex<BTreeMap<WriteTo, u64>>>);
+pub struct Ledger(Arc<Mutex<BTreeMap<WriteTo, u64>>>);
 
 impl Ledger {
-    /// The service with this ledger in front of it.
-    pub(crate) fn wrap<S>(&self, inner: S) -> Counted<S> {
+    /// A client with this ledger in front of it.
+    pub(crate) fn wrap(&self, client: kube::Client, agent: &'static str) -> Counted {
         Counted {
-            inner,
+            client,
+            agent,
             ledger: self.clone(),
         }
     }
 
-    /// Writes to an object of one of our kinds in the namespace of tests.
-    pub(crate) fn writes_to(&self, kind: &str, name: &str) -> BTreeMap<WriteTo, u64> {
-        let entry = KINDS.iter().find(|entry| entry.kind == kind);
-        let plural = entry.map_or("", |entry| entry.plural);
+    /// All writes, those that were refused or not answered included.
+    pub fn snapshot(&self) -> BTreeMap<WriteTo, u64> {
+        self.0.lock().clone()
+    }
+
+    /// How many there were.
+    pub fn writes(&self) -> u64 {
+        self.0.lock().values().sum()
+    }
+
+    /// Those that count for `is_meant`.
+    pub(crate) fn of(&self, is_meant: impl Fn(&WriteTo) -> bool) -> BTreeMap<WriteTo, u64> {
         let counts = self.0.lock();
-        let found = counts
-            .iter()
-            .filter(|(write, _)| write.resource == plural && write.namespace == NAMESPACE && write.name == name);
+        let found = counts.iter().filter(|(write, _)| is_meant(write));
         found.map(|(write, count)| (write.clone(), *count)).collect()
     }
 }
 
-/// A service whose writes are counted.
-#[derive(Clone, Debug)]
-pub(crate) struct Counted<S> {
-    inner: S,
+/// A way to a server on which writes are counted.
+#[derive(Clone)]
+pub struct Counted {
+    client: kube::Client,
+    agent: &'static str,
     ledger: Ledger,
 }
 
-impl<S, B> Service<Request<Body>> for Counted<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Future: Send + 'static,
-    B: 'static,
-    S::Error: 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+impl std::fmt::Debug for Counted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Counted")
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
+}
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
+impl Service<Request<Body>> for Counted {
+    type Response = Response<Body>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let write = WriteTo::of(&request);
-        let ledger = self.ledger.clone();
-        let answer = self.inner.call(request);
+        let write = WriteTo::of(&request, self.agent);
+        let (client, ledger) = (self.client.clone(), self.ledger.clone());
         async move {
-            let answer = answer.await;
+            let answer = client.send(request).await;
             if let Some(mut write) = write {
                 write.code = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
                 *ledger.0.lock().entry(write).or_default() += 1;
@@ -135,11 +154,18 @@ where
 mod tests {
     use super::*;
 
-    fn check(method: &str, path: &str, expect: Option<[&str; 5]>) {
-        let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-        let found = WriteTo::of(&request);
+    fn check(method: &str, path: &str, expect: Option<[&str; 6]>) {
+        let format = if path.contains("fieldManager") {
+            "application/apply-patch+yaml"
+        } else {
+            "application/json"
+        };
+        let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, format);
+        let request = request.body(Body::empty()).unwrap();
+        let found = WriteTo::of(&request, "test");
         let found = found.as_ref().map(|write| {
             [
+                write.verb,
                 write.resource.as_str(),
                 write.namespace.as_str(),
                 write.name.as_str(),
@@ -151,15 +177,29 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_told_apart_by_object_and_manager() {
+    fn writes_are_told_apart_by_verb_object_and_manager() {
         check(
             "PATCH",
             "/apis/a.b/v1/namespaces/n/things/x/status?fieldManager=m&force=true",
-            Some(["things", "n", "x", "status", "m"]),
+            Some(["apply", "things", "n", "x", "status", "m"]),
         );
-        check("POST", "/api/v1/namespaces/n/events", Some(["events", "n", "", "", ""]));
-        check("DELETE", "/api/v1/namespaces/n", Some(["namespaces", "", "n", "", ""]));
-        check("PUT", "/api/v1/nodes/x", Some(["nodes", "", "x", "", ""]));
+        check(
+            "POST",
+            "/api/v1/namespaces/n/events",
+            Some(["create", "events", "n", "", "", ""]),
+        );
+        check(
+            "DELETE",
+            "/api/v1/namespaces/n",
+            Some(["delete", "namespaces", "", "n", "", ""]),
+        );
+        check(
+            "DELETE",
+            "/api/v1/namespaces/n/pods",
+            Some(["deletecollection", "pods", "n", "", "", ""]),
+        );
+        check("PUT", "/api/v1/nodes/x", Some(["update", "nodes", "", "x", "", ""]));
+        check("PATCH", "/api/v1/nodes/x", Some(["patch", "nodes", "", "x", "", ""]));
         check("GET", "/api/v1/nodes/x", None);
     }
 }

@@ -1,6 +1,7 @@
 //! Test support: what `windlass up` runs, in the process of a test.
 //!
-//! [`Env`] is an embedded API server on a data folder of its own with all controllers, which can be stopped and started again;
+//! [`Env`] is an API server of the test's own ([`Server`]: embedded, the same over a socket, or a real one) with all controllers, which
+//! can be stopped and started again;
 //! [`faults`] make their way to the server a bad one. [`Objects`] is access to a management cluster wherever it runs: tests wait by
 //! watch ([`mod@wait`]), keep every version of an object ([`Life`]), and one that waits in vain fails with the conditions that
 //! explain why.
@@ -16,11 +17,13 @@ mod ledger;
 mod life;
 mod load;
 mod objects;
+mod server;
 pub mod wait;
 
 pub use cluster::ClusterOf;
 pub use env::{Env, EnvBuilder};
 pub use external::{ByHand, EXTERNAL_ROLE, ExternalSystem, free_port};
-pub use ledger::WriteTo;
+pub use ledger::{Counted, Ledger, WriteTo};
 pub use life::{Life, Version};
 pub use objects::{CLASS, MANAGER, NAMESPACE, Objects};
+pub use server::{Kind, Server};

@@ -1,9 +1,12 @@
 //! The objects of a management cluster, as a test writes, reads and awaits them.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::discovery::{ApiGroup, Discovery, verbs};
 use serde_json::Value;
 use windlass_api::labels;
 use windlass_kit::ObjectKey;
@@ -18,6 +21,18 @@ pub const MANAGER: &str = "test";
 pub const NAMESPACE: &str = "default";
 /// The example ClusterClass with its templates: in-memory infrastructure without start-up times.
 pub const CLASS: &str = include_str!("../../../examples/clusterclass-quick-start.yaml");
+
+/// Resources whose objects come and go by themselves, or are views of others.
+const OF_THE_SERVER: [&str; 8] = [
+    "events",
+    "leases",
+    "apiservices",
+    "componentstatuses",
+    "endpoints",
+    "endpointslices",
+    "ipaddresses",
+    "servicecidrs",
+];
 
 /// Access to a management cluster, wherever it runs.
 #[derive(Clone)]
@@ -150,6 +165,31 @@ impl Objects {
             !all.iter().any(|secret| is_its_own(&secret.metadata))
         })
         .await;
+    }
+
+    /// The names of everything that is stored but Events and what a server keeps for itself.
+    pub async fn stored(&self) -> BTreeSet<String> {
+        let discovery = Discovery::new(self.client.clone()).run().await;
+        let discovery = discovery.unwrap_or_else(|error| panic!("cannot discover what there is: {error}"));
+        let mut found = BTreeSet::new();
+        for (resource, can) in discovery.groups().flat_map(ApiGroup::recommended_resources) {
+            if !can.supports_operation(verbs::LIST) || OF_THE_SERVER.contains(&resource.plural.as_str()) {
+                continue;
+            }
+            let group = if resource.group.is_empty() {
+                String::new()
+            } else {
+                format!(".{}", resource.group)
+            };
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            let all = api.list(&ListParams::default()).await;
+            for object in all.unwrap_or_else(|error| panic!("cannot list {}: {error}", resource.plural)) {
+                let namespace = object.metadata.namespace.unwrap_or_default();
+                let name = object.metadata.name.unwrap_or_default();
+                found.insert(format!("{}{group} {namespace}/{name}", resource.plural));
+            }
+        }
+        found
     }
 
     /// Conditions of all objects, as they explain why something is not as it should be.

@@ -2,37 +2,25 @@
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
 use windlass_api::annotations::MANAGED_BY;
-use windlass_kit::Metrics;
-use windlass_manager::{Embedded, EmbeddedOptions, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
-use windlass_testkit::Objects;
+use windlass_manager::{WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_testkit::{MANAGER, Objects, Server};
 
 use crate::admission::{all_else_passes, dev_cluster, the_annotation_stays, warnings};
 
 /// An API server alone, a client for it over the network, and a port for webhooks.
 struct World {
-    embedded: Embedded,
+    server: Server,
     client: kube::Client,
     objects: Objects,
     socket: TcpSocket,
-    _folder: TempDir,
 }
 
 impl World {
     async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let options = EmbeddedOptions {
-            data_dir: folder.path().to_owned(),
-            kubeconfig: None,
-            port: 0,
-            tokens: None,
-            definitions: false,
-        };
-        let embedded = Embedded::start(options).await.unwrap();
-        let config = network::config(Some(embedded.kubeconfig()), None).await.unwrap();
-        let client = network::connect(&config, &Metrics::new()).await.unwrap();
+        let server = Server::start().await;
+        let client = server.client(MANAGER);
         network::definitions(&client, true).await.unwrap();
         // Bound, it stays ours while nobody listens.
         let socket = TcpSocket::new_v4().unwrap();
@@ -40,10 +28,9 @@ impl World {
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         Self {
             objects: Objects::new(client.clone()),
-            embedded,
+            server,
             client,
             socket,
-            _folder: folder,
         }
     }
 
@@ -81,7 +68,7 @@ async fn the_webhook_says_the_same_as_the_server_in_process() {
         "{told:?}"
     );
     webhooks.shutdown().await;
-    world.embedded.shutdown().await;
+    world.server.stop().await;
 }
 
 // EX-084, EX-087: what admission cannot prevent is not tried.
@@ -116,5 +103,5 @@ async fn while_no_manager_answers_updates_are_refused_and_a_deleted_object_may_c
     api.delete("a", &DeleteParams::default()).await.unwrap();
     assert!(api.get_opt("a").await.unwrap().is_none());
     objects.apply(&dev_cluster("a", &json!({}))).await;
-    world.embedded.shutdown().await;
+    world.server.stop().await;
 }

@@ -134,7 +134,7 @@ async fn what_only_a_controller_can_know_is_named_on_the_cluster_and_nothing_is_
     class["metadata"]["name"] = json!("no-template");
     class["spec"]["workers"]["machineDeployments"][0]["bootstrap"]["templateRef"]["name"] = json!("nowhere");
     env.apply(&class).await;
-    let stored = env.stored();
+    let stored = env.stored().await;
 
     env.apply(&wrong("no-class", "/spec/topology/classRef/name", json!("nothing")))
         .await;
@@ -167,7 +167,7 @@ async fn what_only_a_controller_can_know_is_named_on_the_cluster_and_nothing_is_
     complains("no-variable", &["spec.topology.variables", "colour"]).await;
     complains("no-worker", &["gpu-worker"]).await;
 
-    let made: Vec<String> = env.stored().difference(&stored).cloned().collect();
+    let made: Vec<String> = env.stored().await.difference(&stored).cloned().collect();
     assert_eq!(made.len(), 6, "{made:?}");
     assert!(made.iter().all(|name| name.starts_with("clusters.")), "{made:?}");
 

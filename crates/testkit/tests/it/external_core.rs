@@ -373,7 +373,7 @@ async fn machines_go_on_when_the_external_object_is_gone() {
 async fn the_annotation_means_nothing_on_any_other_kind() {
     let env = Env::start().await;
     env.apply_yaml(CLASS).await;
-    let stored = env.stored();
+    let stored = env.stored().await;
     let cluster = ClusterOf::new("plain", 1, 1);
     cluster.apply(&env).await;
     cluster.wait_running(&env).await;
@@ -406,7 +406,7 @@ async fn the_annotation_means_nothing_on_any_other_kind() {
     cluster.wait_running(&env).await;
     env.delete("Cluster", "plain").await;
     env.wait_gone("plain").await;
-    assert_eq!(env.stored(), stored);
+    assert_eq!(env.stored().await, stored);
     env.stop().await;
 }
 
@@ -416,7 +416,7 @@ async fn the_annotation_means_nothing_on_any_other_kind() {
 async fn a_cluster_of_an_external_class_lives_and_goes() {
     let env = Env::start().await;
     env.apply_yaml(CLASS_OF_EXTERNAL).await;
-    let stored = env.stored();
+    let stored = env.stored().await;
     let mut object: Value = serde_saphyr::from_str(CLUSTER_WITH_CLASS).unwrap();
     object["metadata"]["name"] = json!("classy");
     object["spec"]["topology"]["controlPlane"]["replicas"] = json!(1);
@@ -461,7 +461,7 @@ async fn a_cluster_of_an_external_class_lives_and_goes() {
     );
     env.delete("Cluster", "classy").await;
     env.wait_gone("classy").await;
-    assert_eq!(env.stored(), stored);
+    assert_eq!(env.stored().await, stored);
     env.stop().await;
 }
 

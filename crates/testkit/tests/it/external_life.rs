@@ -50,7 +50,7 @@ async fn is_untouched(env: &Env, life: &Life, cluster: &ByHand) {
     assert!(managers.is_subset(&known), "{managers:?}");
     for (write, _) in env.writes_to("DevCluster", cluster.name()) {
         let is_core = write.manager == "capi-manager" && write.subresource.is_empty();
-        assert!(is_core || write.method == "DELETE", "{write:?}");
+        assert!(is_core || write.verb == "delete", "{write:?}");
     }
     for version in life.versions() {
         assert!(
@@ -183,7 +183,7 @@ async fn the_provider_never_touches_infrastructure_that_somebody_else_manages() 
         .await;
     let system = ExternalSystem::new(&env);
     let cluster = ByHand::new("ext", 1, 0);
-    let stored = env.stored();
+    let stored = env.stored().await;
     let life = env.record("DevCluster", "ext").await;
     waits(&env, &system, &cluster, &life).await;
     assert_eq!(cloud.calls().len(), 0, "nobody has called the cloud for anything");
@@ -221,7 +221,7 @@ async fn the_provider_never_touches_infrastructure_that_somebody_else_manages() 
         calls(&cloud, ExternalSystem::MANAGER, &cluster, Call::CreateLoadBalancer),
         1
     );
-    let left = env.stored();
+    let left = env.stored().await;
     let left: Vec<&String> = left
         .difference(&stored)
         .filter(|name| !name.contains("template"))

@@ -27,7 +27,7 @@ async fn faults_make_nothing_twice_and_lose_nothing() {
     let faults = Faults::when(everything);
     let env = Env::builder().faults(&faults).start().await;
     env.apply_yaml(CLASS).await;
-    let stored = env.stored();
+    let stored = env.stored().await;
     let cluster = ClusterOf::new("faulty", 1, 2);
     cluster.apply(&env).await;
     cluster.wait_running(&env).await;
@@ -51,7 +51,7 @@ async fn faults_make_nothing_twice_and_lose_nothing() {
     assert_eq!(env.created("machines"), 3 + 2);
     env.delete("Cluster", "faulty").await;
     env.wait_gone("faulty").await;
-    assert_eq!(env.stored(), stored);
+    assert_eq!(env.stored().await, stored);
 
     let injected = faults.injected();
     for fault in [
@@ -94,7 +94,7 @@ async fn dying<T>(env: &mut Env, done: impl AsyncFn(&Env) -> T) -> T {
 async fn controllers_that_die_at_any_write_are_followed_by_others_that_finish() {
     let mut env = Env::builder().without_controllers().start().await;
     env.apply_yaml(CLASS).await;
-    let stored = env.stored();
+    let stored = env.stored().await;
     let cluster = ClusterOf::new("mortal", 1, 1);
     cluster.apply(&env).await;
     dying(&mut env, async |env| cluster.wait_running(env).await).await;
@@ -104,6 +104,6 @@ async fn controllers_that_die_at_any_write_are_followed_by_others_that_finish() 
     assert_eq!(env.created("machines"), 4, "two at first, two for the upgrade");
     env.delete("Cluster", "mortal").await;
     dying(&mut env, async |env| env.wait_gone("mortal").await).await;
-    assert_eq!(env.stored(), stored);
+    assert_eq!(env.stored().await, stored);
     env.stop().await;
 }

@@ -52,7 +52,7 @@ pub(crate) async fn wait_nodes(env: &Env, cluster: &ClusterOf) {
 async fn a_cluster_is_created_scaled_and_deleted_without_leaving_anything() {
     let env = Env::start().await;
     env.apply_yaml(CLASS).await;
-    let stored = env.stored();
+    let stored = env.stored().await;
     let cluster = ClusterOf::new("one", 3, 3);
     cluster.apply(&env).await;
     cluster.wait_running(&env).await;
@@ -77,7 +77,7 @@ async fn a_cluster_is_created_scaled_and_deleted_without_leaving_anything() {
     );
     env.delete("Cluster", "one").await;
     env.wait_gone("one").await;
-    assert_eq!(env.stored(), stored);
+    assert_eq!(env.stored().await, stored);
     env.stop().await;
 }
 
@@ -149,7 +149,7 @@ fn phase(machine: &Machine) -> &str {
 async fn a_process_that_starts_again_goes_on_in_every_step() {
     let env = Env::start().await;
     env.apply_yaml(CLASS).await;
-    let stored = env.stored();
+    let stored = env.stored().await;
     let cluster = ClusterOf::new("again", 1, 1);
     cluster.apply(&env).await;
     cluster.wait_running(&env).await;
@@ -171,6 +171,6 @@ async fn a_process_that_starts_again_goes_on_in_every_step() {
     env.delete("Cluster", "again").await;
     let env = env.restart().await;
     env.wait_gone("again").await;
-    assert_eq!(env.stored(), stored);
+    assert_eq!(env.stored().await, stored);
     env.stop().await;
 }

@@ -1,0 +1,264 @@
+//! The API server of a test: ours in the process of the test, ours over a socket, or a real one, behind one interface.
+//!
+//! `WINDLASS_TEST_SERVER` says which: `embedded` (the default), `socket` or `real`. Every server is empty and the test's own.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use windlass_apiserver::UserInfo;
+use windlass_judge::Judge;
+use windlass_kit::{Metrics, transport};
+use windlass_manager::{Embedded, EmbeddedOptions, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+
+use crate::ledger::{Counted, Ledger};
+
+/// A sort of API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ours, in the process of the test and without a socket.
+    Embedded,
+    /// Ours, over TLS.
+    Socket,
+    /// kube-apiserver with etcd and kube-controller-manager.
+    Real,
+}
+
+impl Kind {
+    /// The variable that chooses.
+    pub const VARIABLE: &'static str = "WINDLASS_TEST_SERVER";
+
+    /// The one that tests run against.
+    pub fn chosen() -> Self {
+        match std::env::var(Self::VARIABLE).as_deref() {
+            Err(_) | Ok("" | "embedded") => Self::Embedded,
+            Ok("socket") => Self::Socket,
+            Ok("real") => Self::Real,
+            Ok(other) => panic!("{} is \"{other}\": embedded, socket or real", Self::VARIABLE),
+        }
+    }
+
+    /// Whether a test is left out because it makes no sense on the server that is chosen; then it says so on the error output, with the
+    /// reason, in a line that can be counted.
+    pub fn leaves_out(only: &[Self], why: &str) -> bool {
+        let chosen = Self::chosen();
+        if only.contains(&chosen) {
+            return false;
+        }
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test");
+        // Not by a macro: what these print is shown only for tests that fail.
+        let _ = writeln!(std::io::stderr(), "left out on {chosen:?}: {test}: {why}");
+        true
+    }
+}
+
+enum Inner {
+    Ours {
+        embedded: Embedded,
+        /// How a client gets to it, unless by the process.
+        config: Option<kube::Config>,
+    },
+    Real {
+        judge: Judge,
+        config: kube::Config,
+        /// What an embedded server asks in process.
+        admission: Option<Webhooks>,
+    },
+}
+
+/// An API server of a test's own.
+pub struct Server {
+    kind: Kind,
+    inner: Inner,
+    ledger: Ledger,
+    folder: Arc<TempDir>,
+    definitions: bool,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// An empty one of the chosen kind, without any definitions.
+    pub async fn start() -> Self {
+        Self::start_in(new_folder(), false).await
+    }
+
+    /// One with the definitions of all our kinds, which asks our admission.
+    pub async fn with_definitions() -> Self {
+        Self::start_in(new_folder(), true).await
+    }
+
+    async fn start_in(folder: Arc<TempDir>, definitions: bool) -> Self {
+        let kind = Kind::chosen();
+        let inner = match kind {
+            Kind::Embedded | Kind::Socket => start_ours(&folder, definitions, kind == Kind::Socket).await,
+            Kind::Real => start_real(definitions).await,
+        };
+        Self {
+            kind,
+            inner,
+            ledger: Ledger::default(),
+            folder,
+            definitions,
+        }
+    }
+
+    /// Which it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What was written to it by all clients that it gave out.
+    pub fn counters(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        match &self.inner {
+            Inner::Ours { embedded, .. } => embedded.kubeconfig().to_owned(),
+            Inner::Real { judge, .. } => judge.kubeconfig_path(),
+        }
+    }
+
+    /// An administrator's way to it, whose writes are counted under the name of an agent.
+    pub fn service(&self, agent: &'static str) -> Counted {
+        let client = match &self.inner {
+            Inner::Ours { embedded, config: None } => embedded.client(agent, &Metrics::new()),
+            Inner::Ours {
+                config: Some(config), ..
+            }
+            | Inner::Real { config, .. } => connect(config, Some(agent)),
+        };
+        self.ledger.wrap(client, agent)
+    }
+
+    /// The same as a client.
+    pub fn client(&self, agent: &'static str) -> kube::Client {
+        transport::in_process(self.service(agent), &Metrics::new())
+    }
+
+    /// A client of another user, whose rights are those that Roles give to the name and the groups. It is not counted.
+    pub fn client_of(&self, user: &str, groups: &[&str]) -> kube::Client {
+        match &self.inner {
+            Inner::Ours { embedded, config: None } => {
+                let service = embedded.server().client_service(UserInfo::new(user, groups));
+                transport::in_process(service, &Metrics::new())
+            }
+            Inner::Ours {
+                config: Some(config), ..
+            }
+            | Inner::Real { config, .. } => {
+                let mut config = config.clone();
+                config.auth_info.impersonate = Some(user.to_owned());
+                let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+                config.auth_info.impersonate_groups = Some(groups);
+                connect(&config, None)
+            }
+        }
+    }
+
+    /// Stops it and starts it again from what it kept. A real one goes on: what it keeps is not ours to prove.
+    pub async fn restart(self) -> Self {
+        match self.inner {
+            Inner::Ours { embedded, .. } => {
+                embedded.shutdown().await;
+                drop(embedded);
+                Self::start_in(self.folder, self.definitions).await
+            }
+            inner @ Inner::Real { .. } => Self {
+                inner,
+                ledger: Ledger::default(),
+                ..self
+            },
+        }
+    }
+
+    /// Stops it.
+    pub async fn stop(self) {
+        match self.inner {
+            Inner::Ours { embedded, .. } => embedded.shutdown().await,
+            Inner::Real { judge, admission, .. } => {
+                if let Some(webhooks) = admission {
+                    webhooks.shutdown().await;
+                }
+                drop(judge);
+            }
+        }
+    }
+}
+
+fn new_folder() -> Arc<TempDir> {
+    Arc::new(tempfile::tempdir().expect("a temporary folder can be made"))
+}
+
+fn connect(config: &kube::Config, agent: Option<&'static str>) -> kube::Client {
+    let mut config = config.clone();
+    if let Some(agent) = agent {
+        config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
+    }
+    transport::connect(&config, &Metrics::new()).expect("the kubeconfig of a server can be used")
+}
+
+async fn start_ours(folder: &TempDir, definitions: bool, over_socket: bool) -> Inner {
+    let options = EmbeddedOptions {
+        data_dir: folder.path().to_owned(),
+        kubeconfig: None,
+        port: 0,
+        tokens: None,
+        definitions,
+    };
+    let embedded = Embedded::start(options).await.expect("the API server starts");
+    let config = match over_socket {
+        true => {
+            let config = network::config(Some(embedded.kubeconfig()), None).await;
+            Some(config.expect("the server's kubeconfig can be read"))
+        }
+        false => None,
+    };
+    Inner::Ours { embedded, config }
+}
+
+async fn start_real(definitions: bool) -> Inner {
+    let judge = Judge::start(&windlass_judge::Options::default()).await;
+    let judge = judge.unwrap_or_else(|error| panic!("no real API server: {error}"));
+    let config = network::config(Some(&judge.kubeconfig_path()), None).await;
+    let config = config.expect("the judge's kubeconfig can be used");
+    let admission = match definitions {
+        true => Some(serve_definitions(&connect(&config, None)).await),
+        false => None,
+    };
+    Inner::Real {
+        judge,
+        config,
+        admission,
+    }
+}
+
+/// Installs the definitions and answers for them, as a manager over the network does.
+async fn serve_definitions(client: &kube::Client) -> Webhooks {
+    network::definitions(client, true)
+        .await
+        .expect("a real server takes our definitions");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+    let address = listener.local_addr().expect("a listener has an address");
+    let options = WebhookOptions {
+        listener,
+        target: WebhookTarget::url(&format!("https://{address}")).expect("the URL is valid"),
+        certificate_dir: None,
+    };
+    webhooks::start(client.clone(), options)
+        .await
+        .expect("a real server takes our webhooks")
+}
