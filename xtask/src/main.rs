@@ -45,6 +45,12 @@ enum Task {
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
     },
+    /// Kill a server under load again and again, and look whether what it answered is there.
+    Crash {
+        /// How often.
+        #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+    },
     /// Check the rules that keep the workspace in shape.
     Tidy,
     /// Build the programs that tests compare with (etcd, kube-apiserver and so on) into `target/tools`; needs Go.
@@ -119,6 +125,7 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             tools::run(root, &options)?;
             Ok(true)
         }
+        Task::Crash { rounds } => crash(root, rounds),
         Task::Tidy => {
             let findings = tidy::check(root)?;
             for finding in &findings {
@@ -128,4 +135,20 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             Ok(findings.is_empty())
         }
     }
+}
+
+/// Runs the crash tests of server and store; false when one failed.
+fn crash(root: &Path, rounds: u32) -> Result<bool, String> {
+    for (package, test) in [("windlass", "crash::"), ("windlass-store", "killed::")] {
+        let status = std::process::Command::new(env!("CARGO"))
+            .current_dir(root)
+            .args(["test", "-p", package, "--test", "it", test])
+            .env("WINDLASS_CRASH_ROUNDS", rounds.to_string())
+            .status()
+            .map_err(|error| format!("cannot run cargo: {error}"))?;
+        if !status.success() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Manager(ManagerArgs),
     /// Run the embedded API server alone
     #[command(
-        after_help = "Example:\n  windlass apiserver --data-dir ./data --kubeconfig management.kubeconfig --port 0"
+        after_help = "Examples:\n  windlass apiserver --data-dir ./data --kubeconfig management.kubeconfig --port 0\n  windlass apiserver snapshot save backup-1 --data-dir ./data\n  windlass apiserver snapshot restore backup-1 --data-dir ./restored"
     )]
     Apiserver(ApiserverArgs),
     /// Print all CustomResourceDefinitions as YAML
@@ -194,10 +194,13 @@ pub(crate) struct WebhookArgs {
 
 /// Options of `apiserver`.
 #[derive(Clone, Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ApiserverArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ApiserverCommand>,
     /// Where everything is kept
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    pub(crate) data_dir: Option<PathBuf>,
     /// The kubeconfig to write [default: kubeconfig in the data folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -207,6 +210,34 @@ pub(crate) struct ApiserverArgs {
     /// Bearer tokens of users whose rights are those of Roles: lines of token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
+}
+
+/// What else `apiserver` does.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ApiserverCommand {
+    /// Save all objects in one file, or restore them
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
+}
+
+/// What can be done with snapshots.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum SnapshotCommand {
+    /// Save all objects, also while a server runs: those of one moment, secrets among them, in a file for its owner only
+    Save(SnapshotArgs),
+    /// Have an empty data folder hold the objects of a file: with their names, uids and resourceVersions. What clients watch begins anew
+    Restore(SnapshotArgs),
+}
+
+/// Options of `apiserver snapshot save` and `restore`.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct SnapshotArgs {
+    /// The snapshot
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Where `up` or `apiserver` keeps everything [default: ~/.windlass]
+    #[arg(long, value_name = "DIR", env = "WINDLASS_DATA_DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
 }
 
 fn odd(text: &str) -> Result<u32, String> {
@@ -277,6 +308,8 @@ mod tests {
         check("windlass demo --kubernetes-version latest");
         check("windlass up --port 70000");
         check("windlass apiserver");
+        check("windlass apiserver snapshot save");
+        check("windlass apiserver --port 0 snapshot save x");
         check("windlass nothing");
         check("windlass manager --webhook-address 0.0.0.0:9443");
         check("windlass manager --webhook-service a/b");

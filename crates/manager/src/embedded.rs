@@ -49,6 +49,8 @@ pub struct Embedded {
     data_dir: PathBuf,
 }
 
+/// Where in the data folder objects are kept.
+pub(crate) const STORE: &str = "store";
 /// What the server is called in its kubeconfig.
 const CLUSTER: &str = "windlass";
 
@@ -92,7 +94,7 @@ impl Embedded {
             address: (Ipv4Addr::LOCALHOST, options.port).into(),
             source,
         })?;
-        let (folder, pki) = (data_dir.join("store"), data_dir.join("pki"));
+        let (folder, pki) = (data_dir.join(STORE), data_dir.join("pki"));
         let opened = tokio::task::spawn_blocking(move || {
             let store = Store::open(&folder, Limits::default())?;
             let identity = identity::load_or_make(&pki, Timestamp::now())?;

@@ -28,6 +28,9 @@ pub enum ManagerError {
     /// The data folder cannot be used.
     #[error(transparent)]
     Store(#[from] windlass_store::OpenError),
+    /// A snapshot was not saved or restored.
+    #[error(transparent)]
+    Snapshot(#[from] windlass_store::SnapshotError),
     /// A file cannot be read or written.
     #[error("cannot {verb} {}", path.display())]
     File {
@@ -142,9 +145,12 @@ impl ManagerError {
             Self::Webhook(error) => return error.hint(),
             Self::Tokens { .. } => "give each token a line: token,user,uid,\"group1,group2\"".to_owned(),
             Self::UnknownController { known, .. } => format!("known are: {}", known.join(", ")),
-            Self::Listen { .. } | Self::Store(_) | Self::File { .. } | Self::Server(_) | Self::Install(_) => {
-                return None;
-            }
+            Self::Listen { .. }
+            | Self::Store(_)
+            | Self::Snapshot(_)
+            | Self::File { .. }
+            | Self::Server(_)
+            | Self::Install(_) => return None,
         };
         Some(hint)
     }

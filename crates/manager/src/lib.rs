@@ -11,6 +11,7 @@ mod error;
 mod files;
 mod identity;
 pub mod network;
+pub mod snapshot;
 mod tokens;
 pub mod up;
 pub mod webhooks;

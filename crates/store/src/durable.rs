@@ -41,7 +41,7 @@ impl Request {
 /// The log, and what keeps others from it.
 pub(crate) struct Disk {
     log: Log,
-    _lock: Option<std::fs::File>,
+    _lock: Option<folder::Lock>,
 }
 
 /// What is wrong with a folder that cannot be read.
@@ -74,7 +74,7 @@ pub(crate) fn open_files(
     folder: &Path,
     limits: Limits,
     smallest: Option<u64>,
-    lock: Option<std::fs::File>,
+    lock: Option<folder::Lock>,
 ) -> Result<(Disk, Memory), OpenError> {
     let (memory, position) = load::load(&*files, limits).map_err(|wrong| open_error(folder, wrong))?;
     let log = Log::resume(files, folder.to_path_buf(), &position, smallest)

@@ -80,10 +80,21 @@ pub(crate) fn inspect(folder: &Path) -> Result<Found, OpenError> {
 }
 
 /// Keeps other processes from a folder until it is dropped.
-pub(crate) fn lock(folder: &Path) -> Result<fs::File, OpenError> {
+#[derive(Debug)]
+pub(crate) struct Lock(fs::File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough while a process that is just being started has a copy of the handle.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Locks a folder.
+pub(crate) fn lock(folder: &Path) -> Result<Lock, OpenError> {
     let handle = fs::File::open(folder).map_err(io(folder, "cannot be read"))?;
     match handle.try_lock() {
-        Ok(()) => Ok(handle),
+        Ok(()) => Ok(Lock(handle)),
         Err(fs::TryLockError::WouldBlock) => Err(OpenError::InUse {
             path: folder.to_path_buf(),
         }),

@@ -26,6 +26,14 @@ pub(crate) fn base_name(sequence: u64) -> String {
     format!("base-{sequence:010}")
 }
 
+/// The file that says where the log ended when it was closed in order: what is shorter has lost something.
+pub(crate) const CLOSED: &str = "closed";
+
+/// What that file says.
+pub(crate) fn closed_text(sequence: u64, length: u64) -> String {
+    format!("{} {length}\n", log_name(sequence))
+}
+
 fn number(name: &str, prefix: &str) -> Option<u64> {
     name.strip_prefix(prefix)?.parse().ok()
 }
@@ -120,13 +128,12 @@ impl Frames {
         let (input, length) = files.open(name).map_err(io_wrong(format!("{name} cannot be opened")))?;
         let mut input = io::BufReader::with_capacity(256 << 10, input);
         let mut bytes = [0; FILE_HEADER];
-        match input.read_exact(&mut bytes) {
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                return Err(io_wrong(format!("{name} cannot be read"))(error));
-            }
-            _ => {}
-        }
-        let Some(header) = FileHeader::decode(kind, &bytes) else {
+        let header = match input.read_exact(&mut bytes) {
+            Ok(()) => FileHeader::decode(kind, &bytes),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+            Err(error) => return Err(io_wrong(format!("{name} cannot be read"))(error)),
+        };
+        let Some(header) = header else {
             return Err(Wrong::Damaged(format!(
                 "the beginning of {name} is not as it was written"
             )));
@@ -275,6 +282,11 @@ fn event(memory: &Memory, entry: Entry) -> Option<Event> {
 pub(crate) fn load(files: &dyn Files, limits: Limits) -> Result<(Memory, Position), Wrong> {
     let inventory = inventory(files)?;
     let mut names = Names::new();
+    let said = match files.open(CLOSED) {
+        Ok((said, _)) => Some(said),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(io_wrong(format!("{CLOSED} cannot be opened"))(error)),
+    };
     // All are opened before the first is read: one that is removed meanwhile can still be read.
     let mut base = match inventory.base {
         Some(number) => Some(Frames::open(files, &base_name(number), Kind::Base)?),
@@ -314,6 +326,19 @@ pub(crate) fn load(files: &dyn Files, limits: Limits) -> Result<(Memory, Positio
     let Some(last) = logs.last() else {
         return Err(Wrong::Damaged(format!("{} is missing", log_name(FIRST))));
     };
+    if let Some(mut said) = said {
+        let mut text = String::new();
+        said.read_to_string(&mut text)
+            .map_err(io_wrong(format!("{CLOSED} cannot be read")))?;
+        if text != closed_text(last.header.sequence, last.at) {
+            let ends = closed_text(last.header.sequence, last.at);
+            return Err(Wrong::Damaged(format!(
+                "it was closed at the end of {:?} (log and length), but what is there ends at {:?}",
+                text.trim_end(),
+                ends.trim_end()
+            )));
+        }
+    }
     let position = Position {
         sequence: last.header.sequence,
         salt: last.header.salt,

@@ -15,7 +15,7 @@ use crate::base;
 use crate::codec::{FILE_HEADER, FileHeader, Framer, Kind};
 use crate::error::StorageError;
 use crate::files::{Files, Growing};
-use crate::load::{Position, UNFINISHED, base_name, log_name};
+use crate::load::{CLOSED, Position, UNFINISHED, base_name, closed_text, log_name};
 use crate::record::{Event, Record};
 
 /// A log shorter than this is not worth a base.
@@ -74,10 +74,14 @@ impl Log {
         smallest: Option<u64>,
     ) -> io::Result<Self> {
         let file = files.resume(&log_name(at.sequence), at.length)?;
-        for name in &at.leftovers {
+        let mut stale = at.leftovers.clone();
+        if files.names()?.iter().any(|name| name == CLOSED) {
+            stale.push(CLOSED.to_owned());
+        }
+        for name in &stale {
             files.remove(name)?;
         }
-        if !at.leftovers.is_empty() {
+        if !stale.is_empty() {
             files.sync()?;
         }
         let smallest = smallest.unwrap_or(WORTH_A_BASE);
@@ -214,9 +218,22 @@ impl Log {
         }
     }
 
-    /// Waits for what is under way, or has it stop.
+    /// Has what is under way stop, and says where the log ends: only a help to see later whether all of it is still there.
     pub(crate) fn close(&mut self) {
         self.finish_making(true);
+        if self.file.take().is_none() {
+            return;
+        }
+        let unfinished = format!("{CLOSED}{UNFINISHED}");
+        let written = self.files.create(&unfinished).and_then(|mut file| {
+            file.write(closed_text(self.sequence, self.length).as_bytes())?;
+            file.sync()?;
+            self.files.rename(&unfinished, CLOSED)?;
+            self.files.sync()
+        });
+        if let Err(error) = written {
+            tracing::debug!(%error, folder = %self.path.display(), "cannot say where the log ends");
+        }
     }
 }
 

@@ -44,7 +44,8 @@ pub(super) fn selection(names: Option<&[String]>) -> Result<Selection, CliError>
     })
 }
 
-fn default_data_dir() -> Result<PathBuf, CliError> {
+/// Where data is kept unless somebody says where.
+pub(super) fn default_data_dir() -> Result<PathBuf, CliError> {
     match std::env::home_dir().filter(|home| !home.as_os_str().is_empty()) {
         Some(home) => Ok(home.join(".windlass")),
         None => Err(CliError::Usage(

@@ -63,18 +63,18 @@ async fn a_folder_that_cannot_be_used_is_named_and_left_as_it_is() {
         up(folder.path()).failed_with(words);
         assert!(contents(&data) == before, "a refused start changed the folder");
     };
-    let (marker, database) = (store.join("windlass-store-format"), store.join("objects.redb"));
+    let (marker, log) = (store.join("windlass-store-format"), store.join("log-0000000001"));
     fs::write(&marker, "windlass store 99\n").unwrap();
-    refused(&[&name, "windlass store 99", "windlass store 1"]);
+    refused(&[&name, "windlass store 99", "windlass store 2", "a newer version"]);
     fs::remove_file(&marker).unwrap();
-    refused(&[&name, "objects.redb", "windlass-store-format"]);
-    fs::write(&marker, "windlass store 1\n").unwrap();
-    let whole = fs::read(&database).unwrap();
+    refused(&[&name, "log-0000000001", "windlass-store-format"]);
+    fs::write(&marker, "windlass store 2\n").unwrap();
+    let whole = fs::read(&log).unwrap();
     for length in [0, 100, whole.len() / 2] {
-        fs::write(&database, &whole[..length]).unwrap();
-        refused(&[&name, "damaged", "restore it from a backup"]);
+        fs::write(&log, &whole[..length]).unwrap();
+        refused(&[&name, "damaged", "restore a snapshot"]);
     }
-    fs::remove_file(&database).unwrap();
+    fs::remove_file(&log).unwrap();
     refused(&[&name, "damaged"]);
 
     // With the right files back nothing is lost.

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 
 mod bad_input;
+mod crash;
 mod demo;
 mod guide;
+mod snapshot;
 mod support;
 mod up;
 mod webhook;

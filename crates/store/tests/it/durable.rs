@@ -69,11 +69,11 @@ fn a_folder_in_use_is_left_alone() {
     assert!(refusal(folder.path()).contains("in use by another process"));
 }
 
-#[test]
-fn a_folder_of_another_format_is_left_alone() {
-    let check = |found: &str, expect: &str| {
+#[tokio::test]
+async fn a_folder_of_another_format_is_left_alone() {
+    let check = async |found: &str, expect: &str| {
         let folder = tempfile::tempdir().unwrap();
-        drop(open(folder.path()).unwrap());
+        open(folder.path()).unwrap().close().await;
         let marker = folder.path().join("windlass-store-format");
         fs::write(&marker, format!("{found}\n")).unwrap();
         let words = refusal(folder.path());
@@ -82,9 +82,9 @@ fn a_folder_of_another_format_is_left_alone() {
         assert!(words.contains(&folder.path().display().to_string()), "{words}");
         assert_eq!(fs::read_to_string(&marker).unwrap(), format!("{found}\n"));
     };
-    check("windlass store 99", "a newer version of the program wrote it");
-    check("windlass store 1", "before its first release");
-    check("something else", "use the program that wrote it");
+    check("windlass store 99", "a newer version of the program wrote it").await;
+    check("windlass store 1", "before its first release").await;
+    check("something else", "use the program that wrote it").await;
 }
 
 #[test]
@@ -159,6 +159,28 @@ async fn damage_is_named_and_kept() {
     assert!(words.contains(&folder.path().display().to_string()), "{words}");
     assert!(words.contains("restore a snapshot"), "{words}");
     assert_eq!(fs::read(&log).unwrap(), damaged);
+}
+
+#[tokio::test]
+async fn a_log_that_lost_its_end_is_named_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    for name in ["a", "b", "c"] {
+        set(&store, name, "x").await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let log = folder.path().join("log-0000000001");
+    let whole = fs::read(&log).unwrap();
+    // As a copy that was not completed.
+    for length in [0, 30, 40, whole.len() / 2, whole.len() - 1] {
+        fs::write(&log, &whole[..length]).unwrap();
+        let words = refusal(folder.path());
+        assert!(words.contains("is damaged"), "{words}");
+        assert_eq!(fs::read(&log).unwrap(), &whole[..length]);
+    }
+    fs::write(&log, &whole).unwrap();
+    assert_eq!(open(folder.path()).unwrap().count(&things()), 3);
 }
 
 #[tokio::test]

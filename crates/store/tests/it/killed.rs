@@ -11,7 +11,6 @@ use windlass_store::{Limits, Store};
 use crate::support::{set, text, things};
 
 const CHILD: &str = "WINDLASS_STORE_TEST_CHILD";
-const ROUNDS: usize = 5;
 const PER_ROUND: usize = 40;
 
 /// What the child does; without the variable this is a test of nothing.
@@ -48,7 +47,8 @@ fn child_writes_until_it_is_killed() {
 async fn what_was_answered_survives_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let mut answered: Vec<String> = Vec::new();
-    for _ in 0..ROUNDS {
+    let rounds: usize = std::env::var("WINDLASS_CRASH_ROUNDS").map_or(5, |n| n.parse().unwrap());
+    for _ in 0..rounds {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["killed::child_writes_until_it_is_killed", "--exact", "--nocapture"])
             .env(CHILD, folder.path())
