@@ -48,8 +48,9 @@ async fn what_was_saved_from_a_running_server_is_restored_as_it_was() {
     let later = first.create(&PostParams::default(), &map("later")).await.unwrap();
     let later = later.metadata.resource_version.unwrap();
     snapshot(folder.path(), "save", "saved", "data").failed_with(&["saved exists", "another name"]);
-    snapshot(folder.path(), "restore", "saved", "data").failed_with(&["is not empty"]);
+    snapshot(folder.path(), "restore", "saved", "data").failed_with(&["in use by another process"]);
     running.interrupt().went_well();
+    snapshot(folder.path(), "restore", "saved", "data").failed_with(&["is not empty", "choose another"]);
 
     snapshot(folder.path(), "restore", "saved", "restored").went_well();
     let running = serve(folder.path(), "restored");
