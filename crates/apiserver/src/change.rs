@@ -66,7 +66,12 @@ impl Call<'_> {
     }
 
     fn exists(&self, name: &str) -> ApiError {
-        ApiError::already_exists(&self.resource.group, &self.resource.plural, name)
+        let mut error = ApiError::already_exists(&self.resource.group, &self.resource.plural, name);
+        let found = self.server.store.get(&self.resource.storage, self.namespace, name);
+        if found.is_some_and(|record| record.header.deleting) {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
     }
 
     fn modified(&self, name: &str) -> ApiError {

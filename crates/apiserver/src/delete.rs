@@ -1,5 +1,7 @@
 //! delete and deletecollection.
 
+mod options;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,13 +12,17 @@ use crate::change::{Call, holds};
 use crate::convert::{served, to_storage};
 use crate::error::ApiError;
 use crate::object::{draft, finalizers, generation, is_deleting, meta, meta_value, seconds, set_meta, text};
-use crate::request::Query;
-use crate::resource::Special;
+use crate::resource::{Resource, Special};
+
+pub(crate) use self::options::DeleteOptions;
 
 /// Dependents are left without their owner.
 pub(crate) const ORPHAN: &str = "orphan";
 /// The object goes after its dependents.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+/// What clients are told who may not expect it.
+const KEPT_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 /// What becomes of dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,111 +30,6 @@ pub(crate) enum Propagation {
     Orphan,
     Background,
     Foreground,
-}
-
-/// How to delete.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DeleteOptions {
-    pub(crate) uid: Option<String>,
-    pub(crate) revision: Option<String>,
-    pub(crate) propagation: Option<Propagation>,
-    pub(crate) grace: Option<i64>,
-    pub(crate) dry_run: bool,
-    /// Webhooks were asked about the request that leads to the deletion, and are not asked about the deletion itself.
-    pub(crate) admitted: bool,
-}
-
-impl DeleteOptions {
-    /// Reads the body, if there is one, else the query.
-    pub(crate) fn parse(body: &Value, query: &Query) -> Result<Self, ApiError> {
-        let mut out = Self::default();
-        let mut propagation = query.get("propagationPolicy").map(str::to_owned);
-        let mut orphan = query.flag("orphanDependents");
-        out.grace = query.get("gracePeriodSeconds").and_then(|g| g.parse().ok());
-        let mut dry: Vec<String> = query.all("dryRun").map(str::to_owned).collect();
-        if body.as_object().is_some_and(|b| !b.is_empty()) {
-            let kind = text(body, "kind");
-            if !matches!(kind, "" | "DeleteOptions") {
-                return Err(ApiError::bad_request(format!(
-                    "the body of a deletion must be DeleteOptions, not {kind}"
-                )));
-            }
-            if let Some(policy) = body.get("propagationPolicy").and_then(Value::as_str) {
-                propagation = Some(policy.to_owned());
-            }
-            if let Some(flag) = body.get("orphanDependents").and_then(Value::as_bool) {
-                orphan = Some(flag);
-            }
-            if let Some(grace) = body.get("gracePeriodSeconds").and_then(Value::as_i64) {
-                out.grace = Some(grace);
-            }
-            dry.extend(
-                crate::object::strings(body.get("dryRun"))
-                    .into_iter()
-                    .map(str::to_owned),
-            );
-            let wanted = |key: &str| {
-                body.pointer(&format!("/preconditions/{key}"))
-                    .and_then(Value::as_str)
-                    .map(str::to_owned)
-            };
-            out.uid = wanted("uid");
-            out.revision = wanted("resourceVersion");
-        }
-        for value in dry {
-            let mut options = crate::request::WriteOptions::default();
-            options.set_dry_run(&value)?;
-            out.dry_run |= options.dry_run;
-        }
-        if orphan.is_some() && propagation.is_some() {
-            return Err(ApiError::new(
-                422,
-                "Invalid",
-                "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: orphanDependents and deletionPropagation cannot be both set",
-            ));
-        }
-        out.propagation = match (propagation.as_deref(), orphan) {
-            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
-            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
-            (Some("Foreground"), _) => Some(Propagation::Foreground),
-            (None, None) => None,
-            (Some(other), _) => {
-                return Err(ApiError::new(
-                    422,
-                    "Invalid",
-                    format!(
-                        "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
-                    ),
-                ));
-            }
-        };
-        Ok(out)
-    }
-
-    /// The options as an object.
-    pub(crate) fn value(&self) -> Value {
-        let mut out = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
-        if let Some(grace) = self.grace {
-            out["gracePeriodSeconds"] = grace.into();
-        }
-        if let Some(propagation) = self.propagation {
-            out["propagationPolicy"] = match propagation {
-                Propagation::Orphan => "Orphan",
-                Propagation::Background => "Background",
-                Propagation::Foreground => "Foreground",
-            }
-            .into();
-        }
-        for (key, wanted) in [("uid", &self.uid), ("resourceVersion", &self.revision)] {
-            if let Some(wanted) = wanted {
-                out["preconditions"][key] = wanted.clone().into();
-            }
-        }
-        if self.dry_run {
-            out["dryRun"] = json!(["All"]);
-        }
-        out
-    }
 }
 
 /// What a deletion led to.
@@ -147,25 +48,17 @@ pub(crate) fn plan(
     now: jiff::Timestamp,
     graceful: bool,
 ) -> Option<Value> {
-    let mut new = old.clone();
-    let mut list: Vec<String> = finalizers(old).into_iter().map(str::to_owned).collect();
-    if let Some(propagation) = options.propagation {
-        list.retain(|f| f != ORPHAN && f != FOREGROUND);
-        match propagation {
-            Propagation::Orphan => list.push(ORPHAN.to_owned()),
-            Propagation::Foreground => list.push(FOREGROUND.to_owned()),
-            Propagation::Background => {}
-        }
+    if special == Special::Namespace && is_deleting(old) && holds_namespace(old) {
+        return Some(old.clone());
     }
+    let mut new = old.clone();
+    let mut list = propagated(old, options.propagation.or_else(|| by_default(old)));
     if special == Special::Crd && !list.iter().any(|f| f == crate::crd::FINALIZER) && !is_deleting(old) {
         list.push(crate::crd::FINALIZER.to_owned());
     }
     let grace = grace_seconds(special, old, options, graceful);
-    let namespace_holds = special == Special::Namespace
-        && old
-            .pointer("/spec/finalizers")
-            .and_then(Value::as_array)
-            .is_some_and(|f| !f.is_empty());
+    // A namespace is always marked first: what empties it has to see that.
+    let namespace_holds = special == Special::Namespace && (!is_deleting(old) || holds_namespace(old));
     set_meta(&mut new, "finalizers", (!list.is_empty()).then(|| json!(list)));
     if list.is_empty() && !namespace_holds && grace == 0 {
         return None;
@@ -173,7 +66,9 @@ pub(crate) fn plan(
     if !is_deleting(old) {
         let at = now + jiff::SignedDuration::from_secs(grace);
         set_meta(&mut new, "deletionTimestamp", Some(seconds(at).into()));
-        set_meta(&mut new, "deletionGracePeriodSeconds", Some(grace.into()));
+        if special != Special::Namespace {
+            set_meta(&mut new, "deletionGracePeriodSeconds", Some(grace.into()));
+        }
         if generation(old) > 0 {
             set_meta(&mut new, "generation", Some((generation(old) + 1).into()));
         }
@@ -195,6 +90,62 @@ pub(crate) fn plan(
         crate::crd::set_terminating(&mut new, &seconds(now));
     }
     Some(new)
+}
+
+fn holds_namespace(namespace: &Value) -> bool {
+    let held = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
+    held.is_some_and(|list| !list.is_empty())
+}
+
+/// What becomes of dependents when a request does not say it, and no finalizer either: those of the kinds that came first stay, as
+/// their clients expect it.
+fn by_default(object: &Value) -> Option<Propagation> {
+    let decided = finalizers(object).iter().any(|f| matches!(*f, ORPHAN | FOREGROUND));
+    (leaves_dependents(object) && !decided).then_some(Propagation::Orphan)
+}
+
+fn leaves_dependents(object: &Value) -> bool {
+    matches!(
+        (text(object, "apiVersion"), text(object, "kind")),
+        ("batch/v1", "Job") | ("v1", "ReplicationController")
+    )
+}
+
+/// The finalizers of an object with the one that a propagation stands for.
+fn propagated(object: &Value, propagation: Option<Propagation>) -> Vec<String> {
+    let mut list: Vec<String> = finalizers(object).into_iter().map(str::to_owned).collect();
+    let Some(propagation) = propagation else {
+        return list;
+    };
+    // Events own nothing.
+    if text(object, "kind") == "Event" {
+        return list;
+    }
+    list.retain(|f| f != ORPHAN && f != FOREGROUND);
+    match propagation {
+        Propagation::Orphan => list.push(ORPHAN.to_owned()),
+        Propagation::Foreground => list.push(FOREGROUND.to_owned()),
+        Propagation::Background => {}
+    }
+    list
+}
+
+/// Whether the answer to a deletion that left nothing shows what was deleted.
+fn shows_deleted(resource: &Resource) -> bool {
+    const KINDS: [&str; 11] = [
+        "CSIDriver",
+        "CSINode",
+        "Namespace",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "Pod",
+        "ResourceQuota",
+        "Service",
+        "ServiceAccount",
+        "StorageClass",
+        "VolumeAttachment",
+    ];
+    !resource.is_custom() && KINDS.contains(&resource.kind.as_str())
 }
 
 /// How long a pod may take to end; everything else has no time.
@@ -219,25 +170,29 @@ fn grace_seconds(special: Special, old: &Value, options: &DeleteOptions, gracefu
 
 impl Call<'_> {
     fn check_preconditions(&self, record: &Record, options: &DeleteOptions) -> Result<(), ApiError> {
-        let name = record.key.name();
-        let conflict = |what: &str, wanted: &str, have: &str| {
-            ApiError::conflict(
-                &self.resource.group,
-                &self.resource.plural,
-                name,
-                &format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {have}"),
-            )
+        let conflict = |what: &str, wanted: &str, have: &str, then: &str| {
+            let (words, kind) = if self.resource.special == Special::Namespace {
+                let words =
+                    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {have}");
+                (words, &self.resource.plural)
+            } else {
+                let words = format!(
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({have}). The object might have been {then}"
+                );
+                (words, &self.resource.kind)
+            };
+            ApiError::conflict(&self.resource.group, kind, record.key.name(), &words)
         };
         if let Some(uid) = options.uid.as_deref()
             && uid != record.header.uid.as_ref()
         {
-            return Err(conflict("UID", uid, &record.header.uid));
+            return Err(conflict("UID", uid, &record.header.uid, "deleted and then recreated"));
         }
         let have = record.revision.to_string();
         if let Some(revision) = options.revision.as_deref()
             && revision != have
         {
-            return Err(conflict("ResourceVersion", revision, &have));
+            return Err(conflict("ResourceVersion", revision, &have, "modified"));
         }
         Ok(())
     }
@@ -280,6 +235,9 @@ impl Call<'_> {
             self.check_preconditions(&record, options)?;
             let old = served(self.resource, &record)?;
             let mut warnings = self.admit_deletion(&old, options.dry_run)?;
+            if self.resource.kind == "Job" && leaves_dependents(&old) && options.propagation.is_none() {
+                warnings.push(KEPT_PODS.to_owned());
+            }
             if let Some(hooks) = self.webhooks().filter(|_| !options.admitted) {
                 Box::pin(self.ask_deletion(&hooks, &old, options, &mut warnings)).await?;
             }
@@ -321,7 +279,8 @@ impl Call<'_> {
                 }));
             }
             Some(new) => {
-                debug_assert!(!finalizers(new).is_empty() || holds(self.resource, new));
+                let is_namespace = self.resource.special == Special::Namespace;
+                debug_assert!(is_namespace || !finalizers(new).is_empty() || holds(self.resource, new));
                 let mut stored = new.clone();
                 to_storage(self.resource, &mut stored);
                 Change::Put(draft(&stored))
@@ -344,15 +303,18 @@ impl Call<'_> {
 
     /// The answer to a deletion that left nothing.
     pub(crate) fn success(&self, object: &Value) -> Value {
-        json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-            "details": {
-                "name": meta(object, "name"),
-                "group": self.resource.group,
-                "kind": self.resource.plural,
-                "uid": meta(object, "uid"),
-            },
-        })
+        if shows_deleted(self.resource) {
+            return object.clone();
+        }
+        let mut details = json!({
+            "name": meta(object, "name"),
+            "kind": self.resource.plural,
+            "uid": meta(object, "uid"),
+        });
+        if !self.resource.group.is_empty() {
+            details["group"] = self.resource.group.clone().into();
+        }
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response};
 use serde_json::Value;
@@ -34,6 +35,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) view: View,
     pub(crate) include: Include,
 }
+
+/// Deletions of one request under way at once.
+const DELETIONS: usize = 32;
 
 type Answer = Result<Response<ApiBody>, ApiError>;
 
@@ -251,9 +255,10 @@ impl Asked<'_> {
             (Some(name), Some("status")) if resource.status && method != "DELETE" => {
                 self.named(resource, namespace, name, Part::Status, method).await
             }
-            (Some(name), Some("finalize"))
-                if resource.special == crate::resource::Special::Namespace && method == "PUT" =>
-            {
+            (Some(name), Some("finalize")) if resource.special == crate::resource::Special::Namespace => {
+                if method != "PUT" {
+                    return Err(ApiError::method_not_allowed(method));
+                }
                 self.named(resource, namespace, name, Part::Finalize, method).await
             }
             (Some(name), Some("scale")) if resource.scale.is_some() => {
@@ -305,7 +310,8 @@ impl Asked<'_> {
             "DELETE" => {
                 let options = ListOptions::parse(&self.query)?;
                 let delete = self.delete_options()?;
-                if namespace.is_none() && resource.namespaced {
+                let is_namespace = resource.special == crate::resource::Special::Namespace;
+                if is_namespace || namespace.is_none() && resource.namespaced {
                     return Err(ApiError::method_not_allowed("deletecollection"));
                 }
                 self.delete_collection(resource, namespace, &options, &delete).await
@@ -471,9 +477,17 @@ impl Asked<'_> {
         let listed = read::collect(self.server, resource, namespace, options)?;
         let write = WriteOptions::default();
         let mut warnings = Vec::new();
-        for record in &listed.items {
-            let call = self.call(resource, record.key.namespace(), &write);
-            match call.delete(record.key.name(), delete).await {
+        // Begun in order, so that watchers see them in order; together, so that they share the store's commits.
+        let deletions = listed.items.clone().into_iter().map(|record| {
+            let write = &write;
+            async move {
+                let call = self.call(resource, record.key.namespace(), write);
+                call.delete(record.key.name(), delete).await
+            }
+        });
+        let mut deletions = futures::stream::iter(deletions).buffered(DELETIONS);
+        while let Some(done) = deletions.next().await {
+            match done {
                 Ok(done) => warnings.extend(done.warnings),
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),

@@ -1,9 +1,13 @@
 //! Who owns what, and what must be done when owners go. Pure: changes come in, actions go out.
 
+mod owner;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use windlass_store::{Event, Key, Record};
+
+use self::owner::{Called, Owner};
 
 use crate::delete::{FOREGROUND, ORPHAN};
 
@@ -13,8 +17,8 @@ type Uid = Arc<str>;
 #[derive(Debug)]
 struct Node {
     key: Key,
-    /// Owners, and whether each waits for this object.
-    owners: Vec<(Uid, bool)>,
+    called: Called,
+    owners: Vec<Owner>,
     /// Of these, the ones that were seen to go.
     lost: BTreeSet<Uid>,
     deleting: bool,
@@ -30,6 +34,8 @@ pub(crate) enum Action {
         key: Key,
         uid: Uid,
         foreground: bool,
+        /// First let its owners go without it: they wait for it, and it will wait for something that waits for them.
+        unblock: bool,
         owners: Vec<Uid>,
         /// Owners that were never seen: they may be of a kind that is not served here.
         unseen: Vec<Uid>,
@@ -51,14 +57,25 @@ pub(crate) enum Action {
 }
 
 /// The objects by uid and the references between them.
-#[derive(Debug, Default)]
 pub(crate) struct Graph {
+    /// The kind of what is stored under a name.
+    kind: Box<dyn Fn(&str) -> Option<String> + Send>,
     nodes: HashMap<Uid, Node>,
     dependents: HashMap<Uid, BTreeSet<Uid>>,
     dirty: BTreeSet<Uid>,
 }
 
 impl Graph {
+    /// An empty graph; it asks for the kind of what is stored under a name.
+    pub(crate) fn new(kind: impl Fn(&str) -> Option<String> + Send + 'static) -> Self {
+        Self {
+            kind: Box::new(kind),
+            nodes: HashMap::new(),
+            dependents: HashMap::new(),
+            dirty: BTreeSet::new(),
+        }
+    }
+
     /// Takes in a change.
     pub(crate) fn observe(&mut self, event: &Event) {
         let record = &event.record;
@@ -78,31 +95,36 @@ impl Graph {
     pub(crate) fn put(&mut self, record: &Record) {
         let header = &record.header;
         let uid = Uid::from(header.uid.as_ref());
-        let owners: Vec<(Uid, bool)> = header
-            .owners
-            .iter()
-            .map(|o| (Uid::from(o.uid.as_ref()), o.blocks))
-            .collect();
         let has = |name: &str| header.finalizers.iter().any(|f| f.as_ref() == name);
         let mut old = self.nodes.remove(&uid);
+        let owners = owner::owners(record, old.as_ref().map_or(&[], |o| &o.owners));
+        let called = old
+            .as_ref()
+            .map_or_else(|| owner::called(&record.key, &self.kind), |o| o.called);
         let mut lost = old.as_mut().map(|o| std::mem::take(&mut o.lost)).unwrap_or_default();
-        lost.retain(|gone| owners.iter().any(|(owner, _)| owner == gone));
+        lost.retain(|gone| owners.iter().any(|owner| owner.uid == *gone));
         let node = Node {
             key: record.key.clone(),
+            called,
             owners,
             lost,
             deleting: header.deleting,
             foreground: header.deleting && has(FOREGROUND),
             orphan: header.deleting && has(ORPHAN),
         };
-        for (owner, _) in old.iter().flat_map(|o| &o.owners) {
-            if !node.owners.iter().any(|(o, _)| o == owner) {
-                self.unlink(owner, &uid);
+        for owner in old.iter().flat_map(|o| &o.owners) {
+            match node.owners.iter().find(|o| o.uid == owner.uid) {
+                None => self.unlink(&owner.uid, &uid),
+                // It need not wait any longer.
+                Some(now) if owner.blocks && !now.blocks => {
+                    self.dirty.insert(Arc::clone(&owner.uid));
+                }
+                Some(_) => {}
             }
         }
-        for (owner, _) in &node.owners {
+        for owner in &node.owners {
             self.dependents
-                .entry(Arc::clone(owner))
+                .entry(Arc::clone(&owner.uid))
                 .or_default()
                 .insert(Arc::clone(&uid));
         }
@@ -131,8 +153,8 @@ impl Graph {
         let Some(node) = self.nodes.remove(uid) else {
             return;
         };
-        for (owner, _) in &node.owners {
-            self.unlink(owner, uid);
+        for owner in &node.owners {
+            self.unlink(&owner.uid, uid);
         }
         for dependent in self.dependents.get(uid).into_iter().flatten() {
             if let Some(other) = self.nodes.get_mut(dependent)
@@ -200,7 +222,7 @@ impl Graph {
         let blocked = self.dependents.get(uid).into_iter().flatten().any(|d| {
             self.nodes
                 .get(d)
-                .is_some_and(|n| reachable(node, n) && n.owners.iter().any(|(o, blocks)| o == uid && *blocks))
+                .is_some_and(|n| n.owners.iter().any(|o| o.blocks && o.uid == *uid && o.is(node, n)))
         });
         if !blocked {
             out.push(Action::Release {
@@ -214,14 +236,14 @@ impl Graph {
     /// What becomes of an object because of its owners.
     fn as_dependent(&self, uid: &Uid, node: &Node) -> Option<Action> {
         let (mut solid, mut owners, mut unseen, mut waits) = (false, Vec::new(), Vec::new(), false);
-        for (owner, _) in &node.owners {
-            match self.nodes.get(owner) {
+        for owner in &node.owners {
+            match self.nodes.get(&owner.uid) {
                 // Nothing in a namespace can own what is in none: such a reference says nothing, so nothing follows.
                 Some(o) if !reachable(o, node) && node.key.namespace().is_empty() => return None,
-                Some(o) if reachable(o, node) => {
+                Some(o) if owner.is(o, node) => {
                     if o.foreground {
                         waits = true;
-                        owners.push(Arc::clone(owner));
+                        owners.push(Arc::clone(&owner.uid));
                     } else if o.orphan {
                         // Its owner is about to leave it behind.
                         return None;
@@ -230,9 +252,9 @@ impl Graph {
                     }
                 }
                 _ => {
-                    owners.push(Arc::clone(owner));
-                    if !node.lost.contains(owner) {
-                        unseen.push(Arc::clone(owner));
+                    owners.push(Arc::clone(&owner.uid));
+                    if !node.lost.contains(&owner.uid) {
+                        unseen.push(Arc::clone(&owner.uid));
                     }
                 }
             }
@@ -249,13 +271,23 @@ impl Graph {
                 unseen,
             });
         }
+        let dependents = self.dependents.get(uid).filter(|_| waits);
+        let waited_for = |d: &Uid| self.nodes.get(d).is_some_and(|n| n.foreground);
         Some(Action::Delete {
             key,
             uid: uid_,
-            foreground: waits && self.dependents.contains_key(uid),
+            foreground: dependents.is_some(),
+            unblock: node.owners.iter().any(|o| o.blocks) && dependents.into_iter().flatten().any(waited_for),
             owners,
             unseen,
         })
+    }
+}
+
+impl Owner {
+    /// Whether a reference of a dependent means an object that has its uid.
+    fn is(&self, owner: &Node, dependent: &Node) -> bool {
+        reachable(owner, dependent) && self.called.fits(owner.called)
     }
 }
 

@@ -2,6 +2,7 @@
 //! the store's changes; nothing is polled.
 
 mod jobs;
+mod namespace;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -34,7 +35,6 @@ const CONCURRENT: usize = 32;
 const EVENT_TTL: Duration = Duration::from_hours(1);
 
 /// What the task keeps track of.
-#[derive(Default)]
 struct Work {
     graph: Graph,
     /// Namespaces being deleted.
@@ -51,7 +51,12 @@ struct Work {
 /// Starts the task.
 pub(crate) fn start(server: &Arc<Inner>) {
     let mut feed = server.store.feed();
-    let mut work = Work::default();
+    let weak = Arc::downgrade(server);
+    let mut work = Work::new(Graph::new(move |storage| {
+        let server = weak.upgrade()?;
+        let found = server.registry().find_storage(storage);
+        found.map(|resource| resource.kind.clone())
+    }));
     for resource in server.store.resources() {
         let query = ListQuery {
             resource: &resource,
@@ -116,7 +121,7 @@ async fn run(server: &Weak<Inner>, feed: &mut UnboundedReceiver<Arc<Event>>, mut
 async fn perform(server: Arc<Inner>, job: Job) -> Done {
     let result = match &job {
         Job::Action(action) => carry_out(&server, action).await,
-        Job::Namespace(name) => empty_namespace(&server, name).await,
+        Job::Namespace(name) => namespace::empty(&server, name).await,
         Job::Definition(name) => empty_definition(&server, name).await,
     };
     (job, result)
@@ -147,6 +152,17 @@ async fn expire(server: &Arc<Inner>, work: &mut Work) {
 }
 
 impl Work {
+    fn new(graph: Graph) -> Self {
+        Self {
+            graph,
+            namespaces: BTreeSet::new(),
+            definitions: BTreeSet::new(),
+            empty_namespaces: BTreeSet::new(),
+            empty_definitions: BTreeSet::new(),
+            expiring: VecDeque::new(),
+        }
+    }
+
     /// Has something looked at again.
     fn again(&mut self, job: Job) {
         match job {
@@ -284,6 +300,16 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
         {
             Ok(())
         }
+        Action::Delete { unblock: true, .. } => {
+            let mut owners = meta_value(&object, "ownerReferences").cloned().unwrap_or_default();
+            for owner in owners.as_array_mut().into_iter().flatten() {
+                if owner.get("blockOwnerDeletion") == Some(&Value::Bool(true)) {
+                    owner["blockOwnerDeletion"] = false.into();
+                }
+            }
+            let owners = owners.as_array().cloned().unwrap_or_default();
+            patch(&call, &record, "ownerReferences", owners).await
+        }
         Action::Delete { foreground, .. } => {
             let propagation = if finalizers(&object).contains(&crate::delete::ORPHAN) {
                 Propagation::Orphan
@@ -343,44 +369,6 @@ async fn patch(call: &Call<'_>, record: &Record, field: &str, left: Vec<Value>) 
     metadata[field] = if left.is_empty() { Value::Null } else { left.into() };
     let mutation = Mutation::Merge(json!({"metadata": metadata}));
     call.change(record.key.name(), &mutation, Part::Main).await.map(|_| ())
-}
-
-/// Deletes what is in a namespace that is being deleted; when nothing is left, the namespace goes.
-async fn empty_namespace(server: &Arc<Inner>, name: &str) -> Result<(), ApiError> {
-    let internal = Internal::new(server, "namespace-controller");
-    let mut left = 0;
-    let mut kinds = Vec::new();
-    for storage in server.store.resources() {
-        let items = list(server, &storage, Some(name));
-        left += items.len();
-        if !items.is_empty() {
-            let internal = &internal;
-            kinds.push(async move { delete_all(internal, &storage, items).await });
-        }
-    }
-    // What stays of one kind keeps nothing of another.
-    let deleted: Vec<Result<(), ApiError>> = futures::future::join_all(kinds).await;
-    deleted.into_iter().collect::<Result<(), ApiError>>()?;
-    let storage = server.storage_name("namespaces");
-    let Some(namespace) = server.store.get(&storage, "", name) else {
-        return Ok(());
-    };
-    if left > 0 {
-        return Ok(());
-    }
-    let Some(resource) = server.registry().find_storage(&namespace.key.resource) else {
-        return Ok(());
-    };
-    let object = served(&resource, &namespace)?;
-    let held = object
-        .pointer("/spec/finalizers")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let rest: Vec<Value> = held.into_iter().filter(|f| f.as_str() != Some("kubernetes")).collect();
-    let mutation = Mutation::Merge(json!({"spec": {"finalizers": rest}}));
-    let call = internal.call(&resource, "");
-    call.change(name, &mutation, Part::Finalize).await.map(|_| ())
 }
 
 /// Deletes the objects of a definition that is being deleted; when none is left, the definition goes.

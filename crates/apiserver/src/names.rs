@@ -35,6 +35,10 @@ fn too_long(max: usize) -> String {
     format!("must be no more than {max} characters")
 }
 
+fn too_many_bytes(max: usize) -> String {
+    format!("must be no more than {max} bytes")
+}
+
 /// What is wrong with a DNS label.
 pub(crate) fn label_problems(text: &str) -> Vec<String> {
     let mut out = Vec::new();
@@ -42,7 +46,8 @@ pub(crate) fn label_problems(text: &str) -> Vec<String> {
         out.push(too_long(63));
     }
     if !is_label(text) {
-        out.push(LABEL_WORDS.to_owned());
+        let is_subdomain = text.split('.').all(is_label);
+        out.push(if is_subdomain { "must not contain dots" } else { LABEL_WORDS }.to_owned());
     }
     out
 }
@@ -134,7 +139,7 @@ pub(crate) fn qualified_name_problems(key: &str) -> Vec<String> {
     if name.is_empty() {
         out.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        out.push(format!("name part {}", too_long(63)));
+        out.push(format!("name part {}", too_many_bytes(63)));
     }
     if !is_name_part(name) {
         out.push(QUALIFIED_WORDS.to_owned());
@@ -146,7 +151,7 @@ pub(crate) fn qualified_name_problems(key: &str) -> Vec<String> {
 pub(crate) fn label_value_problems(value: &str) -> Vec<String> {
     let mut out = Vec::new();
     if value.len() > 63 {
-        out.push(too_long(63));
+        out.push(too_many_bytes(63));
     }
     if !value.is_empty() && !is_name_part(value) {
         out.push(VALUE_WORDS.to_owned());

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use windlass_schema::FieldError;
 
 use crate::error::ApiError;
-use crate::object::{finalizers, generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text};
+use crate::object::{generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text};
 use crate::resource::{Resource, Special};
 
 /// Which part of an object a write is for.
@@ -267,20 +267,14 @@ pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
         }
     }
     if is_deleting(old) {
-        let had = finalizers(old);
-        let added: Vec<String> = finalizers(new)
-            .into_iter()
-            .filter(|f| !had.contains(f))
-            .map(|f| format!("\"{f}\""))
-            .collect();
-        if !added.is_empty() {
-            errors.push(FieldError::forbidden(
-                "metadata.finalizers",
-                format!(
-                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                    added.join(", ")
-                ),
-            ));
+        if let Some(added) = crate::owners::added(old, new) {
+            let words = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{added}}}"
+            );
+            // The rules of all kinds and those of the kind itself both say so.
+            for _ in 0..2 {
+                errors.push(FieldError::forbidden("metadata.finalizers", words.clone()));
+            }
         }
     }
     errors

@@ -74,7 +74,7 @@ fn default_namespace(object: &mut Value) {
     let name = meta(object, "name").to_owned();
     if !name.is_empty() {
         let labels = meta_mut(object).entry("labels").or_insert_with(|| json!({}));
-        or_set(labels, "kubernetes.io/metadata.name", name.into());
+        set(labels, "kubernetes.io/metadata.name", name.into());
     }
 }
 
@@ -130,6 +130,7 @@ fn default_containers(spec: Option<&mut Value>) {
 pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     match resource.special {
+        Special::Namespace => crate::namespace::errors(object, old, &mut errors),
         Special::Secret => {
             secret_errors(object, &mut errors);
             if let Some(old) = old {
@@ -361,33 +362,4 @@ fn container_errors(spec: Option<&Value>, at: &str, errors: &mut Vec<FieldError>
             errors.push(FieldError::required(format!("{here}.image"), ""));
         }
     }
-}
-
-/// Whether what a namespaced object is made in takes new objects.
-pub(crate) fn check_namespace(
-    resource: &Resource,
-    namespace: Option<&windlass_store::Record>,
-    wanted: &str,
-    name: &str,
-) -> Result<(), ApiError> {
-    let Some(namespace) = namespace else {
-        return Err(ApiError::not_found("", "namespaces", wanted));
-    };
-    if namespace.header.deleting {
-        let mut error = ApiError::forbidden(
-            &resource.group,
-            &resource.plural,
-            name,
-            &format!("unable to create new content in namespace {wanted} because it is being terminated"),
-        );
-        if let Some(details) = &mut error.details {
-            details.causes.push(crate::error::Cause {
-                reason: "NamespaceTerminating".to_owned(),
-                message: format!("namespace {wanted} is being terminated"),
-                field: "metadata.namespace".to_owned(),
-            });
-        }
-        return Err(error);
-    }
-    Ok(())
 }

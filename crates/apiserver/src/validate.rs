@@ -6,8 +6,8 @@ use serde_json::Value;
 use windlass_schema::{FieldError, Kind, Schema};
 
 use crate::error::ApiError;
-use crate::names::{check_annotations, check_labels, qualified_name_problems};
-use crate::object::{finalizers, meta, meta_value, text};
+use crate::names::{check_annotations, check_labels};
+use crate::object::{meta, meta_value};
 use crate::prepare::immutable_errors;
 use crate::request::FieldValidation;
 use crate::resource::{Resource, Special};
@@ -63,6 +63,7 @@ pub(crate) fn shape(
         return Err(ApiError::bad_request(message));
     }
     prune_metadata(object)?;
+    problems.extend(crate::owners::unite(object));
     if let Some(schema) = schema {
         check_types(resource, schema, object)?;
         windlass_schema::prune(schema, object);
@@ -93,7 +94,8 @@ fn prune_metadata(object: &mut Value) -> Result<(), ApiError> {
     };
     drop_nulls(metadata);
     let wrong = windlass_schema::validate_at(schema, "metadata", metadata, None);
-    if let Some(error) = wrong.first() {
+    // What stands twice in a list is not told apart here: some of it is united, some stays.
+    if let Some(error) = wrong.iter().find(|error| error.kind != Kind::Duplicate) {
         return Err(ApiError::bad_request(format!(
             "the object's metadata cannot be decoded: {error}"
         )));
@@ -110,7 +112,7 @@ fn check_types(resource: &Resource, schema: &Schema, object: &Value) -> Result<(
         return Ok(());
     }
     let wrong = windlass_schema::validate(schema, object, None);
-    match wrong.first() {
+    match wrong.iter().find(|error| error.kind != Kind::Duplicate) {
         Some(error) => Err(ApiError::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {error}",
             kind = resource.kind,
@@ -181,61 +183,10 @@ fn metadata_errors(resource: &Resource, object: &Value, old: Option<&Value>, err
     {
         check_annotations(annotations, "metadata.annotations", errors);
     }
-    if changed("finalizers") {
-        for finalizer in finalizers(object) {
-            for problem in qualified_name_problems(finalizer) {
-                errors.push(FieldError::invalid("metadata.finalizers", finalizer.into(), problem));
-            }
-            let known = matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes");
-            if !finalizer.contains('/') && !known && !resource.is_custom() {
-                errors.push(FieldError::invalid(
-                    "metadata.finalizers",
-                    finalizer.into(),
-                    "name is neither a standard finalizer name nor is it fully qualified",
-                ));
-            }
-        }
-        let has = finalizers(object);
-        if has.contains(&"orphan") && has.contains(&"foregroundDeletion") {
-            errors.push(FieldError::invalid(
-                "metadata.finalizers",
-                meta_value(object, "finalizers").cloned().unwrap_or(Value::Null),
-                "finalizer orphan and foregroundDeletion cannot be both set",
-            ));
-        }
-    }
     if changed("ownerReferences") {
-        owner_errors(object, errors);
+        crate::owners::errors(object, errors);
     }
-}
-
-fn owner_errors(object: &Value, errors: &mut Vec<FieldError>) {
-    let owners = meta_value(object, "ownerReferences").and_then(Value::as_array);
-    let mut controller: Option<String> = None;
-    for (i, owner) in owners.into_iter().flatten().enumerate() {
-        let at = format!("metadata.ownerReferences[{i}]");
-        for (key, words) in [
-            ("apiVersion", "must not be empty"),
-            ("kind", "must not be empty"),
-            ("name", "must not be empty"),
-            ("uid", "must not be empty"),
-        ] {
-            if text(owner, key).is_empty() {
-                errors.push(FieldError::invalid(format!("{at}.{key}"), "".into(), words));
-            }
-        }
-        if owner.get("controller") == Some(&Value::Bool(true)) {
-            let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
-            if let Some(first) = &controller {
-                errors.push(FieldError::new(
-                    "metadata.ownerReferences",
-                    Kind::Invalid,
-                    meta_value(object, "ownerReferences").cloned(),
-                    format!("Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"),
-                ));
-            } else {
-                controller = Some(this);
-            }
-        }
+    if changed("finalizers") {
+        crate::owners::finalizer_errors(object, resource.is_custom(), errors);
     }
 }

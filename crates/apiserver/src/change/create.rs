@@ -20,7 +20,7 @@ impl Call<'_> {
         if self.resource.namespaced {
             let storage = self.server.storage_name("namespaces");
             let namespace = self.server.store.get(&storage, "", self.namespace);
-            special::check_namespace(self.resource, namespace.as_deref(), self.namespace, name)?;
+            crate::namespace::check_namespace(self.resource, namespace.as_deref(), self.namespace, name)?;
             if let Some(record) = namespace {
                 out.push(check(&record));
             }
@@ -96,6 +96,12 @@ impl Call<'_> {
         if by_apply {
             object = self.apply_onto(None, &object, Part::Main, now)?;
         }
+        // Nobody looks at what has no place; a name that the server is to choose is not chosen yet.
+        let name = match meta(&object, "name") {
+            "" => meta(&object, "generateName"),
+            name => name,
+        };
+        self.checks(name)?;
         let fresh = Fresh {
             now,
             uid: uuid::Uuid::new_v4().to_string(),
@@ -117,8 +123,6 @@ impl Call<'_> {
             name: given.as_deref().unwrap_or(""),
         };
         if let Some(hooks) = &hooks {
-            // Nobody is asked about what has no place.
-            self.checks(meta(&object, "name"))?;
             Box::pin(admission.mutate(hooks, &mut object, &mut warnings)).await?;
         }
         rbac::confirm(self, &object, None)?;

@@ -7,13 +7,13 @@ use windlass_store::{Change, Expect, Limits, Store, Write as StoreWrite};
 
 use super::*;
 
-/// Plays steps against a store: `+name owner owner! ...` puts an object (a `!` blocks its owner), `~name finalizer` marks it
+/// Plays steps against a store: `+name owner owner! owner=Kind/name ...` puts an object (a `!` blocks its owner), `~name finalizer` marks it
 /// as being deleted with a finalizer, `-name` removes it, `?` shows what must be done.
 async fn check(steps: &str, want: &str) {
     let store = Store::memory(Limits::default());
     let resource: Arc<str> = "things".into();
     let mut feed = store.feed();
-    let mut graph = Graph::default();
+    let mut graph = Graph::new(|_| Some("Thing".to_owned()));
     let mut got = String::new();
     for step in steps
         .split_whitespace()
@@ -41,9 +41,18 @@ async fn check(steps: &str, want: &str) {
                 |r| serde_json::from_slice(&r.value).unwrap(),
             );
             if op == "+" {
-                let owners: Vec<Value> = words
-                    .map(|o| json!({"uid": o.trim_end_matches('!'), "blockOwnerDeletion": o.ends_with('!')}))
-                    .collect();
+                let owner = |word: &str| {
+                    let (uid, called) = word.split_once('=').unwrap_or((word, ""));
+                    let uid = uid.trim_end_matches('!');
+                    let mut owner = json!({"uid": uid, "blockOwnerDeletion": word.ends_with('!')});
+                    if let Some((kind, name)) = called.split_once('/') {
+                        owner["kind"] = kind.into();
+                        owner["name"] = name.into();
+                        owner["apiVersion"] = "v1".into();
+                    }
+                    owner
+                };
+                let owners: Vec<Value> = words.map(owner).collect();
                 object["metadata"]["ownerReferences"] = owners.into();
             } else {
                 object["metadata"]["deletionTimestamp"] = "now".into();
@@ -59,6 +68,7 @@ async fn check(steps: &str, want: &str) {
 
 fn show(action: &Action) -> String {
     match action {
+        Action::Delete { uid, unblock: true, .. } => format!("unblock {uid}"),
         Action::Delete { uid, foreground, .. } => {
             format!("delete {uid}{}", if *foreground { " foreground" } else { "" })
         }
@@ -108,4 +118,20 @@ async fn an_orphaning_owner_lets_go() {
 #[tokio::test]
 async fn what_is_being_deleted_is_not_deleted_again() {
     check("+a; +b a; ~b x/y; -a; ?", "[]").await;
+}
+
+#[tokio::test]
+async fn a_cycle_that_waits_for_itself_is_opened() {
+    check(
+        "+a b!; +b a!; ~a foregroundDeletion; ?; +b a; ?; -a; ?",
+        "[unblock b][release a from foregroundDeletion, delete b foreground][delete b]",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn who_has_the_uid_must_have_the_name_and_the_kind_too() {
+    check("+a; +b a=Thing/a; ?", "[]").await;
+    check("+a; +b a=Thing/other; ?", "[delete b]").await;
+    check("+a; +b a=Other/a; ?", "[delete b]").await;
 }
