@@ -47,7 +47,14 @@ pub(crate) fn label_problems(text: &str) -> Vec<String> {
     }
     if !is_label(text) {
         let is_subdomain = text.split('.').all(is_label);
-        out.push(if is_subdomain { "must not contain dots" } else { LABEL_WORDS }.to_owned());
+        out.push(
+            if is_subdomain {
+                "must not contain dots"
+            } else {
+                LABEL_WORDS
+            }
+            .to_owned(),
+        );
     }
     out
 }

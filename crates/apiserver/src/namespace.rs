@@ -29,7 +29,10 @@ pub(crate) fn errors(object: &Value, old: Option<&Value>, errors: &mut Vec<Field
     };
     let phase = object.pointer("/status/phase").and_then(Value::as_str).unwrap_or("");
     let (wanted, words) = if is_deleting(old) {
-        ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+        (
+            "Terminating",
+            "may only be 'Terminating' if `deletionTimestamp` is not empty",
+        )
     } else {
         ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
     };

@@ -4,7 +4,6 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use windlass_schema::{FieldError, Kind};
 
-use crate::error::ApiError;
 use crate::object::{meta, meta_mut, text};
 use crate::resource::{Resource, Special};
 use crate::selector::LabelSelector;

@@ -169,11 +169,8 @@ impl Call<'_> {
         let writes = vec![Write {
             key: self.key(name),
             expect: Expect::Revision(record.revision),
-            change: if gone {
-                Change::Delete(Some(draft))
-            } else {
-                Change::Put(draft)
-            },
+            // Watchers see what was stored last: this was never stored.
+            change: if gone { Change::Delete(None) } else { Change::Put(draft) },
         }];
         match self.server.store.commit(writes).await {
             Ok(_) if gone => {
