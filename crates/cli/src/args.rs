@@ -107,6 +107,18 @@ pub(crate) struct DemoArgs {
     /// Stay up after the creation, until Ctrl-C, and print the kubectl line to use
     #[arg(long)]
     pub(crate) keep: bool,
+    /// For developers: the API server to run on; a real one comes from `cargo xtask tools`
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = ApiServer::Embedded, hide = true)]
+    pub(crate) api_server: ApiServer,
+}
+
+/// An API server for the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ApiServer {
+    /// Ours, in this process
+    Embedded,
+    /// kube-apiserver with etcd and kube-controller-manager, as child processes
+    Real,
 }
 
 /// A form of output.

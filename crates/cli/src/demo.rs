@@ -4,6 +4,7 @@ mod external;
 mod follow;
 mod item;
 mod manifests;
+mod place;
 mod report;
 mod table;
 mod view;
@@ -21,13 +22,12 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind,
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use windlass_apiserver::RequestKey;
-use windlass_kit::Metrics;
-use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
-use windlass_manager::{EmbeddedOptions, Selection};
+use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_suite::kinds::{KINDS, KindEntry};
 
 use self::external::External;
 use self::manifests::{EXTERNALLY_MANAGED, NAMESPACE, QUICK_START, Shape};
+use self::place::Place;
 use self::report::{Report, Step};
 use self::view::View;
 use self::wanted::Wanted;
@@ -66,16 +66,9 @@ pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliErro
         (None, Some(folder)) => folder.path().to_owned(),
         (None, None) => PathBuf::from("."),
     };
-    let options = EmbeddedOptions {
-        data_dir,
-        kubeconfig: None,
-        port: 0,
-        tokens: None,
-        definitions: true,
-    };
-    let up = up::start(options, &Selection::all(), None).await?;
+    let place = Place::start(args.api_server, &data_dir).await?;
     let answered = started.elapsed();
-    let mut demo = Demo::new(&args, &up, printer, started);
+    let mut demo = Demo::new(&args, &place, printer, started)?;
     demo.report.start_seconds = report::seconds(answered);
     let done = tokio::select! {
         done = demo.play() => done,
@@ -86,13 +79,13 @@ pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliErro
         Ok(()) => demo.tell(),
         Err(error) => Err(error),
     };
-    up.shutdown().await;
+    place.shutdown().await;
     done
 }
 
 struct Demo<'a> {
     args: &'a DemoArgs,
-    up: &'a Up,
+    place: &'a Place,
     printer: &'a Printer,
     client: kube::Client,
     updates: mpsc::UnboundedReceiver<Update>,
@@ -105,13 +98,13 @@ struct Demo<'a> {
 }
 
 impl<'a> Demo<'a> {
-    fn new(args: &'a DemoArgs, up: &'a Up, printer: &'a Printer, started: Instant) -> Self {
-        Self {
+    fn new(args: &'a DemoArgs, place: &'a Place, printer: &'a Printer, started: Instant) -> Result<Self, CliError> {
+        Ok(Self {
             args,
-            up,
+            place,
             printer,
-            client: up.embedded().client(MANAGER, &Metrics::new()),
-            updates: follow::follow(&up.running().kit().cx()),
+            client: place.client()?,
+            updates: follow::follow(&place.cx()),
             world: World::default(),
             view: View::new(printer, args.clusters as usize, args.output == Output::Json, started),
             started,
@@ -124,7 +117,7 @@ impl<'a> Demo<'a> {
             },
             names: Vec::new(),
             worker_class: String::new(),
-        }
+        })
     }
 
     /// All steps.
@@ -138,7 +131,7 @@ impl<'a> Demo<'a> {
         };
         self.view.say(&format!(
             "management cluster {} ready after {} s",
-            self.up.embedded().url(),
+            self.place.url(),
             self.report.start_seconds
         ))?;
         let mut external = if args.externally_managed {
@@ -260,7 +253,7 @@ impl<'a> Demo<'a> {
         let mut last = (Instant::now(), begun.requests.clone());
         while last.0.elapsed() < QUIET && Instant::now() < begun.deadline {
             tokio::time::sleep(QUIET / 10).await;
-            let now = self.up.embedded().server().counters().snapshot();
+            let now = self.place.requests();
             let writes = report::writes(&last.1, &now, CONTROLLERS_AGENT);
             if !writes.is_empty() {
                 last = (Instant::now(), now);
@@ -349,7 +342,7 @@ impl<'a> Demo<'a> {
             at,
             deadline: at + self.args.timeout,
             cpu: cpu_seconds(),
-            requests: self.up.embedded().server().counters().snapshot(),
+            requests: self.place.requests(),
         })
     }
 
@@ -363,7 +356,7 @@ impl<'a> Demo<'a> {
     ) -> Result<(), CliError> {
         self.wait(name, wanted, begun.deadline).await?;
         let took = begun.at.elapsed();
-        let now = self.up.embedded().server().counters().snapshot();
+        let now = self.place.requests();
         let writes = report::writes(&begun.requests, &now, CONTROLLERS_AGENT);
         self.view.end(
             &self.world,
@@ -446,7 +439,7 @@ impl<'a> Demo<'a> {
     async fn keep(&mut self, stop: &mut Stop) -> Result<(), CliError> {
         self.view.picture(&self.world)?;
         self.tell()?;
-        let kubeconfig = self.up.embedded().kubeconfig().display().to_string();
+        let kubeconfig = self.place.kubeconfig().display().to_string();
         if self.args.output == Output::Text {
             self.printer.text(&format!(
                 "\nThe management cluster stays up until Ctrl-C:\n\n  kubectl --kubeconfig {kubeconfig} get clusters,machines\n"

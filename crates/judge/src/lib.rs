@@ -2,7 +2,7 @@
 //!
 //! It is what the embedded server is compared with. [`Judge::start`] makes certificates, starts the programs that
 //! `cargo xtask tools` built, and returns when they are ready; the programs end with the [`Judge`], also when the process that holds it
-//! is killed. Nothing here knows a kind of Cluster API.
+//! is killed. A real server does not tell who wrote what, so a [`Ledger`] in front of its clients does. Nothing here knows a kind of Cluster API.
 
 mod child;
 mod error;
@@ -10,10 +10,12 @@ mod find;
 mod flags;
 mod identity;
 mod judge;
+mod ledger;
 mod usage;
 
 pub use error::JudgeError;
 pub use find::Tools;
 pub use flags::Options;
 pub use judge::Judge;
+pub use ledger::{Counted, Ledger, WriteTo};
 pub use usage::Usage;

@@ -12,6 +12,7 @@ use serde_json::json;
 use tower::ServiceExt as _;
 use tracing_subscriber::filter::LevelFilter;
 use windlass_infra_dev::Cloud;
+use windlass_judge::WriteTo;
 use windlass_kit::{Cx, Metrics, transport};
 use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Running, Selection, controllers};
@@ -19,7 +20,6 @@ use windlass_suite::controllers::Ports;
 use windlass_suite::kinds::KINDS;
 
 use crate::faults::Faults;
-use crate::ledger::WriteTo;
 use crate::load::{self, Load};
 use crate::objects::{MANAGER, NAMESPACE, Objects};
 use crate::server::Server;

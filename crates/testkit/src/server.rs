@@ -5,17 +5,20 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use windlass_apiserver::UserInfo;
-use windlass_judge::Judge;
+use windlass_judge::{Counted, Judge, Ledger};
 use windlass_kit::{Metrics, transport};
 use windlass_manager::{Embedded, EmbeddedOptions, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_suite::{install, kinds};
 
-use crate::ledger::{Counted, Ledger};
+use crate::wait;
 
 /// A sort of API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +55,8 @@ impl Kind {
         let thread = std::thread::current();
         let test = thread.name().unwrap_or("a test");
         // Not by a macro: what these print is shown only for tests that fail.
-        let _ = writeln!(std::io::stderr(), "left out on {chosen:?}: {test}: {why}");
+        let line = format!("left out on {chosen:?}: {test}: {why}\n");
+        let _ = std::io::stderr().write_all(line.as_bytes());
         true
     }
 }
@@ -112,6 +116,13 @@ impl Server {
             folder,
             definitions,
         }
+    }
+
+    /// Installs definitions, and returns when what they define is served.
+    pub async fn define(&self, definitions: &[Value]) {
+        let installed = install::install(&self.client("definitions"), definitions).await;
+        installed.unwrap_or_else(|error| panic!("the server does not take definitions: {error}"));
+        serves(&self.client("definitions"), definitions).await;
     }
 
     /// Which it is.
@@ -251,6 +262,7 @@ async fn serve_definitions(client: &kube::Client) -> Webhooks {
     network::definitions(client, true)
         .await
         .expect("a real server takes our definitions");
+    serves(client, &kinds::all_crds()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
     let address = listener.local_addr().expect("a listener has an address");
     let options = WebhookOptions {
@@ -261,4 +273,29 @@ async fn serve_definitions(client: &kube::Client) -> Webhooks {
     webhooks::start(client.clone(), options)
         .await
         .expect("a real server takes our webhooks")
+}
+
+/// Asks until what definitions define is listed: a real server prepares a kind when it is asked for it first, and refuses meanwhile.
+async fn serves(client: &kube::Client, definitions: &[Value]) {
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    for definition in definitions {
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        for version in versions.filter(|version| version["served"] == true) {
+            let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+            let path = format!("/apis/{group}/{}/{plural}?limit=1", text(&version["name"]));
+            let listed = async || {
+                let request = http::Request::get(&path).body(Vec::new()).expect("the path is valid");
+                client.request::<Value>(request).await.is_ok()
+            };
+            let waiting = async {
+                while !listed().await {
+                    looks.tick().await;
+                }
+            };
+            let in_time = tokio::time::timeout(wait::TIMEOUT, waiting).await;
+            in_time.unwrap_or_else(|_| panic!("{path} is never served"));
+        }
+    }
 }

@@ -6,8 +6,6 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchP
 use serde_json::json;
 use tokio::net::TcpSocket;
 use windlass_api::annotations::MANAGED_BY;
-use windlass_apiserver::UserInfo;
-use windlass_kit::{Metrics, transport};
 
 use super::manifests::{self, NAMESPACE, Shape};
 use super::wanted::Wanted;
@@ -41,10 +39,8 @@ impl External {
             let sent = api.patch(&name, &parameters, &Patch::Apply(&grant)).await;
             sent.map_err(|source| refused("apply", &format!("{kind} {name}"), source))?;
         }
-        let server = demo.up.embedded().server();
-        let service = server.client_service(UserInfo::new(SYSTEM, &[]));
         Ok(Self {
-            client: transport::in_process(service, &Metrics::new()),
+            client: demo.place.client_of(SYSTEM)?,
             witness: Witness::of(demo.api("DevCluster")),
             endpoints: Vec::new(),
         })

@@ -1,4 +1,4 @@
-//! The controller against the embedded API server. What the other controllers and a provider would do is played here, as simply
+//! The controller against an API server of the test's own. What the other controllers and a provider would do is played here, as simply
 //! as possible; the workload cluster is a fake.
 
 use std::time::Duration;
@@ -15,19 +15,18 @@ use windlass_api::crd::crd;
 use windlass_api_ext::infrastructure::v1beta2::{DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_controlplane_kubeadm::ControlPlaneController;
 use windlass_controlplane_kubeadm::facts::{NodeFacts, PodFacts};
 use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
 use windlass_controlplane_kubeadm::workload::testing::FakeWorkload;
 use windlass_kit::{Kit, ObjectKey};
 use windlass_pki::{KeyAlgorithm, KeyPool};
-use windlass_store::{Limits, Store};
+use windlass_testkit::Server;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
 struct World {
-    server: ApiServer,
+    _server: Server,
     client: Client,
     fake: FakeWorkload,
     kit: Kit,
@@ -36,7 +35,6 @@ struct World {
 impl Drop for World {
     fn drop(&mut self) {
         self.kit.cx().tasks().stop();
-        self.server.shutdown();
     }
 }
 
@@ -100,15 +98,13 @@ async fn wait_for(api: &Api<DynamicObject>, name: &str, what: &str, good: impl F
 
 impl World {
     async fn start(replicas: i32) -> Self {
-        let server = ApiServer::start(Options::new(Store::memory(Limits::default())))
-            .await
-            .unwrap();
-        let client = Client::new(server.client_service(UserInfo::admin("test")), "default");
+        let server = Server::start().await;
+        let client = server.client("test");
         install(&client).await;
         let fake = FakeWorkload::default();
         let kit = Kit::builder(client.clone()).build();
         let world = Self {
-            server,
+            _server: server,
             client,
             fake,
             kit,

@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_kit::Kit;
-use windlass_store::{Limits, Store};
 use windlass_suite::controllers::{CONTROLLERS, Ports};
-use windlass_suite::kinds::KINDS;
+use windlass_suite::kinds::{KINDS, all_crds};
+use windlass_testkit::Server;
 
 /// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
 pub(crate) const VSPHERE: &str = include_str!("../../../topology/testdata/vsphere.yaml");
 
 pub(crate) struct Env {
-    pub(crate) server: ApiServer,
+    pub(crate) server: Server,
     client: kube::Client,
     kit: Kit,
 }
@@ -37,29 +36,25 @@ impl Env {
     }
 
     /// With the topology controllers behind a client of the test's.
-    pub(crate) async fn start_behind(client: impl FnOnce(&ApiServer) -> kube::Client) -> Self {
+    pub(crate) async fn start_behind(client: impl FnOnce(&Server) -> kube::Client) -> Self {
         let env = Self::prepare_with(Some(client)).await;
         env.kit.start(windlass_core_topology::controllers());
         env
     }
 
     async fn prepare() -> Self {
-        Self::prepare_with(None::<fn(&ApiServer) -> kube::Client>).await
+        Self::prepare_with(None::<fn(&Server) -> kube::Client>).await
     }
 
-    async fn prepare_with(behind: Option<impl FnOnce(&ApiServer) -> kube::Client>) -> Self {
-        let store = Store::memory(Limits::small());
-        let server = ApiServer::start(Options::new(store)).await.unwrap();
-        let client = kube::Client::new(server.client_service(UserInfo::admin("test")), "default");
+    async fn prepare_with(behind: Option<impl FnOnce(&Server) -> kube::Client>) -> Self {
+        let server = Server::start().await;
+        let client = server.client("test");
         let behind = behind.map_or_else(|| client.clone(), |behind| behind(&server));
         let kit = Kit::builder(behind).build();
         let env = Self { server, client, kit };
-        for kind in KINDS {
-            env.apply((kind.crd)()).await;
-        }
-        for definition in documents(include_str!("founding/definitions.yaml")) {
-            env.apply(definition).await;
-        }
+        let mut definitions = all_crds();
+        definitions.extend(documents(include_str!("founding/definitions.yaml")));
+        env.server.define(&definitions).await;
         env.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bar"}}))
             .await;
         env
@@ -199,7 +194,7 @@ impl Env {
 
     pub(crate) async fn stop(self) {
         self.kit.shutdown().await;
-        self.server.shutdown();
+        self.server.stop().await;
     }
 }
 

@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, Full};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tower::{BoxError, ServiceExt as _};
-use windlass_apiserver::{ApiServer, UserInfo};
+use windlass_testkit::Server;
 
 use crate::env::{Env, condition};
 
@@ -181,8 +181,8 @@ const REFUSED: &str = "admission webhook \"validation.example.org\" denied the r
     metadata.annotations: Invalid value: removal of externally managed annotation is not allowed";
 
 /// A client whose server refuses to take the annotation away, as admission does; each refusal leaves its time.
-fn guarded(server: &ApiServer, refusals: Arc<Mutex<Vec<Instant>>>) -> kube::Client {
-    let inner = server.client_service(UserInfo::admin("windlass"));
+fn guarded(server: &Server, refusals: Arc<Mutex<Vec<Instant>>>) -> kube::Client {
+    let inner = server.service("windlass");
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let (inner, refusals) = (inner.clone(), refusals.clone());
         async move {

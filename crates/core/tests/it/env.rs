@@ -15,10 +15,9 @@ use windlass_api::crd::crd;
 use windlass_api_ext::infrastructure::{DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::KubeadmControlPlane;
-use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_kit::Kit;
 use windlass_remote::Clusters;
-use windlass_store::{Limits, Store};
+use windlass_testkit::Server;
 
 /// Nothing that is waited for may take longer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const QUIET: Duration = Duration::from_millis(1500);
 
 pub(crate) struct Env {
-    pub(crate) server: ApiServer,
+    pub(crate) server: Server,
     pub(crate) client: Client,
     kit: Kit,
 }
@@ -55,10 +54,8 @@ pub(crate) fn dev_machines(client: &Client) -> Api<DynamicObject> {
 impl Env {
     /// A server with all kinds, a Cluster with templates, and nobody at work yet.
     pub(crate) async fn empty() -> Self {
-        let server = ApiServer::start(Options::new(Store::memory(Limits::default())))
-            .await
-            .unwrap();
-        let client = Client::new(server.client_service(UserInfo::admin("test")), "default");
+        let server = Server::start().await;
+        let client = server.client("test");
         let crds = [
             crd::<Cluster>(),
             crd::<Machine>(),
@@ -71,15 +68,12 @@ impl Env {
             crd::<DevMachine>(),
             crd::<DevMachineTemplate>(),
         ];
-        let kit_client = Client::new(server.client_service(UserInfo::admin("windlass")), "default");
         let env = Self {
-            kit: Kit::builder(kit_client).build(),
+            kit: Kit::builder(server.client("windlass")).build(),
             server,
             client,
         };
-        for crd in crds {
-            env.define(crd).await;
-        }
+        env.server.define(&crds).await;
         env.create::<Cluster>(
             json!({ "metadata": { "name": "c" }, "spec": { "clusterNetwork": { "serviceDomain": "cluster.local" } } }),
         )
@@ -136,20 +130,23 @@ impl Env {
         self.kit.metrics().reconciles(controller, "error")
     }
 
-    /// Installs the definition of a kind.
+    /// Installs the definition of a kind, and waits until it is served.
     pub(crate) async fn define(&self, definition: Value) {
+        self.server.define(&[definition]).await;
+    }
+
+    fn definitions(&self) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk));
-        let object = serde_json::from_value(definition).unwrap();
-        api.create(&PostParams::default(), &object).await.unwrap();
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
     }
 
     /// Puts labels on the definition of a kind.
     pub(crate) async fn label_definition(&self, name: &str, labels: &Value) {
-        let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk));
         let patch = Patch::Merge(json!({ "metadata": { "labels": labels } }));
-        api.patch(name, &PatchParams::default(), &patch).await.unwrap();
+        self.definitions()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
     }
 
     /// Plays Machine controller, providers and kubelet: every Machine is available at once, and goes when it is deleted.

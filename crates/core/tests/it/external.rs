@@ -138,9 +138,9 @@ impl Provider {
     /// How often a controller wrote objects of this kind: nobody else applies here, and refusals count.
     fn writes(self, env: &Env) -> u64 {
         let counts = env.server.counters().snapshot();
-        let ours = counts.iter().filter(|(key, _)| {
-            key.resource.split('/').next() == Some(self.plural) && ["apply", "update"].contains(&key.verb.as_str())
-        });
+        let ours = counts
+            .iter()
+            .filter(|(key, _)| key.resource == self.plural && ["apply", "update"].contains(&key.verb));
         ours.map(|(_, count)| count).sum()
     }
 }
@@ -643,7 +643,7 @@ async fn a_foreign_finalizer_holds_the_cluster_and_is_named() {
     let deletes = env.server.counters().snapshot();
     let asked: u64 = deletes
         .iter()
-        .filter(|(key, _)| key.resource == "terraclusters" && key.verb == "delete")
+        .filter(|(key, _)| key.resource == "terraclusters" && key.subresource.is_empty() && key.verb == "delete")
         .map(|(_, count)| count)
         .sum();
     assert_eq!(asked, 1, "it is asked to go once");
@@ -675,7 +675,7 @@ async fn a_replaced_object_is_adopted_again() {
             .counters()
             .snapshot()
             .iter()
-            .filter(|(key, _)| key.resource == "terraclusters" && key.verb == "apply")
+            .filter(|(key, _)| key.resource == "terraclusters" && key.subresource.is_empty() && key.verb == "apply")
             .map(|(_, count)| count)
             .sum();
         assert_eq!(applied, round);

@@ -1,4 +1,4 @@
-//! The Cluster, MachineDeployment, MachineSet and MachineHealthCheck controllers against an API server in this process.
+//! The Cluster, MachineDeployment, MachineSet and MachineHealthCheck controllers against an API server of each test's own.
 
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 

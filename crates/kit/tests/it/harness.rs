@@ -1,4 +1,4 @@
-//! An API server in this process, a driver that talks to it, and a layer in between that can misbehave.
+//! An API server of the test's own, a driver that talks to it, and a layer in between that can misbehave.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -18,14 +18,13 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::{BoxError, Service, ServiceExt};
 use windlass_api::core::Cluster;
-use windlass_apiserver::{ApiServer, ClientService, Options, UserInfo};
 use windlass_kit::{ControllerEntry, Kit, Metrics, transport};
-use windlass_store::{Limits, Store};
+use windlass_testkit::{Counted, Server};
 
 use crate::gadget::{Gadget, GadgetController, Probe, definition};
 
 pub(crate) struct Bench {
-    pub(crate) server: ApiServer,
+    _server: Server,
     /// Talks to the server directly.
     pub(crate) admin: kube::Client,
     pub(crate) kit: Kit,
@@ -35,27 +34,25 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn start() -> Self {
-        let server = ApiServer::start(Options::new(Store::memory(Limits::default())))
-            .await
-            .unwrap();
-        let admin = kube::Client::new(server.client_service(UserInfo::admin("test")), "default");
+        let server = Server::start().await;
+        server
+            .define(&[definition(), windlass_api::crd::crd::<Cluster>()])
+            .await;
+        let admin = server.client("test");
         let faults = Faults::default();
         let service = Faulty {
-            inner: server.client_service(UserInfo::admin("windlass")),
+            inner: server.service("windlass"),
             faults: faults.clone(),
         };
         let metrics = Metrics::new();
         let client = transport::in_process(service, &metrics);
-        let bench = Self {
-            server,
+        Self {
+            _server: server,
             admin,
             kit: Kit::builder(client).metrics(metrics).build(),
             faults,
             probe: Arc::default(),
-        };
-        bench.apply(definition()).await;
-        bench.apply(windlass_api::crd::crd::<Cluster>()).await;
-        bench
+        }
     }
 
     /// Starts the Gadget controller.
@@ -138,7 +135,6 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         self.kit.tasks().stop();
-        self.server.shutdown();
     }
 }
 
@@ -249,7 +245,7 @@ impl Faults {
 
 /// The layer that misbehaves.
 struct Faulty {
-    inner: ClientService,
+    inner: Counted,
     faults: Faults,
 }
 
@@ -273,7 +269,7 @@ impl Service<Request<Body>> for Faulty {
 }
 
 async fn answer(
-    inner: ClientService,
+    inner: Counted,
     request: Request<Body>,
     fault: Option<Fault>,
     faults: &Faults,
@@ -290,7 +286,7 @@ async fn answer(
         Some(Fault::Say(bytes)) => return Ok(Response::new(whole(bytes.clone()))),
         _ => {}
     }
-    let response = inner.oneshot(request).await.unwrap();
+    let response = inner.oneshot(request).await?;
     if let Some(Fault::LoseAnswer) = fault {
         return Err("the answer was lost".into());
     }
@@ -301,12 +297,15 @@ async fn answer(
     let (parts, body) = response.into_parts();
     let mut cut = faults.0.cut.subscribe();
     cut.mark_unchanged();
-    let pieces = body.into_data_stream().then(move |piece| async move {
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
-        piece
-    });
+    let pieces = body
+        .into_data_stream()
+        .map_err(BoxError::from)
+        .then(move |piece| async move {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            piece
+        });
     let pieces = pieces.take_until(async move {
         let _ = cut.changed().await;
     });

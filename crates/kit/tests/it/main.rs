@@ -1,4 +1,4 @@
-//! The driver against the embedded API server, with faults in between.
+//! The driver against an API server, with faults in between.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 

@@ -8,7 +8,7 @@ use kube::core::Status;
 use serde_json::{Value, json};
 use windlass_api::annotations::MANAGED_BY;
 use windlass_api::core::Cluster;
-use windlass_testkit::{CLASS, ClusterOf, Env, NAMESPACE, Objects};
+use windlass_testkit::{CLASS, ClusterOf, Env, Kind, NAMESPACE, Objects};
 
 const DEV_CLUSTERS: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/namespaces/default/devclusters";
 const REFUSAL: &str = "removal of externally managed annotation is not allowed";
@@ -311,6 +311,10 @@ async fn a_class_that_loses_the_annotation_is_told_on_the_cluster() {
 // A data folder that a manager over the network served before: the configuration names an address where nobody answers.
 #[tokio::test]
 async fn a_server_that_judges_in_process_asks_no_manager_that_is_gone() {
+    let why = "a real server judges nothing in the process of a manager";
+    if Kind::leaves_out(&[Kind::Embedded, Kind::Socket], why) {
+        return;
+    }
     let env = Env::builder().without_controllers().start().await;
     env.apply(&dev_cluster("left", &json!({ (MANAGED_BY): "terraform" })))
         .await;

@@ -60,7 +60,7 @@ async fn a_control_plane_machine_names_what_the_external_system_left_out_and_goe
     system.create(&cluster).await;
     system.set_provisioned("half").await;
     let mut object = cluster.object("Cluster");
-    object["spec"]["controlPlaneRef"] = Value::Null;
+    object["spec"].as_object_mut().unwrap().remove("controlPlaneRef");
     env.apply(&object).await;
     lone_control_plane_machine(&env, "half").await;
     let reason = "WaitingForControlPlaneEndpoint";

@@ -17,7 +17,7 @@ async fn apply(env: &Env, cluster: &ByHand, metadata: &Value) {
     }
     env.apply(&object).await;
     let mut object = cluster.object("Cluster");
-    object["spec"]["controlPlaneRef"] = Value::Null;
+    object["spec"].as_object_mut().unwrap().remove("controlPlaneRef");
     env.apply(&object).await;
 }
 

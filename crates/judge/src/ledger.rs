@@ -1,15 +1,13 @@
 //! What clients write to which object, counted on its way to the server.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response};
 use kube::client::Body;
-use parking_lot::Mutex;
 use tower::Service;
 
 /// A sort of write to an object.
@@ -83,8 +81,13 @@ impl WriteTo {
 pub struct Ledger(Arc<Mutex<BTreeMap<WriteTo, u64>>>);
 
 impl Ledger {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<WriteTo, u64>> {
+        // Counts are whole between any two instructions.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A client with this ledger in front of it.
-    pub(crate) fn wrap(&self, client: kube::Client, agent: &'static str) -> Counted {
+    pub fn wrap(&self, client: kube::Client, agent: &'static str) -> Counted {
         Counted {
             client,
             agent,
@@ -94,17 +97,17 @@ impl Ledger {
 
     /// All writes, those that were refused or not answered included.
     pub fn snapshot(&self) -> BTreeMap<WriteTo, u64> {
-        self.0.lock().clone()
+        self.lock().clone()
     }
 
     /// How many there were.
     pub fn writes(&self) -> u64 {
-        self.0.lock().values().sum()
+        self.lock().values().sum()
     }
 
     /// Those that count for `is_meant`.
-    pub(crate) fn of(&self, is_meant: impl Fn(&WriteTo) -> bool) -> BTreeMap<WriteTo, u64> {
-        let counts = self.0.lock();
+    pub fn of(&self, is_meant: impl Fn(&WriteTo) -> bool) -> BTreeMap<WriteTo, u64> {
+        let counts = self.lock();
         let found = counts.iter().filter(|(write, _)| is_meant(write));
         found.map(|(write, count)| (write.clone(), *count)).collect()
     }
@@ -129,7 +132,7 @@ impl std::fmt::Debug for Counted {
 impl Service<Request<Body>> for Counted {
     type Response = Response<Body>;
     type Error = kube::Error;
-    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, kube::Error>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
@@ -138,15 +141,14 @@ impl Service<Request<Body>> for Counted {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let write = WriteTo::of(&request, self.agent);
         let (client, ledger) = (self.client.clone(), self.ledger.clone());
-        async move {
+        Box::pin(async move {
             let answer = client.send(request).await;
             if let Some(mut write) = write {
                 write.code = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
-                *ledger.0.lock().entry(write).or_default() += 1;
+                *ledger.lock().entry(write).or_default() += 1;
             }
             answer
-        }
-        .boxed()
+        })
     }
 }
 

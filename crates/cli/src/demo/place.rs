@@ -1,0 +1,183 @@
+//! Where the demo's management cluster is: in this process, or, for developers, on a real Kubernetes API server.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kube::Config;
+use tokio::net::TcpListener;
+use windlass_apiserver::{RequestKey, UserInfo};
+use windlass_judge::{Judge, Ledger};
+use windlass_kit::{Cx, Metrics, transport};
+use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
+use windlass_manager::{
+    EmbeddedOptions, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers, network, webhooks,
+};
+
+use super::MANAGER;
+use crate::args::ApiServer;
+use crate::error::CliError;
+
+/// A management cluster with its controllers.
+pub(super) enum Place {
+    /// What `windlass up` runs.
+    Embedded(Box<Up>),
+    /// What `windlass manager` runs, and the server that it runs on.
+    Real(Box<Real>),
+}
+
+/// The controllers beside a real API server.
+pub(super) struct Real {
+    judge: Judge,
+    config: Config,
+    ledger: Ledger,
+    running: Running,
+    webhooks: Webhooks,
+}
+
+impl Place {
+    /// Starts one. Only the embedded server keeps anything in the folder.
+    pub(super) async fn start(server: ApiServer, data_dir: &Path) -> Result<Self, CliError> {
+        match server {
+            ApiServer::Embedded => {
+                let options = EmbeddedOptions {
+                    data_dir: data_dir.to_owned(),
+                    kubeconfig: None,
+                    port: 0,
+                    tokens: None,
+                    definitions: true,
+                };
+                Ok(Self::Embedded(Box::new(
+                    up::start(options, &Selection::all(), None).await?,
+                )))
+            }
+            ApiServer::Real => Ok(Self::Real(Box::new(Real::start().await?))),
+        }
+    }
+
+    /// Where the API server answers.
+    pub(super) fn url(&self) -> String {
+        match self {
+            Self::Embedded(up) => up.embedded().url(),
+            Self::Real(real) => real.judge.url().to_owned(),
+        }
+    }
+
+    /// The kubeconfig of its administrator.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        match self {
+            Self::Embedded(up) => up.embedded().kubeconfig().to_owned(),
+            Self::Real(real) => real.judge.kubeconfig_path(),
+        }
+    }
+
+    /// The administrator's client.
+    pub(super) fn client(&self) -> Result<kube::Client, CliError> {
+        match self {
+            Self::Embedded(up) => Ok(up.embedded().client(MANAGER, &Metrics::new())),
+            Self::Real(real) => connect(&real.config, &Metrics::new()),
+        }
+    }
+
+    /// The client of a user without groups.
+    pub(super) fn client_of(&self, user: &str) -> Result<kube::Client, CliError> {
+        match self {
+            Self::Embedded(up) => {
+                let service = up.embedded().server().client_service(UserInfo::new(user, &[]));
+                Ok(transport::in_process(service, &Metrics::new()))
+            }
+            Self::Real(real) => {
+                let mut config = real.config.clone();
+                config.auth_info.impersonate = Some(user.to_owned());
+                connect(&config, &Metrics::new())
+            }
+        }
+    }
+
+    /// What the controllers read by.
+    pub(super) fn cx(&self) -> Cx {
+        match self {
+            Self::Embedded(up) => up.running().kit().cx(),
+            Self::Real(real) => real.running.kit().cx(),
+        }
+    }
+
+    /// Requests since the start; of a real server only the writes of the controllers.
+    pub(super) fn requests(&self) -> BTreeMap<RequestKey, u64> {
+        match self {
+            Self::Embedded(up) => up.embedded().server().counters().snapshot(),
+            Self::Real(real) => {
+                let mut requests = BTreeMap::new();
+                for (write, count) in real.ledger.snapshot() {
+                    let resource = match write.subresource.as_str() {
+                        "" => write.resource,
+                        subresource => format!("{}/{subresource}", write.resource),
+                    };
+                    let key = RequestKey {
+                        verb: write.verb.to_owned(),
+                        group: String::new(),
+                        resource,
+                        agent: write.agent.to_owned(),
+                        code: write.code,
+                    };
+                    *requests.entry(key).or_default() += count;
+                }
+                requests
+            }
+        }
+    }
+
+    /// Stops everything.
+    pub(super) async fn shutdown(&self) {
+        match self {
+            Self::Embedded(up) => up.shutdown().await,
+            Self::Real(real) => {
+                real.running.shutdown().await;
+                real.webhooks.shutdown().await;
+            }
+        }
+    }
+}
+
+impl Real {
+    async fn start() -> Result<Self, CliError> {
+        let judge = Judge::start(&windlass_judge::Options::default())
+            .await
+            .map_err(|source| CliError::failed("cannot start a real API server", source))?;
+        let config = network::config(Some(&judge.kubeconfig_path()), None).await?;
+        let admin = connect(&config, &Metrics::new())?;
+        network::definitions(&admin, true).await?;
+        let webhooks = serve_admission(admin).await?;
+        let (metrics, ledger) = (Metrics::new(), Ledger::default());
+        let counted = ledger.wrap(connect(&config, &Metrics::new())?, CONTROLLERS_AGENT);
+        let client = transport::in_process(counted, &metrics);
+        let running = controllers::start(client, metrics, &Selection::all());
+        Ok(Self {
+            judge,
+            config,
+            ledger,
+            running,
+            webhooks,
+        })
+    }
+}
+
+async fn serve_admission(client: kube::Client) -> Result<Webhooks, CliError> {
+    let listener = network::listen(([127, 0, 0, 1], 0).into(), "--port").await?;
+    let url = address(&listener)?;
+    let options = WebhookOptions {
+        listener,
+        target: WebhookTarget::url(&url).map_err(|why| CliError::plain(why, None))?,
+        certificate_dir: None,
+    };
+    Ok(webhooks::start(client, options).await?)
+}
+
+fn address(listener: &TcpListener) -> Result<String, CliError> {
+    let address = listener.local_addr();
+    let address = address.map_err(|source| CliError::failed("cannot tell where webhooks are answered", source))?;
+    Ok(format!("https://{address}"))
+}
+
+fn connect(config: &Config, metrics: &Metrics) -> Result<kube::Client, CliError> {
+    transport::connect(config, metrics).map_err(|source| CliError::failed("cannot reach the real API server", source))
+}
