@@ -2,14 +2,16 @@
 //!
 //! Here is what they share; `create` makes objects, `update` changes them, `patch` knows what a request asks for.
 
+mod apply;
 mod create;
 mod patch;
+mod scaled;
 mod update;
 
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_smd::{Scope, Update};
+use windlass_smd::Scope;
 use windlass_store::{Change, CommitError, Expect, Key, Record, Write};
 
 use crate::convert::served;
@@ -48,16 +50,16 @@ pub(crate) struct Outcome {
 pub(crate) enum Mutation {
     /// PUT.
     Replace(Value, Vec<String>),
-    /// RFC 6902.
-    Json(Value),
-    /// RFC 7386.
-    Merge(Value),
-    /// Kubernetes' own.
-    Strategic(Value),
-    /// Server-side apply.
+    /// RFC 6902, with what a strict decoder would complain about.
+    Json(Value, Vec<String>),
+    /// RFC 7386, likewise.
+    Merge(Value, Vec<String>),
+    /// Kubernetes' own, likewise.
+    Strategic(Value, Vec<String>),
+    /// Server-side apply, likewise.
     Apply(Value, Vec<String>),
-    /// PUT of a scale: the number of replicas at a dotted path.
-    Scale(String, i64, Option<String>),
+    /// Any of these to the scale of the object.
+    Scale(Box<Self>),
 }
 
 impl Call<'_> {
@@ -89,15 +91,26 @@ impl Call<'_> {
         }
     }
 
+    /// What a write to a part cannot change, and the part's name.
     fn scope(&self, part: Part) -> (Scope, &'static str) {
-        match part {
-            Part::Status => (Scope::Status, "status"),
-            Part::Finalize => (Scope::All, "finalize"),
-            Part::Main | Part::Scale => {
-                let scope = if self.resource.status { Scope::Main } else { Scope::All };
-                (scope, if part == Part::Scale { "scale" } else { "" })
-            }
-        }
+        let subresource = part.subresource();
+        let scope = match part {
+            Part::Status if self.resource.is_custom() => Scope::CUSTOM_STATUS,
+            Part::Status => match self.resource.kind.as_str() {
+                "VolumeAttachment" => Scope::CUSTOM_STATUS,
+                "Deployment" => Scope::except(&[&["spec"], &["metadata", "labels"]]),
+                "Pod" => Scope::except(&[
+                    &["spec"],
+                    &["metadata", "deletionTimestamp"],
+                    &["metadata", "ownerReferences"],
+                ]),
+                _ => Scope::STATUS,
+            },
+            Part::Finalize => Scope::MAIN,
+            Part::Main | Part::Scale if self.resource.status => Scope::MAIN,
+            Part::Main | Part::Scale => Scope::ALL,
+        };
+        (scope, subresource)
     }
 
     /// Definitions are written one at a time: whether names are free depends on all of them.
@@ -107,22 +120,6 @@ impl Call<'_> {
         } else {
             None
         }
-    }
-
-    fn own(&self, live: Option<&Value>, object: &mut Value, part: Part, now: jiff::Timestamp) {
-        let (scope, subresource) = self.scope(part);
-        windlass_smd::update(
-            &Update {
-                schema: self.resource.schema().map(AsRef::as_ref),
-                live,
-                manager: &self.manager,
-                api_version: &self.resource.api_version(),
-                subresource,
-                scope,
-                now,
-            },
-            object,
-        );
     }
 
     fn stored(&self, records: Vec<Arc<Record>>, created: bool, warnings: Vec<String>) -> Result<Outcome, ApiError> {

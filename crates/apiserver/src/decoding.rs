@@ -5,6 +5,11 @@ use serde_json::{Map, Number, Value};
 
 use crate::error::ApiError;
 
+mod patches;
+mod syntax;
+
+pub(crate) use self::patches::patch;
+
 /// The media types that objects may come in.
 pub(crate) const OBJECT_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
@@ -56,10 +61,52 @@ pub(crate) fn decode(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), A
         Form::Yaml => {
             let text = std::str::from_utf8(bytes)
                 .map_err(|_| ApiError::bad_request("the YAML of the request is not UTF-8"))?;
-            let value = serde_saphyr::from_str::<Value>(text)
-                .map_err(|e| ApiError::bad_request(format!("error converting YAML to JSON: {e}")))?;
-            Ok((value, Vec::new()))
+            yaml(text).map_err(|e| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {e}")))
         }
+    }
+}
+
+/// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null, the last of equal keys counts.
+fn yaml(text: &str) -> Result<(Value, Vec<String>), String> {
+    if text.trim().is_empty() {
+        return Ok((Value::Null, Vec::new()));
+    }
+    let strict = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        strict_booleans: false,
+    };
+    let error = match serde_saphyr::from_str_with_options::<Value>(text, strict) {
+        Ok(value) => return Ok((value, Vec::new())),
+        Err(error) => error.to_string(),
+    };
+    let Some((_, key)) = error.lines().next().unwrap_or("").split_once("duplicate mapping key: ") else {
+        let first = error.lines().next().unwrap_or("").trim_start_matches("error: ");
+        return Err(as_go(first));
+    };
+    let key = key.split(',').next().unwrap_or(key).to_owned();
+    let line = error
+        .split("line ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .unwrap_or("1")
+        .to_owned();
+    let lenient = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        strict_booleans: false,
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+    };
+    let value = serde_saphyr::from_str_with_options::<Value>(text, lenient).map_err(|e| e.to_string())?;
+    Ok((value, vec![format!("line {line}: key {key:?} already set in map")]))
+}
+
+/// `line 3 column 7: words` as Go has it: no columns, and no line if it is the first.
+fn as_go(error: &str) -> String {
+    let Some((place, words)) = error.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) else {
+        return error.to_owned();
+    };
+    match place.split(' ').next() {
+        Some("1") | None => words.to_owned(),
+        Some(line) => format!("line {line}: {words}"),
     }
 }
 

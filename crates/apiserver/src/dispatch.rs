@@ -7,13 +7,14 @@ use futures::StreamExt as _;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response};
 use serde_json::Value;
+use windlass_schema::FieldError;
 
 use crate::accept::{self, View};
 use crate::authorize::{Attributes, Target};
 use crate::body::{self, ApiBody};
 use crate::change::{Call, Mutation, Outcome};
 use crate::counters::RequestKey;
-use crate::decoding::{self, Form};
+use crate::decoding;
 use crate::delete::DeleteOptions;
 use crate::error::ApiError;
 use crate::prepare::Part;
@@ -275,6 +276,9 @@ impl Asked<'_> {
                     "this API server runs no containers: pod {name:?} has nothing to {part}"
                 )))
             }
+            (Some(name), Some("status" | "scale")) if resource.is_custom() => {
+                Err(ApiError::not_found(&resource.group, &resource.plural, name))
+            }
             _ => Err(ApiError::no_resource()),
         }
     }
@@ -419,39 +423,19 @@ impl Asked<'_> {
 
     /// The patch in the body.
     pub(crate) fn patch(&self, resource: &Resource, options: &WriteOptions) -> Result<Mutation, ApiError> {
-        const TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
-        const BUILT_IN_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
         let media = decoding::media_type(&self.parts.headers);
         let is_apply = matches!(media, "application/apply-patch+yaml" | "application/apply-patch+json");
+        let invalid = |error: FieldError| Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
         if options.force.is_some() && !is_apply {
-            return Err(ApiError::new(
-                422,
-                "Invalid",
-                "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
+            return invalid(FieldError::forbidden(
+                "force",
+                "may not be specified for non-apply patch",
             ));
         }
-        let json = || decoding::decode(self.body, Form::Json).map(|(v, _)| v);
-        match media {
-            "application/json-patch+json" => Ok(Mutation::Json(json()?)),
-            "application/merge-patch+json" => Ok(Mutation::Merge(json()?)),
-            "application/strategic-merge-patch+json" if !resource.is_custom() => Ok(Mutation::Strategic(json()?)),
-            _ if is_apply => {
-                if options.field_manager.as_deref().unwrap_or("").is_empty() {
-                    return Err(ApiError::new(
-                        422,
-                        "Invalid",
-                        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-                    ));
-                }
-                // Every JSON document is YAML; what starts like an object is one.
-                let looks_json = self.body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
-                let form = if looks_json { Form::Json } else { Form::Yaml };
-                let (value, duplicates) = decoding::decode(self.body, form)?;
-                Ok(Mutation::Apply(value, duplicates))
-            }
-            _ if resource.is_custom() => Err(ApiError::unsupported_media_type(TYPES)),
-            _ => Err(ApiError::unsupported_media_type(BUILT_IN_TYPES)),
+        if is_apply && options.field_manager.as_deref().unwrap_or("").is_empty() {
+            return invalid(FieldError::required("fieldManager", "is required for apply patch"));
         }
+        decoding::patch(media, resource.is_custom(), self.body)
     }
 
     /// Answers with what a write led to.

@@ -367,7 +367,7 @@ fn resolvable(server: &Inner, resource: &Resource, object: &Value, unseen: &[Arc
 async fn patch(call: &Call<'_>, record: &Record, field: &str, left: Vec<Value>) -> Result<(), ApiError> {
     let mut metadata = json!({"resourceVersion": record.revision.to_string()});
     metadata[field] = if left.is_empty() { Value::Null } else { left.into() };
-    let mutation = Mutation::Merge(json!({"metadata": metadata}));
+    let mutation = Mutation::Merge(json!({"metadata": metadata}), Vec::new());
     call.change(record.key.name(), &mutation, Part::Main).await.map(|_| ())
 }
 

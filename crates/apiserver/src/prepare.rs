@@ -90,7 +90,9 @@ pub(crate) fn check_place(
 pub(crate) fn tidy_metadata(object: &mut Value) {
     let meta = meta_mut(object);
     meta.remove("selfLink");
-    meta.retain(|_, v| match v {
+    meta.retain(|key, v| match v {
+        // An empty list asks for managers to be forgotten.
+        _ if key == "managedFields" => true,
         Value::Null => false,
         Value::String(s) => !s.is_empty(),
         Value::Array(a) => !a.is_empty(),
@@ -165,7 +167,12 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
             put_field(new, "status", status);
             set_meta(new, "managedFields", fields);
         }
-        Part::Status => keep_all_but(old, new, &["status"]),
+        Part::Status => {
+            keep_all_but(old, new, &["status"]);
+            if resource.kind == "Deployment" {
+                set_meta(new, "labels", meta_value(old, "labels").cloned());
+            }
+        }
         Part::Finalize => {
             let wanted = new.pointer("/spec/finalizers").cloned();
             let mut spec = old.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::Response;
 use serde_json::{Value, json};
-use windlass_schema::FieldError;
 
 use crate::accept::View;
 use crate::body::{self, ApiBody};
@@ -12,7 +11,7 @@ use crate::change::Mutation;
 use crate::convert::served;
 use crate::dispatch::Asked;
 use crate::error::ApiError;
-use crate::object::{meta, meta_value, text};
+use crate::object::meta_value;
 use crate::prepare::Part;
 use crate::read;
 use crate::request::WriteOptions;
@@ -90,51 +89,13 @@ pub(crate) async fn answer(
     let wanted = match asked.parts.method.as_str() {
         "GET" | "HEAD" => return Ok(body::json(200, &current)),
         "PUT" => {
-            let (scale, _) = asked.object()?;
-            if !matches!(text(&scale, "kind"), "" | "Scale") {
-                return Err(ApiError::bad_request(format!(
-                    "the object must be a Scale, not {}",
-                    text(&scale, "kind")
-                )));
-            }
-            scale
+            let (scale, twice) = asked.object()?;
+            Mutation::Replace(scale, twice)
         }
-        "PATCH" => {
-            let mut scale = current.clone();
-            match asked.patch(resource, &options)? {
-                Mutation::Json(patch) => {
-                    windlass_smd::json_patch(&mut scale, &patch).map_err(|e| ApiError::bad_request(e.to_string()))?;
-                }
-                Mutation::Merge(patch) | Mutation::Strategic(patch) | Mutation::Apply(patch, _) => {
-                    windlass_smd::merge_patch(&mut scale, &patch);
-                }
-                _ => return Err(ApiError::unsupported_media_type("application/merge-patch+json")),
-            }
-            if meta(&scale, "resourceVersion") == meta(&current, "resourceVersion")
-                && let Some(map) = scale.get_mut("metadata").and_then(Value::as_object_mut)
-            {
-                map.remove("resourceVersion");
-            }
-            scale
-        }
+        "PATCH" => asked.patch(resource, &options)?,
         other => return Err(ApiError::method_not_allowed(other)),
     };
-    let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-    if replicas < 0 {
-        return Err(ApiError::invalid(
-            "autoscaling",
-            "Scale",
-            name,
-            &[FieldError::invalid(
-                "spec.replicas",
-                replicas.into(),
-                "must be greater than or equal to 0",
-            )],
-        ));
-    }
-    let given = meta(&wanted, "resourceVersion");
-    let revision = (!given.is_empty()).then(|| given.to_owned());
-    let mutation = Mutation::Scale(paths.spec.clone(), replicas, revision);
+    let mutation = Mutation::Scale(Box::new(wanted));
     let call = asked.call(resource, namespace, &options);
     let outcome = call.change(name, &mutation, Part::Scale).await?;
     let scale = of(&outcome.object, paths);

@@ -7,7 +7,7 @@ use windlass_schema::{FieldError, Kind, Schema};
 
 use crate::error::ApiError;
 use crate::names::{check_annotations, check_labels};
-use crate::object::{meta, meta_value};
+use crate::object::{meta, meta_value, text};
 use crate::prepare::immutable_errors;
 use crate::request::FieldValidation;
 use crate::resource::{Resource, Special};
@@ -71,6 +71,18 @@ pub(crate) fn shape(
         windlass_schema::drop_nulls(schema, object);
     }
     Ok(problems)
+}
+
+/// Completes what an apply has led to. Nothing unknown is in it; what it emptied is null, and stays so for validation to find where
+/// the schema of a custom resource does not allow that.
+pub(crate) fn complete_applied(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
+    let custom = resource.is_custom().then(|| resource.schema()).flatten();
+    let Some(schema) = custom else {
+        return shape(resource, object, &[], FieldValidation::Ignore).map(drop);
+    };
+    prune_metadata(object)?;
+    windlass_schema::default_keeping_nulls(schema, object);
+    Ok(())
 }
 
 /// Go's decoders take null for "not set".
@@ -188,5 +200,24 @@ fn metadata_errors(resource: &Resource, object: &Value, old: Option<&Value>, err
     }
     if changed("finalizers") {
         crate::owners::finalizer_errors(object, resource.is_custom(), errors);
+    }
+    if changed("managedFields") {
+        manager_errors(object, errors);
+    }
+}
+
+fn manager_errors(object: &Value, errors: &mut Vec<FieldError>) {
+    let managers = meta_value(object, "managedFields").and_then(Value::as_array);
+    for (i, entry) in managers.into_iter().flatten().enumerate() {
+        for (key, most) in [("manager", 128), ("subresource", 256)] {
+            if text(entry, key).len() > most {
+                errors.push(FieldError::new(
+                    format!("metadata.managedFields[{i}].{key}"),
+                    Kind::TooLong,
+                    None,
+                    format!("may not be more than {most} bytes"),
+                ));
+            }
+        }
     }
 }

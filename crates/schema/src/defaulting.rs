@@ -9,7 +9,13 @@ use crate::node::{Node, Schema};
 /// A default applies only where the object around it exists, or is itself created by a default. Null where it is not
 /// allowed is replaced by the default, or dropped if there is none.
 pub fn default(schema: &Schema, value: &mut Value) {
-    fill(&schema.root, value);
+    fill(&schema.root, value, false);
+}
+
+/// As [`default()`], but a null that is not allowed and has no default stays, for validation to find: what server-side apply
+/// empties is null.
+pub fn default_keeping_nulls(schema: &Schema, value: &mut Value) {
+    fill(&schema.root, value, true);
 }
 
 /// Removes nulls of fields that are neither nullable nor have a default, in place; [`default()`] does so too.
@@ -22,15 +28,15 @@ fn is_nothing(node: &Node, value: &Value) -> bool {
     value.is_null() && !node.nullable && node.default.is_none()
 }
 
-fn fill(node: &Node, value: &mut Value) {
+fn fill(node: &Node, value: &mut Value, keep_nulls: bool) {
     match value {
         Value::Object(map) => {
             map.retain(|name, child| match node.field(name) {
                 None => true,
-                Some(below) if is_nothing(below, child) => false,
+                Some(below) if !keep_nulls && is_nothing(below, child) => false,
                 Some(below) => {
                     replace_null(below, child);
-                    fill(below, child);
+                    fill(below, child, keep_nulls);
                     true
                 }
             });
@@ -40,7 +46,7 @@ fn fill(node: &Node, value: &mut Value) {
                         && !map.contains_key(name)
                     {
                         let mut child = default.clone();
-                        fill(below, &mut child);
+                        fill(below, &mut child, keep_nulls);
                         map.insert(name.clone(), child);
                     }
                 }
@@ -50,7 +56,7 @@ fn fill(node: &Node, value: &mut Value) {
             if let Some(below) = &node.items {
                 for item in items {
                     replace_null(below, item);
-                    fill(below, item);
+                    fill(below, item, keep_nulls);
                 }
             }
         }

@@ -16,7 +16,7 @@ mod rules;
 mod structural;
 mod validation;
 
-pub use defaulting::{default, drop_nulls};
+pub use defaulting::{default, default_keeping_nulls, drop_nulls};
 pub use error::{FieldError, Kind, SchemaError};
 pub use node::{Additional, ListType, MapType, Node, Patch, Schema, Type};
 pub use parse::Dialect;

@@ -152,6 +152,13 @@ pub struct Node {
 }
 
 impl Node {
+    /// Whether values are text of no particular format: other formats have types of their own in Kubernetes, and nothing but a
+    /// scalar is asked for where they are applied.
+    pub fn is_plain_text(&self) -> bool {
+        let format = self.checks.as_deref().and_then(|checks| checks.format.as_ref());
+        self.kind == Some(Type::String) && format.is_none_or(|(_, name)| name == "byte")
+    }
+
     /// The schema of a field of an object, if it is known.
     pub fn field(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional {

@@ -6,15 +6,19 @@ use windlass_schema::Schema;
 
 use crate::error::{ApplyError, Conflict, Conflicts};
 use crate::field_set::FieldSet;
+use crate::last_applied;
 use crate::managed::{Entry, ManagedFields, Operation};
-use crate::ownership::{self, Scope, Update};
-use crate::typed::{self, Emptied, View};
+use crate::ownership::{self, Changes, Update, Views};
+use crate::scope::{Scope, Versions};
+use crate::typed::{self, View};
 
 /// A server-side apply request.
 #[derive(Debug, Clone, Copy)]
 pub struct Apply<'a> {
     /// The schema of the kind, if there is one.
     pub schema: Option<&'a Schema>,
+    /// The schemas of the kind's other versions.
+    pub versions: Versions<'a>,
     /// The object as it is, with its managedFields; `None` if it does not exist.
     pub live: Option<&'a Value>,
     /// The applied configuration.
@@ -36,7 +40,7 @@ pub struct Apply<'a> {
 /// What an apply leads to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
-    /// The new object with its managedFields: not yet pruned, defaulted, validated.
+    /// The new object with its managedFields: not yet pruned, defaulted, validated, and with what the request cannot change.
     pub object: Value,
     /// Whether it differs from the live one, managedFields included. If not, nothing need be written.
     pub changed: bool,
@@ -45,63 +49,49 @@ pub struct Applied {
 /// Applies a configuration.
 ///
 /// The object given back shares nothing with the live one; where nothing changes it is equal to it, managedFields with their
-/// times included. The caller prunes, defaults and validates it.
+/// times included. The caller prunes, defaults and validates it, and puts back what the request cannot change.
 pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
-    let view = View::root(request.schema);
-    if request
-        .applied
-        .get("metadata")
+    let nothing = Value::Object(Map::new());
+    let live = request.live.unwrap_or(&nothing);
+    let before = ManagedFields::of(live)?;
+    let metadata = request.applied.get("metadata");
+    if metadata
         .and_then(|m| m.get("managedFields"))
         .is_some_and(|v| !v.is_null())
     {
         return Err(ApplyError::ManagedFieldsSet);
     }
-    typed::check(view, request.applied)?;
-    let nothing = Value::Object(Map::new());
-    let live = request.live.unwrap_or(&nothing);
-    let mut managers = ManagedFields::of(live)?;
-    let before = managers.clone();
+    check(request)?;
+    let mut views = Views::new(request.schema, request.api_version, request.versions);
+    let mut managers = before.clone();
     if managers.entries.is_empty() && request.live.is_some() {
         adopt(request, live, &mut managers);
     }
+    ownership::reconcile(&mut views, &mut managers);
 
+    let view = View::root(request.schema);
     // Both sides keep managedFields to the end: an applied configuration has none, so they stay equal.
     let mut merged = live.clone();
-    merge_in_scope(view, request, &mut merged)?;
-    let mut set = in_scope_set(view, request);
+    typed::merge(view, &mut merged, request.applied).map_err(|error| match error {
+        ApplyError::Invalid(why) => ApplyError::Invalid(format!("failed to merge config: {why}")),
+        other => other,
+    })?;
+    let mut set = typed::field_set(view, request.applied);
+    request.scope.restrict(&mut set);
     let last = take(&mut managers, request);
     if let Some(last) = &last {
-        drop_left_out(view, &mut merged, &last.fields, &set, &managers);
+        drop_left_out(views.of(&last.api_version), &mut merged, &last.fields, &set, &managers);
     }
-
-    let mut comparison = typed::compare(view, live, &merged);
-    request.scope.restrict_comparison(&mut comparison);
-    let mut changed = comparison.added;
-    changed.extend(&comparison.modified);
-    if !request.force {
-        check_conflicts(&managers, &changed)?;
-    }
-    for entry in &mut managers.entries {
-        entry.fields.remove(&changed);
-        entry.fields.remove(&comparison.removed);
-    }
+    take_over(request, &mut views, live, &merged, &mut managers)?;
     ownership::strip_server_fields(&mut set);
-    let object_changed = merged != *live;
-    if !set.is_empty() {
-        // As in Kubernetes, ownership alone does not move the time, and has none if it is new.
-        let time = if object_changed {
-            Some(request.now)
-        } else {
-            last.and_then(|last| last.time)
-        };
-        managers.entries.push(Entry {
-            manager: request.manager.to_owned(),
-            operation: Operation::Apply,
-            api_version: request.api_version.to_owned(),
-            subresource: request.subresource.to_owned(),
-            time,
-            fields: set,
-        });
+    let mut object_changed = merged != *live;
+    if request.manager == last_applied::MANAGER {
+        let changed_before = object_changed;
+        last_applied::refresh(&mut merged, request.applied);
+        object_changed = changed_before || merged != *live;
+        own(request, &mut managers, set, last, changed_before);
+    } else {
+        own(request, &mut managers, set, last, object_changed);
     }
     managers.sort();
     if !object_changed && managers == before && request.live.is_some() {
@@ -117,10 +107,31 @@ pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
     })
 }
 
+/// Refuses a configuration that does not fit its schema.
+fn check(request: &Apply<'_>) -> Result<(), ApplyError> {
+    let applied = request.applied;
+    let problems = typed::problems(View::root(request.schema), applied);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let metadata = |name: &str| text(applied.get("metadata").and_then(|m| m.get(name)));
+    let api_version = text(applied.get("apiVersion"));
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    Err(ApplyError::Invalid(format!(
+        "failed to create typed patch object ({}/{}; {slash}{api_version}, Kind={}): {}",
+        metadata("namespace"),
+        metadata("name"),
+        text(applied.get("kind")),
+        typed::words(&problems)
+    )))
+}
+
 /// Fields of objects that were never tracked belong to a manager of their own from the first apply on.
 fn adopt(request: &Apply<'_>, live: &Value, managers: &mut ManagedFields) {
     let update = Update {
         schema: request.schema,
+        versions: request.versions,
         live: None,
         manager: "before-first-apply",
         api_version: request.api_version,
@@ -129,31 +140,6 @@ fn adopt(request: &Apply<'_>, live: &Value, managers: &mut ManagedFields) {
         now: request.now,
     };
     ownership::record(&update, live, managers);
-}
-
-fn merge_in_scope(view: View<'_>, request: &Apply<'_>, merged: &mut Value) -> Result<(), ApplyError> {
-    if request.scope == Scope::All {
-        return typed::merge(view, merged, request.applied);
-    }
-    let Value::Object(fields) = request.applied else {
-        return Ok(());
-    };
-    let Value::Object(target) = merged else {
-        return Ok(());
-    };
-    for (name, child) in fields {
-        if request.scope.covers(name) {
-            let there = target.entry(name.clone()).or_insert(Value::Null);
-            typed::merge(view.field(name), there, child)?;
-        }
-    }
-    Ok(())
-}
-
-fn in_scope_set(view: View<'_>, request: &Apply<'_>) -> FieldSet {
-    let mut set = typed::field_set(view, request.applied);
-    request.scope.restrict(&mut set);
-    set
 }
 
 /// Takes out the entry of the applying manager.
@@ -169,8 +155,110 @@ fn take(managers: &mut ManagedFields, request: &Apply<'_>) -> Option<Entry> {
     Some(managers.entries.remove(place))
 }
 
+/// Takes what changes from the other managers, or says who is in the way.
+fn take_over(
+    request: &Apply<'_>,
+    views: &mut Views<'_>,
+    live: &Value,
+    merged: &Value,
+    managers: &mut ManagedFields,
+) -> Result<(), ApplyError> {
+    let mut changes = Changes::new(live, merged, request.scope);
+    if !request.force {
+        let conflicts = conflicts(&mut changes, views, managers);
+        if !conflicts.is_empty() {
+            let yielding = (request.manager == last_applied::MANAGER)
+                .then(|| last_applied::unchanged(View::root(request.schema), live, request.api_version))
+                .flatten()
+                .unwrap_or_default();
+            let remaining = conflicts.into_iter().filter_map(|(entry, mut fields)| {
+                fields.remove(&yielding);
+                (!fields.is_empty()).then_some((entry, fields))
+            });
+            refuse(remaining)?;
+        }
+    }
+    for entry in &mut managers.entries {
+        if let Some(change) = changes.of(views, &entry.api_version) {
+            entry.fields.remove(&change.taken);
+            entry.fields.remove(&change.removed);
+        }
+    }
+    Ok(())
+}
+
+fn conflicts<'m>(
+    changes: &mut Changes<'_>,
+    views: &mut Views<'_>,
+    managers: &'m ManagedFields,
+) -> Vec<(&'m Entry, FieldSet)> {
+    let mut out = Vec::new();
+    for entry in &managers.entries {
+        if let Some(change) = changes.of(views, &entry.api_version) {
+            let fields = entry.fields.intersection(&change.taken);
+            if !fields.is_empty() {
+                out.push((entry, fields));
+            }
+        }
+    }
+    out
+}
+
+fn refuse<'m>(conflicts: impl Iterator<Item = (&'m Entry, FieldSet)>) -> Result<(), ApplyError> {
+    let mut all: Vec<(&Entry, FieldSet)> = conflicts.collect();
+    all.sort_by(|(a, _), (b, _)| {
+        let key = |entry: &Entry| {
+            (
+                entry.manager.clone(),
+                entry.operation,
+                entry.api_version.clone(),
+                entry.subresource.clone(),
+            )
+        };
+        key(a).cmp(&key(b))
+    });
+    let conflicts: Vec<Conflict> = all
+        .into_iter()
+        .flat_map(|(entry, fields)| {
+            let manager = entry.display();
+            fields.paths().into_iter().map(move |path| Conflict {
+                manager: manager.clone(),
+                path,
+            })
+        })
+        .collect();
+    if conflicts.is_empty() {
+        return Ok(());
+    }
+    Err(ApplyError::Conflicts(Conflicts(conflicts)))
+}
+
+/// Notes what the manager owns from now on.
+fn own(request: &Apply<'_>, managers: &mut ManagedFields, fields: FieldSet, last: Option<Entry>, changed: bool) {
+    if fields.is_empty() {
+        return;
+    }
+    // As in Kubernetes, ownership alone does not move the time, and has none if it is new.
+    let time = if changed {
+        Some(request.now)
+    } else {
+        last.and_then(|last| last.time)
+    };
+    managers.entries.push(Entry {
+        manager: request.manager.to_owned(),
+        operation: Operation::Apply,
+        api_version: request.api_version.to_owned(),
+        subresource: request.subresource.to_owned(),
+        time,
+        fields,
+    });
+}
+
 /// Removes what the manager owned before and now leaves out, unless somebody else owns it.
 fn drop_left_out(view: View<'_>, merged: &mut Value, last: &FieldSet, set: &FieldSet, managers: &ManagedFields) {
+    if last.is_subset(set) {
+        return;
+    }
     let mut managed = set.clone();
     for entry in &managers.entries {
         managed.extend(&entry.fields);
@@ -184,32 +272,15 @@ fn drop_left_out(view: View<'_>, merged: &mut Value, last: &FieldSet, set: &Fiel
 
     // First everything the manager owned goes, with all below; then whatever somebody owns comes back.
     let mut without = merged.clone();
-    typed::remove(view, &mut without, &last, Emptied::Null);
+    typed::remove(view, &mut without, &last);
     let mut gone = all.clone();
     gone.remove(&typed::with_named(view, &typed::field_set(view, &without)));
     gone.remove(&managed);
 
     // What nobody owns but the manager did not own either comes back too, where its surroundings still stand.
     let mut without = merged.clone();
-    typed::remove(view, &mut without, &gone, Emptied::Null);
+    typed::remove(view, &mut without, &gone);
     let mut gone = all;
     gone.remove(&typed::with_named(view, &typed::field_set(view, &without)));
-    typed::remove(view, merged, &gone.intersection(&last), Emptied::Stays);
-}
-
-fn check_conflicts(managers: &ManagedFields, changed: &FieldSet) -> Result<(), ApplyError> {
-    let mut conflicts = Vec::new();
-    for entry in &managers.entries {
-        let manager = entry.display();
-        let fields = entry.fields.intersection(changed);
-        conflicts.extend(fields.paths().into_iter().map(|path| Conflict {
-            manager: manager.clone(),
-            path,
-        }));
-    }
-    if conflicts.is_empty() {
-        return Ok(());
-    }
-    conflicts.sort_by(|a, b| a.manager.cmp(&b.manager));
-    Err(ApplyError::Conflicts(Conflicts(conflicts)))
+    typed::remove(view, merged, &gone.intersection(&last));
 }

@@ -8,8 +8,8 @@ pub enum ApplyError {
     /// Other managers own fields with other values.
     #[error("{0}")]
     Conflicts(Conflicts),
-    /// The applied configuration cannot be merged: duplicate keys, missing keys.
-    #[error("failed to create typed patch object: {0}")]
+    /// The applied configuration does not fit its schema, or cannot be merged.
+    #[error("{0}")]
     Invalid(String),
     /// managedFields cannot be read.
     #[error("failed to decode managed fields: {0}")]
@@ -73,4 +73,10 @@ pub enum PatchError {
     /// The patch does not fit the object.
     #[error("{0}")]
     Unprocessable(String),
+    /// There are more operations than one patch may have, or they copy too much.
+    #[error("{0}")]
+    TooLarge(String),
+    /// Kubernetes has no name for what is wrong: its servers call it an error of their own.
+    #[error("{0}")]
+    Unnamed(String),
 }

@@ -19,14 +19,22 @@ impl Elem {
 
     /// An item of a list map, by the values of its key fields.
     pub fn key(keys: &Map<String, Value>) -> Self {
+        Self::keys(keys.iter().map(|(name, value)| (name.as_str(), value)))
+    }
+
+    /// The same from names in order.
+    pub(crate) fn keys<'v>(keys: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Self {
         let mut text = String::from("k:{");
-        for (i, (name, value)) in keys.iter().enumerate() {
+        for (i, (name, value)) in keys.into_iter().enumerate() {
             if i > 0 {
                 text.push(',');
             }
-            text.push_str(&escaped(Value::String(name.clone()).to_string()));
+            push_text(&mut text, name);
             text.push(':');
-            text.push_str(&canonical(value));
+            match value {
+                Value::String(value) => push_text(&mut text, value),
+                value => text.push_str(&canonical(value)),
+            }
         }
         text.push('}');
         Self(text.into_boxed_str())
@@ -34,7 +42,12 @@ impl Elem {
 
     /// An item of a set.
     pub fn value(value: &Value) -> Self {
-        Self(format!("v:{}", canonical(value)).into_boxed_str())
+        let mut text = String::from("v:");
+        match value {
+            Value::String(value) => push_text(&mut text, value),
+            value => text.push_str(&canonical(value)),
+        }
+        Self(text.into_boxed_str())
     }
 
     /// An item of a list by its place.
@@ -57,20 +70,25 @@ impl Elem {
         &self.0
     }
 
-    fn parse(text: &str) -> Result<Self, ApplyError> {
-        let bad = || ApplyError::BadFields(format!("unknown path element {text:?}"));
-        match text.split_once(':').ok_or_else(bad)? {
-            ("f", _) => Ok(Self(text.into())),
-            ("k", json) => match serde_json::from_str::<Value>(json) {
-                Ok(Value::Object(keys)) => Ok(Self::key(&keys)),
-                _ => Err(bad()),
-            },
-            ("v", json) => serde_json::from_str::<Value>(json)
-                .map(|value| Self::value(&value))
-                .map_err(|_| bad()),
-            ("i", index) => index.parse().map(Self::index).map_err(|_| bad()),
-            _ => Err(bad()),
+    /// `None` for an element of a sort that is not known: another version may have written it.
+    fn parse(text: &str) -> Result<Option<Self>, ApplyError> {
+        let bad = || ApplyError::BadFields(format!("missing colon: {text}"));
+        let broken = || ApplyError::BadFields(format!("path element {text:?} cannot be read"));
+        let (sort, rest) = text.split_once(':').ok_or_else(bad)?;
+        if sort.len() != 1 {
+            return Err(bad());
         }
+        let elem = match sort {
+            "f" => Self(text.into()),
+            "k" => match serde_json::from_str::<Value>(rest) {
+                Ok(Value::Object(keys)) => Self::key(&keys),
+                _ => return Err(broken()),
+            },
+            "v" => Self::value(&serde_json::from_str::<Value>(rest).map_err(|_| broken())?),
+            "i" => Self::index(rest.parse().map_err(|_| broken())?),
+            _ => return Ok(None),
+        };
+        Ok(Some(elem))
     }
 }
 
@@ -110,9 +128,21 @@ fn canonical(value: &Value) -> String {
     escaped(value.to_string())
 }
 
+/// Writes a text as JSON, without a detour when nothing in it needs care.
+fn push_text(out: &mut String, text: &str) {
+    let plain = |b: u8| (b' '..0x7f).contains(&b) && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&');
+    if text.bytes().all(plain) {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&escaped(Value::from(text).to_string()));
+    }
+}
+
 /// As Go writes JSON: what could end a script in a page is escaped. Kept, so that sets read from and written by a real API
 /// server are the same text.
-fn escaped(json: String) -> String {
+pub(crate) fn escaped(json: String) -> String {
     if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return json;
     }
@@ -364,15 +394,22 @@ impl FieldSet {
             if name == "." {
                 continue;
             }
-            let Value::Object(below) = value else {
-                return Err(ApplyError::BadFields(format!("expected an object at {name:?}")));
+            let Some(elem) = Elem::parse(name)? else {
+                continue;
             };
-            let member = below.is_empty() || below.contains_key(".");
+            let empty = Map::new();
+            let below = match value {
+                Value::Object(below) => below,
+                Value::Null => &empty,
+                _ => return Err(ApplyError::BadFields(format!("expected an object at {name:?}"))),
+            };
+            let member = below.contains_key(".");
+            let below = Self::from_map(below)?;
             let node = Node {
-                member,
-                below: Self::from_map(below)?,
+                member: member || below.is_empty(),
+                below,
             };
-            set.nodes.insert(Elem::parse(name)?, node);
+            set.nodes.insert(elem, node);
         }
         Ok(set)
     }

@@ -1,6 +1,6 @@
 //! JSON patch (RFC 6902), with the habits of the implementation that Kubernetes uses: negative indexes count from the end,
-//! a `test` for null accepts a missing value, `replace` adds a missing key, a missing `value` is null, and the whole document
-//! can be replaced.
+//! a `test` for null accepts a missing value, `replace` adds a missing key, a missing `value` is null, and only `replace` takes
+//! the whole document.
 
 use serde_json::Value;
 
@@ -8,6 +8,8 @@ use crate::error::PatchError;
 
 /// Most operations in one patch.
 const MAX_OPERATIONS: usize = 10_000;
+/// How many bytes all copies of one patch may have together.
+const MAX_COPIED: usize = 3 << 20;
 
 /// Applies a patch in place. If it fails, the target is left half-patched: work on a copy.
 pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
@@ -17,34 +19,60 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
         ));
     };
     if operations.len() > MAX_OPERATIONS {
-        return Err(PatchError::BadPatch(format!(
+        return Err(PatchError::TooLarge(format!(
             "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
             operations.len()
         )));
     }
-    operations.iter().try_for_each(|operation| step(target, operation))
+    let mut copied = 0;
+    operations
+        .iter()
+        .try_for_each(|operation| step(target, operation, &mut copied).map_err(PatchError::Unprocessable))
 }
 
-fn step(target: &mut Value, operation: &Value) -> Result<(), PatchError> {
+fn step(target: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
-    let missing = |name: &str| PatchError::BadPatch(format!("operation missing {name} field: missing value"));
-    let path = text("path").ok_or_else(|| missing("path"))?;
+    let kind = text("op").unwrap_or("unknown");
+    let path = || text("path").ok_or_else(|| format!("{kind} operation failed to decode path: missing value"));
+    let from = || text("from").ok_or_else(|| format!("{kind} operation failed to decode from: missing value"));
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
-    let from = || text("from").ok_or_else(|| missing("from"));
-    match text("op").unwrap_or_default() {
-        "add" => add(target, path, value(), "add"),
-        "remove" => remove(target, path, "remove").map(drop),
-        "replace" => replace(target, path, value()),
+    match kind {
+        "add" => add(target, path()?, value(), kind),
+        "remove" => remove(target, path()?, kind).map(drop),
+        "replace" => replace(target, path()?, value()),
         "move" => {
-            let value = remove(target, from()?, "move")?;
-            add(target, path, value, "move")
+            let from = from()?;
+            if find(target, from, kind)?.is_none() {
+                return Err(format!(
+                    "error in move for path: '{from}': Unable to remove nonexistent key"
+                ));
+            }
+            let value = remove(target, from, kind)?;
+            add(target, path()?, value, kind)
         }
         "copy" => {
-            let value = find(target, from()?, "copy")?.cloned().unwrap_or(Value::Null);
-            add(target, path, value, "copy")
+            let value = find(target, from()?, kind)?.cloned().unwrap_or(Value::Null);
+            *copied += size(&value);
+            if *copied > MAX_COPIED {
+                return Err(format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPIED}"
+                ));
+            }
+            add(target, path()?, value, kind)
         }
-        "test" => test(target, path, operation.get("value").unwrap_or(&Value::Null)),
-        other => Err(PatchError::BadPatch(format!("Unexpected kind: {other}"))),
+        "test" => test(target, path()?, operation.get("value")),
+        other => Err(format!("Unexpected kind: {other}")),
+    }
+}
+
+/// About how long a value is as JSON.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
+        Value::Object(map) => map.iter().map(|(name, v)| name.len() + size(v) + 4).sum::<usize>() + 2,
     }
 }
 
@@ -52,10 +80,12 @@ fn unescape(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-fn no_path(op: &str, path: &str) -> PatchError {
-    PatchError::Unprocessable(format!(
-        "{op} operation does not apply: doc is missing path: {path:?}: missing value"
-    ))
+fn no_path(op: &str, path: &str) -> String {
+    format!("{op} operation does not apply: doc is missing path: {path:?}: missing value")
+}
+
+fn no_index(op: &str, path: &str, index: &str) -> String {
+    format!("error in {op} for path: '{path}': Unable to access invalid index: {index}: invalid index referenced")
 }
 
 /// Splits a path into the way to the container and the last token.
@@ -65,14 +95,19 @@ fn split(path: &str) -> Option<(Vec<String>, String)> {
     Some((tokens, last))
 }
 
+/// The place of an item; an index that is not a number or out of range has none.
 fn index(list: &[Value], token: &str) -> Option<usize> {
-    let at: i64 = token.parse().ok()?;
-    let length = i64::try_from(list.len()).ok()?;
-    let at = if at < 0 { at + length } else { at };
-    (0..length).contains(&at).then(|| usize::try_from(at).ok()).flatten()
+    place(list.len(), list.len().checked_sub(1)?, token)
 }
 
-fn container<'a>(target: &'a mut Value, path: &str, op: &str) -> Result<(&'a mut Value, String), PatchError> {
+/// A place from a token that may count from the end of `length` items.
+fn place(length: usize, last: usize, token: &str) -> Option<usize> {
+    let at: i64 = token.parse().ok()?;
+    let at = if at < 0 { at + i64::try_from(length).ok()? } else { at };
+    usize::try_from(at).ok().filter(|at| *at <= last)
+}
+
+fn container<'a>(target: &'a mut Value, path: &str, op: &str) -> Result<(&'a mut Value, String), String> {
     let (tokens, last) = split(path).ok_or_else(|| no_path(op, path))?;
     let mut here = target;
     for token in tokens {
@@ -90,10 +125,8 @@ fn container<'a>(target: &'a mut Value, path: &str, op: &str) -> Result<(&'a mut
     }
 }
 
-fn find<'a>(target: &'a Value, path: &str, op: &str) -> Result<Option<&'a Value>, PatchError> {
-    if path.is_empty() {
-        return Ok(Some(target));
-    }
+/// The value at a path; `None` for a key that is not there.
+fn find<'a>(target: &'a Value, path: &str, op: &str) -> Result<Option<&'a Value>, String> {
     let (tokens, last) = split(path).ok_or_else(|| no_path(op, path))?;
     let mut here = target;
     let below = |here: &'a Value, token: &str| match here {
@@ -104,66 +137,49 @@ fn find<'a>(target: &'a Value, path: &str, op: &str) -> Result<Option<&'a Value>
     for token in tokens {
         here = below(here, &token).ok_or_else(|| no_path(op, path))?;
     }
-    match below(here, &last) {
-        None if here.is_array() => Err(PatchError::Unprocessable(format!(
-            "error in {op} for path: '{path}': Unable to access invalid index: {last}: invalid index referenced"
-        ))),
-        found => Ok(found),
+    match (below(here, &last), here) {
+        (None, Value::Array(_)) => Err(no_index(op, path, &last)),
+        (found, Value::Object(_) | Value::Array(_)) => Ok(found),
+        _ => Err(no_path(op, path)),
     }
 }
 
-fn add(target: &mut Value, path: &str, value: Value, op: &str) -> Result<(), PatchError> {
-    if path.is_empty() {
-        *target = value;
-        return Ok(());
-    }
+fn add(target: &mut Value, path: &str, value: Value, op: &str) -> Result<(), String> {
     let (here, last) = container(target, path, op)?;
     match here {
         Value::Object(map) => {
             map.insert(last, value);
         }
+        Value::Array(list) if last == "-" => list.push(value),
         Value::Array(list) => {
-            let place = if last == "-" {
-                Some(list.len())
-            } else {
-                insertion(list, &last)
-            };
-            let Some(place) = place else {
-                return Err(PatchError::Unprocessable(format!(
-                    "error in {op} for path: '{path}': Unable to access invalid index: {last}: invalid index referenced"
-                )));
-            };
-            list.insert(place, value);
+            // -1 is behind the last item.
+            let at = place(list.len() + 1, list.len(), &last).ok_or_else(|| no_index(op, path, &last))?;
+            list.insert(at, value);
         }
         _ => {}
     }
     Ok(())
 }
 
-/// Where `add` inserts: -1 is behind the last item.
-fn insertion(list: &[Value], token: &str) -> Option<usize> {
-    let at: i64 = token.parse().ok()?;
-    let length = i64::try_from(list.len()).ok()?;
-    let at = if at < 0 { at + length + 1 } else { at };
-    (0..=length).contains(&at).then(|| usize::try_from(at).ok()).flatten()
-}
-
-fn remove(target: &mut Value, path: &str, op: &str) -> Result<Value, PatchError> {
+fn remove(target: &mut Value, path: &str, op: &str) -> Result<Value, String> {
     let (here, last) = container(target, path, op)?;
-    let found = match here {
-        Value::Object(map) => map.remove(&last),
-        Value::Array(list) => index(list, &last).map(|at| list.remove(at)),
-        _ => None,
-    };
-    found.ok_or_else(|| {
-        PatchError::Unprocessable(format!(
-            "error in {op} for path: '{path}': Unable to remove nonexistent key: {last}: missing value"
-        ))
-    })
+    match here {
+        Value::Object(map) => map.remove(&last).ok_or_else(|| {
+            format!("error in {op} for path: '{path}': Unable to remove nonexistent key: {last}: missing value")
+        }),
+        Value::Array(list) => match index(list, &last) {
+            Some(at) => Ok(list.remove(at)),
+            None => Err(no_index(op, path, &last)),
+        },
+        _ => Err(no_path(op, path)),
+    }
 }
 
-fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
+fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
     if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err("replace operation value must be object or array".to_owned());
+        }
         *target = value;
         return Ok(());
     }
@@ -179,19 +195,21 @@ fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), PatchErro
             *place = value;
             Ok(())
         }
-        None => Err(PatchError::Unprocessable(format!(
+        None => Err(format!(
             "replace operation does not apply: doc is missing key: {path}: missing value"
-        ))),
+        )),
     }
 }
 
-fn test(target: &Value, path: &str, want: &Value) -> Result<(), PatchError> {
-    let have = find(target, path, "test")?;
-    if have.unwrap_or(&Value::Null) == want {
+fn test(target: &Value, path: &str, want: Option<&Value>) -> Result<(), String> {
+    let have = if path.is_empty() {
+        Some(target)
+    } else {
+        find(target, path, "test")?
+    };
+    if have.unwrap_or(&Value::Null) == want.unwrap_or(&Value::Null) {
         Ok(())
     } else {
-        Err(PatchError::Unprocessable(format!(
-            "testing value {path} failed: test failed"
-        )))
+        Err(format!("testing value {path} failed: test failed"))
     }
 }

@@ -61,6 +61,10 @@ impl Entry {
             && (operation == Operation::Apply || self.api_version == api_version)
     }
 
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.is_same_manager(&other.manager, other.operation, &other.api_version, &other.subresource)
+    }
+
     /// As in conflict messages: `"kubectl" with subresource "status" using apps/v1`.
     pub fn display(&self) -> String {
         let mut out = format!("{:?}", self.manager);
@@ -142,11 +146,15 @@ impl ManagedFields {
     /// Reads the list.
     pub fn from_value(list: &Value) -> Result<Self, ApplyError> {
         let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
-        let entries = items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| Entry::from_value(item, index))
-            .collect::<Result<_, _>>()?;
+        let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let entry = Entry::from_value(item, index)?;
+            // Of several entries of one manager the last counts.
+            match entries.iter_mut().find(|other| other.is_same(&entry)) {
+                Some(other) => *other = entry,
+                None => entries.push(entry),
+            }
+        }
         Ok(Self { entries })
     }
 

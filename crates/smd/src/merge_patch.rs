@@ -1,4 +1,4 @@
-//! JSON merge patch (RFC 7386).
+//! JSON merge patch (RFC 7386), with the habits of the implementation that Kubernetes uses.
 
 use serde_json::{Map, Value};
 
@@ -13,10 +13,16 @@ pub fn merge_patch(target: &mut Value, patch: &Value) {
     }
     let Value::Object(map) = target else { return };
     for (name, value) in fields {
-        if value.is_null() {
-            map.remove(name);
-        } else {
-            merge_patch(map.entry(name.clone()).or_insert(Value::Null), value);
+        match (map.get_mut(name), value) {
+            (_, Value::Null) => {
+                map.remove(name);
+            }
+            (Some(there @ Value::Object(_)), Value::Object(_)) => merge_patch(there, value),
+            // What takes the place of an object is taken as it is; elsewhere, nulls in it do not count.
+            (Some(there @ Value::Object(_)), _) => *there = value.clone(),
+            _ => {
+                map.insert(name.clone(), without_nulls(value));
+            }
         }
     }
 }

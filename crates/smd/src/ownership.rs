@@ -1,54 +1,23 @@
 //! Who owns what after an update, and what apply and update share.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::Value;
 use windlass_schema::Schema;
 
 use crate::field_set::FieldSet;
 use crate::managed::{Entry, ManagedFields, Operation};
+use crate::scope::{Scope, Versions};
 use crate::typed::{self, Comparison, View};
-
-/// Which part of an object a request can change: nothing else is owned through it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scope {
-    /// All of it: kinds without a status subresource.
-    #[default]
-    All,
-    /// All but `status`: the main resource of kinds with a status subresource.
-    Main,
-    /// Only `status`: the status subresource.
-    Status,
-}
-
-impl Scope {
-    /// Whether a top-level field is in scope.
-    pub fn covers(self, field: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Main => field != "status",
-            Self::Status => field == "status",
-        }
-    }
-
-    pub(crate) fn restrict(self, set: &mut FieldSet) {
-        if self != Self::All {
-            set.nodes
-                .retain(|elem, _| elem.name().is_some_and(|name| self.covers(name)));
-        }
-    }
-
-    pub(crate) fn restrict_comparison(self, comparison: &mut Comparison) {
-        for set in [&mut comparison.added, &mut comparison.modified, &mut comparison.removed] {
-            self.restrict(set);
-        }
-    }
-}
 
 /// An update or patch (anything but server-side apply) that has been carried out.
 #[derive(Debug, Clone, Copy)]
 pub struct Update<'a> {
     /// The schema of the kind, if there is one.
     pub schema: Option<&'a Schema>,
+    /// The schemas of the kind's other versions.
+    pub versions: Versions<'a>,
     /// The object before; `None` for a create.
     pub live: Option<&'a Value>,
     /// Who updates.
@@ -67,12 +36,8 @@ pub struct Update<'a> {
 ///
 /// What was added or changed goes to the manager; what was removed leaves all sets. If `object` brings its own
 /// managedFields they are taken (an empty list, or a list of one empty entry, starts over); otherwise those of the live object.
-/// Entries that nothing happens to are left as they are, byte for byte.
 pub fn update(request: &Update<'_>, object: &mut Value) {
-    let Some(mut managers) = managers_before(request, object) else {
-        strip_managed_fields(object);
-        return;
-    };
+    let mut managers = managers_before(request, object);
     strip_managed_fields(object);
     let uid = request
         .live
@@ -88,26 +53,26 @@ pub fn update(request: &Update<'_>, object: &mut Value) {
     managers.write(object);
 }
 
-fn managers_before(request: &Update<'_>, object: &Value) -> Option<ManagedFields> {
+fn managers_before(request: &Update<'_>, object: &Value) -> ManagedFields {
     let live = || {
-        request.live.map_or_else(
-            || Some(ManagedFields::default()),
-            |live| ManagedFields::of(live).ok().or_else(|| Some(ManagedFields::default())),
-        )
+        request
+            .live
+            .and_then(|live| ManagedFields::of(live).ok())
+            .unwrap_or_default()
     };
     if !request.subresource.is_empty() {
         return live();
     }
     match object.get("metadata").and_then(|m| m.get("managedFields")) {
         None | Some(Value::Null) => live(),
-        Some(Value::Array(list)) if list.is_empty() => Some(ManagedFields::default()),
+        Some(Value::Array(list)) if list.is_empty() => ManagedFields::default(),
         Some(Value::Array(list)) if list.len() == 1 && list[0].as_object().is_some_and(serde_json::Map::is_empty) => {
-            Some(ManagedFields::default())
+            ManagedFields::default()
         }
-        Some(list) => match ManagedFields::from_value(list) {
-            Ok(managers) => Some(managers),
-            Err(_) => live(),
-        },
+        Some(list) => ManagedFields::from_value(list)
+            .ok()
+            .filter(|managers| !managers.entries.is_empty())
+            .unwrap_or_else(live),
     }
 }
 
@@ -119,16 +84,20 @@ pub(crate) fn strip_managed_fields(object: &mut Value) {
 
 /// Gives the manager of an update what changed between the live object and `object`.
 pub(crate) fn record(request: &Update<'_>, object: &Value, managers: &mut ManagedFields) {
-    let view = View::root(request.schema);
     let empty = Value::Object(serde_json::Map::new());
-    let mut comparison = typed::compare(view, request.live.unwrap_or(&empty), object);
-    request.scope.restrict_comparison(&mut comparison);
-    let mut taken = comparison.added;
-    taken.extend(&comparison.modified);
+    let mut views = Views::new(request.schema, request.api_version, request.versions);
+    reconcile(&mut views, managers);
+    let mut changes = Changes::new(request.live.unwrap_or(&empty), object, request.scope);
     for entry in &mut managers.entries {
-        entry.fields.remove(&taken);
-        entry.fields.remove(&comparison.removed);
+        if let Some(change) = changes.of(&mut views, &entry.api_version) {
+            entry.fields.remove(&change.taken);
+            entry.fields.remove(&change.removed);
+        }
     }
+    let mut taken = changes
+        .of(&mut views, request.api_version)
+        .map(|change| change.taken.clone())
+        .unwrap_or_default();
     strip_server_fields(&mut taken);
     if !taken.is_empty() {
         give(managers, request, Operation::Update, taken);
@@ -154,6 +123,103 @@ fn give(managers: &mut ManagedFields, request: &Update<'_>, operation: Operation
             time: Some(request.now),
             fields,
         }),
+    }
+}
+
+/// The schemas of all versions that managers wrote in, each looked up once.
+pub(crate) struct Views<'a> {
+    schema: Option<&'a Schema>,
+    api_version: &'a str,
+    versions: Versions<'a>,
+    others: Vec<(String, Option<Arc<Schema>>)>,
+}
+
+impl<'a> Views<'a> {
+    pub(crate) fn new(schema: Option<&'a Schema>, api_version: &'a str, versions: Versions<'a>) -> Self {
+        Self {
+            schema,
+            api_version,
+            versions,
+            others: Vec::new(),
+        }
+    }
+
+    /// Whether a version is served.
+    fn knows(&mut self, api_version: &str) -> bool {
+        if api_version == self.api_version || self.others.iter().any(|(version, _)| version == api_version) {
+            return true;
+        }
+        match self.versions.get(api_version) {
+            Ok(schema) => {
+                self.others.push((api_version.to_owned(), schema));
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    pub(crate) fn of(&self, api_version: &str) -> View<'_> {
+        let other = self.others.iter().find(|(version, _)| version == api_version);
+        match other.and_then(|(_, schema)| schema.as_deref()) {
+            Some(schema) => View::root(Some(schema)),
+            None => View::root(self.schema),
+        }
+    }
+}
+
+/// Forgets managers of versions that are gone, and makes the sets of the others fit what their schemas say by now.
+pub(crate) fn reconcile(views: &mut Views<'_>, managers: &mut ManagedFields) {
+    managers.entries.retain(|entry| views.knows(&entry.api_version));
+    for entry in &mut managers.entries {
+        typed::reconcile(views.of(&entry.api_version), &mut entry.fields);
+    }
+}
+
+/// What a request changes, as seen in one version.
+pub(crate) struct Change {
+    /// Added or modified.
+    pub(crate) taken: FieldSet,
+    pub(crate) removed: FieldSet,
+}
+
+/// What a request changes, by version.
+pub(crate) struct Changes<'a> {
+    old: &'a Value,
+    new: &'a Value,
+    scope: Scope,
+    known: Vec<(String, Change)>,
+}
+
+impl<'a> Changes<'a> {
+    pub(crate) fn new(old: &'a Value, new: &'a Value, scope: Scope) -> Self {
+        Self {
+            old,
+            new,
+            scope,
+            known: Vec::new(),
+        }
+    }
+
+    pub(crate) fn of(&mut self, views: &mut Views<'_>, api_version: &str) -> Option<&Change> {
+        let at = self.known.iter().position(|(version, _)| version == api_version);
+        let at = if let Some(at) = at {
+            at
+        } else {
+            if !views.knows(api_version) {
+                return None;
+            }
+            let mut comparison = typed::compare(views.of(api_version), self.old, self.new);
+            self.scope.restrict_comparison(&mut comparison);
+            let Comparison {
+                added: mut taken,
+                modified,
+                removed,
+            } = comparison;
+            taken.extend(&modified);
+            self.known.push((api_version.to_owned(), Change { taken, removed }));
+            self.known.len() - 1
+        };
+        self.known.get(at).map(|(_, change)| change)
     }
 }
 

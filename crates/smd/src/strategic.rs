@@ -1,16 +1,19 @@
 //! Strategic merge patch, for built-in kinds.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use windlass_schema::{ListType, Node, Schema};
 
 use crate::builtin;
 use crate::error::PatchError;
 use crate::strategic_lists as lists;
+use crate::typed::go_text;
 
-const DIRECTIVE: &str = "$patch";
+pub(crate) const DIRECTIVE: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
-const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
-const ORDER: &str = "$setElementOrder/";
+const DELETE_FROM: &str = "$deleteFromPrimitiveList";
+const ORDER: &str = "$setElementOrder";
 
 /// Applies a strategic merge patch in place.
 ///
@@ -40,11 +43,21 @@ pub(crate) enum Strategy {
     Keyed(String),
 }
 
+impl Strategy {
+    /// The key of the items; empty for scalars.
+    pub(crate) fn key(&self) -> &str {
+        match self {
+            Self::Keyed(key) => key,
+            Self::Replace | Self::Scalars => "",
+        }
+    }
+}
+
 pub(crate) fn field<'a>(node: Option<&'a Node>, name: &str) -> Option<&'a Node> {
     node.and_then(|node| node.field(name))
 }
 
-fn strategy(node: Option<&Node>, name: &str, items: &[Value], beside: impl Fn(&str) -> bool) -> Strategy {
+fn strategy(node: Option<&Node>, name: &str, items: &[Value], beside: &Map<String, Value>) -> Strategy {
     if let Some(hint) = node.and_then(|node| node.patch.as_deref()) {
         return match (&hint.merge_key, hint.merge) {
             (_, false) => Strategy::Replace,
@@ -59,35 +72,31 @@ fn strategy(node: Option<&Node>, name: &str, items: &[Value], beside: impl Fn(&s
             _ => Strategy::Replace,
         };
     }
-    match builtin::merge_key(name, items, beside) {
+    match builtin::merge_key(name, items, |other| beside.contains_key(other)) {
         Some("") => Strategy::Scalars,
         Some(key) => Strategy::Keyed(key.to_owned()),
         None => Strategy::Replace,
     }
 }
 
-fn is_special(name: &str) -> bool {
-    name == DIRECTIVE || name == RETAIN || name.starts_with(DELETE_FROM) || name.starts_with(ORDER)
+/// A patch value that has nothing to merge with: without nulls, and without whatever carries a directive.
+pub(crate) fn fresh(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(map) if map.contains_key(DIRECTIVE) => None,
+        Value::Object(map) => Some(Value::Object(
+            map.iter()
+                .filter(|(_, v)| !v.is_null())
+                .filter_map(|(name, v)| Some((name.clone(), fresh(v)?)))
+                .collect(),
+        )),
+        Value::Array(items) => Some(Value::Array(items.iter().filter_map(fresh).collect())),
+        other => Some(other.clone()),
+    }
 }
 
-/// Copies a patch value without the directives in it.
-pub(crate) fn without_directives(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => Value::Object(
-            map.iter()
-                .filter(|(name, v)| !is_special(name) && !v.is_null())
-                .map(|(name, v)| (name.clone(), without_directives(v)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(
-            items
-                .iter()
-                .filter(|item| item.get(DIRECTIVE).and_then(Value::as_str).is_none_or(|d| d == "merge"))
-                .map(without_directives)
-                .collect(),
-        ),
-        other => other.clone(),
-    }
+/// The part of a name behind a directive: `$setElementOrder/containers`.
+fn behind<'n>(name: &'n str, directive: &str) -> Option<&'n str> {
+    name.strip_prefix(directive)?.strip_prefix('/')
 }
 
 pub(crate) fn merge_map(
@@ -96,97 +105,145 @@ pub(crate) fn merge_map(
     patch: &Map<String, Value>,
 ) -> Result<(), PatchError> {
     if let Some(directive) = patch.get(DIRECTIVE) {
-        match directive.as_str() {
-            Some("replace") => {
-                *target = patch
-                    .iter()
-                    .filter(|(name, _)| *name != DIRECTIVE)
-                    .map(|(n, v)| (n.clone(), v.clone()))
-                    .collect();
-                return Ok(());
-            }
-            Some("delete") => {
-                target.clear();
-                return Ok(());
-            }
-            Some("merge") => {}
-            _ => {
-                return Err(PatchError::BadPatch(format!("Unknown patch type found: {directive}")));
-            }
-        }
+        return directed(directive, target, patch);
     }
     if let Some(keys) = patch.get(RETAIN) {
         retain_keys(target, patch, keys)?;
     }
+    let ordered = in_order(node, target, patch)?;
     for (name, value) in patch {
-        if let Some(list) = name.strip_prefix(DELETE_FROM) {
-            let Value::Array(gone) = value else {
-                return Err(PatchError::BadPatch(format!("{name} must be a list")));
-            };
-            if let Some(Value::Array(items)) = target.get_mut(list) {
+        if name == RETAIN || name.starts_with(ORDER) || ordered.contains(name.as_str()) {
+            continue;
+        }
+        if name.starts_with(DELETE_FROM) {
+            let list = behind(name, DELETE_FROM)
+                .ok_or_else(|| PatchError::BadPatch("invalid patch format of primitive list".to_owned()))?;
+            if value.is_null() {
+                target.remove(list);
+            } else if let (Some(Value::Array(items)), Value::Array(gone)) = (target.get_mut(list), value) {
                 items.retain(|item| !gone.contains(item));
             }
-        }
-    }
-    for (name, order) in patch {
-        let Some(list) = name.strip_prefix(ORDER) else {
-            continue;
-        };
-        let beside = |other: &str| target.contains_key(other);
-        let Some(Value::Array(items)) = target.get(list) else {
-            continue;
-        };
-        if patch.contains_key(list) {
             continue;
         }
-        let strategy = strategy(field(node, list), list, items, beside);
-        if let Some(Value::Array(items)) = target.get_mut(list) {
-            lists::reorder(items, &[], order, &strategy)?;
-        }
-    }
-    for (name, value) in patch {
-        if is_special(name) {
-            continue;
-        }
-        if value.is_null() {
-            target.remove(name);
-            continue;
-        }
-        merge_field(node, target, patch, name, value)?;
+        merge_field(node, target, name, value)?;
     }
     Ok(())
 }
 
+fn directed(directive: &Value, target: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), PatchError> {
+    match directive.as_str() {
+        Some("replace") => {
+            *target = patch
+                .iter()
+                .filter(|(name, _)| *name != DIRECTIVE)
+                .map(|(n, v)| (n.clone(), v.clone()))
+                .collect();
+            Ok(())
+        }
+        Some("delete") => {
+            target.clear();
+            Ok(())
+        }
+        _ => Err(unknown_directive(directive, patch)),
+    }
+}
+
+pub(crate) fn unknown_directive(directive: &Value, patch: &Map<String, Value>) -> PatchError {
+    PatchError::Unnamed(format!(
+        "unknown patch type: {} in map: {}",
+        go_text(directive),
+        go_text(&Value::Object(patch.clone()))
+    ))
+}
+
 fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>, keys: &Value) -> Result<(), PatchError> {
+    let bad = || PatchError::BadPatch("invalid patch format of retainKeys".to_owned());
     let Value::Array(keys) = keys else {
-        return Err(PatchError::BadPatch("$retainKeys must be a list".to_owned()));
+        return Err(bad());
     };
     let kept = |name: &String| keys.iter().any(|key| key == name);
-    if let Some(stray) = patch
-        .iter()
-        .find(|(name, v)| !is_special(name) && !v.is_null() && !kept(name))
-    {
-        return Err(PatchError::BadPatch(format!(
-            "{:?} is in the patch but not in $retainKeys",
-            stray.0
-        )));
+    let counts = |name: &str, value: &Value| {
+        !(value.is_null() || name == RETAIN || name.starts_with(DELETE_FROM) || name.starts_with(ORDER))
+    };
+    if patch.iter().any(|(name, value)| counts(name, value) && !kept(name)) {
+        return Err(bad());
     }
     target.retain(|name, _| kept(name));
     Ok(())
 }
 
+/// Merges the lists whose order the patch says; gives back which these are.
+fn in_order<'p>(
+    node: Option<&Node>,
+    target: &mut Map<String, Value>,
+    patch: &'p Map<String, Value>,
+) -> Result<BTreeSet<&'p str>, PatchError> {
+    let mut done = BTreeSet::new();
+    for (name, order) in patch {
+        if !name.starts_with(ORDER) {
+            continue;
+        }
+        let Value::Array(order) = order else {
+            return Err(bad_type("[]interface {}", order));
+        };
+        let list = behind(name, ORDER)
+            .ok_or_else(|| PatchError::BadPatch("invalid patch format of setElementOrder list".to_owned()))?;
+        let there = match target.get(list) {
+            None => None,
+            Some(Value::Array(items)) => Some(items.clone()),
+            Some(other) => return Err(bad_type("[]interface {}", other)),
+        };
+        let given = match patch.get(list) {
+            None => None,
+            Some(Value::Array(items)) => Some(items.as_slice()),
+            Some(other) => return Err(bad_type("[]interface {}", other)),
+        };
+        if there.is_none() && given.is_none() {
+            continue;
+        }
+        let below = field(node, list);
+        let sample = given
+            .filter(|items| !items.is_empty())
+            .or(there.as_deref())
+            .unwrap_or_default();
+        let strategy = strategy(below, list, sample, target);
+        let items = below.and_then(|n| n.items.as_deref());
+        let merged = lists::merge_in_order(items, there.unwrap_or_default(), given, order, &strategy)?;
+        target.insert(list.to_owned(), Value::Array(merged));
+        done.insert(list);
+    }
+    Ok(done)
+}
+
+/// Something of another type than it must be.
+pub(crate) fn bad_type(expected: &str, actual: &Value) -> PatchError {
+    let actual = match actual {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    PatchError::Unnamed(format!("expected a {expected}, but received a {actual}"))
+}
+
 fn merge_field(
     node: Option<&Node>,
     target: &mut Map<String, Value>,
-    patch: &Map<String, Value>,
     name: &str,
     value: &Value,
 ) -> Result<(), PatchError> {
+    if value.is_null() {
+        target.remove(name);
+        return Ok(());
+    }
     let below = field(node, name);
     let strategy = match (target.get(name), value) {
         (Some(Value::Array(there)), Value::Array(items)) => {
             let items = if items.is_empty() { there } else { items };
-            strategy(below, name, items, |other| target.contains_key(other))
+            strategy(below, name, items, target)
         }
         _ => Strategy::Replace,
     };
@@ -196,17 +253,21 @@ fn merge_field(
                 .and_then(|n| n.patch.as_deref())
                 .is_some_and(|hint| !hint.merge && !hint.retain_keys);
             if replaced {
-                target.insert(name.to_owned(), without_directives(value));
+                there.clone_from(fields);
                 return Ok(());
             }
             merge_map(below, there, fields)
         }
         (Some(Value::Array(there)), Value::Array(items)) => {
-            let order = patch.get(&format!("{ORDER}{name}"));
-            lists::merge(below.and_then(|n| n.items.as_deref()), there, items, order, &strategy)
+            let before = std::mem::take(there);
+            *there = lists::merge(below.and_then(|n| n.items.as_deref()), before, items, &strategy)?;
+            Ok(())
         }
         _ => {
-            target.insert(name.to_owned(), without_directives(value));
+            match fresh(value) {
+                Some(value) => target.insert(name.to_owned(), value),
+                None => target.remove(name),
+            };
             Ok(())
         }
     }

@@ -1,128 +1,215 @@
 //! Lists in strategic merge patches.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use windlass_schema::Node;
 
 use crate::error::PatchError;
-use crate::strategic::{Strategy, merge_map, without_directives};
+use crate::strategic::{DIRECTIVE, Strategy, bad_type, fresh, merge_map, unknown_directive};
+use crate::typed::go_text;
 
 /// Merges a patch list into a list.
 pub(crate) fn merge(
     node: Option<&Node>,
-    target: &mut Vec<Value>,
+    target: Vec<Value>,
     patch: &[Value],
-    order: Option<&Value>,
     strategy: &Strategy,
-) -> Result<(), PatchError> {
-    match strategy {
-        Strategy::Replace => {
-            *target = patch.iter().map(without_directives).collect();
-            return Ok(());
-        }
-        Strategy::Scalars => {
-            let before = target.clone();
-            for item in patch {
-                if !target.contains(item) {
-                    target.push(item.clone());
-                }
-            }
-            let default = Value::Array(patch.to_vec());
-            return arrange(target, &before, order.unwrap_or(&default), strategy, patch);
-        }
-        Strategy::Keyed(_) => {}
+) -> Result<Vec<Value>, PatchError> {
+    if matches!(strategy, Strategy::Replace) {
+        return Ok(patch.to_vec());
     }
-    let Strategy::Keyed(key) = strategy else {
-        return Ok(());
-    };
-    if patch
-        .iter()
-        .any(|item| item.get("$patch").and_then(Value::as_str) == Some("replace"))
-    {
-        *target = patch
-            .iter()
-            .filter(|item| item.get("$patch").and_then(Value::as_str) != Some("replace"))
-            .map(without_directives)
-            .collect();
-        return Ok(());
+    if target.is_empty() && patch.is_empty() {
+        return Ok(target);
     }
-    let before = target.clone();
-    let mut wanted = Vec::with_capacity(patch.len());
-    for item in patch {
-        let Some(id) = item.get(key.as_str()) else {
-            return Err(PatchError::BadPatch(format!(
-                "map: {item} does not contain declared merge key: {key}"
-            )));
-        };
-        match item.get("$patch").and_then(Value::as_str) {
-            Some("delete") => target.retain(|there| there.get(key.as_str()) != Some(id)),
-            None | Some("merge") => wanted.push(item),
-            Some(other) => {
-                return Err(PatchError::BadPatch(format!("Unknown patch type found: {other}")));
+    let of_maps = same_types(&[&target, patch])?;
+    if !of_maps {
+        let mut merged = target.clone();
+        for item in patch {
+            if !merged.contains(item) {
+                merged.push(item.clone());
             }
         }
+        return arrange(merged, patch, &target, strategy);
     }
+    let key = strategy.key();
+    if key.is_empty() {
+        return Err(PatchError::Unnamed("cannot merge lists without merge key".to_owned()));
+    }
+    let (mut merged, wanted) = directed(target, patch, key)?;
+    let before = merged.clone();
     for item in &wanted {
-        let there = target
-            .iter_mut()
-            .find(|there| there.get(key.as_str()) == item.get(key.as_str()));
-        match (there, item) {
-            (Some(Value::Object(there)), Value::Object(fields)) => merge_map(node, there, fields)?,
-            _ => target.push(without_directives(item)),
+        let Value::Object(fields) = item else { continue };
+        let id = fields.get(key).ok_or_else(|| no_key(fields, key))?;
+        let there = merged.iter_mut().find(|there| there.get(key) == Some(id));
+        match there {
+            Some(Value::Object(there)) => merge_map(node, there, fields)?,
+            _ => merged.push(item.clone()),
         }
     }
-    let default = Value::Array(wanted.iter().map(|item| (*item).clone()).collect());
-    let wanted: Vec<Value> = wanted.into_iter().cloned().collect();
-    arrange(target, &before, order.unwrap_or(&default), strategy, &wanted)
+    arrange(merged, &wanted, &before, strategy)
 }
 
-/// Sorts a list that a patch only reorders.
-pub(crate) fn reorder(
-    items: &mut Vec<Value>,
-    patch: &[Value],
-    order: &Value,
+/// Merges a patch list, if there is one, and puts the result in the order that the patch asks for.
+pub(crate) fn merge_in_order(
+    node: Option<&Node>,
+    target: Vec<Value>,
+    patch: Option<&[Value]>,
+    order: &[Value],
     strategy: &Strategy,
-) -> Result<(), PatchError> {
-    let before = items.clone();
-    let named = order.as_array().map_or(patch, Vec::as_slice);
-    arrange(items, &before, order, strategy, named)
-}
-
-/// Items of the patch stand in the order asked for; those that only the server has keep their order and are put before
-/// the first patch item that they preceded.
-fn arrange(
-    items: &mut Vec<Value>,
-    server: &[Value],
-    order: &Value,
-    strategy: &Strategy,
-    patch: &[Value],
-) -> Result<(), PatchError> {
-    let Value::Array(order) = order else {
-        return Err(PatchError::BadPatch("$setElementOrder must be a list".to_owned()));
+) -> Result<Vec<Value>, PatchError> {
+    if let Some(patch) = patch {
+        check_order(patch, order, strategy.key())?;
+    }
+    let server = target.clone();
+    let merged = match patch {
+        None => target,
+        Some(patch) if target.is_empty() => patch.iter().filter_map(fresh).collect(),
+        Some(patch) => merge(node, target, patch, strategy)?,
     };
-    let id = |item: &Value| -> Value {
-        match strategy {
-            Strategy::Keyed(key) => item.get(key.as_str()).cloned().unwrap_or(Value::Null),
-            _ => item.clone(),
+    if server.is_empty() && patch.is_none_or(<[Value]>::is_empty) {
+        return Err(PatchError::Unnamed("no elements in any of the given slices".to_owned()));
+    }
+    arrange(merged, order, &server, strategy)
+}
+
+/// Whether the items of lists are objects; all must be of one type.
+fn same_types(lists: &[&[Value]]) -> Result<bool, PatchError> {
+    let sort = |value: &Value| match value {
+        Value::Number(n) if n.is_f64() => 10,
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Number(_) => 2,
+        Value::String(_) => 3,
+        Value::Array(_) => 4,
+        Value::Object(_) => 5,
+    };
+    let mut first = None;
+    for item in lists.iter().copied().flatten() {
+        if item.is_array() && first.is_none() {
+            return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned()));
+        }
+        if *first.get_or_insert(sort(item)) != sort(item) {
+            let all: Vec<Value> = lists.iter().map(|list| Value::Array(list.to_vec())).collect();
+            return Err(PatchError::Unnamed(format!(
+                "list element types are not identical: [{}]",
+                go_text(&Value::Array(all))
+            )));
+        }
+    }
+    Ok(first == Some(5))
+}
+
+fn no_key(item: &Map<String, Value>, key: &str) -> PatchError {
+    PatchError::Unnamed(format!(
+        "map: {} does not contain declared merge key: {key}",
+        go_text(&Value::Object(item.clone()))
+    ))
+}
+
+/// Carries out the directives among the items of a patch; gives back what is left of both lists.
+fn directed(mut target: Vec<Value>, patch: &[Value], key: &str) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
+    let mut wanted = Vec::with_capacity(patch.len());
+    let mut replace = false;
+    for item in patch {
+        let Value::Object(fields) = item else { continue };
+        match fields.get(DIRECTIVE) {
+            None => wanted.push(item.clone()),
+            Some(directive) => match directive.as_str() {
+                Some("delete") => {
+                    let id = fields.get(key).ok_or_else(|| no_key(fields, key))?;
+                    target.retain(|there| there.get(key) != Some(id));
+                }
+                Some("replace") => replace = true,
+                Some("merge") => {
+                    return Err(PatchError::Unnamed(
+                        "merging lists cannot yet be specified in the patch".to_owned(),
+                    ));
+                }
+                _ => return Err(unknown_directive(directive, fields)),
+            },
+        }
+    }
+    if replace {
+        return Ok((wanted, Vec::new()));
+    }
+    Ok((target, wanted))
+}
+
+/// The items of a patch must stand in the order that the patch asks for.
+fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let id = |item: &Value| -> Result<Value, PatchError> {
+        if key.is_empty() {
+            return Ok(item.clone());
+        }
+        match item {
+            Value::Object(fields) => fields.get(key).cloned().ok_or_else(|| no_key(fields, key)),
+            other => Err(bad_type("map[string]interface {}", other)),
         }
     };
-    let ids = |list: &[Value]| -> Vec<Value> { list.iter().map(id).collect() };
-    let (order, server, patch) = (ids(order), ids(server), ids(patch));
-    let (mut ours, theirs): (Vec<Value>, Vec<Value>) = items
-        .drain(..)
-        .partition(|item| order.contains(&id(item)) || patch.contains(&id(item)));
-    let place = |list: &[Value], item: &Value| list.iter().position(|i| *i == id(item));
-    ours.sort_by_key(|item| place(&order, item).unwrap_or(usize::MAX));
+    let mut order_left = order.iter();
+    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        let id_here = id(item)?;
+        loop {
+            let Some(next) = order_left.next() else {
+                return Err(PatchError::Unnamed(format!(
+                    "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+                    go_text(&Value::Array(patch.to_vec())),
+                    go_text(&Value::Array(order.to_vec()))
+                )));
+            };
+            if id(next)? == id_here {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Items that the order names stand in that order; the others keep theirs, and are put before the first of those that they
+/// preceded.
+fn arrange(
+    items: Vec<Value>,
+    order: &[Value],
+    server: &[Value],
+    strategy: &Strategy,
+) -> Result<Vec<Value>, PatchError> {
+    let key = strategy.key();
+    let id = |item: &Value| -> Result<Value, PatchError> {
+        match item {
+            Value::Object(fields) if !key.is_empty() => fields.get(key).cloned().ok_or_else(|| no_key(fields, key)),
+            other => Ok(other.clone()),
+        }
+    };
+    let ids = |list: &[Value]| list.iter().map(id).collect::<Result<Vec<Value>, _>>();
+    let (order, server) = (ids(order)?, ids(server)?);
+    let place = |list: &[Value], id: &Value| list.iter().position(|other| other == id);
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
+    let count = items.len();
+    for item in items {
+        let id = id(&item)?;
+        match place(&order, &id) {
+            Some(at) => ours.push((at, id, item)),
+            None => theirs.push((place(&server, &id).unwrap_or(usize::MAX), id, item)),
+        }
+    }
+    ours.sort_by_key(|(at, ..)| *at);
+    theirs.sort_by_key(|(at, ..)| *at);
     let mut ours = ours.into_iter().peekable();
     let mut theirs = theirs.into_iter().peekable();
+    let mut out = Vec::with_capacity(count);
     loop {
         let first = match (theirs.peek(), ours.peek()) {
-            (None, None) => return Ok(()),
+            (None, None) => return Ok(out),
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some(l), Some(r)) => {
+            (Some((_, l, _)), Some((_, r, _))) => {
                 matches!((place(&server, l), place(&server, r)), (Some(l), Some(r)) if l < r)
             }
         };
-        items.extend(if first { theirs.next() } else { ours.next() });
+        let next = if first { theirs.next() } else { ours.next() };
+        out.extend(next.map(|(_, _, item)| item));
     }
 }

@@ -1,6 +1,6 @@
 //! Walking values along their schema: field sets, comparison, merge, removal.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
@@ -11,7 +11,13 @@ use crate::field_set::{Elem, FieldSet, Node};
 
 use self::lists::merge_lists;
 
+mod check;
 mod lists;
+mod reconcile;
+
+pub use self::check::go_text;
+pub(crate) use self::check::{problems, words};
+pub(crate) use self::reconcile::reconcile;
 
 /// How metadata merges, whatever the schema of the kind says.
 static METADATA: LazyLock<Option<Schema>> = LazyLock::new(|| {
@@ -25,7 +31,9 @@ static METADATA: LazyLock<Option<Schema>> = LazyLock::new(|| {
         "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": string},
         "ownerReferences": {
             "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
-            "items": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {}}
+            "items": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+                "apiVersion": string, "kind": string, "name": string, "uid": {"type": "string", "default": ""},
+                "controller": {"type": "boolean"}, "blockOwnerDeletion": {"type": "boolean"}}}
         },
         "managedFields": {"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "object"}},
     }});
@@ -124,41 +132,37 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The path element of a list item.
-    fn elem(self, item: &Value) -> Result<Elem, ApplyError> {
+    /// The path element of a list item, or why it has none.
+    fn elem(self, item: &Value) -> Result<Elem, String> {
         let Some(shape) = self.shape.filter(|s| s.list_type == ListType::Map) else {
             return match item {
-                Value::Object(_) => Err(ApplyError::Invalid(
-                    "associative list without keys has an element that's a map type".to_owned(),
-                )),
-                Value::Array(_) => Err(ApplyError::Invalid(
-                    "not supported: associative list with lists as elements".to_owned(),
-                )),
-                Value::Null => Err(ApplyError::Invalid(
-                    "associative list without keys has an element that's an explicit null".to_owned(),
-                )),
+                Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
+                Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
+                Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
                 scalar => Ok(Elem::value(scalar)),
             };
         };
-        let Value::Object(fields) = item else {
-            return Err(ApplyError::Invalid(
-                "associative list with keys may not have non-map elements".to_owned(),
-            ));
+        let fields = match item {
+            Value::Object(fields) => fields,
+            Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
+            _ => return Err("associative list with keys may not have non-map elements".to_owned()),
         };
-        let mut keys = Map::new();
+        let mut keys: Vec<(&str, &Value)> = Vec::with_capacity(shape.list_map_keys.len());
         for name in &shape.list_map_keys {
             let default = || shape.items.as_ref()?.properties.get(name)?.default.as_ref();
             if let Some(value) = fields.get(name).or_else(default) {
-                keys.insert(name.clone(), value.clone());
+                keys.push((name, value));
             }
         }
         if keys.is_empty() {
-            return Err(ApplyError::Invalid(format!(
-                "associative list with keys has an element that omits all key fields {:?} (and doesn't have default values for any key fields)",
-                shape.list_map_keys
-            )));
+            let names: Vec<_> = shape.list_map_keys.iter().map(|name| format!("{name:?}")).collect();
+            return Err(format!(
+                "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+                names.join(" ")
+            ));
         }
-        Ok(Elem::key(&keys))
+        keys.sort_unstable_by_key(|(name, _)| *name);
+        Ok(Elem::keys(keys))
     }
 }
 
@@ -444,44 +448,38 @@ fn at(elem: &Elem, error: ApplyError) -> ApplyError {
     }
 }
 
-/// What becomes of a list that loses all its items.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Emptied {
-    /// It stays, empty.
-    Stays,
-    /// It becomes null, so that it shows in the field set of what is left.
-    Null,
-}
-
-/// Removes the fields of a set, each with everything below it, in place.
-pub(crate) fn remove(view: View<'_>, value: &mut Value, set: &FieldSet, emptied: Emptied) {
-    match value {
+/// Removes the fields of a set, each with everything below it, in place. What loses its last field or item becomes null, so that
+/// it shows in the field set of what is left.
+pub(crate) fn remove(view: View<'_>, value: &mut Value, set: &FieldSet) {
+    let emptied = match value {
         Value::Object(map) if !view.is_atomic_map() => {
             map.retain(|name, child| match set.nodes.get(&Elem::field(name)) {
                 None => true,
                 Some(node) if node.member => false,
                 Some(node) => {
-                    remove(view.field(name), child, &node.below, emptied);
+                    remove(view.field(name), child, &node.below);
                     true
                 }
             });
+            map.is_empty()
         }
-        Value::Array(items) if view.list_type() != ListType::Atomic && !items.is_empty() => {
+        Value::Array(items) if view.list_type() != ListType::Atomic => {
             items.retain_mut(
                 |item| match view.elem(item).ok().and_then(|elem| set.nodes.get(&elem)) {
                     None => true,
                     Some(node) if node.member => false,
                     Some(node) => {
-                        remove(view.item(), item, &node.below, emptied);
+                        remove(view.item(), item, &node.below);
                         true
                     }
                 },
             );
-            if items.is_empty() && emptied == Emptied::Null {
-                *value = Value::Null;
-            }
+            items.is_empty()
         }
-        _ => {}
+        _ => false,
+    };
+    if emptied {
+        *value = Value::Null;
     }
 }
 
@@ -510,28 +508,4 @@ pub(crate) fn with_named(view: View<'_>, set: &FieldSet) -> FieldSet {
         );
     }
     out
-}
-
-/// Checks an applied configuration for what no merge could make sense of.
-pub(crate) fn check(view: View<'_>, value: &Value) -> Result<(), ApplyError> {
-    match value {
-        Value::Object(map) => map
-            .iter()
-            .try_for_each(|(name, child)| check(view.field(name), child).map_err(|e| at(&Elem::field(name), e))),
-        Value::Array(items) if view.list_type() != ListType::Atomic && view.atom(Some(value)) == Atom::List => {
-            let mut seen = HashSet::new();
-            for (index, item) in items.iter().enumerate() {
-                let elem = view.elem(item).map_err(|error| match error {
-                    ApplyError::Invalid(text) => ApplyError::Invalid(format!("element {index}: {text}")),
-                    other => other,
-                })?;
-                if !seen.insert(elem.clone()) {
-                    return Err(ApplyError::Invalid(format!("duplicate entries for key {elem}")));
-                }
-                check(view.item(), item).map_err(|e| at(&elem, e))?;
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
 }

@@ -8,7 +8,7 @@ use crate::admission::AdmissionVerb;
 use crate::admit::Admission;
 use crate::convert::to_storage;
 use crate::error::ApiError;
-use crate::object::{draft, meta, seconds};
+use crate::object::{draft, meta, seconds, set_meta};
 use crate::prepare::{self, Fresh, Part};
 use crate::resource::Special;
 use crate::{crd, rbac, special, validate};
@@ -89,13 +89,8 @@ impl Call<'_> {
         by_apply: bool,
         name: Option<&str>,
     ) -> Result<(Value, Vec<String>), ApiError> {
-        let mut object = object;
         let now = self.server.now();
-        prepare::check_place(self.resource, &mut object, self.namespace, name)?;
-        let mut warnings = validate::shape(self.resource, &mut object, duplicates, self.options.field_validation)?;
-        if by_apply {
-            object = self.apply_onto(None, &object, Part::Main, now)?;
-        }
+        let (mut object, mut warnings) = self.start(object, duplicates, by_apply.then_some(name).flatten(), name)?;
         // Nobody looks at what has no place; a name that the server is to choose is not chosen yet.
         let name = match meta(&object, "name") {
             "" => meta(&object, "generateName"),
@@ -132,6 +127,38 @@ impl Call<'_> {
             Box::pin(admission.validate(hooks, &object, &mut warnings)).await?;
         }
         Ok((object, warnings))
+    }
+
+    /// What is asked for, decoded. Defaults come after ownership: they are nobody's.
+    fn start(
+        &self,
+        mut object: Value,
+        duplicates: &[String],
+        applied: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        let Some(applied) = applied else {
+            prepare::check_place(self.resource, &mut object, self.namespace, name)?;
+            let warnings = validate::shape(self.resource, &mut object, duplicates, self.options.field_validation)?;
+            return Ok((object, warnings));
+        };
+        let made = self.apply_onto(None, &object, Part::Main, self.server.now())?;
+        let mut warnings = self.repeated(duplicates)?;
+        let uid = meta(&made, "uid");
+        if !uid.is_empty() {
+            return Err(ApiError::conflict(
+                &self.resource.group,
+                &self.resource.plural,
+                applied,
+                &format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found"),
+            ));
+        }
+        let mut made = self
+            .placed(made, applied)
+            .map_err(|error| error.warned(&mut warnings))?;
+        set_meta(&mut made, "resourceVersion", None);
+        validate::complete_applied(self.resource, &mut made)?;
+        Ok((made, warnings))
     }
 
     /// Stores a new object; `None` when its namespace or definition changed meanwhile.

@@ -1,71 +1,42 @@
 //! What a request makes of a stored object, before the server adds its part.
 
 use serde_json::Value;
-use windlass_smd::{Apply, ApplyError, PatchError};
+use windlass_schema::FieldError;
+use windlass_smd::PatchError;
 
 use super::{Call, Mutation};
-use crate::error::{ApiError, Cause};
-use crate::object::{meta, set_meta};
+use crate::error::ApiError;
+use crate::object::{meta, text};
 use crate::prepare::{self, Part};
-use crate::{scale, validate};
+use crate::request::FieldValidation;
+use crate::validate;
 
-fn patch_error(error: PatchError, call: &Call<'_>, name: &str) -> ApiError {
+/// What a patch that cannot be carried out is answered with.
+pub(super) fn patch_error(error: PatchError) -> ApiError {
     match error {
         PatchError::BadPatch(why) => ApiError::bad_request(why),
-        PatchError::Unprocessable(why) => ApiError::new(
-            422,
-            "Invalid",
-            format!(
-                "{} \"{name}\" could not be patched: {why}",
-                crate::error::qualified(&call.resource.group, &call.resource.plural)
-            ),
-        ),
+        PatchError::Unnamed(why) => ApiError::new(500, "", why),
+        PatchError::TooLarge(why) => ApiError::new(413, "RequestEntityTooLarge", why),
+        PatchError::Unprocessable(why) => {
+            // Kubernetes keeps to itself which operation did not fit.
+            tracing::debug!(why, "a patch does not fit its object");
+            let mut error = ApiError::new(
+                422,
+                "Invalid",
+                "the server rejected our request due to an error in our request",
+            );
+            error.details = Some(Box::default());
+            error
+        }
     }
 }
 
-fn apply_error(error: ApplyError) -> ApiError {
-    match error {
-        ApplyError::Conflicts(conflicts) => {
-            let causes = conflicts
-                .0
-                .iter()
-                .map(|c| Cause {
-                    reason: "FieldManagerConflict".to_owned(),
-                    message: c.message(),
-                    field: c.path.clone(),
-                })
-                .collect();
-            ApiError::apply_conflict(conflicts.to_string(), causes)
-        }
-        ApplyError::Invalid(why) => ApiError::new(500, "", why),
-        other => ApiError::bad_request(other.to_string()),
-    }
+/// Refuses what a patch makes of an object; `shown` is what was decoded.
+fn undecodable(shown: String, why: &str) -> ApiError {
+    ApiError::invalid("", "", "", &[FieldError::invalid("patch", shown.into(), why)])
 }
 
 impl Call<'_> {
-    pub(super) fn apply_onto(
-        &self,
-        live: Option<&Value>,
-        config: &Value,
-        part: Part,
-        now: jiff::Timestamp,
-    ) -> Result<Value, ApiError> {
-        let (scope, subresource) = self.scope(part);
-        windlass_smd::apply(&Apply {
-            schema: self.resource.schema().map(AsRef::as_ref),
-            live,
-            applied: config,
-            manager: &self.manager,
-            api_version: &self.resource.api_version(),
-            subresource,
-            scope,
-            force: self.options.force.unwrap_or(false),
-            now,
-        })
-        .map(|applied| applied.object)
-        .map_err(apply_error)
-    }
-
     /// What the object would become, before the server adds its part.
     pub(super) fn candidate(
         &self,
@@ -75,48 +46,169 @@ impl Call<'_> {
         part: Part,
     ) -> Result<(Value, Vec<String>), ApiError> {
         let schema = self.resource.schema().map(AsRef::as_ref);
-        let mut out = old.clone();
-        let mut duplicates: &[String] = &[];
         match mutation {
             Mutation::Replace(object, twice) => {
-                out = object.clone();
-                duplicates = twice;
-            }
-            Mutation::Json(patch) => {
-                windlass_smd::json_patch(&mut out, patch).map_err(|e| patch_error(e, self, name))?;
-            }
-            Mutation::Merge(patch) => windlass_smd::merge_patch(&mut out, patch),
-            Mutation::Strategic(patch) => {
-                windlass_smd::strategic_merge_patch(schema, &mut out, patch).map_err(|e| patch_error(e, self, name))?;
-            }
-            Mutation::Scale(path, replicas, _) => scale::set_path(&mut out, path, (*replicas).into()),
-            Mutation::Apply(config, twice) => {
-                let mut config = config.clone();
-                prepare::check_place(self.resource, &mut config, self.namespace, Some(name))?;
-                let warnings = self.check_applied(&mut config, twice)?;
-                let given = meta(&config, "resourceVersion");
-                if !given.is_empty() && given != meta(old, "resourceVersion") {
-                    return Err(self.modified(name));
-                }
-                set_meta(&mut config, "resourceVersion", None);
-                out = self.apply_onto(Some(old), &config, part, self.server.now())?;
+                let mut out = object.clone();
                 prepare::check_place(self.resource, &mut out, self.namespace, Some(name))?;
-                validate::shape(self.resource, &mut out, &[], crate::request::FieldValidation::Ignore)?;
-                return Ok((out, warnings));
+                let warnings = validate::shape(self.resource, &mut out, twice, self.options.field_validation)?;
+                Ok((out, warnings))
+            }
+            Mutation::Json(patch, problems) => {
+                let mut out = old.clone();
+                windlass_smd::json_patch(&mut out, patch).map_err(patch_error)?;
+                self.patched(old, out, name, problems, None)
+            }
+            Mutation::Merge(patch, problems) => {
+                let mut out = old.clone();
+                windlass_smd::merge_patch(&mut out, patch);
+                self.patched(old, out, name, problems, None)
+            }
+            Mutation::Strategic(patch, problems) => {
+                let mut out = old.clone();
+                windlass_smd::strategic_merge_patch(schema, &mut out, patch).map_err(patch_error)?;
+                // Only the Go type says what it is.
+                for key in ["apiVersion", "kind"] {
+                    out[key] = old[key].clone();
+                }
+                self.patched(old, out, name, problems, Some(patch))
+            }
+            Mutation::Scale(wanted) => Ok((self.scaled(old, name, wanted)?, Vec::new())),
+            Mutation::Apply(config, twice) => {
+                let out = self.apply_onto(Some(old), config, part, self.server.now())?;
+                let mut warnings = self.repeated(twice)?;
+                let mut out = self.placed(out, name).map_err(|error| error.warned(&mut warnings))?;
+                self.same_uid(old, &out, name)?;
+                validate::complete_applied(self.resource, &mut out)?;
+                Ok((out, warnings))
             }
         }
-        prepare::check_place(self.resource, &mut out, self.namespace, Some(name))?;
-        let warnings = validate::shape(self.resource, &mut out, duplicates, self.options.field_validation)?;
-        Ok((out, warnings))
     }
 
-    /// Prunes what is applied, without defaults: those are nobody's.
-    fn check_applied(&self, config: &mut Value, duplicates: &[String]) -> Result<Vec<String>, ApiError> {
-        let mut shaped = config.clone();
-        let warnings = validate::shape(self.resource, &mut shaped, duplicates, self.options.field_validation)?;
-        if let Some(schema) = self.resource.schema() {
-            windlass_schema::prune(schema, config);
+    /// Decodes the outcome of a patch. Built-in kinds are decoded into types, so it may be that there is nothing to decode.
+    fn patched(
+        &self,
+        old: &Value,
+        mut out: Value,
+        name: &str,
+        problems: &[String],
+        patch: Option<&Value>,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        let before = out.clone();
+        let shown = || patch.map_or_else(|| before.to_string(), windlass_smd::go_text);
+        self.check_kind(&out).map_err(|error| match error {
+            Misfit::Undecodable(why) => undecodable(shown(), &why),
+            Misfit::Invalid(error) => *error,
+        })?;
+        if out.get("metadata").is_some_and(|m| !m.is_object() && !m.is_null()) {
+            return Err(undecodable(shown(), "the metadata must be an object"));
         }
-        Ok(warnings)
+        if !self.resource.is_custom() {
+            for key in ["apiVersion", "kind"] {
+                out[key] = old[key].clone();
+            }
+        }
+        let mut out = self
+            .placed(out, name)
+            .map_err(|error| error.warned(&mut problems.to_vec()))?;
+        let mut found = validate::shape(self.resource, &mut out, &[], FieldValidation::Warn).map_err(|error| {
+            let kind = &self.resource.kind;
+            let prefix = format!(
+                "{kind} in version \"{}\" cannot be handled as a {kind}: ",
+                self.resource.version
+            );
+            let why = error.message.strip_prefix(&prefix).unwrap_or(&error.message);
+            undecodable(shown(), why)
+        })?;
+        self.same_uid(old, &out, name)?;
+        let mut all = problems.to_vec();
+        all.append(&mut found);
+        match self.options.field_validation {
+            FieldValidation::Ignore => all.clear(),
+            FieldValidation::Warn => {}
+            FieldValidation::Strict if all.is_empty() => {}
+            FieldValidation::Strict => {
+                return Err(undecodable(
+                    shown(),
+                    &format!("strict decoding error: {}", all.join(", ")),
+                ));
+            }
+        }
+        Ok((out, all))
     }
+
+    /// Whether what a patch made is still what its path says.
+    fn check_kind(&self, out: &Value) -> Result<(), Misfit> {
+        let want = self.resource.api_version();
+        let (version, kind) = (text(out, "apiVersion"), text(out, "kind"));
+        if !out.is_object() {
+            return Err(Misfit::Undecodable("it is not an object".to_owned()));
+        }
+        if !self.resource.is_custom() {
+            let other = (!kind.is_empty() && kind != self.resource.kind) || (!version.is_empty() && version != want);
+            return if other {
+                Err(Misfit::Undecodable(format!(
+                    "no kind \"{kind}\" of version \"{version}\" can be stored here, only {} of {want}",
+                    self.resource.kind
+                )))
+            } else {
+                Ok(())
+            };
+        }
+        if kind.is_empty() {
+            return Err(Misfit::Undecodable(format!("Object 'Kind' is missing in '{out}'")));
+        }
+        let (field, value, must) = if kind != self.resource.kind {
+            ("kind", kind, self.resource.kind.as_str())
+        } else if version != want {
+            ("apiVersion", version, want.as_str())
+        } else {
+            return Ok(());
+        };
+        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+        let error = FieldError::invalid(field, value.into(), format!("must be {must}"));
+        Err(Misfit::Invalid(Box::new(ApiError::invalid(
+            group,
+            kind,
+            meta(out, "name"),
+            &[error],
+        ))))
+    }
+
+    /// Checks that an object has the name of its path.
+    pub(super) fn placed(&self, mut out: Value, name: &str) -> Result<Value, ApiError> {
+        if meta(&out, "name").is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )));
+        }
+        prepare::check_place(self.resource, &mut out, self.namespace, Some(name))?;
+        Ok(out)
+    }
+
+    /// A patch that names another uid is not a precondition, but an attempt to change it.
+    fn same_uid(&self, old: &Value, out: &Value, name: &str) -> Result<(), ApiError> {
+        let uid = meta(out, "uid");
+        if uid.is_empty() || uid == meta(old, "uid") {
+            return Ok(());
+        }
+        let error = FieldError::invalid("metadata.uid", uid.into(), "field is immutable");
+        // Types that validate themselves say so twice.
+        let errors = if self.resource.is_custom() {
+            vec![error]
+        } else {
+            vec![error.clone(), error]
+        };
+        Err(ApiError::invalid(
+            &self.resource.group,
+            &self.resource.kind,
+            name,
+            &errors,
+        ))
+    }
+}
+
+/// Why the outcome of a patch is not of the kind that it must be.
+enum Misfit {
+    Undecodable(String),
+    Invalid(Box<ApiError>),
 }

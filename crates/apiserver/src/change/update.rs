@@ -38,21 +38,6 @@ impl Call<'_> {
         match mutation {
             Mutation::Apply(config, duplicates) if part == Part::Main => {
                 self.may_create(name)?;
-                let given = meta(config, "resourceVersion");
-                if !given.is_empty() && given != "0" {
-                    return Err(self.modified(name));
-                }
-                if !meta(config, "uid").is_empty() {
-                    return Err(ApiError::conflict(
-                        &self.resource.group,
-                        &self.resource.plural,
-                        name,
-                        &format!(
-                            "Precondition failed: UID in precondition: {}, UID in object meta: ",
-                            meta(config, "uid")
-                        ),
-                    ));
-                }
                 self.create(config.clone(), duplicates, true, Some(name)).await
             }
             Mutation::Replace(object, duplicates) if part == Part::Main && self.resource.create_on_update => {
@@ -82,7 +67,7 @@ impl Call<'_> {
         prepare::for_update(self.resource, &old, &mut new, part)?;
         special::default(self.resource, &mut new);
         self.admit(AdmissionVerb::Update, part, &mut new, Some(&old), &mut warnings)?;
-        if !matches!(mutation, Mutation::Apply(..)) {
+        if !matches!(mutation, Mutation::Apply(..) | Mutation::Scale(..)) {
             self.own(Some(&old), &mut new, part, now);
         }
         let hooks = self.webhooks();
@@ -127,9 +112,7 @@ impl Call<'_> {
     /// Compares the revision that a request names, if any, with the stored one.
     fn check_revision(&self, record: &Record, mutation: &Mutation, new: &Value, name: &str) -> Result<bool, ApiError> {
         let given = match mutation {
-            Mutation::Scale(_, _, revision) => revision.as_deref().unwrap_or(""),
-            // Its revision was checked before it was merged.
-            Mutation::Apply(config, _) => return Ok(!meta(config, "resourceVersion").is_empty()),
+            Mutation::Apply(config, _) => meta(config, "resourceVersion"),
             _ => meta(new, "resourceVersion"),
         };
         let is_put = matches!(mutation, Mutation::Replace(..));
@@ -151,7 +134,12 @@ impl Call<'_> {
         if given != record.revision.to_string() {
             return Err(self.modified(name));
         }
-        Ok(is_put || matches!(mutation, Mutation::Scale(..)))
+        // A patch starts from what it finds, so that the revision in its outcome says nothing.
+        Ok(match mutation {
+            Mutation::Replace(..) | Mutation::Apply(..) => true,
+            Mutation::Scale(wanted) => matches!(**wanted, Mutation::Replace(..)),
+            _ => false,
+        })
     }
 
     async fn store_changed(

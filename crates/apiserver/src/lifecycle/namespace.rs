@@ -144,7 +144,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), ApiErro
     let have = have.map_or(&[][..], Vec::as_slice);
     let call = internal.call(&resource, "");
     if let Some(conditions) = changed(have, &conditions(&told), server.now()) {
-        let mutation = Mutation::Merge(json!({"status": {"conditions": conditions}}));
+        let mutation = Mutation::Merge(json!({"status": {"conditions": conditions}}), Vec::new());
         call.change(name, &mutation, Part::Status).await?;
     }
     if let Some(error) = left.errors.first() {
@@ -154,7 +154,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), ApiErro
         return Ok(());
     }
     let rest: Vec<Value> = held.into_iter().filter(|f| f.as_str() != Some("kubernetes")).collect();
-    let mutation = Mutation::Merge(json!({"spec": {"finalizers": rest}}));
+    let mutation = Mutation::Merge(json!({"spec": {"finalizers": rest}}), Vec::new());
     call.change(name, &mutation, Part::Finalize).await.map(|_| ())
 }
 

@@ -44,7 +44,7 @@ pub(crate) async fn settle(server: &Inner) {
             let Some(record) = server.store.get(&resource.storage, "", &name) else {
                 continue;
             };
-            let mutation = Mutation::Merge(json!({"rules": rules}));
+            let mutation = Mutation::Merge(json!({"rules": rules}), Vec::new());
             if let Err(error) = call.change_once(&name, &record, &mutation, Part::Main).await {
                 tracing::warn!(%error, name, "cannot fill in the rules of a ClusterRole");
                 return;

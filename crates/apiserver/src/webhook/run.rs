@@ -292,7 +292,9 @@ impl Occasion<'_> {
         match windlass_smd::json_patch(&mut patched, &patch) {
             Ok(()) => {}
             Err(PatchError::BadPatch(why)) => return self.judge(hook, undecodable(&why)).map(|()| false),
-            Err(PatchError::Unprocessable(why)) => return Err(ApiError::internal(why)),
+            Err(PatchError::Unprocessable(why) | PatchError::TooLarge(why) | PatchError::Unnamed(why)) => {
+                return Err(ApiError::internal(why));
+            }
         }
         self.settle(hook, seen, object, &mut patched, again)?;
         let changed = patched != *object;

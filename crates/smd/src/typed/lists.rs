@@ -14,7 +14,9 @@ pub(super) fn merge_lists(view: View<'_>, live: Vec<Value>, applied: &[Value]) -
     let mut applied_elems = Vec::with_capacity(applied.len());
     let mut places: HashMap<Elem, usize> = HashMap::with_capacity(applied.len());
     for (index, item) in applied.iter().enumerate() {
-        let elem = view.elem(item)?;
+        let elem = view
+            .elem(item)
+            .map_err(|why| ApplyError::Invalid(format!("element {index}: {why}")))?;
         if places.insert(elem.clone(), index).is_some() {
             return Err(ApplyError::Invalid(format!("duplicate entries for key {elem}")));
         }
@@ -24,7 +26,9 @@ pub(super) fn merge_lists(view: View<'_>, live: Vec<Value>, applied: &[Value]) -
     let mut first: HashMap<Elem, usize> = HashMap::with_capacity(live.len());
     let mut doubled: HashSet<Elem> = HashSet::new();
     for (index, item) in live.iter().enumerate() {
-        let elem = view.elem(item)?;
+        let elem = view
+            .elem(item)
+            .map_err(|why| ApplyError::Invalid(format!("element {index}: {why}")))?;
         if first.contains_key(&elem) {
             doubled.insert(elem.clone());
         } else {

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use windlass_smd::{
-    Apply, ApplyError, FieldSet, ListKeys, ManagedFields, Operation, Scope, Update, apply, differs_with, update,
+    Apply, ApplyError, FieldSet, ListKeys, ManagedFields, Operation, Scope, Update, Versions, apply, differs_with,
+    update,
 };
 
 use crate::vectors::{schema, without_empty};
@@ -75,12 +76,13 @@ fn applied(
     let schema = schema();
     let request = Apply {
         schema: Some(&schema),
+        versions: Versions::ALIKE,
         live,
         applied: config,
         manager,
         api_version: "v1",
         subresource: "",
-        scope: Scope::All,
+        scope: Scope::ALL,
         force,
         now: jiff::Timestamp::from_second(1_700_000_000 + second).expect("time"),
     };
@@ -155,8 +157,8 @@ proptest! {
         let schema = schema();
         update(
             &Update {
-                schema: Some(&schema), live: Some(&live), manager: "c", api_version: "v1", subresource: "",
-                scope: Scope::All, now: jiff::Timestamp::from_second(1_800_000_000).expect("time"),
+                schema: Some(&schema), versions: Versions::ALIKE, live: Some(&live), manager: "c", api_version: "v1", subresource: "",
+                scope: Scope::ALL, now: jiff::Timestamp::from_second(1_800_000_000).expect("time"),
             },
             &mut object,
         );

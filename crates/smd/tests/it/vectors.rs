@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use windlass_schema::Schema;
-use windlass_smd::{Apply, ApplyError, ManagedFields, Operation, Scope, Update, apply, update};
+use windlass_smd::{Apply, ApplyError, ManagedFields, Operation, Scope, Update, Versions, apply, update};
 
 /// The schema that all recorded sequences use.
 pub(crate) fn schema() -> Schema {
@@ -81,12 +81,13 @@ fn replay(schema: &Schema, steps: &[Value], label: &str) {
         let result = if step["op"] == "apply" {
             let request = Apply {
                 schema: Some(schema),
+                versions: Versions::ALIKE,
                 live: live.as_ref(),
                 applied: &object,
                 manager,
                 api_version: "v1",
                 subresource: "",
-                scope: Scope::All,
+                scope: Scope::ALL,
                 force: step["force"] == true,
                 now,
             };
@@ -111,11 +112,12 @@ fn replay(schema: &Schema, steps: &[Value], label: &str) {
         } else {
             let request = Update {
                 schema: Some(schema),
+                versions: Versions::ALIKE,
                 live: live.as_ref(),
                 manager,
                 api_version: "v1",
                 subresource: "",
-                scope: Scope::All,
+                scope: Scope::ALL,
                 now,
             };
             update(&request, &mut object);
