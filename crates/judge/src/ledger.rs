@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use http::header::CONTENT_TYPE;
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use kube::client::Body;
 use tower::Service;
 
@@ -50,7 +50,7 @@ impl WriteTo {
         let name = parts.next().unwrap_or_default();
         let query = request.uri().query().unwrap_or_default();
         let manager = query.split('&').find_map(|pair| pair.strip_prefix("fieldManager="));
-        let format = request.headers().get(CONTENT_TYPE).map(|format| format.as_bytes());
+        let format = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         Some(Self {
             verb: match *request.method() {
                 Method::POST => "create",

@@ -65,11 +65,11 @@ enum Inner {
     Ours {
         embedded: Embedded,
         /// How a client gets to it, unless by the process.
-        config: Option<kube::Config>,
+        config: Option<Box<kube::Config>>,
     },
     Real {
-        judge: Judge,
-        config: kube::Config,
+        judge: Box<Judge>,
+        config: Box<kube::Config>,
         /// What an embedded server asks in process.
         admission: Option<Webhooks>,
     },
@@ -231,12 +231,11 @@ async fn start_ours(folder: &TempDir, definitions: bool, over_socket: bool) -> I
         definitions,
     };
     let embedded = Embedded::start(options).await.expect("the API server starts");
-    let config = match over_socket {
-        true => {
-            let config = network::config(Some(embedded.kubeconfig()), None).await;
-            Some(config.expect("the server's kubeconfig can be read"))
-        }
-        false => None,
+    let config = if over_socket {
+        let config = network::config(Some(embedded.kubeconfig()), None).await;
+        Some(Box::new(config.expect("the server's kubeconfig can be read")))
+    } else {
+        None
     };
     Inner::Ours { embedded, config }
 }
@@ -246,13 +245,14 @@ async fn start_real(definitions: bool) -> Inner {
     let judge = judge.unwrap_or_else(|error| panic!("no real API server: {error}"));
     let config = network::config(Some(&judge.kubeconfig_path()), None).await;
     let config = config.expect("the judge's kubeconfig can be used");
-    let admission = match definitions {
-        true => Some(serve_definitions(&connect(&config, None)).await),
-        false => None,
+    let admission = if definitions {
+        Some(serve_definitions(&connect(&config, None)).await)
+    } else {
+        None
     };
     Inner::Real {
-        judge,
-        config,
+        judge: Box::new(judge),
+        config: Box::new(config),
         admission,
     }
 }

@@ -110,14 +110,20 @@ impl Env {
         api.patch(&name, &params, &Patch::Apply(&object)).await.unwrap();
     }
 
-    /// Applies as a client that wants unknown fields refused; gives back what the server said against it.
+    /// Creates as a client that wants unknown fields refused; gives back what the server said against it.
     pub(crate) async fn refused(&self, object: &Value) -> String {
+        self.create(object, "Strict").await.unwrap_err().to_string()
+    }
+
+    /// Creates as a client that says what becomes of unknown fields. An apply would be refused whatever it says.
+    pub(crate) async fn create(&self, object: &Value, validation: &str) -> Result<Value, kube::Error> {
         let api = self.api(object["kind"].as_str().unwrap());
-        let mut params = PatchParams::apply("user").force();
-        params.field_validation = Some(kube::api::ValidationDirective::Strict);
-        let name = object["metadata"]["name"].as_str().unwrap();
-        let error = api.patch(name, &params, &Patch::Apply(object)).await.unwrap_err();
-        error.to_string()
+        let path = format!("{}?fieldValidation={validation}", api.resource_url());
+        let request = http::Request::post(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(object.to_string().into_bytes())
+            .unwrap();
+        self.client.request(request).await
     }
 
     pub(crate) async fn merge(&self, kind: &str, name: &str, patch: Value) {

@@ -239,7 +239,7 @@ async fn labels_outside_of_metadata_are_refused_or_dropped() {
     for object in documents(VSPHERE) {
         env.apply(object).await;
     }
-    env.apply(printed).await;
+    env.create(&printed, "Ignore").await.unwrap();
     env.reconciled("ReconcileSucceeded").await;
     for deployment in env.generated("MachineDeployment").await {
         assert!(deployment["metadata"]["labels"].get("custom-label").is_none());
