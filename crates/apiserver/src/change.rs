@@ -8,6 +8,7 @@ mod patch;
 mod scaled;
 mod update;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -38,12 +39,23 @@ pub(crate) struct Call<'a> {
 
 /// What a write led to.
 pub(crate) struct Outcome {
-    /// The object as it is now, in the served version.
-    pub(crate) object: Value,
-    /// What is stored now; `None` for a dry run.
+    /// The object in the served version, where nothing stored says it.
+    pub(crate) object: Option<Value>,
+    /// What is stored now; `None` for a dry run, and for what is gone.
     pub(crate) record: Option<Arc<Record>>,
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
+}
+
+impl Outcome {
+    /// The object as it is now, in the served version. What is stored is decoded for this: an answer copies its bytes.
+    pub(crate) fn object(&self, resource: &Resource) -> Result<Cow<'_, Value>, ApiError> {
+        match (&self.object, &self.record) {
+            (Some(object), _) => Ok(Cow::Borrowed(object)),
+            (None, Some(record)) => served(resource, record).map(Cow::Owned),
+            (None, None) => Err(ApiError::internal("a write led to nothing")),
+        }
+    }
 }
 
 /// What a request does to an object.
@@ -129,7 +141,7 @@ impl Call<'_> {
             .ok_or_else(|| ApiError::internal("nothing was stored"))?;
         self.server.written(self.resource, self.namespace, record.key.name());
         Ok(Outcome {
-            object: served(self.resource, &record)?,
+            object: None,
             record: Some(record),
             created,
             warnings,

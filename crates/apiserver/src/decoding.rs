@@ -46,7 +46,7 @@ pub(crate) fn decode(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), A
             let mut duplicates = Vec::new();
             let mut de = serde_json::Deserializer::from_slice(bytes);
             let seed = Seed {
-                path: String::new(),
+                place: Place::Top,
                 duplicates: &mut duplicates,
             };
             let value = seed
@@ -110,8 +110,27 @@ fn as_go(error: &str) -> String {
     }
 }
 
+/// Where in the body something is: written out only for what is found twice.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Top,
+    Field(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Top => Ok(()),
+            Self::Field(Self::Top, key) => f.write_str(key),
+            Self::Field(parent, key) => write!(f, "{parent}.{key}"),
+            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
 struct Seed<'a> {
-    path: String,
+    place: Place<'a>,
     duplicates: &'a mut Vec<String>,
 }
 
@@ -164,7 +183,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut out = Vec::new();
         loop {
             let seed = Seed {
-                path: format!("{}[{}]", self.path, out.len()),
+                place: Place::Item(&self.place, out.len()),
                 duplicates: &mut *self.duplicates,
             };
             match seq.next_element_seed(seed)? {
@@ -177,21 +196,19 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut out = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let path = if self.path.is_empty() {
-                key.clone()
-            } else {
-                format!("{}.{key}", self.path)
-            };
+            let place = Place::Field(&self.place, &key);
             if out.len() > 1_000_000 {
                 return Err(A::Error::custom("too many fields"));
             }
             let value = map.next_value_seed(Seed {
-                path: path.clone(),
+                place,
                 duplicates: &mut *self.duplicates,
             })?;
-            if out.insert(key, value).is_some() {
+            if out.contains_key(&key) {
+                let path = place.to_string();
                 self.duplicates.push(path);
             }
+            out.insert(key, value);
         }
         Ok(Value::Object(out))
     }

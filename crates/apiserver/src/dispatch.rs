@@ -443,7 +443,7 @@ impl Asked<'_> {
         let code = if outcome.created { 201 } else { 200 };
         let mut response = match &outcome.record {
             Some(record) => read::answer(self.server, resource, record, self.view, code)?,
-            None => read::answer_value(self.server, resource, &outcome.object, self.view, code),
+            None => read::answer_value(self.server, resource, &*outcome.object(resource)?, self.view, code),
         };
         for words in &outcome.warnings {
             add_warning(&mut response, words);

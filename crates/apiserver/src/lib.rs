@@ -50,6 +50,7 @@ mod table;
 mod user;
 mod validate;
 mod watch;
+mod watch_lines;
 mod webhook;
 
 pub use admission::{AdmissionHook, AdmissionRequest, AdmissionVerb};

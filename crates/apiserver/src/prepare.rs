@@ -302,24 +302,43 @@ pub(crate) fn differs(old: &Value, new: &Value) -> bool {
 }
 
 fn metadata_differs(old: &Value, new: &Value) -> bool {
-    let strip = |meta: &Value| {
-        let mut meta = meta.clone();
-        if let Some(map) = meta.as_object_mut() {
-            map.remove("resourceVersion");
-            for entry in map
-                .get_mut("managedFields")
-                .and_then(Value::as_array_mut)
-                .into_iter()
-                .flatten()
-            {
-                if let Some(entry) = entry.as_object_mut() {
-                    entry.remove("time");
-                }
-            }
-        }
-        meta
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
+        return old != new;
     };
-    strip(old) != strip(new)
+    let is_same = |key: &String, was: &Value, is: &Value| match (key.as_str(), was, is) {
+        ("managedFields", Value::Array(was), Value::Array(is)) => {
+            was.len() == is.len() && was.iter().zip(is).all(|(a, b)| same_but(a, b, "time"))
+        }
+        _ => was == is,
+    };
+    !same(old, new, "resourceVersion", is_same)
+}
+
+/// Whether two maps are the same but for what is under a key.
+fn same_but(a: &Value, b: &Value, key: &str) -> bool {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => same(a, b, key, |_, a, b| a == b),
+        _ => a == b,
+    }
+}
+
+fn same(
+    a: &Map<String, Value>,
+    b: &Map<String, Value>,
+    without: &str,
+    equal: impl Fn(&String, &Value, &Value) -> bool,
+) -> bool {
+    let (mut a, mut b) = (
+        a.iter().filter(|(k, _)| *k != without),
+        b.iter().filter(|(k, _)| *k != without),
+    );
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return true,
+            (Some((key, was)), Some((other, is))) if key == other && equal(key, was, is) => {}
+            _ => return false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use windlass_store::{ListQuery, Record};
 
 use crate::accept::View;
 use crate::body::{ApiBody, json_bytes};
-use crate::convert::{served, served_bytes};
+use crate::convert::{put_served, served, served_bytes};
 use crate::error::ApiError;
 use crate::request::{ListOptions, VersionMatch};
 use crate::resource::Resource;
@@ -290,6 +290,7 @@ pub(crate) fn render(
         View::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned()),
         _ => (resource.list_kind.as_str(), resource.api_version()),
     };
+    let wanted = resource.api_version();
     let size: usize = listed.items.iter().map(|r| r.value.len() + 1).sum();
     let mut out = Vec::with_capacity(size + 256);
     out.extend_from_slice(
@@ -308,7 +309,7 @@ pub(crate) fn render(
             let object = metadata_only(&served(resource, record)?);
             out.extend_from_slice(object.to_string().as_bytes());
         } else {
-            out.extend_from_slice(&served_bytes(resource, record)?);
+            put_served(resource, &wanted, record, &mut out)?;
         }
     }
     out.extend_from_slice(b"]}");

@@ -98,7 +98,7 @@ pub(crate) async fn answer(
     let mutation = Mutation::Scale(Box::new(wanted));
     let call = asked.call(resource, namespace, &options);
     let outcome = call.change(name, &mutation, Part::Scale).await?;
-    let scale = of(&outcome.object, paths);
+    let scale = of(&*outcome.object(resource)?, paths);
     if asked.view == View::Metadata {
         return Ok(body::json(200, &read::metadata_only(&scale)));
     }

@@ -21,6 +21,7 @@ use crate::registry::Custom;
 use crate::resource::{Resource, Special};
 use crate::service::ClientService;
 use crate::user::UserInfo;
+use crate::watch_lines::Lines;
 use crate::webhook::WebhookServices;
 use crate::{builtin, crd, lifecycle, rbac, webhook};
 
@@ -99,6 +100,7 @@ pub(crate) struct Inner {
     pub(crate) tokens: Tokens,
     pub(crate) crd_writes: tokio::sync::Mutex<()>,
     pub(crate) webhooks: webhook::Registry,
+    pub(crate) lines: Lines,
     names: Mutex<HashMap<&'static str, Arc<str>>>,
 }
 
@@ -123,6 +125,7 @@ impl ApiServer {
             shutdown: CancellationToken::new(),
             crd_writes: tokio::sync::Mutex::new(()),
             webhooks: webhook::Registry::default(),
+            lines: Lines::default(),
             names: Mutex::default(),
         });
         inner.load_definitions();

@@ -1,28 +1,30 @@
 //! watch: a stream of changes.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use http::Response;
 use rand::RngExt as _;
 use serde_json::{Value, json};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use windlass_store::{Event, Record, Watcher};
 
 use crate::accept::View;
 use crate::body::{ApiBody, with_type};
-use crate::convert::{served, served_bytes};
+use crate::convert::{put_served, served};
 use crate::error::ApiError;
 use crate::read::{check_fields, metadata_only, selected};
 use crate::request::ListOptions;
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::table;
+use crate::watch_lines::Lines;
 
 /// How often a quiet watch hears of the revision it has reached.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
@@ -38,7 +40,9 @@ struct Stream {
     include: table::Include,
     watcher: Option<Watcher>,
     pending: VecDeque<Bytes>,
-    shutdown: CancellationToken,
+    shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Wakes at the end or for the next bookmark.
+    timer: Pin<Box<Sleep>>,
     ends: Instant,
     next_bookmark: Instant,
     bookmarked: u64,
@@ -73,7 +77,8 @@ pub(crate) fn watch(
         include,
         watcher: None,
         pending: VecDeque::new(),
-        shutdown: server.shutdown.clone(),
+        shutdown: Box::pin(server.shutdown.clone().cancelled_owned()),
+        timer: Box::pin(tokio::time::sleep_until(now + timeout)),
         ends: now + timeout,
         next_bookmark: now + BOOKMARK_EVERY,
         bookmarked: 0,
@@ -101,7 +106,7 @@ impl Stream {
         if from_start {
             let storage = &self.resource.storage;
             let (page, watcher) = self.server.store.list_and_watch(storage, self.namespace.as_deref());
-            let mut buffer = BytesMut::new();
+            let mut buffer = Vec::new();
             for record in &page.items {
                 if self.wants(record) {
                     self.put(&mut buffer, "ADDED", record);
@@ -112,7 +117,7 @@ impl Stream {
                 self.bookmark(&mut buffer, page.revision, true);
             }
             if !buffer.is_empty() {
-                self.pending.push_back(buffer.freeze());
+                self.pending.push_back(buffer.into());
             }
             self.watcher = Some(watcher);
             return Ok(());
@@ -167,10 +172,15 @@ impl Stream {
             } else {
                 self.ends
             };
+            // Only what has changed is set up anew: a change wakes thousands of these.
+            if self.timer.deadline() != wakes {
+                self.timer.as_mut().reset(wakes);
+            }
             tokio::select! {
+                biased;
                 () = watcher.changed() => {}
-                () = self.shutdown.cancelled() => return None,
-                () = tokio::time::sleep_until(wakes) => self.on_time(),
+                () = self.shutdown.as_mut() => return None,
+                () = self.timer.as_mut() => self.on_time(),
             }
         }
     }
@@ -184,9 +194,9 @@ impl Stream {
             let position = self.watcher.as_ref().map_or(0, Watcher::position);
             // Nothing follows an error.
             if position > self.bookmarked && !failed {
-                let mut buffer = BytesMut::new();
+                let mut buffer = Vec::new();
                 self.bookmark(&mut buffer, position, false);
-                self.pending.push_back(buffer.freeze());
+                self.pending.push_back(buffer.into());
             }
         }
     }
@@ -208,47 +218,62 @@ impl Stream {
                 return false;
             }
         };
-        let mut buffer = BytesMut::new();
+        let shares = self.view == View::Full && Lines::pays(watcher.followers(), events.len());
+        let mut buffer = Vec::new();
         for event in &events {
-            self.event(&mut buffer, event);
-            self.cut(&mut buffer);
+            let Some(kind) = self.kind(event) else {
+                continue;
+            };
+            if shares {
+                let line = self.server.lines.get(event, &self.resource, kind, || {
+                    let mut line = Vec::with_capacity(event.record.value.len() + 64);
+                    put_full(&self.resource, kind, &self.shown(event, kind), &mut line);
+                    line
+                });
+                self.pending.push_back(line);
+            } else {
+                let record = self.shown(event, kind);
+                self.put(&mut buffer, kind, &record);
+                self.cut(&mut buffer);
+            }
         }
         if !buffer.is_empty() {
-            self.pending.push_back(buffer.freeze());
+            self.pending.push_back(buffer.into());
         }
         true
     }
 
-    fn event(&mut self, buffer: &mut BytesMut, event: &Event) {
+    /// What a change is to this watch, if anything.
+    fn kind(&self, event: &Event) -> Option<&'static str> {
         if !self.in_namespace(&event.record) {
-            return;
+            return None;
         }
         let had = event.previous.as_deref().is_some_and(|p| self.wants(p));
         let has = !event.deleted && self.wants(&event.record);
-        let kind = match (had, has) {
-            (false, false) => return,
-            (false, true) => "ADDED",
-            (true, true) => "MODIFIED",
-            (true, false) => "DELETED",
-        };
-        match &event.previous {
-            // It goes as it was when it was last selected: who follows the selection never saw it otherwise.
-            Some(last) if kind == "DELETED" && !event.deleted => {
-                self.put(buffer, kind, &last.deleted_at(event.revision()));
-            }
-            _ => self.put(buffer, kind, &event.record),
+        match (had, has) {
+            (false, false) => None,
+            (false, true) => Some("ADDED"),
+            (true, true) => Some("MODIFIED"),
+            (true, false) => Some("DELETED"),
         }
     }
 
-    fn put(&mut self, buffer: &mut BytesMut, kind: &str, record: &Record) {
-        buffer.extend_from_slice(b"{\"type\":\"");
-        buffer.extend_from_slice(kind.as_bytes());
-        buffer.extend_from_slice(b"\",\"object\":");
+    /// The object that a change shows.
+    fn shown(&self, event: &Event, kind: &str) -> Arc<Record> {
+        match &event.previous {
+            // It goes as it was when it was last selected: who follows the selection never saw it otherwise.
+            Some(last) if kind == "DELETED" && !event.deleted => Arc::new(last.deleted_at(event.revision())),
+            _ => Arc::clone(&event.record),
+        }
+    }
+
+    fn put(&mut self, buffer: &mut Vec<u8>, kind: &str, record: &Record) {
+        if self.view == View::Full {
+            return put_full(&self.resource, kind, record, buffer);
+        }
+        start(buffer, kind);
         match self.view {
-            View::Full => match served_bytes(&self.resource, record) {
-                Ok(bytes) => buffer.extend_from_slice(&bytes),
-                Err(error) => buffer.extend_from_slice(error.status().to_string().as_bytes()),
-            },
+            View::Full => {}
             View::Metadata => {
                 let object = served(&self.resource, record).unwrap_or(Value::Null);
                 buffer.extend_from_slice(metadata_only(&object).to_string().as_bytes());
@@ -271,7 +296,7 @@ impl Stream {
         buffer.extend_from_slice(b"}\n");
     }
 
-    fn bookmark(&mut self, buffer: &mut BytesMut, revision: u64, initial_end: bool) {
+    fn bookmark(&mut self, buffer: &mut Vec<u8>, revision: u64, initial_end: bool) {
         let mut object = match self.view {
             View::Full => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()}),
             View::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}),
@@ -288,9 +313,26 @@ impl Stream {
         buffer.extend_from_slice(line.as_bytes());
     }
 
-    fn cut(&mut self, buffer: &mut BytesMut) {
+    fn cut(&mut self, buffer: &mut Vec<u8>) {
         if buffer.len() >= PIECE {
-            self.pending.push_back(buffer.split().freeze());
+            self.pending.push_back(std::mem::take(buffer).into());
         }
     }
+}
+
+fn start(line: &mut Vec<u8>, kind: &str) {
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(kind.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+}
+
+/// The line of a change to those who see whole objects.
+fn put_full(resource: &Resource, kind: &str, record: &Record, line: &mut Vec<u8>) {
+    start(line, kind);
+    let before = line.len();
+    if let Err(error) = put_served(resource, &resource.api_version(), record, line) {
+        line.truncate(before);
+        line.extend_from_slice(error.status().to_string().as_bytes());
+    }
+    line.extend_from_slice(b"}\n");
 }

@@ -11,6 +11,7 @@
 mod calls;
 mod endpoint;
 mod etcd;
+mod idle;
 mod nodes;
 mod port;
 mod site;

@@ -176,6 +176,11 @@ impl Memory {
         Ok(table.log.range(start..).cloned().collect())
     }
 
+    /// How many follow the changes of a resource.
+    pub(crate) fn followers(&self, resource: &str) -> usize {
+        self.tables.get(resource).map_or(0, |t| t.changed.receiver_count())
+    }
+
     pub(crate) fn count(&self, resource: &str) -> usize {
         self.tables.get(resource).map_or(0, |t| t.objects.len())
     }

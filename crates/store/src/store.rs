@@ -66,6 +66,13 @@ pub struct Page {
     pub items: Vec<Arc<Record>>,
 }
 
+/// What happened to a resource up to a revision, and how many want to know.
+pub(crate) struct Taken {
+    pub(crate) revision: u64,
+    pub(crate) events: Vec<Arc<Event>>,
+    pub(crate) followers: usize,
+}
+
 /// Objects, and the log of their changes. A clone is another handle to the same store.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -189,9 +196,13 @@ impl Store {
         Ok(Watcher::new(self.clone(), Arc::clone(resource), after, changed))
     }
 
-    pub(crate) fn events_after(&self, resource: &str, after: u64) -> Result<(u64, Vec<Arc<Event>>), Expired> {
+    pub(crate) fn events_after(&self, resource: &str, after: u64) -> Result<Taken, Expired> {
         let memory = self.shared.memory.read();
-        Ok((memory.revision, memory.events_after(resource, after)?))
+        Ok(Taken {
+            revision: memory.revision,
+            events: memory.events_after(resource, after)?,
+            followers: memory.followers(resource),
+        })
     }
 
     /// Every change of every resource from now on, in order, without loss: for what keeps an index of its own.

@@ -23,6 +23,7 @@ pub struct Watcher {
     resource: Arc<str>,
     cursor: u64,
     changed: watch::Receiver<u64>,
+    followers: usize,
 }
 
 impl Watcher {
@@ -32,15 +33,22 @@ impl Watcher {
             resource,
             cursor,
             changed,
+            followers: 0,
         }
     }
 
     /// What has happened since the last call, without waiting.
     pub fn take(&mut self) -> Result<Vec<Arc<Event>>, Expired> {
         self.changed.borrow_and_update();
-        let (revision, events) = self.store.events_after(&self.resource, self.cursor)?;
-        self.cursor = self.cursor.max(revision);
-        Ok(events)
+        let taken = self.store.events_after(&self.resource, self.cursor)?;
+        self.cursor = self.cursor.max(taken.revision);
+        self.followers = taken.followers;
+        Ok(taken.events)
+    }
+
+    /// How many followed the resource when something was last taken: with many it pays to share what is made of a change.
+    pub fn followers(&self) -> usize {
+        self.followers
     }
 
     /// Waits until something may have happened; can be dropped at any time.

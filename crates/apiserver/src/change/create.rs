@@ -6,9 +6,9 @@ use windlass_store::{Change, CommitError, Expect, Write};
 use super::{Call, Outcome, TRIES, check};
 use crate::admission::AdmissionVerb;
 use crate::admit::Admission;
-use crate::convert::to_storage;
+use crate::convert::stored_form;
 use crate::error::ApiError;
-use crate::object::{draft, meta, seconds, set_meta};
+use crate::object::{meta, seconds, set_meta};
 use crate::prepare::{self, Fresh, Part};
 use crate::resource::Special;
 use crate::{crd, rbac, special, validate};
@@ -64,18 +64,26 @@ impl Call<'_> {
         by_apply: bool,
         name: Option<&str>,
     ) -> Result<Outcome, ApiError> {
+        // Where the server chooses the name it may have to choose again; webhooks are asked again, too.
+        let chooses = name.is_none() && meta(&object, "name").is_empty();
+        let original = (chooses || self.webhooks().is_some()).then(|| object.clone());
+        let (mut given, mut kept) = (Some(object), None);
         for _ in 0..TRIES {
-            let (mut made, warnings) = self.make(object.clone(), duplicates, by_apply, name).await?;
+            let (mut made, mut warnings) = match (kept.take(), given.take().or_else(|| original.clone())) {
+                (Some(kept), _) => kept,
+                (None, Some(object)) => self.make(object, duplicates, by_apply, name).await?,
+                (None, None) => break,
+            };
             let _definitions = self.lock_definitions().await;
             if self.resource.special == Special::Crd {
                 crd::set_status(&mut made, &self.server.definitions(), &seconds(self.server.now()));
             }
-            match self.store_new((made, warnings)).await {
+            match self.store_new(&made, &mut warnings).await {
+                Ok(None) if original.is_none() => kept = Some((made, warnings)),
                 Ok(None) => {}
                 Ok(Some(outcome)) => return Ok(outcome),
                 // The name was the server's own choice: choose another.
-                Err(error) if error.reason == "AlreadyExists" && meta(&object, "name").is_empty() && name.is_none() => {
-                }
+                Err(error) if error.reason == "AlreadyExists" && chooses => {}
                 Err(error) => return Err(error),
             }
         }
@@ -162,30 +170,28 @@ impl Call<'_> {
     }
 
     /// Stores a new object; `None` when its namespace or definition changed meanwhile.
-    async fn store_new(&self, (object, warnings): (Value, Vec<String>)) -> Result<Option<Outcome>, ApiError> {
-        let name = meta(&object, "name").to_owned();
+    async fn store_new(&self, object: &Value, warnings: &mut Vec<String>) -> Result<Option<Outcome>, ApiError> {
+        let name = meta(object, "name").to_owned();
         let mut writes = self.checks(&name)?;
         if self.options.dry_run {
             if self.is_there(&name) {
                 return Err(self.exists(&name));
             }
             return Ok(Some(Outcome {
-                object,
+                object: Some(object.clone()),
                 record: None,
                 created: true,
-                warnings,
+                warnings: std::mem::take(warnings),
             }));
         }
-        let mut stored = object;
-        to_storage(self.resource, &mut stored);
         let put = writes.len();
         writes.push(Write {
             key: self.key(&name),
             expect: Expect::Absent,
-            change: Change::Put(draft(&stored)),
+            change: Change::Put(stored_form(self.resource, object)),
         });
         match self.server.store.commit(writes).await {
-            Ok(records) => self.stored(records, true, warnings).map(Some),
+            Ok(records) => self.stored(records, true, std::mem::take(warnings)).map(Some),
             Err(CommitError::Conflict { index, .. }) if index == put => Err(self.exists(&name)),
             Err(CommitError::Conflict { .. }) => Ok(None),
             Err(error) => Err(self.commit_error(&error, &name)),

@@ -8,9 +8,9 @@ use windlass_store::{Change, CommitError, Expect, Record, Write};
 use super::{Call, Mutation, Outcome, TRIES, holds};
 use crate::admission::AdmissionVerb;
 use crate::admit::Admission;
-use crate::convert::{served, to_storage};
+use crate::convert::{served, stored_form};
 use crate::error::ApiError;
-use crate::object::{draft, finalizers, is_deleting, meta, seconds, set_meta};
+use crate::object::{finalizers, is_deleting, meta, seconds, set_meta};
 use crate::prepare::{self, Part};
 use crate::resource::Special;
 use crate::{crd, rbac, special, validate};
@@ -92,7 +92,7 @@ impl Call<'_> {
         }
         if !prepare::differs(&old, &new) {
             return Ok(Some(Outcome {
-                object: old,
+                object: Some(old),
                 record: Some(Arc::clone(record)),
                 created: false,
                 warnings,
@@ -100,7 +100,7 @@ impl Call<'_> {
         }
         if self.options.dry_run {
             return Ok(Some(Outcome {
-                object: new,
+                object: Some(new),
                 record: None,
                 created: false,
                 warnings,
@@ -151,9 +151,7 @@ impl Call<'_> {
         warnings: Vec<String>,
     ) -> Result<Option<Outcome>, ApiError> {
         let gone = is_deleting(&new) && finalizers(&new).is_empty() && !holds(self.resource, &new);
-        let mut stored = new.clone();
-        to_storage(self.resource, &mut stored);
-        let draft = draft(&stored);
+        let draft = stored_form(self.resource, &new);
         let writes = vec![Write {
             key: self.key(name),
             expect: Expect::Revision(record.revision),
@@ -164,7 +162,7 @@ impl Call<'_> {
             Ok(_) if gone => {
                 self.server.written(self.resource, self.namespace, name);
                 Ok(Some(Outcome {
-                    object: new,
+                    object: Some(new),
                     record: None,
                     created: false,
                     warnings,
