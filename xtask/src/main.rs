@@ -67,6 +67,17 @@ enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// The store alone, in a release build: commits, memory and start with 100,000 objects of 4 KiB.
+    Store {
+        /// Where to make the data folders, which decides what disk is measured [default: the temporary folder]
+        dir: Option<PathBuf>,
+    },
+    /// Memory of simulated workload clusters that nobody asks anything, in a release build.
+    Clusters {
+        /// How many clusters of 3+3 nodes.
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        count: u32,
+    },
 }
 
 fn main() -> ExitCode {
@@ -116,6 +127,11 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             Ok(true)
         }
         Task::Bench(Bench::Apiserver { options }) => bench::apiserver(root, &options),
+        Task::Bench(Bench::Store { dir }) => {
+            let dir = dir.unwrap_or_else(std::env::temp_dir);
+            example(root, "windlass-store", "bench", &dir.display().to_string())
+        }
+        Task::Bench(Bench::Clusters { count }) => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
         Task::Recorded { dir, keep } => {
             let outcome = recorded::run(root, &dir, keep.as_deref())?;
             anstream::print!("{}", outcome.text);
@@ -135,6 +151,26 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             Ok(findings.is_empty())
         }
     }
+}
+
+/// Runs an example in a release build; false when it failed.
+fn example(root: &Path, package: &str, name: &str, argument: &str) -> Result<bool, String> {
+    std::process::Command::new(env!("CARGO"))
+        .current_dir(root)
+        .args([
+            "run",
+            "--quiet",
+            "--release",
+            "-p",
+            package,
+            "--example",
+            name,
+            "--",
+            argument,
+        ])
+        .status()
+        .map(|status| status.success())
+        .map_err(|error| format!("cannot run cargo: {error}"))
 }
 
 /// Runs the crash tests of server and store; false when one failed.
