@@ -114,8 +114,8 @@ fn as_go(error: &str) -> String {
 #[derive(Clone, Copy)]
 enum Place<'a> {
     Top,
-    Field(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Field(&'a Self, &'a str),
+    Item(&'a Self, usize),
 }
 
 impl std::fmt::Display for Place<'_> {

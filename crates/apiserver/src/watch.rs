@@ -227,12 +227,12 @@ impl Stream {
             if shares {
                 let line = self.server.lines.get(event, &self.resource, kind, || {
                     let mut line = Vec::with_capacity(event.record.value.len() + 64);
-                    put_full(&self.resource, kind, &self.shown(event, kind), &mut line);
+                    put_full(&self.resource, kind, &shown(event, kind), &mut line);
                     line
                 });
                 self.pending.push_back(line);
             } else {
-                let record = self.shown(event, kind);
+                let record = shown(event, kind);
                 self.put(&mut buffer, kind, &record);
                 self.cut(&mut buffer);
             }
@@ -255,15 +255,6 @@ impl Stream {
             (false, true) => Some("ADDED"),
             (true, true) => Some("MODIFIED"),
             (true, false) => Some("DELETED"),
-        }
-    }
-
-    /// The object that a change shows.
-    fn shown(&self, event: &Event, kind: &str) -> Arc<Record> {
-        match &event.previous {
-            // It goes as it was when it was last selected: who follows the selection never saw it otherwise.
-            Some(last) if kind == "DELETED" && !event.deleted => Arc::new(last.deleted_at(event.revision())),
-            _ => Arc::clone(&event.record),
         }
     }
 
@@ -317,6 +308,15 @@ impl Stream {
         if buffer.len() >= PIECE {
             self.pending.push_back(std::mem::take(buffer).into());
         }
+    }
+}
+
+/// The object that a change shows.
+fn shown(event: &Event, kind: &str) -> Arc<Record> {
+    match &event.previous {
+        // It goes as it was when it was last selected: who follows the selection never saw it otherwise.
+        Some(last) if kind == "DELETED" && !event.deleted => Arc::new(last.deleted_at(event.revision())),
+        _ => Arc::clone(&event.record),
     }
 }
 
