@@ -24,6 +24,7 @@ mod edge;
 mod error;
 mod graph;
 mod health;
+pub mod input;
 mod jsonpath;
 mod lifecycle;
 mod names;

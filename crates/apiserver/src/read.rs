@@ -140,6 +140,11 @@ fn encode_continue(revision: u64, record: &Record) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text.to_string())
 }
 
+/// Refuses a token that no list has given out.
+pub(crate) fn check_continue(token: Option<&str>) -> Result<(), ApiError> {
+    token.map_or(Ok(()), |token| decode_continue(token).map(drop))
+}
+
 fn decode_continue(token: &str) -> Result<Continue, ApiError> {
     let bad = || ApiError::bad_request("continue key is not valid: it was not made by this server");
     let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD

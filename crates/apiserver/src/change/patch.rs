@@ -54,14 +54,20 @@ impl Call<'_> {
                 Ok((out, warnings))
             }
             Mutation::Json(patch, problems) => {
-                let mut out = old.clone();
-                windlass_smd::json_patch(&mut out, patch).map_err(patch_error)?;
-                self.patched(old, out, name, problems, None)
+                let patched = || {
+                    let mut out = old.clone();
+                    windlass_smd::json_patch(&mut out, patch).map(|()| out)
+                };
+                let shown = || patched().unwrap_or_default().to_string();
+                self.patched(old, patched().map_err(patch_error)?, name, problems, &shown)
             }
             Mutation::Merge(patch, problems) => {
-                let mut out = old.clone();
-                windlass_smd::merge_patch(&mut out, patch);
-                self.patched(old, out, name, problems, None)
+                let patched = || {
+                    let mut out = old.clone();
+                    windlass_smd::merge_patch(&mut out, patch);
+                    out
+                };
+                self.patched(old, patched(), name, problems, &|| patched().to_string())
             }
             Mutation::Strategic(patch, problems) => {
                 let mut out = old.clone();
@@ -70,7 +76,7 @@ impl Call<'_> {
                 for key in ["apiVersion", "kind"] {
                     out[key] = old[key].clone();
                 }
-                self.patched(old, out, name, problems, Some(patch))
+                self.patched(old, out, name, problems, &|| windlass_smd::go_text(patch))
             }
             Mutation::Scale(wanted) => Ok((self.scaled(old, name, wanted)?, Vec::new())),
             Mutation::Apply(config, twice) => {
@@ -84,17 +90,15 @@ impl Call<'_> {
         }
     }
 
-    /// Decodes the outcome of a patch. Built-in kinds are decoded into types, so it may be that there is nothing to decode.
+    /// Decodes the outcome of a patch; what cannot be decoded is shown in the error.
     fn patched(
         &self,
         old: &Value,
         mut out: Value,
         name: &str,
         problems: &[String],
-        patch: Option<&Value>,
+        shown: &dyn Fn() -> String,
     ) -> Result<(Value, Vec<String>), ApiError> {
-        let before = out.clone();
-        let shown = || patch.map_or_else(|| before.to_string(), windlass_smd::go_text);
         self.check_kind(&out).map_err(|error| match error {
             Misfit::Undecodable(why) => undecodable(shown(), &why),
             Misfit::Invalid(error) => *error,

@@ -2,5 +2,6 @@
 
 mod laws;
 mod patches;
+mod reference;
 mod tables;
 mod vectors;
