@@ -5,3 +5,4 @@ mod patches;
 mod reference;
 mod tables;
 mod vectors;
+mod versions;

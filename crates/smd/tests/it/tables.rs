@@ -175,7 +175,7 @@ fn applying_status_leaves_the_rest_alone() {
     assert_eq!(after["status"], json!({"ready": 1}));
     assert_eq!(
         fields(&after, "me", Operation::Apply, "status"),
-        json!({"f:status": {"f:ready": {}}})
+        json!({"f:status": {".": {}, "f:ready": {}}})
     );
     let error = apply(&Apply {
         manager: "you",

@@ -1,0 +1,211 @@
+//! Managers of other versions, schemas that changed, scales, and kubectl's take-over: one small case each.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_schema::Schema;
+use windlass_smd::{
+    Apply, ApplyError, ManagedFields, Operation, Scope, Update, Versions, apply, object_managers, scale_managers,
+    update,
+};
+
+fn schema(atomic: bool) -> Schema {
+    let kind = if atomic { "atomic" } else { "granular" };
+    let list = if atomic { "atomic" } else { "set" };
+    let spec = json!({"type": "object", "properties": {
+        "m": {"type": "object", "x-kubernetes-map-type": kind, "additionalProperties": {"type": "string"}},
+        "l": {"type": "array", "x-kubernetes-list-type": list, "items": {"type": "string"}},
+        "n": {"type": "integer"},
+    }});
+    Schema::open_api(&json!({"type": "object", "properties": {"spec": spec}}), &Value::Null).expect("schema")
+}
+
+fn request<'a>(schema: &'a Schema, live: Option<&'a Value>, applied: &'a Value, manager: &'a str) -> Apply<'a> {
+    Apply {
+        schema: Some(schema),
+        versions: Versions::ALIKE,
+        live,
+        applied,
+        manager,
+        api_version: "g/v1",
+        subresource: "",
+        scope: Scope::ALL,
+        force: false,
+        now: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn object(spec: &Value) -> Value {
+    json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "k"}, "spec": spec})
+}
+
+fn fields(object: &Value, manager: &str) -> Value {
+    let managers = ManagedFields::of(object).expect("managers");
+    let entry = managers.entries.iter().find(|entry| entry.manager == manager);
+    entry.map_or(Value::Null, |entry| entry.fields.to_value())
+}
+
+fn conflicts(outcome: Result<windlass_smd::Applied, ApplyError>) -> Vec<String> {
+    match outcome {
+        Err(ApplyError::Conflicts(found)) => found
+            .0
+            .into_iter()
+            .map(|c| format!("{} {}", c.manager, c.path))
+            .collect(),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+#[test]
+fn managers_of_a_version_that_is_gone_are_forgotten() {
+    let schema = schema(false);
+    let (first, second) = (object(&json!({"n": 1})), object(&json!({"n": 2})));
+    let live = apply(&Apply {
+        api_version: "g/v0",
+        ..request(&schema, None, &first, "a")
+    })
+    .expect("apply")
+    .object;
+    let gone = |_: &str| None;
+    let after = apply(&Apply {
+        versions: Versions::of(&gone),
+        ..request(&schema, Some(&live), &second, "b")
+    })
+    .expect("nobody is in the way")
+    .object;
+    assert_eq!(fields(&after, "a"), Value::Null);
+    // While the version is there, so is its manager.
+    let there = |_: &str| Some(Arc::new(self::schema(false)));
+    let refused = conflicts(apply(&Apply {
+        versions: Versions::of(&there),
+        ..request(&schema, Some(&live), &second, "b")
+    }));
+    assert_eq!(refused, ["\"a\" .spec.n"]);
+}
+
+#[test]
+fn what_became_one_value_is_owned_as_one() {
+    let spec = json!({"m": {"k": "v"}, "l": ["x"]});
+    let config = object(&spec);
+    let live = apply(&request(&schema(false), None, &config, "a"))
+        .expect("apply")
+        .object;
+    let schema = schema(true);
+    let other = object(&json!({"n": 1}));
+    let after = apply(&request(&schema, Some(&live), &other, "b"))
+        .expect("apply")
+        .object;
+    assert_eq!(fields(&after, "a"), json!({"f:spec": {"f:l": {}, "f:m": {}}}));
+    let mut updated = live.clone();
+    updated["spec"]["n"] = json!(3);
+    update(
+        &Update {
+            schema: Some(&schema),
+            versions: Versions::ALIKE,
+            live: Some(&live),
+            manager: "u",
+            api_version: "g/v1",
+            subresource: "",
+            scope: Scope::ALL,
+            now: Timestamp::UNIX_EPOCH,
+        },
+        &mut updated,
+    );
+    assert_eq!(fields(&updated, "a"), json!({"f:spec": {"f:l": {}, "f:m": {}}}));
+}
+
+#[test]
+fn the_replicas_change_hands_through_the_scale() {
+    let entry = |manager: &str, operation: &str, version: &str, fields: Value| {
+        json!({"manager": manager, "operation": operation, "apiVersion": version, "time": "2026-01-01T00:00:00Z",
+               "fieldsType": "FieldsV1", "fieldsV1": fields})
+    };
+    let both = json!({"f:spec": {"f:replicas": {}, "f:paused": {}}});
+    let parent = ManagedFields::from_value(&json!([entry("a", "Apply", "apps/v1", both)])).expect("managers");
+    let path = ["spec", "replicas"];
+    let scale = scale_managers(&parent, &path);
+    assert_eq!(scale.entries[0].api_version, "autoscaling/v1");
+    assert_eq!(
+        scale.entries[0].fields.to_value(),
+        json!({"f:spec": {"f:replicas": {}}})
+    );
+    assert_eq!(object_managers(&parent, &scale, &path, "apps/v1"), parent);
+
+    let mut taken = entry("b", "Update", "autoscaling/v1", json!({"f:spec": {"f:replicas": {}}}));
+    taken["subresource"] = json!("scale");
+    let scale = ManagedFields::from_value(&json!([taken])).expect("managers");
+    let after = object_managers(&parent, &scale, &path, "apps/v1");
+    let b = after.get("b", Operation::Update, "scale").expect("b");
+    assert_eq!((b.api_version.as_str(), b.time), ("apps/v1", None));
+    let a = after.get("a", Operation::Apply, "").expect("a");
+    assert_eq!(a.fields.to_value(), json!({"f:spec": {"f:paused": {}}}));
+}
+
+#[test]
+fn kubectl_takes_over_what_client_side_apply_wrote_and_nobody_has_changed() {
+    const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+    let schema = schema(false);
+    let last = object(&json!({"n": 1, "m": {"k": "v"}}));
+    let mut live = last.clone();
+    live["metadata"]["annotations"] = json!({ANNOTATION: last.to_string()});
+    update(
+        &Update {
+            schema: Some(&schema),
+            versions: Versions::ALIKE,
+            live: None,
+            manager: "kubectl-client-side-apply",
+            api_version: "g/v1",
+            subresource: "",
+            scope: Scope::ALL,
+            now: Timestamp::UNIX_EPOCH,
+        },
+        &mut live,
+    );
+    let config = object(&json!({"n": 2, "m": {"k": "<v>"}}));
+    assert_eq!(
+        conflicts(apply(&request(&schema, Some(&live), &config, "another"))).len(),
+        2
+    );
+    let after = apply(&request(&schema, Some(&live), &config, "kubectl"))
+        .expect("taken over")
+        .object;
+    assert_eq!(after["spec"], config["spec"]);
+    assert_eq!(
+        after["metadata"]["annotations"][ANNOTATION],
+        "{\"apiVersion\":\"g/v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"k\"},\"spec\":{\"m\":{\"k\":\"\\u003cv\\u003e\"},\"n\":2}}\n"
+    );
+    // What somebody else has changed meanwhile is in the way.
+    live["spec"]["n"] = json!(7);
+    let refused = conflicts(apply(&request(&schema, Some(&live), &config, "kubectl")));
+    assert_eq!(refused, ["\"kubectl-client-side-apply\" using g/v1 .spec.n"]);
+}
+
+#[test]
+fn what_does_not_fit_the_schema_is_told_in_kubernetes_words() {
+    let schema = schema(false);
+    let check = |spec: Value, want: &str| {
+        let config = object(&spec);
+        let error = apply(&request(&schema, None, &config, "a"))
+            .expect_err("refused")
+            .to_string();
+        assert_eq!(
+            error,
+            format!("failed to create typed patch object (/k; g/v1, Kind=K): {want}")
+        );
+    };
+    check(json!({"x": 1}), ".spec.x: field not declared in schema");
+    check(
+        json!({"n": "1"}),
+        ".spec.n: expected numeric (int or float), got string",
+    );
+    check(json!({"m": ["a"]}), ".spec.m: expected map, got &{[a]}");
+    check(
+        json!({"m": {"k": {"a": 1}}}),
+        ".spec.m.k: expected string, got &value.valueUnstructured{Value:map[string]interface {}{\"a\":1}}",
+    );
+    check(
+        json!({"l": [1], "n": {}}),
+        "errors:\n  .spec.l[=1]: expected string, got &value.valueUnstructured{Value:1}\n  .spec.n: expected numeric (int or float), got map[string]interface {}",
+    );
+}
