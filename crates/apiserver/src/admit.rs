@@ -15,8 +15,8 @@ use crate::change::Call;
 use crate::delete::DeleteOptions;
 use crate::error::ApiError;
 use crate::object::{meta, meta_value, set_meta};
+use crate::options::FieldValidation;
 use crate::prepare::{self, Fresh, Part};
-use crate::request::FieldValidation;
 use crate::resource::Special;
 use crate::webhook::{Again, Hooks, KindName, Occasion, Operation};
 use crate::{scale, special, validate};
@@ -112,7 +112,7 @@ impl Admission<'_> {
             let replicas = scaled.pointer("/spec/replicas").cloned().unwrap_or(0.into());
             scale::set_path(object, &paths.spec, replicas);
             if let Some(old) = self.old {
-                prepare::for_update(self.call.resource, old, object, self.part)?;
+                prepare::for_update(self.call.resource, old, object, self.part);
             }
             self.call.admit(self.verb(), self.part, object, self.old, warnings)?;
         }
@@ -175,7 +175,7 @@ impl Again for Admission<'_> {
         match (self.old, self.fresh) {
             (Some(old), _) => {
                 set_meta(object, "resourceVersion", meta_value(old, "resourceVersion").cloned());
-                prepare::for_update(call.resource, old, object, self.part)?;
+                prepare::for_update(call.resource, old, object, self.part);
             }
             (None, Some(fresh)) => prepare::for_create(call.resource, object, fresh)?,
             (None, None) => {}

@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::error::ApiError;
 
@@ -43,6 +44,14 @@ impl ApiBody {
     /// A body that is there.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         Self(Inner::Whole(Some(bytes.into())))
+    }
+
+    /// All of it, if it is there.
+    pub(crate) fn bytes(&self) -> Option<&Bytes> {
+        match &self.0 {
+            Inner::Whole(bytes) => bytes.as_ref(),
+            _ => None,
+        }
     }
 
     /// A body that goes on.
@@ -143,8 +152,39 @@ pub(crate) fn with_type(code: u16, media_type: &'static str, bytes: impl Into<By
     response
 }
 
+/// Names the content of an answer by its hash, and answers without it those who have it.
+pub(crate) fn tagged(mut response: http::Response<ApiBody>, asked: &http::HeaderMap) -> http::Response<ApiBody> {
+    use std::fmt::Write as _;
+    let Some(bytes) = response.body().bytes() else {
+        return response;
+    };
+    let mut tag = String::from("\"");
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(tag, "{byte:02X}");
+    }
+    tag.push('"');
+    let has = asked.get_all(http::header::IF_NONE_MATCH).iter().any(|v| {
+        v.to_str()
+            .is_ok_and(|v| v.split(',').any(|v| v.trim().trim_start_matches("W/") == tag))
+    });
+    if has {
+        response = http::Response::new(ApiBody::whole(Bytes::new()));
+        *response.status_mut() = http::StatusCode::NOT_MODIFIED;
+    }
+    if let Ok(tag) = http::HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(http::header::ETAG, tag);
+    }
+    response
+        .headers_mut()
+        .insert(http::header::VARY, http::HeaderValue::from_static("Accept"));
+    response
+}
+
 /// An answer that is an error.
 pub(crate) fn error(error: &ApiError) -> http::Response<ApiBody> {
+    if error.is_plain() {
+        return with_type(error.code, "text/plain; charset=utf-8", error.message.clone());
+    }
     let mut response = json(error.code, &error.status());
     if let Some(seconds) = error.details.as_ref().and_then(|d| d.retry_after) {
         response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());

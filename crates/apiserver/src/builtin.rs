@@ -38,7 +38,7 @@ const ROWS: &[Row] = rows! {
     "" "v1" "Node" "nodes" short "no" flags "S" in "core.v1" fields "spec.unschedulable"
         columns "Status=@nodestatus|Roles=@noderoles|Age=@age|Version=.status.nodeInfo.kubeletVersion|*Internal-IP=@internalip|*External-IP=@externalip|*OS-Image=.status.nodeInfo.osImage|*Kernel-Version=.status.nodeInfo.kernelVersion|*Container-Runtime=.status.nodeInfo.containerRuntimeVersion";
     "" "v1" "Pod" "pods" short "po" flags "NSAG" in "core.v1"
-        fields "spec.nodeName,spec.restartPolicy,spec.schedulerName,spec.serviceAccountName,status.phase,status.podIP,status.nominatedNodeName"
+        fields "spec.nodeName,spec.restartPolicy,spec.schedulerName,spec.serviceAccountName,status.phase,status.podIP,status.podIPs,status.nominatedNodeName,spec.hostNetwork"
         columns "Ready=@podready|Status=@podstatus|Restarts=@podrestarts|Age=@age|*IP=.status.podIP|*Node=.spec.nodeName|*Nominated Node=.status.nominatedNodeName|*Readiness Gates=@none";
     "" "v1" "Service" "services" short "svc" flags "NSAU" in "core.v1" fields "spec.clusterIP,spec.type"
         columns "Type=.spec.type|Cluster-IP=.spec.clusterIP|External-IP=@svcexternal|Port(s)=@svcports|Age=@age|*Selector=@svcselector";
@@ -55,16 +55,16 @@ const ROWS: &[Row] = rows! {
     "apps" "v1" "DaemonSet" "daemonsets" short "ds" flags "NSGA" in "apps.v1" fields ""
         columns "Desired=#/status/desiredNumberScheduled|Current=#/status/currentNumberScheduled|Ready=#/status/numberReady|Up-to-date=#/status/updatedNumberScheduled|Available=#/status/numberAvailable|Node Selector=@nodeselector|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
     "apps" "v1" "StatefulSet" "statefulsets" short "sts" flags "NSCGA" in "apps.v1" fields "" columns "Ready=@ready|Age=@age|*Containers=@containers|*Images=@images";
-    "apps" "v1" "ReplicaSet" "replicasets" short "rs" flags "NSCGA" in "apps.v1" fields "status.replicas"
+    "apps" "v1" "ReplicaSet" "replicasets" short "rs" flags "NSCGA" in "apps.v1" fields ""
         columns "Desired=#/spec/replicas|Current=#/status/replicas|Ready=#/status/readyReplicas|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
     "batch" "v1" "Job" "jobs" short "" flags "NSGA" in "batch.v1" fields "status.successful" columns "Status=@jobstatus|Completions=@completions|Duration=@none|Age=@age";
     "coordination.k8s.io" "v1" "Lease" "leases" short "" flags "NU" in "coordination.v1" fields "" columns "Holder=.spec.holderIdentity";
     "events.k8s.io" "v1" "Event" "events" short "ev" flags "NU" in "events.v1"
         fields "regarding.kind,regarding.namespace,regarding.name,regarding.uid,regarding.apiVersion,regarding.resourceVersion,regarding.fieldPath,reason,reportingController,type"
         columns "Last Seen=@lastseen|Type=.type|Reason=.reason|Object=@regarding|Message=.note";
-    "rbac.authorization.k8s.io" "v1" "Role" "roles" short "" flags "NR" in "rbac.v1" fields "" columns "Created At=.metadata.creationTimestamp";
+    "rbac.authorization.k8s.io" "v1" "Role" "roles" short "" flags "NRU" in "rbac.v1" fields "" columns "Created At=.metadata.creationTimestamp";
     "rbac.authorization.k8s.io" "v1" "RoleBinding" "rolebindings" short "" flags "NRU" in "rbac.v1" fields "" columns "Role=@roleref|Age=@age";
-    "rbac.authorization.k8s.io" "v1" "ClusterRole" "clusterroles" short "" flags "R" in "rbac.v1" fields "" columns "Created At=.metadata.creationTimestamp";
+    "rbac.authorization.k8s.io" "v1" "ClusterRole" "clusterroles" short "" flags "RU" in "rbac.v1" fields "" columns "Created At=.metadata.creationTimestamp";
     "rbac.authorization.k8s.io" "v1" "ClusterRoleBinding" "clusterrolebindings" short "" flags "RU" in "rbac.v1" fields "" columns "Role=@roleref|Age=@age";
     "policy" "v1" "PodDisruptionBudget" "poddisruptionbudgets" short "pdb" flags "NSG" in "policy.v1" fields ""
         columns "Min Available=.spec.minAvailable|Max Unavailable=.spec.maxUnavailable|Allowed Disruptions=.status.disruptionsAllowed|Age=@age";
@@ -73,9 +73,9 @@ const ROWS: &[Row] = rows! {
     "storage.k8s.io" "v1" "VolumeAttachment" "volumeattachments" short "" flags "S" in "storage.v1" fields ""
         columns "Attacher=.spec.attacher|PV=.spec.source.persistentVolumeName|Node=.spec.nodeName|Attached=.status.attached|Age=@age";
     "discovery.k8s.io" "v1" "EndpointSlice" "endpointslices" short "" flags "NG" in "discovery.v1" fields "" columns "AddressType=.addressType|Age=@age";
-    "admissionregistration.k8s.io" "v1" "ValidatingWebhookConfiguration" "validatingwebhookconfigurations" short "" flags "G" in "admissionregistration.v1" fields "" columns "Webhooks=@webhooks|Age=@age";
-    "admissionregistration.k8s.io" "v1" "MutatingWebhookConfiguration" "mutatingwebhookconfigurations" short "" flags "G" in "admissionregistration.v1" fields "" columns "Webhooks=@webhooks|Age=@age";
-    "apiregistration.k8s.io" "v1" "APIService" "apiservices" short "" flags "S" in "apiregistration.v1" fields "" columns "Service=@apiservice|Available=@apiavailable|Age=@age";
+    "admissionregistration.k8s.io" "v1" "ValidatingWebhookConfiguration" "validatingwebhookconfigurations" short "" flags "GX" in "admissionregistration.v1" fields "" columns "Webhooks=@webhooks|Age=@age";
+    "admissionregistration.k8s.io" "v1" "MutatingWebhookConfiguration" "mutatingwebhookconfigurations" short "" flags "GX" in "admissionregistration.v1" fields "" columns "Webhooks=@webhooks|Age=@age";
+    "apiregistration.k8s.io" "v1" "APIService" "apiservices" short "" flags "SX" in "apiregistration.v1" fields "" columns "Service=@apiservice|Available=@apiavailable|Age=@age";
     "apiextensions.k8s.io" "v1" "CustomResourceDefinition" "customresourcedefinitions" short "crd,crds" flags "SGX" in "apiextensions.v1" fields "" columns "Created At=.metadata.creationTimestamp";
 };
 
@@ -97,7 +97,7 @@ fn special(row: &Row) -> Special {
 fn name_rule(row: &Row) -> NameRule {
     match row.kind {
         "Namespace" => NameRule::Label,
-        "Service" => NameRule::Label1035,
+        "Service" => NameRule::Label,
         _ if row.flags.contains('R') => NameRule::PathSegment,
         _ => NameRule::Subdomain,
     }
@@ -186,7 +186,8 @@ fn resource(row: &'static Row) -> Resource {
         selectable: list(row.fields).into_iter().map(|f| (f.clone(), f)).collect(),
         schema: SchemaSource::BuiltIn(type_name, OnceLock::new()),
         raw_schema: None,
-        deprecation: None,
+        deprecation: (row.kind == "Endpoints")
+            .then(|| "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()),
     }
 }
 

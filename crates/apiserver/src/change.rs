@@ -17,8 +17,8 @@ use windlass_store::{Change, CommitError, Expect, Key, Record, Write};
 
 use crate::convert::served;
 use crate::error::ApiError;
+use crate::options::WriteOptions;
 use crate::prepare::Part;
-use crate::request::WriteOptions;
 use crate::resource::{Resource, Special};
 use crate::server::Inner;
 use crate::user::UserInfo;

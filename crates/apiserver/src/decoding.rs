@@ -4,6 +4,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Number, Value};
 
 use crate::error::ApiError;
+use crate::object::text;
+use crate::options::json_type;
+use crate::resource::Resource;
 
 mod patches;
 mod syntax;
@@ -37,6 +40,81 @@ pub(crate) fn form(headers: &http::HeaderMap) -> Result<Form, ApiError> {
         "application/vnd.kubernetes.protobuf" => Ok(Form::Protobuf),
         _ => Err(ApiError::unsupported_media_type(OBJECT_TYPES)),
     }
+}
+
+/// Decodes the object of a resource; also returns what is odd about its text.
+pub(crate) fn decode_object(bytes: &[u8], form: Form, resource: &Resource) -> Result<(Value, Vec<String>), ApiError> {
+    let unrecognized = |why: &str| {
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({})",
+            resource.kind,
+            summary(bytes)
+        ))
+    };
+    let (value, problems) = read(bytes, form).map_err(|why| unrecognized(&why))?;
+    let version = text(&value, "apiVersion");
+    if version.matches('/').count() > 1 {
+        return Err(unrecognized(&format!("unexpected GroupVersion string: {version}")));
+    }
+    if resource.is_custom() && text(&value, "kind").is_empty() {
+        let raw = String::from_utf8_lossy(bytes);
+        return Err(unrecognized(&format!("Object 'Kind' is missing in '{raw}'")));
+    }
+    Ok((value, problems))
+}
+
+/// Decodes the options of a deletion.
+pub(crate) fn decode_options(bytes: &[u8], form: Form) -> Result<Value, ApiError> {
+    read(bytes, form).map(|(value, _)| value).map_err(ApiError::bad_request)
+}
+
+/// Decodes an object, whatever it is; also returns what is odd about its text.
+fn read(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), String> {
+    let (value, problems) = match form {
+        Form::Json => {
+            if let Some(why) = syntax::mistake(bytes) {
+                return Err(format!("couldn't get version/kind; json parse error: {why}"));
+            }
+            let (value, twice) = decode(bytes, form).map_err(|error| error.message)?;
+            (
+                value,
+                twice.into_iter().map(|p| format!("duplicate field \"{p}\"")).collect(),
+            )
+        }
+        Form::Protobuf => (crate::protobuf::decode(bytes).map_err(|e| e.to_string())?, Vec::new()),
+        Form::Yaml => {
+            let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
+            yaml(text).map_err(|why| format!("yaml: {why}"))?
+        }
+    };
+    match value {
+        // Nothing at all is an object without fields.
+        Value::Null => Ok((Value::Object(Map::new()), problems)),
+        Value::Object(_) => Ok((value, problems)),
+        other => Err(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            json_type(&other)
+        )),
+    }
+}
+
+/// The beginning of a body, so that people recognize it.
+fn summary(bytes: &[u8]) -> String {
+    const MOST: usize = 30;
+    if bytes.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let start = &bytes[..bytes.len().min(MOST)];
+    let more = if bytes.len() > MOST { " ..." } else { "" };
+    if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{') {
+        return format!("{}{more}", String::from_utf8_lossy(start));
+    }
+    let hex = start.iter().fold(String::new(), |mut out, byte| {
+        use std::fmt::Write as _;
+        let _ = write!(out, "{byte:02x}");
+        out
+    });
+    format!("{hex}{more}")
 }
 
 /// Decodes a body; also returns the paths of fields that occur twice.

@@ -304,7 +304,12 @@ impl Call<'_> {
     /// The answer to a deletion that left nothing.
     pub(crate) fn success(&self, object: &Value) -> Value {
         if shows_deleted(self.resource) {
-            return object.clone();
+            let mut last = object.clone();
+            if self.resource.special == Special::Pod && !is_deleting(&last) {
+                set_meta(&mut last, "deletionTimestamp", Some(seconds(self.server.now()).into()));
+                set_meta(&mut last, "deletionGracePeriodSeconds", Some(0.into()));
+            }
+            return last;
         }
         let mut details = json!({
             "name": meta(object, "name"),

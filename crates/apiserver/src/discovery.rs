@@ -3,25 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http::Response;
+use http::{HeaderMap, Response};
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
+use crate::accept;
 use crate::body::{self, ApiBody};
 use crate::crd::compare_versions;
+use crate::error::ApiError;
 use crate::registry::Custom;
 use crate::resource::{Resource, Special, api_version};
 use crate::server::Inner;
-
-const VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
 
 /// `/version`.
 pub(crate) fn version(server: &Inner) -> Value {
@@ -94,14 +86,27 @@ pub(crate) fn paths(registry: &Custom) -> Value {
     json!({"paths": out})
 }
 
+/// Answers `/api` and `/apis`, which know a short form and one with everything in it.
+pub(crate) fn roots(server: &Inner, path: &str, headers: &HeaderMap) -> Result<Response<ApiBody>, ApiError> {
+    if !accept::aggregated(headers)? {
+        return answer(server, path).ok_or_else(ApiError::no_resource);
+    }
+    let registry = server.registry();
+    let groups = groups(&registry);
+    let response = if path == "/api" {
+        aggregate(&groups, str::is_empty)
+    } else {
+        aggregate(&groups, |g| !g.is_empty())
+    };
+    Ok(body::tagged(response, headers))
+}
+
 /// Answers a path of discovery, if it is one.
-pub(crate) fn answer(server: &Inner, path: &str, aggregated: bool) -> Option<Response<ApiBody>> {
+pub(crate) fn answer(server: &Inner, path: &str) -> Option<Response<ApiBody>> {
     let registry = server.registry();
     let groups = groups(&registry);
     let named = |wanted: &str| groups.iter().find(|(g, _)| *g == wanted);
     match path.split('/').skip(1).collect::<Vec<_>>().as_slice() {
-        ["api"] if aggregated => Some(aggregate(&groups, str::is_empty)),
-        ["apis"] if aggregated => Some(aggregate(&groups, |g| !g.is_empty())),
         ["api"] => Some(body::json(
             200,
             &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
@@ -146,6 +151,7 @@ fn group(name: &str, versions: &[(&str, Vec<&Arc<Resource>>)], alone: bool) -> V
 fn resources((group, versions): &Group<'_>, version: &str) -> Option<Response<ApiBody>> {
     let (version, resources) = versions.iter().find(|(v, _)| *v == version)?;
     let mut list: Vec<Value> = Vec::new();
+    let custom = resources.iter().any(|r| r.is_custom());
     for resource in resources {
         list.push(main_entry(resource));
         for (name, kind, verbs) in subresources(resource) {
@@ -167,7 +173,9 @@ fn resources((group, versions): &Group<'_>, version: &str) -> Option<Response<Ap
             }
         }
     }
-    list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    if !custom {
+        list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    }
     Some(body::json(
         200,
         &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(group, version), "resources": list}),
@@ -177,7 +185,7 @@ fn resources((group, versions): &Group<'_>, version: &str) -> Option<Response<Ap
 fn main_entry(resource: &Resource) -> Value {
     let mut out = json!({
         "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
-        "kind": resource.kind, "verbs": VERBS,
+        "kind": resource.kind, "verbs": resource.verbs(),
     });
     if !resource.short_names.is_empty() {
         out["shortNames"] = json!(resource.short_names);
@@ -185,7 +193,18 @@ fn main_entry(resource: &Resource) -> Value {
     if !resource.categories.is_empty() {
         out["categories"] = json!(resource.categories);
     }
+    out["storageVersionHash"] = storage_version_hash(resource).into();
     out
+}
+
+/// Changes with the form in which objects are stored: the first bytes of a hash of its name.
+fn storage_version_hash(resource: &Resource) -> String {
+    use base64::Engine as _;
+    // The stored version of a core kind has no group before it.
+    let version = &resource.storage_api_version;
+    let slash = if version.contains('/') { "" } else { "/" };
+    let hash = Sha256::digest(format!("{slash}{version}/{}", resource.kind));
+    base64::engine::general_purpose::STANDARD.encode(&hash[..8])
 }
 
 struct SubKind<'a> {
@@ -256,7 +275,9 @@ fn aggregate(groups: &Groups<'_>, wanted: impl Fn(&str) -> bool) -> Response<Api
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
-    let value = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
+    let value = json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
+    });
     let mut response = body::json(200, &value);
     response.headers_mut().insert(
         http::header::CONTENT_TYPE,
@@ -289,7 +310,7 @@ fn aggregated_entry(resource: &Resource) -> Value {
         "singularResource": resource.singular,
         "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
-        "verbs": VERBS,
+        "verbs": resource.verbs(),
     });
     if !resource.short_names.is_empty() {
         out["shortNames"] = json!(resource.short_names);

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::StreamExt as _;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response};
 use serde_json::Value;
-use windlass_schema::FieldError;
 
-use crate::accept::{self, View};
+use crate::accept::{self, Subject, View};
 use crate::authorize::{Attributes, Target};
 use crate::body::{self, ApiBody};
 use crate::change::{Call, Mutation, Outcome};
@@ -17,14 +15,16 @@ use crate::counters::RequestKey;
 use crate::decoding;
 use crate::delete::DeleteOptions;
 use crate::error::ApiError;
+use crate::options::{ListOptions, WriteOptions, WriteVerb};
 use crate::prepare::Part;
 use crate::read;
-use crate::request::{ListOptions, Query, ResourcePath, WriteOptions, parse_path};
-use crate::resource::Resource;
+use crate::request::{Query, ResourcePath, parse_path};
+use crate::resource::{Resource, Special};
+use crate::respond::Wishes;
 use crate::server::Inner;
 use crate::table::Include;
 use crate::user::UserInfo;
-use crate::{discovery, health, openapi, openapi_v2, portforward, review, scale, user, watch};
+use crate::{collection, deadline, discovery, health, openapi, openapi_v2, portforward, review, scale, user, watch};
 
 /// A request, ready to be answered.
 pub(crate) struct Asked<'a> {
@@ -37,15 +37,15 @@ pub(crate) struct Asked<'a> {
     pub(crate) include: Include,
 }
 
-/// Deletions of one request under way at once.
-const DELETIONS: usize = 32;
-
-type Answer = Result<Response<ApiBody>, ApiError>;
+const APPLY: &str = "application/apply-patch+yaml";
+const PATCH_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor";
+pub(crate) type Answer = Result<Response<ApiBody>, ApiError>;
 
 /// Answers a request; errors become answers, too.
 pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, body: Bytes) -> Response<ApiBody> {
     let path = parse_path(parts.uri.path());
     let query = Query::parse(parts.uri.query().unwrap_or(""));
+    let wishes = Wishes::of(&parts);
     let mut key = RequestKey {
         verb: verb(&parts, path.as_ref(), &query).to_owned(),
         group: path.as_ref().map(|p| p.group.clone()).unwrap_or_default(),
@@ -59,16 +59,23 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         agent: agent(&parts).to_owned(),
         code: 0,
     };
+    let lasts = key.verb == "watch" || parts.headers.contains_key(http::header::UPGRADE);
+    let limit = deadline::of(&query);
+    let verb = key.verb.clone();
     let answer = async {
         let other = user::impersonated(user, &parts.headers, &server.authorizer)?;
         let user = other.as_ref().unwrap_or(user);
-        authorize(server, user, &parts, path.as_ref(), &key.verb)?;
+        authorize(server, user, &parts, path.as_ref(), &verb)?;
         match path {
             Some(path) => answer_resource(server, user, parts, &body, query, path).await,
             None => answer_path(server, &parts),
         }
     };
-    let answer = answer.await;
+    let answer = match limit {
+        Ok(limit) if !lasts => deadline::within(limit, answer).await,
+        Ok(_) => answer.await,
+        Err(error) => Err(error),
+    };
     let response = answer.unwrap_or_else(|error| {
         let mut response = body::error(&error);
         for words in &error.warnings {
@@ -76,6 +83,7 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         }
         response
     });
+    let response = wishes.fulfil(response);
     key.code = response.status().as_u16();
     server.counters.add(key);
     response
@@ -92,7 +100,11 @@ fn agent(parts: &Parts) -> &str {
 
 fn verb(parts: &Parts, path: Option<&ResourcePath>, query: &Query) -> &'static str {
     let named = path.is_some_and(|p| p.name.is_some());
-    let watches = || path.is_some_and(|p| p.subresource.is_none()) && query.flag("watch") == Some(true);
+    let watches = || {
+        path.is_some_and(|p| {
+            p.watch || (p.subresource.is_none() && p.name.is_none() && query.flag("watch") == Some(true))
+        })
+    };
     match (parts.method.as_str(), named) {
         ("GET" | "HEAD", _) if path.is_none() => "get",
         ("GET", _) if watches() => "watch",
@@ -175,27 +187,56 @@ pub(crate) fn admit_stranger(server: &Inner, user: &UserInfo, parts: &Parts) -> 
 }
 
 fn answer_path(server: &Inner, parts: &Parts) -> Answer {
-    let path = parts.uri.path().trim_end_matches('/');
+    let full = parts.uri.path();
+    if let Some(answer) = health::answer(full, parts.uri.query().unwrap_or(""), server.shutdown.is_cancelled()) {
+        return answer;
+    }
+    let path = full.strip_suffix('/').unwrap_or(full);
     if !matches!(parts.method, Method::GET | Method::HEAD) {
-        return Err(ApiError::method_not_allowed(parts.method.as_str()));
+        let known = matches!(path, "" | "/version" | "/metrics" | "/openapi/v2" | "/openapi/v3")
+            || discovery::answer(server, path).is_some();
+        return Err(if known {
+            ApiError::method_not_allowed(parts.method.as_str())
+        } else {
+            unknown(path)
+        });
     }
     match path {
         "/version" => Ok(body::json(200, &discovery::version(server))),
         "/metrics" => Ok(body::with_type(
             200,
-            "text/plain; version=0.0.4",
+            "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
             server.counters.render(),
         )),
         "" => Ok(body::json(200, &discovery::paths(&server.registry()))),
         "/openapi/v2" => Ok(openapi_v2::answer(server, &parts.headers)),
         "/openapi/v3" => Ok(openapi::index(server)),
-        _ if path.starts_with("/openapi/v3/") => openapi::document(server, &path["/openapi/v3/".len()..]),
-        _ => {
-            let verbose = Query::parse(parts.uri.query().unwrap_or("")).flag("verbose") == Some(true);
-            health::answer(path, verbose, server.shutdown.is_cancelled())
-                .or_else(|| discovery::answer(server, path, accept::wants_aggregated(&parts.headers)))
-                .ok_or_else(ApiError::no_resource)
+        _ if path.starts_with("/openapi/v3/") => {
+            openapi::document(server, &path["/openapi/v3/".len()..], &parts.headers, parts.uri.query())
         }
+        "/api" | "/apis" => discovery::roots(server, path, &parts.headers),
+        _ => {
+            let answer = discovery::answer(server, path).ok_or_else(|| unknown(path))?;
+            accept::check(&parts.headers)?;
+            Ok(answer)
+        }
+    }
+}
+
+/// What is said of a path that leads nowhere.
+fn unknown(path: &str) -> ApiError {
+    let mut parts = path.split('/').skip(1);
+    let known = match parts.next() {
+        Some("api" | "version") => true,
+        Some("apis") => parts
+            .next()
+            .is_some_and(|group| crate::builtin::resources().iter().any(|r| r.group == group)),
+        _ => false,
+    };
+    if known {
+        ApiError::no_resource()
+    } else {
+        ApiError::no_page()
     }
 }
 
@@ -211,13 +252,13 @@ async fn answer_resource(
         let namespace = path.namespace.unwrap_or_default();
         return portforward::upgrade(server, parts, &namespace, path.name.as_deref().unwrap_or(""));
     }
-    let asked = Asked {
+    let mut asked = Asked {
         server,
         user,
         parts: &parts,
         body,
-        view: accept::view(&parts.headers),
-        include: Include::parse(query.get("includeObject")),
+        view: View::Full,
+        include: Include::default(),
         query,
     };
     if let Some(answer) = review::answer(&asked, &path) {
@@ -226,11 +267,34 @@ async fn answer_resource(
     let registry = server.registry();
     let resource = registry
         .find(&path.group, &path.version, &path.resource)
-        .ok_or_else(ApiError::no_resource)?;
+        .ok_or_else(|| unknown(parts.uri.path()))?;
     if !resource.namespaced && path.namespace.is_some() {
-        return Err(ApiError::no_resource());
+        return Err(unknown(parts.uri.path()));
     }
-    let mut response = asked.answer(&resource, &path).await?;
+    let verb = verb(&parts, Some(&path), &asked.query);
+    let subject = match verb {
+        "watch" => Subject::Watch,
+        "list" | "deletecollection" => Subject::Collection,
+        _ => Subject::One,
+    };
+    asked.view = accept::negotiate(&parts.headers, &resource, subject)?;
+    if asked.view == View::Table {
+        let wanted = asked.query.get("includeObject");
+        asked.include = Include::parse(wanted).ok_or_else(|| {
+            ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', 'Object', 'None', or empty",
+                wanted.unwrap_or("")
+            ))
+        })?;
+    }
+    if path.watch && verb != "watch" {
+        return Err(ApiError::method_not_allowed(verb));
+    }
+    let mut response = if verb == "watch" {
+        asked.watch(&resource, &path)?
+    } else {
+        asked.answer(&resource, &path).await?
+    };
     if let Some(words) = &resource.deprecation {
         add_warning(&mut response, words);
     }
@@ -247,9 +311,27 @@ pub(crate) fn add_warning(response: &mut Response<ApiBody>, words: &str) {
 }
 
 impl Asked<'_> {
+    fn watch(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
+        let mut options = ListOptions::parse(&self.query)?;
+        if let Some(name) = &path.name {
+            options.fields.0.push(crate::selector::FieldTerm {
+                field: "metadata.name".to_owned(),
+                equal: true,
+                value: name.clone(),
+            });
+        }
+        let namespace = path.namespace.as_deref();
+        watch::watch(self.server, resource, namespace, options, self.view, self.include)
+    }
+
     async fn answer(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
         let namespace = path.namespace.as_deref();
         let method = self.parts.method.as_str();
+        if let Some(methods) = path.subresource.as_deref().and_then(|sub| methods(resource, sub))
+            && !methods.contains(&method)
+        {
+            return Err(ApiError::method_not_allowed(method));
+        }
         match (&path.name, path.subresource.as_deref()) {
             (None, _) => self.collection(resource, namespace, method).await,
             (Some(name), None) => self.named(resource, namespace, name, Part::Main, method).await,
@@ -276,7 +358,8 @@ impl Asked<'_> {
                     "this API server runs no containers: pod {name:?} has nothing to {part}"
                 )))
             }
-            (Some(name), Some("status" | "scale")) if resource.is_custom() => {
+            // Whether there is such a subresource depends on the object, as far as definitions go.
+            (Some(name), Some(_)) if resource.is_custom() => {
                 Err(ApiError::not_found(&resource.group, &resource.plural, name))
             }
             _ => Err(ApiError::no_resource()),
@@ -294,31 +377,28 @@ impl Asked<'_> {
 
     async fn collection(&self, resource: &Arc<Resource>, namespace: Option<&str>, method: &str) -> Answer {
         match method {
-            "GET" | "HEAD" => {
+            "GET" => {
                 let options = ListOptions::parse(&self.query)?;
-                if options.watch {
-                    return watch::watch(self.server, resource, namespace, options, self.view, self.include);
-                }
                 read::list(self.server, resource, namespace, &options, self.view, self.include)
             }
             "POST" => {
                 if namespace.is_none() && resource.namespaced {
                     return Err(ApiError::method_not_allowed("create"));
                 }
-                let options = WriteOptions::parse(&self.query)?;
-                let (object, duplicates) = self.object()?;
+                let options = WriteOptions::parse(&self.query, WriteVerb::Create)?;
+                let (object, duplicates) = self.object_of(resource)?;
                 let call = self.call(resource, namespace.unwrap_or(""), &options);
                 let outcome = call.create(object, &duplicates, false, None).await?;
                 self.outcome(resource, &outcome)
             }
             "DELETE" => {
-                let options = ListOptions::parse(&self.query)?;
-                let delete = self.delete_options()?;
-                let is_namespace = resource.special == crate::resource::Special::Namespace;
-                if is_namespace || namespace.is_none() && resource.namespaced {
+                let unplaced = namespace.is_none() && resource.namespaced;
+                if unplaced || resource.special == Special::Namespace {
                     return Err(ApiError::method_not_allowed("deletecollection"));
                 }
-                self.delete_collection(resource, namespace, &options, &delete).await
+                let delete = self.delete_options()?;
+                let options = ListOptions::parse(&self.query)?;
+                collection::delete(self, resource, namespace, &options, &delete).await
             }
             _ => Err(ApiError::method_not_allowed(method)),
         }
@@ -334,31 +414,32 @@ impl Asked<'_> {
     ) -> Answer {
         let namespace = Self::place(resource, namespace)?;
         match method {
-            "GET" | "HEAD" => {
-                if self.query.flag("watch") == Some(true) {
-                    let mut options = ListOptions::parse(&self.query)?;
-                    options.fields.0.push(crate::selector::FieldTerm {
-                        field: "metadata.name".to_owned(),
-                        equal: true,
-                        value: name.to_owned(),
-                    });
-                    let within = resource.namespaced.then_some(namespace);
-                    return watch::watch(self.server, resource, within, options, self.view, self.include);
-                }
-                let record = read::find(self.server, resource, namespace, name)?;
-                read::answer(self.server, resource, &record, self.view, 200)
+            "GET" => {
+                let version = self.query.get("resourceVersion");
+                read::get(self.server, resource, namespace, name, version, self.view)
             }
             "PUT" => {
-                let options = WriteOptions::parse(&self.query)?;
-                let (object, duplicates) = self.object()?;
+                let options = WriteOptions::parse(&self.query, WriteVerb::Update)?;
+                let (object, duplicates) = self.object_of(resource)?;
                 let call = self.call(resource, namespace, &options);
                 let mutation = Mutation::Replace(object, duplicates);
                 let outcome = call.change(name, &mutation, part).await?;
                 self.outcome(resource, &outcome)
             }
             "PATCH" => {
-                let options = WriteOptions::parse(&self.query)?;
-                let mutation = self.patch(resource, &options)?;
+                let media = decoding::media_type(&self.parts.headers);
+                if !resource.is_custom() && !PATCH_TYPES.split(", ").any(|t| t == media) {
+                    return Err(ApiError::unrouted_media_type());
+                }
+                let options = WriteOptions::parse(&self.query, self.write_verb())?;
+                let mutation = match self.patch(resource) {
+                    // What a patch is worth is looked at when there is something to patch.
+                    Err(error) if error.code == 400 => {
+                        read::find(self.server, resource, namespace, name)?;
+                        return Err(error);
+                    }
+                    mutation => mutation?,
+                };
                 let mut call = self.call(resource, namespace, &options);
                 if matches!(mutation, Mutation::Apply(..)) {
                     call.manager = options.field_manager.clone().unwrap_or_default();
@@ -371,10 +452,15 @@ impl Asked<'_> {
                 let options = WriteOptions::default();
                 let call = self.call(resource, namespace, &options);
                 let done = call.delete(name, &delete).await?;
-                let mut response = if done.gone {
-                    body::json(200, &call.success(&done.object))
+                let object = if done.gone {
+                    call.success(&done.object)
                 } else {
-                    body::json(200, &done.object)
+                    done.object
+                };
+                let mut response = if crate::object::text(&object, "kind") == "Status" {
+                    body::json(200, &object)
+                } else {
+                    read::answer_value(self.server, resource, &object, self.view, 200)?
                 };
                 for words in &done.warnings {
                     add_warning(&mut response, words);
@@ -393,8 +479,10 @@ impl Asked<'_> {
         options: &'b WriteOptions,
     ) -> Call<'b> {
         let manager = options.field_manager.clone().unwrap_or_else(|| {
-            let agent = agent(self.parts).split('/').next().unwrap_or("");
-            let agent: String = agent.chars().take(128).collect();
+            let agent = self.parts.headers.get(http::header::USER_AGENT);
+            let agent = agent.and_then(|v| v.to_str().ok()).unwrap_or("");
+            let agent = agent.split('/').next().unwrap_or("");
+            let agent: String = agent.chars().filter(|c| !c.is_control()).take(128).collect();
             if agent.is_empty() { "unknown".to_owned() } else { agent }
         });
         Call {
@@ -412,29 +500,32 @@ impl Asked<'_> {
         decoding::decode(self.body, decoding::form(&self.parts.headers)?)
     }
 
+    /// The object of a resource in the body.
+    fn object_of(&self, resource: &Resource) -> Result<(Value, Vec<String>), ApiError> {
+        decoding::decode_object(self.body, decoding::form(&self.parts.headers)?, resource)
+    }
+
     fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
-        let body = if self.body.is_empty() {
-            Value::Null
-        } else {
-            self.object()?.0
-        };
-        DeleteOptions::parse(&body, &self.query)
+        if self.body.is_empty() {
+            return DeleteOptions::parse(&Value::Null, &self.query);
+        }
+        let body = decoding::decode_options(self.body, decoding::form(&self.parts.headers)?)?;
+        let body = Some(body).filter(|b| b.as_object().is_some_and(|b| !b.is_empty()));
+        DeleteOptions::parse(&body.unwrap_or(Value::Null), &self.query)
+    }
+
+    /// What a write with a patch or an object in its body does.
+    pub(crate) fn write_verb(&self) -> WriteVerb {
+        match decoding::media_type(&self.parts.headers) {
+            _ if self.parts.method == Method::PUT => WriteVerb::Update,
+            APPLY | "application/apply-patch+json" => WriteVerb::Apply,
+            _ => WriteVerb::Patch,
+        }
     }
 
     /// The patch in the body.
-    pub(crate) fn patch(&self, resource: &Resource, options: &WriteOptions) -> Result<Mutation, ApiError> {
+    pub(crate) fn patch(&self, resource: &Resource) -> Result<Mutation, ApiError> {
         let media = decoding::media_type(&self.parts.headers);
-        let is_apply = matches!(media, "application/apply-patch+yaml" | "application/apply-patch+json");
-        let invalid = |error: FieldError| Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
-        if options.force.is_some() && !is_apply {
-            return invalid(FieldError::forbidden(
-                "force",
-                "may not be specified for non-apply patch",
-            ));
-        }
-        if is_apply && options.field_manager.as_deref().unwrap_or("").is_empty() {
-            return invalid(FieldError::required("fieldManager", "is required for apply patch"));
-        }
         decoding::patch(media, resource.is_custom(), self.body)
     }
 
@@ -443,47 +534,29 @@ impl Asked<'_> {
         let code = if outcome.created { 201 } else { 200 };
         let mut response = match &outcome.record {
             Some(record) => read::answer(self.server, resource, record, self.view, code)?,
-            None => read::answer_value(self.server, resource, &*outcome.object(resource)?, self.view, code),
+            None => read::answer_value(self.server, resource, &*outcome.object(resource)?, self.view, code)?,
         };
         for words in &outcome.warnings {
             add_warning(&mut response, words);
         }
         Ok(response)
     }
+}
 
-    async fn delete_collection(
-        &self,
-        resource: &Arc<Resource>,
-        namespace: Option<&str>,
-        options: &ListOptions,
-        delete: &DeleteOptions,
-    ) -> Answer {
-        let listed = read::collect(self.server, resource, namespace, options)?;
-        let write = WriteOptions::default();
-        let mut warnings = Vec::new();
-        // Begun in order, so that watchers see them in order; together, so that they share the store's commits.
-        let deletions = listed.items.clone().into_iter().map(|record| {
-            let write = &write;
-            async move {
-                let call = self.call(resource, record.key.namespace(), write);
-                call.delete(record.key.name(), delete).await
-            }
-        });
-        let mut deletions = futures::stream::iter(deletions).buffered(DELETIONS);
-        while let Some(done) = deletions.next().await {
-            match done {
-                Ok(done) => warnings.extend(done.warnings),
-                Err(error) if error.code == 404 => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let mut response = read::render(self.server, resource, &listed, self.view, self.include)?;
-        warnings.dedup();
-        for words in &warnings {
-            add_warning(&mut response, words);
-        }
-        Ok(response)
+/// The methods of a subresource of a built-in kind.
+fn methods(resource: &Resource, subresource: &str) -> Option<&'static [&'static str]> {
+    if resource.is_custom() {
+        return None;
     }
+    Some(match subresource {
+        "status" if resource.status => &["GET", "PUT", "PATCH"],
+        "scale" if resource.scale.is_some() => &["GET", "PUT", "PATCH"],
+        "finalize" if resource.special == Special::Namespace => &["PUT"],
+        "log" if resource.special == Special::Pod => &["GET"],
+        "exec" | "attach" | "portforward" if resource.special == Special::Pod => &["GET", "POST"],
+        "eviction" if resource.special == Special::Pod => &["POST"],
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -508,7 +581,8 @@ mod tests {
         check("POST", all, "create");
         check("DELETE", all, "deletecollection");
         check("GET", one, "get");
-        check("GET", &format!("{one}?watch=1"), "watch");
+        check("GET", &format!("{one}?watch=1"), "get");
+        check("GET", "/api/v1/watch/namespaces/a/pods/p", "watch");
         check("GET", &format!("{one}/log?watch=1"), "get");
         check("PUT", &format!("{one}/status"), "update");
         check("PATCH", one, "patch");

@@ -23,12 +23,17 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use crate::body::{self, ApiBody, gather};
 use crate::dispatch;
 use crate::error::ApiError;
+use crate::patience::Patient;
 use crate::server::{ApiServer, Inner};
 use crate::user::UserInfo;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests may take to end after a shutdown; watches end at once.
 const DRAIN: Duration = Duration::from_secs(5);
+/// How long the head of a request may take to arrive, and a connection without requests may last.
+const HEADERS: Duration = Duration::from_mins(1);
+/// How long a client may take nothing of what it is sent.
+const STALL: Duration = Duration::from_mins(1);
 /// All watches of a client may share one connection.
 const MAX_STREAMS: u32 = 1000;
 
@@ -150,14 +155,20 @@ impl ApiServer {
             let (inner, known) = (Arc::clone(&inner), known.clone());
             async move { Ok::<_, Infallible>(answer(&inner, known, request).await) }
         });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new());
+        let builder = auto::Builder::new(TokioExecutor::new());
+        // The handshake has settled it: nobody has to wait for the first bytes to know.
+        let mut builder = if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            builder.http2_only()
+        } else {
+            builder.http1_only()
+        };
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
         builder
             .http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(MAX_STREAMS)
             .keep_alive_interval(Duration::from_secs(30));
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(Patient::new(stream, STALL)), service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             result = connection.as_mut() => {

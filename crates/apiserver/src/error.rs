@@ -5,6 +5,11 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 use windlass_schema::FieldError;
 
+use crate::resource::Resource;
+
+/// The reason of errors that are not answered with a `Status`.
+const PLAIN: &str = "plain text";
+
 /// An answer that is not a success.
 #[derive(Debug, Clone)]
 pub struct ApiError {
@@ -28,6 +33,8 @@ pub(crate) struct Details {
     pub(crate) uid: String,
     pub(crate) causes: Vec<Cause>,
     pub(crate) retry_after: Option<u32>,
+    /// Where a list may go on in spite of the error.
+    pub(crate) continues: Option<String>,
 }
 
 /// One cause.
@@ -115,10 +122,38 @@ impl ApiError {
         error
     }
 
+    /// No such page: what is said of it is no object.
+    pub(crate) fn no_page() -> Self {
+        Self::new(404, PLAIN, "404 page not found\n")
+    }
+
+    /// Whether the message is the whole answer.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.reason == PLAIN
+    }
+
     /// The object exists.
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", qualified(group, resource));
         Self::new(409, "AlreadyExists", message).with(group, resource, name)
+    }
+
+    /// The error, for a name that the server chose itself.
+    pub(crate) fn of_generated_name(mut self) -> Self {
+        self.message
+            .push_str(", the server was not able to generate a unique name for the object");
+        let details = self.details.get_or_insert_default();
+        details.retry_after = Some(1);
+        self
+    }
+
+    /// The object is not the one that is meant by its uid.
+    pub(crate) fn other_uid(resource: &Resource, namespace: &str, name: &str, wanted: &str, have: &str) -> Self {
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {have}",
+            resource.registry_key(namespace, name)
+        );
+        Self::conflict(&resource.group, &resource.plural, name, &why)
     }
 
     /// The object was changed by somebody else, or a precondition failed.
@@ -221,6 +256,52 @@ impl ApiError {
         )
     }
 
+    /// The answer cannot be written in a form that the client takes.
+    pub(crate) fn not_acceptable(accepted: &str) -> Self {
+        Self::new(
+            406,
+            "NotAcceptable",
+            format!("only the following media types are accepted: {accepted}"),
+        )
+    }
+
+    /// The same, as the router says it, which looks first.
+    pub(crate) fn not_available(available: &str) -> Self {
+        let mut error = Self::new(
+            406,
+            "NotAcceptable",
+            format!("406: Not Acceptable\n\nAvailable representations: {available}"),
+        );
+        error.details = Some(Box::default());
+        error
+    }
+
+    /// The body has a form that the router knows for no path.
+    pub(crate) fn unrouted_media_type() -> Self {
+        let mut error = Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+        error.details = Some(Box::default());
+        error
+    }
+
+    /// A version that this server has not reached.
+    pub(crate) fn too_large(wanted: u64, current: u64) -> Self {
+        let mut error = Self::new(
+            504,
+            "Timeout",
+            format!("Timeout: Too large resource version: {wanted}, current: {current}"),
+        );
+        error.details = Some(Box::new(Details {
+            causes: vec![Cause {
+                reason: "ResourceVersionTooLarge".to_owned(),
+                message: "Too large resource version".to_owned(),
+                field: String::new(),
+            }],
+            retry_after: Some(1),
+            ..Details::default()
+        }));
+        error
+    }
+
     /// Who asks is unknown.
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
@@ -239,14 +320,20 @@ impl ApiError {
         let mut out = Map::new();
         out.insert("kind".into(), "Status".into());
         out.insert("apiVersion".into(), "v1".into());
-        out.insert("metadata".into(), json!({}));
+        let continues = self.details.as_ref().and_then(|d| d.continues.as_ref());
+        out.insert(
+            "metadata".into(),
+            continues.map_or_else(|| json!({}), |token| json!({ "continue": token })),
+        );
         out.insert("status".into(), "Failure".into());
         out.insert("message".into(), self.message.clone().into());
         if !self.reason.is_empty() {
             out.insert("reason".into(), self.reason.as_ref().into());
         }
         if let Some(d) = &self.details {
-            out.insert("details".into(), d.value());
+            if d.continues.is_none() {
+                out.insert("details".into(), d.value());
+            }
         }
         out.insert("code".into(), self.code.into());
         Value::Object(out)

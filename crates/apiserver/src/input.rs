@@ -5,10 +5,11 @@ use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
 
 use crate::change::Mutation;
+use crate::continues::Continue;
 use crate::decoding;
 use crate::error::ApiError;
-use crate::read;
-use crate::request::{ListOptions, Query};
+use crate::options::ListOptions;
+use crate::request::Query;
 
 /// The object in a body of a media type (JSON, YAML or protobuf).
 pub fn object(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
@@ -34,7 +35,10 @@ pub fn patch(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
 /// Checks the query of a list or watch: selectors, limits, revisions, the token that continues a list.
 pub fn list_query(query: &str) -> Result<(), ApiError> {
     let options = ListOptions::parse(&Query::parse(query))?;
-    read::check_continue(options.continues.as_deref())
+    let bad = |why: String| ApiError::bad_request(why);
+    options.revision().map_err(bad)?;
+    let token = options.continues.as_deref().map(Continue::decode);
+    token.transpose().map(drop)
 }
 
 #[cfg(test)]

@@ -118,8 +118,17 @@ fn is_name_part(text: &str) -> bool {
             .all(|&c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
 }
 
-/// What is wrong with the key of a label, annotation or finalizer.
+/// What is wrong with the key of a label.
+pub(crate) fn label_key_problems(key: &str) -> Vec<String> {
+    key_problems(key, "a valid label key")
+}
+
+/// What is wrong with the key of an annotation or finalizer.
 pub(crate) fn qualified_name_problems(key: &str) -> Vec<String> {
+    key_problems(key, "a qualified name")
+}
+
+fn key_problems(key: &str, what: &str) -> Vec<String> {
     let mut out = Vec::new();
     let parts: Vec<&str> = key.split('/').collect();
     let name = match parts.as_slice() {
@@ -138,7 +147,7 @@ pub(crate) fn qualified_name_problems(key: &str) -> Vec<String> {
         }
         _ => {
             return vec![format!(
-                "a qualified name {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+                "{what} {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
                 QUALIFIED_WORDS.trim_start_matches("name part ")
             )];
         }
@@ -172,7 +181,7 @@ pub(crate) fn check_labels(labels: &Value, path: &str, errors: &mut Vec<FieldErr
         return;
     };
     for (key, value) in labels {
-        for problem in qualified_name_problems(key) {
+        for problem in label_key_problems(key) {
             errors.push(FieldError::invalid(path, key.as_str().into(), problem));
         }
         for problem in label_value_problems(value.as_str().unwrap_or("")) {

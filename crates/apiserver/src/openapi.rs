@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use http::Response;
+use http::{HeaderMap, HeaderValue, Response};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -11,6 +11,7 @@ use crate::body::{self, ApiBody};
 use crate::builtin_schema;
 use crate::error::ApiError;
 use crate::registry::Custom;
+use crate::request::Query;
 use crate::resource::{Resource, SchemaSource};
 use crate::server::Inner;
 
@@ -40,7 +41,8 @@ pub(crate) fn index(server: &Inner) -> Response<ApiBody> {
             json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
         );
     }
-    body::json(200, &json!({"paths": paths}))
+    let text = json!({"paths": paths}).to_string();
+    body::with_type(200, "text/plain; charset=utf-8", text)
 }
 
 /// Changes with the document, without making it.
@@ -67,24 +69,38 @@ fn of_version<'a>(registry: &'a Custom, group: &'a str, version: &'a str) -> imp
 }
 
 /// One document.
-pub(crate) fn document(server: &Inner, path: &str) -> Result<Response<ApiBody>, ApiError> {
+pub(crate) fn document(
+    server: &Inner,
+    path: &str,
+    headers: &HeaderMap,
+    query: Option<&str>,
+) -> Result<Response<ApiBody>, ApiError> {
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let (group, version) = match parts.as_slice() {
         ["api", version] => ("", *version),
         ["apis", group, version] => (*group, *version),
-        _ => return Err(ApiError::no_resource()),
+        _ => return Ok(nothing()),
     };
     let registry = server.registry();
     let resources: Vec<&Resource> = of_version(&registry, group, version).map(AsRef::as_ref).collect();
     if resources.is_empty() {
-        return Err(ApiError::no_resource());
+        return Ok(nothing());
+    }
+    let now = hash(&registry, group, version);
+    let asked = Query::parse(query.unwrap_or(""));
+    if asked.get("hash").is_some_and(|h| h != now) {
+        // Of another time: who keeps documents by their hash must not keep this one under that.
+        let mut response = body::with_type(301, "application/json", Vec::new());
+        let place = HeaderValue::from_str(&format!("/openapi/v3/{path}?hash={now}")).map_err(ApiError::internal)?;
+        response.headers_mut().insert(http::header::LOCATION, place);
+        return Ok(response);
     }
     let (names, schemas) = schemas(&resources);
     let mut paths = Map::new();
     for (resource, name) in resources.iter().zip(&names) {
         add_paths(resource, name, &mut paths);
     }
-    Ok(body::json(
+    let mut response = body::json(
         200,
         &json!({
             "openapi": "3.0.0",
@@ -92,7 +108,18 @@ pub(crate) fn document(server: &Inner, path: &str) -> Result<Response<ApiBody>, 
             "paths": paths,
             "components": {"schemas": schemas},
         }),
-    ))
+    );
+    if asked.get("hash").is_some() {
+        let for_ever = HeaderValue::from_static("public, immutable");
+        response.headers_mut().insert(http::header::CACHE_CONTROL, for_ever);
+    }
+    Ok(body::tagged(response, headers))
+}
+
+fn nothing() -> Response<ApiBody> {
+    let mut response = Response::new(ApiBody::whole(Vec::new()));
+    *response.status_mut() = http::StatusCode::NOT_FOUND;
+    response
 }
 
 /// The schemas of resources and of all that they refer to, and what each resource's own is called.

@@ -17,11 +17,12 @@ const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protob
 /// `/openapi/v2`, in the form that the client takes.
 pub(crate) fn answer(server: &Inner, headers: &HeaderMap) -> Response<ApiBody> {
     let document = document(server);
-    if wants_protobuf(headers) {
+    let response = if wants_protobuf(headers) {
         body::with_type(200, PROTOBUF, protobuf::encode(&document))
     } else {
         body::json(200, &document)
-    }
+    };
+    body::tagged(response, headers)
 }
 
 fn wants_protobuf(headers: &HeaderMap) -> bool {

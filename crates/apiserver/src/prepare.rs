@@ -5,6 +5,7 @@ use windlass_schema::FieldError;
 
 use crate::error::ApiError;
 use crate::object::{generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text};
+use crate::options::{json_type, unregistered};
 use crate::resource::{Resource, Special};
 
 /// Which part of an object a write is for.
@@ -38,21 +39,35 @@ pub(crate) fn check_place(
     if !object.is_object() {
         return Err(ApiError::bad_request("the object must be a JSON object"));
     }
-    let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
-    if resource.is_custom() && (version.is_empty() || kind.is_empty()) {
-        return Err(ApiError::bad_request(
-            "Object 'Kind' or 'apiVersion' is missing: both must be set",
-        ));
-    }
-    let want = resource.api_version();
-    if !version.is_empty() && version != want {
+    if let Some(odd) = object.get("metadata").filter(|m| !m.is_object() && !m.is_null()) {
+        let kind = &resource.kind;
         return Err(ApiError::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version ({want})"
+            "{kind} in version \"{}\" cannot be handled as a {kind}: json: cannot unmarshal {} into Go struct field {kind}.metadata of type v1.ObjectMeta",
+            resource.version,
+            json_type(odd),
         )));
     }
-    if !kind.is_empty() && kind != resource.kind {
+    let want = resource.api_version();
+    let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    if resource.is_custom() {
+        if version != want {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({want})"
+            )));
+        }
+        if kind != resource.kind {
+            let why = FieldError::invalid("kind", kind.into(), format!("must be {}", resource.kind));
+            return Err(ApiError::invalid(&resource.group, kind, meta(object, "name"), &[why]));
+        }
+    } else if let Some(why) = foreign(resource, object) {
+        let kind = if kind.is_empty() { &resource.kind } else { kind };
+        let version = version
+            .rsplit('/')
+            .next()
+            .filter(|v| !v.is_empty())
+            .unwrap_or(&resource.version);
         return Err(ApiError::bad_request(format!(
-            "{want}, Kind={kind} does not match the expected kind {}",
+            "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
             resource.kind
         )));
     }
@@ -73,16 +88,55 @@ pub(crate) fn check_place(
         set_meta(object, "namespace", None);
     }
     if let Some(name) = name {
-        let have = meta(object, "name");
-        if have.is_empty() {
+        if meta(object, "name").is_empty() {
             set_meta(object, "name", Some(name.into()));
-        } else if have != name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({have}) does not match the name on the URL ({name})"
-            )));
         }
+        check_name(object, name)?;
     }
     tidy_metadata(object);
+    Ok(())
+}
+
+/// Why an object cannot be one of a built-in resource, when it says that it is something else.
+pub(crate) fn foreign(resource: &Resource, object: &Value) -> Option<String> {
+    if resource.is_custom() {
+        return None;
+    }
+    let want = resource.api_version();
+    let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    let version = if version.is_empty() { &want } else { version };
+    let kind = if kind.is_empty() { &resource.kind } else { kind };
+    if version == want && kind == resource.kind {
+        return None;
+    }
+    let known = crate::builtin::resources()
+        .iter()
+        .find(|r| r.kind == kind && r.api_version() == version);
+    Some(match known {
+        Some(other) => format!(
+            "converting ({}.{}) to ({}.{}): unknown conversion",
+            other.version,
+            other.kind,
+            resource.internal_package(),
+            resource.kind
+        ),
+        None => unregistered(kind, version),
+    })
+}
+
+/// Checks that an object has the name that the path has.
+pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
+    let have = meta(object, "name");
+    if have.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if have != name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({have}) does not match the name on the URL ({name})"
+        )));
+    }
     Ok(())
 }
 
@@ -103,8 +157,10 @@ pub(crate) fn tidy_metadata(object: &mut Value) {
 
 /// Completes a new object.
 pub(crate) fn for_create(resource: &Resource, object: &mut Value, fresh: &Fresh) -> Result<(), ApiError> {
-    if !meta(object, "resourceVersion").is_empty() {
-        return Err(ApiError::bad_request(
+    if !matches!(meta(object, "resourceVersion"), "" | "0") {
+        return Err(ApiError::new(
+            500,
+            "",
             "resourceVersion should not be set on objects to be created",
         ));
     }
@@ -122,7 +178,9 @@ pub(crate) fn for_create(resource: &Resource, object: &mut Value, fresh: &Fresh)
     set_meta(object, "deletionTimestamp", None);
     set_meta(object, "deletionGracePeriodSeconds", None);
     set_meta(object, "resourceVersion", None);
-    set_meta(object, "generation", resource.generation.then(|| 1.into()));
+    if resource.generation {
+        set_meta(object, "generation", Some(1.into()));
+    }
     let keeps_status = matches!(resource.special, Special::Crd);
     if resource.status
         && !keeps_status
@@ -137,17 +195,7 @@ pub(crate) fn for_create(resource: &Resource, object: &mut Value, fresh: &Fresh)
 }
 
 /// Completes a changed object from what is stored.
-pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part: Part) -> Result<(), ApiError> {
-    let uid = meta(new, "uid");
-    let old_uid = meta(old, "uid");
-    if !uid.is_empty() && uid != old_uid {
-        return Err(ApiError::conflict(
-            &resource.group,
-            &resource.plural,
-            meta(old, "name"),
-            &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}"),
-        ));
-    }
+pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part: Part) {
     match part {
         Part::Main | Part::Scale => {
             if resource.status {
@@ -185,17 +233,13 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
             put_field(new, "spec", Some(spec));
         }
     }
-    for key in [
-        "uid",
-        "creationTimestamp",
-        "generation",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generateName",
-    ] {
-        // A creation time or generateName that differs is complained about when validating, so only what is missing is filled.
-        let fill_only = matches!(key, "creationTimestamp" | "generateName");
-        if !(fill_only && meta_value(new, key).is_some()) {
+    for key in ["creationTimestamp", "generation"] {
+        set_meta(new, key, meta_value(old, key).cloned());
+    }
+    for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        // What differs is complained about when validating, but nobody has to send what he does not mean to change.
+        let stays = key == "deletionTimestamp" || meta_value(new, key).is_none();
+        if stays && meta_value(old, key).is_some() {
             set_meta(new, key, meta_value(old, key).cloned());
         }
     }
@@ -203,7 +247,6 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
     if matches!(part, Part::Main | Part::Scale) && bumps_generation(resource, old, new) {
         set_meta(new, "generation", Some((generation(old) + 1).into()));
     }
-    Ok(())
 }
 
 fn keep_hold(old: &Value, new: &mut Value) {
@@ -263,7 +306,14 @@ fn bumps_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
 /// Errors of metadata that an update may not make.
 pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    for key in ["name", "namespace", "uid", "creationTimestamp"] {
+    for key in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
         let (was, is) = (meta_value(old, key), meta_value(new, key));
         if was != is {
             errors.push(FieldError::invalid(
@@ -278,10 +328,7 @@ pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
             let words = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{added}}}"
             );
-            // The rules of all kinds and those of the kind itself both say so.
-            for _ in 0..2 {
-                errors.push(FieldError::forbidden("metadata.finalizers", words.clone()));
-            }
+            errors.push(FieldError::forbidden("metadata.finalizers", words));
         }
     }
     errors

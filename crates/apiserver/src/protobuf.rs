@@ -326,7 +326,7 @@ fn type_name(version: &str, kind: &str) -> String {
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value> {
     let body = bytes
         .strip_prefix(MAGIC)
-        .ok_or("it does not begin with the bytes of Kubernetes' protobuf")?;
+        .ok_or("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")?;
     let envelope = parts(body)?;
     let types = envelope.get(&1).map_or(Ok(&[][..]), Wire::bytes)?;
     let types = parts(types)?;

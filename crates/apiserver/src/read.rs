@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
 use bytes::Bytes;
 use http::Response;
 use serde_json::{Value, json};
@@ -10,9 +9,10 @@ use windlass_store::{ListQuery, Record};
 
 use crate::accept::View;
 use crate::body::{ApiBody, json_bytes};
+use crate::continues::Continue;
 use crate::convert::{put_served, served, served_bytes};
 use crate::error::ApiError;
-use crate::request::{ListOptions, VersionMatch};
+use crate::options::{ListOptions, VersionMatch, parse_revision};
 use crate::resource::Resource;
 use crate::selector::field_text;
 use crate::server::Inner;
@@ -38,7 +38,7 @@ pub(crate) fn answer(
     if view == View::Full {
         return Ok(json_bytes(code, served_bytes(resource, record)?));
     }
-    Ok(answer_value(server, resource, &served(resource, record)?, view, code))
+    answer_value(server, resource, &served(resource, record)?, view, code)
 }
 
 /// Answers with one object.
@@ -48,16 +48,34 @@ pub(crate) fn answer_value(
     object: &Value,
     view: View,
     code: u16,
-) -> Response<ApiBody> {
-    match view {
+) -> Result<Response<ApiBody>, ApiError> {
+    Ok(match view {
         View::Full => crate::body::json(code, object),
         View::Metadata => crate::body::json(code, &metadata_only(object)),
+        View::MetadataList => {
+            return Err(ApiError::new(
+                406,
+                "NotAcceptable",
+                format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                    type_name(resource, "")
+                ),
+            ));
+        }
         View::Table => {
             let meta = json!({"resourceVersion": crate::object::meta(object, "resourceVersion")});
             let rows = vec![table::row(resource, object, server.now(), table::Include::Metadata)];
             crate::body::json(code, &table::table(resource, &rows, &meta))
         }
+    })
+}
+
+/// What kube-apiserver calls the type of an object, or with `List` of a list.
+fn type_name(resource: &Resource, suffix: &str) -> String {
+    if resource.is_custom() {
+        return format!("*unstructured.Unstructured{suffix}");
     }
+    format!("*{}.{}{suffix}", resource.internal_package(), resource.kind)
 }
 
 /// One stored object.
@@ -68,12 +86,39 @@ pub(crate) fn find(server: &Inner, resource: &Resource, namespace: &str, name: &
         .ok_or_else(|| ApiError::not_found(&resource.group, &resource.plural, name))
 }
 
+/// Answers a get. There is no older state than the present to choose: a version is only checked.
+pub(crate) fn get(
+    server: &Inner,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    version: Option<&str>,
+    view: View,
+) -> Result<Response<ApiBody>, ApiError> {
+    let wanted = version
+        .map(parse_revision)
+        .transpose()
+        .map_err(|why| ApiError::new(500, "", why))?;
+    let current = server.store.revision();
+    if let Some(wanted) = wanted.filter(|rv| *rv > current) {
+        return Err(ApiError::too_large(wanted, current));
+    }
+    let record = find(server, resource, namespace, name)?;
+    answer(server, resource, &record, view, 200)
+}
+
 /// Refuses field selectors that the resource does not have.
 pub(crate) fn check_fields(resource: &Resource, options: &ListOptions) -> Result<(), ApiError> {
     for term in &options.fields.0 {
         let known = term.field == "metadata.name"
             || (term.field == "metadata.namespace" && resource.namespaced)
             || resource.selectable.iter().any(|(label, _)| *label == term.field);
+        if !known && resource.selectable.is_empty() && !resource.is_custom() {
+            return Err(ApiError::bad_request(format!(
+                "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                term.field
+            )));
+        }
         if !known {
             return Err(ApiError::bad_request(format!(
                 "field label not supported: {}",
@@ -118,7 +163,20 @@ fn selectable_text(resource: &Resource, field: &str, object: &Value) -> String {
             let text = field_text(object, field);
             if text.is_empty() { "false".to_owned() } else { text }
         }
-        ("ReplicaSet", "status.replicas") | ("Job", "status.successful") => {
+        ("Pod", "spec.hostNetwork") => {
+            let text = field_text(object, field);
+            if text.is_empty() { "false".to_owned() } else { text }
+        }
+        ("Pod", "status.podIPs") => {
+            let all = object.pointer("/status/podIPs").and_then(Value::as_array);
+            let ips: Vec<&str> = all
+                .into_iter()
+                .flatten()
+                .map(|ip| crate::object::text(ip, "ip"))
+                .collect();
+            ips.join(",")
+        }
+        ("ReplicationController", "status.replicas") | ("Job", "status.successful") => {
             let text = field_text(object, field);
             if text.is_empty() { "0".to_owned() } else { text }
         }
@@ -126,36 +184,20 @@ fn selectable_text(resource: &Resource, field: &str, object: &Value) -> String {
     }
 }
 
-const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.";
+const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// Where a continued list goes on.
-struct Continue {
-    revision: u64,
-    namespace: String,
-    name: String,
-}
-
-fn encode_continue(revision: u64, record: &Record) -> String {
-    let text = json!({"v": "meta.k8s.io/v1", "rv": revision, "ns": record.key.namespace(), "start": record.key.name()});
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text.to_string())
-}
-
-/// Refuses a token that no list has given out.
-pub(crate) fn check_continue(token: Option<&str>) -> Result<(), ApiError> {
-    token.map_or(Ok(()), |token| decode_continue(token).map(drop))
-}
-
-fn decode_continue(token: &str) -> Result<Continue, ApiError> {
-    let bad = || ApiError::bad_request("continue key is not valid: it was not made by this server");
-    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
-        .decode(token)
-        .map_err(|_| bad())?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
-    Ok(Continue {
-        revision: value.get("rv").and_then(Value::as_u64).ok_or_else(bad)?,
-        namespace: crate::object::text(&value, "ns").to_owned(),
-        name: crate::object::text(&value, "start").to_owned(),
-    })
+/// A continued list whose revision is gone: it may go on with whatever there is now.
+fn token_expired(token: &Continue) -> ApiError {
+    let mut error = ApiError::expired(TOO_OLD);
+    let present = Continue {
+        revision: None,
+        ..token.clone()
+    };
+    error.details = Some(Box::new(crate::error::Details {
+        continues: Some(present.encode()),
+        ..Default::default()
+    }));
+    error
 }
 
 /// A page of a list.
@@ -180,36 +222,48 @@ pub(crate) fn collect(
             .then(|| options.fields.exact("metadata.namespace"))
             .flatten()
     });
-    let token = options.continues.as_deref().map(decode_continue).transpose()?;
-    let current = server.store.revision();
-    if options.revision.is_some_and(|rv| rv > current) && token.is_none() {
-        return Err(too_large(options.revision.unwrap_or(0), current));
+    let wanted = options
+        .revision()
+        .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
+    let token = options.continues.as_deref().map(Continue::decode).transpose()?;
+    if token.is_some() && wanted.is_some_and(|rv| rv > 0) {
+        return Err(ApiError::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
     }
-    if token.as_ref().is_some_and(|token| token.revision > current) {
+    let current = server.store.revision();
+    if let Some(wanted) = wanted.filter(|rv| *rv > current) {
+        return Err(ApiError::too_large(wanted, current));
+    }
+    if let Some(token) = token.as_ref().filter(|t| t.revision.is_some_and(|rv| rv > current)) {
         // Of a server that has forgotten everything since.
-        return Err(ApiError::expired(TOO_OLD));
+        return Err(token_expired(token));
     }
     let at = match &token {
-        Some(token) if token.revision > 0 => Some(token.revision),
-        Some(_) => None,
-        None => exact_revision(options),
+        Some(token) => token.revision,
+        None => exact_revision(options, wanted),
     };
-    let expired = |_| match &token {
-        Some(_) => ApiError::expired(TOO_OLD),
-        None => ApiError::expired("The resourceVersion for the provided list is too old."),
-    };
+    let after = token.as_ref().map(|t| match namespace {
+        Some(namespace) => (namespace, t.name.as_str()),
+        None => (t.namespace.as_str(), t.name.as_str()),
+    });
     let page = server
         .store
         .list(&ListQuery {
             resource: &resource.storage,
             namespace,
-            after: token.as_ref().map(|t| (t.namespace.as_str(), t.name.as_str())),
+            after,
             at: at.filter(|at| *at < current),
         })
-        .map_err(expired)?;
+        .map_err(|_| match &token {
+            Some(token) => token_expired(token),
+            None => ApiError::expired("The resourceVersion for the provided list is too old."),
+        })?;
     let revision = at.unwrap_or(page.revision);
     let selective = !options.labels.is_empty() || !options.fields.0.is_empty();
-    let limit = options.limit.unwrap_or(usize::MAX);
+    // Whatever is known will do: all of it is at hand.
+    let whole = wanted == Some(0) && token.is_none();
+    let limit = options.limit.filter(|_| !whole).unwrap_or(usize::MAX);
     let mut rest = page
         .items
         .into_iter()
@@ -217,7 +271,17 @@ pub(crate) fn collect(
     let items: Vec<Arc<Record>> = rest.by_ref().take(limit).collect();
     let left = rest.count();
     let continues = (left > 0)
-        .then(|| items.last().map(|last| encode_continue(revision, last)))
+        .then(|| {
+            items.last().map(|last| {
+                let place = if namespace.is_some() { "" } else { last.key.namespace() };
+                Continue {
+                    revision: Some(revision),
+                    namespace: place.to_owned(),
+                    name: last.key.name().to_owned(),
+                }
+                .encode()
+            })
+        })
         .flatten();
     Ok(Listed {
         revision,
@@ -227,32 +291,14 @@ pub(crate) fn collect(
     })
 }
 
-fn exact_revision(options: &ListOptions) -> Option<u64> {
-    let revision = options.revision.filter(|rv| *rv > 0)?;
+fn exact_revision(options: &ListOptions, wanted: Option<u64>) -> Option<u64> {
+    let revision = wanted.filter(|rv| *rv > 0)?;
     match options.matching {
         Some(VersionMatch::Exact) => Some(revision),
         Some(VersionMatch::NotOlderThan) => None,
         // Without a match rule a limit makes an old revision exact.
         None => options.limit.is_some().then_some(revision),
     }
-}
-
-pub(crate) fn too_large(wanted: u64, current: u64) -> ApiError {
-    let mut error = ApiError::new(
-        504,
-        "Timeout",
-        format!("Too large resource version: {wanted}, current: {current}"),
-    );
-    error.details = Some(Box::new(crate::error::Details {
-        causes: vec![crate::error::Cause {
-            reason: "ResourceVersionTooLarge".to_owned(),
-            message: "Too large resource version".to_owned(),
-            field: String::new(),
-        }],
-        retry_after: Some(1),
-        ..Default::default()
-    }));
-    error
 }
 
 /// Answers a list.
@@ -276,6 +322,16 @@ pub(crate) fn render(
     view: View,
     include: table::Include,
 ) -> Result<Response<ApiBody>, ApiError> {
+    if view == View::Metadata {
+        return Err(ApiError::new(
+            406,
+            "NotAcceptable",
+            format!(
+                "you requested PartialObjectMetadata, but the requested object is a list ({})",
+                type_name(resource, "List")
+            ),
+        ));
+    }
     let mut meta = json!({"resourceVersion": listed.revision.to_string()});
     if let Some(token) = &listed.continues {
         meta["continue"] = token.clone().into();
@@ -292,7 +348,7 @@ pub(crate) fn render(
         return Ok(crate::body::json(200, &table::table(resource, &rows, &meta)));
     }
     let (kind, version) = match view {
-        View::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned()),
+        View::MetadataList => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned()),
         _ => (resource.list_kind.as_str(), resource.api_version()),
     };
     let wanted = resource.api_version();
@@ -310,7 +366,7 @@ pub(crate) fn render(
         if i > 0 {
             out.push(b',');
         }
-        if view == View::Metadata {
+        if view == View::MetadataList {
             let object = metadata_only(&served(resource, record)?);
             out.extend_from_slice(object.to_string().as_bytes());
         } else {

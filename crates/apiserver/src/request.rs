@@ -11,6 +11,8 @@ pub(crate) struct ResourcePath {
     pub(crate) resource: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
+    /// The old way to ask for a watch: `watch` before the rest of the path.
+    pub(crate) watch: bool,
 }
 
 /// Decodes `%41` and, in queries, `+`.
@@ -39,8 +41,10 @@ pub(crate) fn percent_decode(text: &str, plus: bool) -> String {
 
 /// Takes a path below /api/v1 or /apis/GROUP/VERSION apart; `None` when it is not one of a resource.
 pub(crate) fn parse_path(path: &str) -> Option<ResourcePath> {
+    let path = path.strip_prefix('/').unwrap_or(path);
     let mut parts: Vec<String> = path
-        .trim_matches('/')
+        .strip_suffix('/')
+        .unwrap_or(path)
         .split('/')
         .map(|p| percent_decode(p, false))
         .collect();
@@ -61,6 +65,10 @@ pub(crate) fn parse_path(path: &str) -> Option<ResourcePath> {
         _ => return None,
     };
     parts.drain(..skip);
+    if parts[0] == "watch" && parts.len() > 1 {
+        out.watch = true;
+        parts.remove(0);
+    }
     let is_namespaced = parts[0] == "namespaces"
         && parts.len() >= 3
         && !(out.group.is_empty() && parts.len() == 3 && matches!(parts[2].as_str(), "status" | "finalize"));
@@ -110,191 +118,22 @@ impl Query {
         self.0
             .iter()
             .find(|(k, _)| k == key)
-            .map(|(_, v)| !matches!(v.as_str(), "false" | "0" | "False" | "FALSE" | "f" | "F"))
+            .map(|(_, v)| !(v == "0" || v.eq_ignore_ascii_case("false")))
     }
 
-    fn number(&self, key: &str) -> Result<Option<u64>, ApiError> {
+    /// A whole number; what is none is refused in the words of Go's number parser.
+    pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
         let Some(text) = self.get(key) else {
             return Ok(None);
         };
-        text.parse()
-            .map(Some)
-            .map_err(|_| ApiError::bad_request(format!("invalid value for {key}: {text:?} is not a number")))
-    }
-}
-
-/// What to do with fields that the schema does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum FieldValidation {
-    /// Drop them.
-    Ignore,
-    /// Drop them and say so.
-    #[default]
-    Warn,
-    /// Refuse.
-    Strict,
-}
-
-/// Options of writes.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct WriteOptions {
-    pub(crate) dry_run: bool,
-    pub(crate) field_manager: Option<String>,
-    pub(crate) field_validation: FieldValidation,
-    pub(crate) force: Option<bool>,
-}
-
-impl WriteOptions {
-    pub(crate) fn parse(query: &Query) -> Result<Self, ApiError> {
-        let mut out = Self {
-            field_manager: query.get("fieldManager").map(str::to_owned),
-            force: query.flag("force"),
-            ..Self::default()
-        };
-        for value in query.all("dryRun") {
-            out.set_dry_run(value)?;
-        }
-        if let Some(value) = query.get("fieldValidation") {
-            out.field_validation = match value {
-                "Ignore" => FieldValidation::Ignore,
-                "Warn" => FieldValidation::Warn,
-                "Strict" => FieldValidation::Strict,
-                other => {
-                    return Err(ApiError::new(
-                        422,
-                        "Invalid",
-                        format!(
-                            "fieldValidation: Unsupported value: \"{other}\": supported values: \"Ignore\", \"Strict\", \"Warn\""
-                        ),
-                    ));
-                }
+        text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
+            use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+            let why = match error.kind() {
+                PosOverflow | NegOverflow => "value out of range",
+                _ => "invalid syntax",
             };
-        }
-        if out.field_manager.as_deref().is_some_and(|m| m.len() > 128) {
-            return Err(ApiError::new(
-                422,
-                "Invalid",
-                "fieldManager: Too long: may not be more than 128 bytes",
-            ));
-        }
-        Ok(out)
-    }
-
-    pub(crate) fn set_dry_run(&mut self, value: &str) -> Result<(), ApiError> {
-        match value {
-            "" => Ok(()),
-            "All" => {
-                self.dry_run = true;
-                Ok(())
-            }
-            other => Err(ApiError::new(
-                422,
-                "Invalid",
-                format!("dryRun: Unsupported value: \"{other}\": supported values: \"All\""),
-            )),
-        }
-    }
-}
-
-/// How a list's resourceVersion is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum VersionMatch {
-    Exact,
-    NotOlderThan,
-}
-
-/// Options of list and watch.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ListOptions {
-    pub(crate) labels: crate::selector::LabelSelector,
-    pub(crate) fields: crate::selector::FieldSelector,
-    pub(crate) limit: Option<usize>,
-    pub(crate) continues: Option<String>,
-    pub(crate) revision: Option<u64>,
-    pub(crate) matching: Option<VersionMatch>,
-    pub(crate) watch: bool,
-    pub(crate) bookmarks: bool,
-    pub(crate) initial_events: Option<bool>,
-    pub(crate) timeout: Option<u64>,
-}
-
-impl ListOptions {
-    pub(crate) fn parse(query: &Query) -> Result<Self, ApiError> {
-        let out = Self {
-            labels: crate::selector::LabelSelector::parse(query.get("labelSelector").unwrap_or(""))?,
-            fields: crate::selector::FieldSelector::parse(query.get("fieldSelector").unwrap_or(""))?,
-            limit: query
-                .number("limit")?
-                .filter(|n| *n > 0)
-                .and_then(|n| usize::try_from(n).ok()),
-            continues: query.get("continue").map(str::to_owned),
-            revision: parse_revision(query.get("resourceVersion"))?,
-            matching: match query.get("resourceVersionMatch") {
-                None => None,
-                Some("Exact") => Some(VersionMatch::Exact),
-                Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
-                Some(other) => {
-                    return Err(list_invalid(
-                        "resourceVersionMatch",
-                        &format!("Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\""),
-                    ));
-                }
-            },
-            watch: query.flag("watch").unwrap_or(false),
-            bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
-            initial_events: query.flag("sendInitialEvents"),
-            timeout: query.number("timeoutSeconds")?.filter(|n| *n > 0),
-        };
-        out.check()?;
-        Ok(out)
-    }
-
-    fn check(&self) -> Result<(), ApiError> {
-        let forbidden = |why: &str| Err(list_invalid("resourceVersionMatch", &format!("Forbidden: {why}")));
-        if self.watch {
-            if self.initial_events.is_some() && self.matching != Some(VersionMatch::NotOlderThan) {
-                return forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-            }
-            if self.initial_events.is_none() && self.matching.is_some() {
-                return forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
-            }
-            return Ok(());
-        }
-        if self.initial_events.is_some() {
-            return Err(list_invalid(
-                "sendInitialEvents",
-                "Forbidden: sendInitialEvents is forbidden for list",
-            ));
-        }
-        if self.matching.is_some() && self.revision.is_none() {
-            return forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided");
-        }
-        if self.matching.is_some() && self.continues.is_some() {
-            return forbidden("resourceVersionMatch is forbidden when continue is provided");
-        }
-        if self.matching == Some(VersionMatch::Exact) && self.revision == Some(0) {
-            return forbidden("resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"");
-        }
-        Ok(())
-    }
-}
-
-fn list_invalid(field: &str, why: &str) -> ApiError {
-    ApiError::new(
-        422,
-        "Invalid",
-        format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: {why}"),
-    )
-}
-
-/// Parses a resourceVersion; empty means none.
-pub(crate) fn parse_revision(text: Option<&str>) -> Result<Option<u64>, ApiError> {
-    match text {
-        None | Some("") => Ok(None),
-        Some(text) => text
-            .parse()
-            .map(Some)
-            .map_err(|_| ApiError::bad_request(format!("invalid resource version: {text:?} is not a number"))),
+            ApiError::bad_request(format!("strconv.ParseInt: parsing \"{text}\": {why}"))
+        })
     }
 }
 
@@ -321,6 +160,9 @@ mod tests {
     fn takes_paths_apart() {
         check("/api/v1/pods", "/v1 ns= pods");
         check("/api/v1/namespaces/a", "/v1 ns= namespaces a");
+        check("/api/v1/watch/namespaces/a/pods/b", "/v1 ns=a pods b");
+        check("/api/v1/pods/", "/v1 ns= pods");
+        check("/api/v1//pods", "");
         check("/api/v1/namespaces/a/status", "/v1 ns= namespaces a status");
         check("/api/v1/namespaces/a/pods", "/v1 ns=a pods");
         check("/api/v1/namespaces/a/pods/b/log", "/v1 ns=a pods b log");

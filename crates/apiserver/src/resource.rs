@@ -103,6 +103,64 @@ impl Resource {
         api_version(&self.group, &self.version)
     }
 
+    /// Where kube-apiserver keeps the form of the kind that has no version.
+    pub(crate) fn internal_package(&self) -> &str {
+        match self.group.split('.').next().unwrap_or("") {
+            "" | "events" => "core",
+            first => first.split('-').next().unwrap_or(first),
+        }
+    }
+
+    /// Where kube-apiserver keeps an object of the kind.
+    pub(crate) fn registry_key(&self, namespace: &str, name: &str) -> String {
+        let place = match (self.group.as_str(), self.plural.as_str()) {
+            ("", "services") => "services/specs".to_owned(),
+            ("", "endpoints") => "services/endpoints".to_owned(),
+            ("", "nodes") => "minions".to_owned(),
+            (group, plural)
+                if self.is_custom() || matches!(group, "apiextensions.k8s.io" | "apiregistration.k8s.io") =>
+            {
+                format!("{group}/{plural}")
+            }
+            (_, plural) => plural.to_owned(),
+        };
+        if namespace.is_empty() {
+            format!("/registry/{place}/{name}")
+        } else {
+            format!("/registry/{place}/{namespace}/{name}")
+        }
+    }
+
+    /// The verbs of the resource, in the order in which kube-apiserver lists them.
+    pub(crate) fn verbs(&self) -> &'static [&'static str] {
+        const ALL: [&str; 8] = [
+            "create",
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "update",
+            "watch",
+        ];
+        const WITHOUT_COLLECTION: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
+        const OF_CUSTOM: [&str; 8] = [
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "create",
+            "update",
+            "watch",
+        ];
+        match self.special {
+            Special::Namespace => &WITHOUT_COLLECTION,
+            Special::Custom => &OF_CUSTOM,
+            _ => &ALL,
+        }
+    }
+
     /// A custom resource.
     pub(crate) fn is_custom(&self) -> bool {
         self.special == Special::Custom

@@ -12,8 +12,9 @@ use crate::delete::DeleteOptions;
 use crate::dispatch::Asked;
 use crate::error::ApiError;
 use crate::object::{seconds, strings, text};
+use crate::options::{WriteOptions, WriteVerb};
 use crate::rbac::Rule;
-use crate::request::{Query, ResourcePath, WriteOptions};
+use crate::request::{Query, ResourcePath};
 use crate::resource::Resource;
 use crate::user::UserInfo;
 
@@ -282,7 +283,7 @@ pub(crate) async fn evict(
     }
     let options = eviction.get("deleteOptions").cloned().unwrap_or(Value::Null);
     let mut delete = DeleteOptions::parse(&options, &Query::default())?;
-    let write = WriteOptions::parse(&asked.query)?;
+    let write = WriteOptions::parse(&asked.query, WriteVerb::Create)?;
     delete.dry_run |= write.dry_run;
     let call = asked.call(resource, namespace, &write);
     let mut warnings = Vec::new();

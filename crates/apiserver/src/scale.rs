@@ -12,9 +12,9 @@ use crate::convert::served;
 use crate::dispatch::Asked;
 use crate::error::ApiError;
 use crate::object::meta_value;
+use crate::options::WriteOptions;
 use crate::prepare::Part;
 use crate::read;
-use crate::request::WriteOptions;
 use crate::resource::{Resource, ScalePaths};
 use crate::selector::field_text;
 
@@ -85,14 +85,15 @@ pub(crate) async fn answer(
     let record = read::find(asked.server, resource, namespace, name)?;
     let object = served(resource, &record)?;
     let current = of(&object, paths);
-    let options = WriteOptions::parse(&asked.query)?;
+    let verb = asked.write_verb();
+    let options = WriteOptions::parse(&asked.query, verb)?;
     let wanted = match asked.parts.method.as_str() {
-        "GET" | "HEAD" => return Ok(body::json(200, &current)),
+        "GET" => return Ok(body::json(200, &current)),
         "PUT" => {
             let (scale, twice) = asked.object()?;
             Mutation::Replace(scale, twice)
         }
-        "PATCH" => asked.patch(resource, &options)?,
+        "PATCH" => asked.patch(resource)?,
         other => return Err(ApiError::method_not_allowed(other)),
     };
     let mutation = Mutation::Scale(Box::new(wanted));

@@ -1,9 +1,12 @@
 //! Label and field selectors.
 
+mod parse;
+
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::names::{label_value_problems, qualified_name_problems};
 
 /// A label selector: all of its requirements hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,16 +30,9 @@ enum Op {
 }
 
 impl LabelSelector {
-    /// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
+    /// Parses the text form.
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
-        let mut out = Vec::new();
-        for part in split(text) {
-            out.push(
-                requirement(part.trim())
-                    .map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))?,
-            );
-        }
-        Ok(Self(out))
+        parse::parse(text).map(Self).map_err(ApiError::bad_request)
     }
 
     /// Reads a `metav1.LabelSelector`; an empty one selects everything.
@@ -95,6 +91,14 @@ impl LabelSelector {
 }
 
 impl Requirement {
+    fn new(key: &str, op: Op, values: BTreeSet<&str>) -> Self {
+        Self {
+            key: key.to_owned(),
+            op,
+            values: values.into_iter().map(str::to_owned).collect(),
+        }
+    }
+
     fn holds(&self, have: Option<&str>) -> bool {
         let number = |op: fn(&i64, &i64) -> bool| {
             let have = have.and_then(|h| h.parse::<i64>().ok());
@@ -112,84 +116,6 @@ impl Requirement {
     }
 }
 
-/// Splits at commas outside of parentheses.
-fn split(text: &str) -> Vec<&str> {
-    let mut out = Vec::new();
-    let (mut depth, mut start) = (0_i32, 0);
-    for (i, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            ',' if depth == 0 => {
-                out.push(&text[start..i]);
-                start = i + 1;
-            }
-            _ => {}
-        }
-    }
-    if !text.trim().is_empty() {
-        out.push(&text[start..]);
-    }
-    out
-}
-
-fn requirement(text: &str) -> Result<Requirement, String> {
-    let make = |key: &str, op: Op, values: Vec<&str>| {
-        let key = key.trim();
-        if let Some(problem) = qualified_name_problems(key).first() {
-            return Err(format!("key: Invalid value: \"{key}\": {problem}"));
-        }
-        if !matches!(op, Op::Greater | Op::Less) {
-            for value in &values {
-                if let Some(problem) = label_value_problems(value).first() {
-                    return Err(format!("values[0][{key}]: Invalid value: \"{value}\": {problem}"));
-                }
-            }
-        } else if values.iter().any(|v| v.parse::<i64>().is_err()) {
-            return Err(format!(
-                "values[0][{key}]: Invalid value: {values:?}: for 'Gt', 'Lt' operators, the value must be an integer"
-            ));
-        }
-        Ok(Requirement {
-            key: key.to_owned(),
-            op,
-            values: values.into_iter().map(str::to_owned).collect(),
-        })
-    };
-    if let Some(key) = text.strip_prefix('!') {
-        return make(key, Op::Absent, vec![]);
-    }
-    if let Some((left, rest)) = text.split_once('(') {
-        let mut words = left.split_whitespace();
-        let (key, op) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-        let op = match op {
-            "in" => Op::In,
-            "notin" => Op::NotIn,
-            other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
-        };
-        let Some(values) = rest.trim_end().strip_suffix(')') else {
-            return Err("found '', expected: ',' or ')'".to_owned());
-        };
-        return make(key, op, values.split(',').map(str::trim).collect());
-    }
-    for (sign, op) in [
-        ("!=", Op::NotIn),
-        ("==", Op::In),
-        ("=", Op::In),
-        (">", Op::Greater),
-        ("<", Op::Less),
-    ] {
-        if let Some((key, value)) = text.split_once(sign) {
-            return make(key, op, vec![value.trim()]);
-        }
-    }
-    if text.contains(char::is_whitespace) {
-        let extra = text.split_whitespace().nth(1).unwrap_or("");
-        return Err(format!("found '{extra}', expected: in, notin, =, ==, !=, gt, lt"));
-    }
-    make(text, Op::Exists, vec![])
-}
-
 /// A field selector: all of its terms hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector(pub(crate) Vec<FieldTerm>);
@@ -203,25 +129,25 @@ pub(crate) struct FieldTerm {
 }
 
 impl FieldSelector {
-    /// Parses `metadata.name=a,status.phase!=b`.
+    /// Parses `metadata.name=a,status.phase!=b`; `\\`, `\,` and `\=` stand for what follows the backslash.
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut out = Vec::new();
-        for part in text.split(',').filter(|p| !p.is_empty()) {
-            let (field, equal, value) = if let Some((f, v)) = part.split_once("!=") {
-                (f, false, v)
-            } else if let Some((f, v)) = part.split_once("==") {
-                (f, true, v)
-            } else if let Some((f, v)) = part.split_once('=') {
-                (f, true, v)
-            } else {
+        for term in split_terms(text).into_iter().filter(|t| !t.is_empty()) {
+            let found = term.char_indices().find_map(|(i, _)| {
+                let rest = &term[i..];
+                let sign = ["!=", "==", "="].into_iter().find(|sign| rest.starts_with(sign))?;
+                Some((&term[..i], sign, &rest[sign.len()..]))
+            });
+            let Some((field, sign, value)) = found else {
                 return Err(ApiError::bad_request(format!(
-                    "invalid selector: '{text}'; can't understand '{part}'"
+                    "invalid selector: '{text}'; can't understand '{term}'"
                 )));
             };
             out.push(FieldTerm {
-                field: field.trim().to_owned(),
-                equal,
-                value: value.replace("\\,", ",").replace("\\=", "="),
+                field: field.to_owned(),
+                equal: sign != "!=",
+                value: unescape(value)
+                    .map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?,
             });
         }
         Ok(Self(out))
@@ -234,6 +160,44 @@ impl FieldSelector {
             .find(|t| t.equal && t.field == field)
             .map(|t| t.value.as_str())
     }
+}
+
+/// Splits at commas without a backslash before them.
+fn split_terms(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (i, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                out.push(&text[start..i]);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    out.push(&text[start..]);
+    out
+}
+
+fn unescape(value: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(next @ ('\\' | ',' | '=')) => out.push(next),
+                other => {
+                    let other = other.map(String::from).unwrap_or_default();
+                    return Err(format!("invalid escape sequence: \\{other}"));
+                }
+            },
+            ',' | '=' => return Err(format!("unescaped character in value: {c}")),
+            c => out.push(c),
+        }
+    }
+    Ok(out)
 }
 
 /// The value at a dotted path as a field selector compares it.

@@ -71,7 +71,7 @@ impl Options {
             authorization: Authorization::default(),
             pod_tunnel: None,
             tokens: BTreeMap::new(),
-            kubernetes_version: "v1.34.0".to_owned(),
+            kubernetes_version: "v1.36.0".to_owned(),
             graceful_pods: false,
             webhook_services: WebhookServices::default(),
         }
@@ -95,6 +95,8 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) custom: RwLock<Arc<Custom>>,
+    /// Told whenever `custom` changes.
+    pub(crate) redefined: tokio::sync::watch::Sender<()>,
     pub(crate) counters: Counters,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tokens: Tokens,
@@ -121,6 +123,7 @@ impl ApiServer {
             tokens: Tokens::new(&options.tokens),
             options,
             custom: RwLock::default(),
+            redefined: tokio::sync::watch::Sender::new(()),
             counters: Counters::default(),
             shutdown: CancellationToken::new(),
             crd_writes: tokio::sync::Mutex::new(()),
@@ -229,6 +232,8 @@ impl Inner {
         let mut next = Custom::clone(&custom);
         next.set(name, resources);
         *custom = Arc::new(next);
+        drop(custom);
+        self.redefined.send_replace(());
     }
 
     /// All stored definitions.

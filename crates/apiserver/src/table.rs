@@ -19,11 +19,13 @@ pub(crate) enum Include {
 }
 
 impl Include {
-    pub(crate) fn parse(text: Option<&str>) -> Self {
+    /// Reads the parameter; `None` when it is none of what there is.
+    pub(crate) fn parse(text: Option<&str>) -> Option<Self> {
         match text {
-            Some("Object") => Self::Object,
-            Some("None") => Self::None,
-            _ => Self::Metadata,
+            None | Some("Metadata") => Some(Self::Metadata),
+            Some("Object") => Some(Self::Object),
+            Some("None") => Some(Self::None),
+            Some(_) => None,
         }
     }
 }
@@ -68,7 +70,9 @@ pub(crate) fn row(resource: &Resource, object: &Value, now: jiff::Timestamp, inc
         Include::Object => {
             out.insert("object".into(), object.clone());
         }
-        Include::None => {}
+        Include::None => {
+            out.insert("object".into(), Value::Null);
+        }
     }
     Value::Object(out)
 }

@@ -8,69 +8,95 @@ use windlass_schema::{FieldError, Kind, Schema};
 use crate::error::ApiError;
 use crate::names::{check_annotations, check_labels};
 use crate::object::{meta, meta_value, text};
+use crate::options::{FieldValidation, json_type};
 use crate::prepare::immutable_errors;
-use crate::request::FieldValidation;
 use crate::resource::{Resource, Special};
 
 static METADATA: LazyLock<Option<Arc<Schema>>> =
     LazyLock::new(|| crate::builtin_schema::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
 
-/// Drops what the schema does not know and fills in defaults; returns warnings, or refuses when that was asked for.
+/// Why an object does not have the shape of its kind.
+enum Misshapen {
+    /// Fields that are unknown or occur twice, where these are refused.
+    Strict(Vec<String>),
+    /// It cannot be read as the kind.
+    Undecodable(String),
+}
+
+impl Misshapen {
+    fn words(&self) -> String {
+        match self {
+            Self::Strict(problems) => {
+                // The YAML reader has a heading for its own.
+                let head = if problems[0].starts_with("line ") {
+                    "yaml: unmarshal errors:\n  "
+                } else {
+                    ""
+                };
+                format!("strict decoding error: {head}{}", problems.join(", "))
+            }
+            Self::Undecodable(why) => why.clone(),
+        }
+    }
+
+    fn error(self, resource: &Resource) -> ApiError {
+        let Resource { kind, version, .. } = resource;
+        ApiError::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {}",
+            self.words()
+        ))
+    }
+}
+
+/// Drops what the schema does not know and fills in defaults; returns warnings, or refuses when that was asked for. `problems` is
+/// what was odd about the text of the object.
 pub(crate) fn shape(
     resource: &Resource,
     object: &mut Value,
-    duplicates: &[String],
+    problems: &[String],
     mode: FieldValidation,
 ) -> Result<Vec<String>, ApiError> {
-    let mut problems: Vec<String> = Vec::new();
-    if mode != FieldValidation::Ignore {
-        problems.extend(duplicates.iter().map(|p| format!("duplicate field \"{p}\"")));
-    }
+    fit(resource, object, problems, mode).map_err(|misshapen| misshapen.error(resource))
+}
+
+fn fit(
+    resource: &Resource,
+    object: &mut Value,
+    problems: &[String],
+    mode: FieldValidation,
+) -> Result<Vec<String>, Misshapen> {
+    let mut warnings: Vec<String> = Vec::new();
+    fill_labels(object);
     if !resource.is_custom() {
         drop_nulls(object);
     }
     let schema = resource.schema();
     if mode != FieldValidation::Ignore {
+        warnings.extend(problems.iter().cloned());
+        let mut unknown = Vec::new();
         if let Some(schema) = schema {
-            problems.extend(
-                windlass_schema::unknown_fields(schema, object)
-                    .into_iter()
-                    .map(|p| format!("unknown field \"{p}\"")),
-            );
+            unknown.extend(windlass_schema::unknown_fields(schema, object));
         }
-        if resource.is_custom()
-            && let (Some(schema), Some(metadata)) = (METADATA.as_ref(), object.get("metadata"))
-        {
-            problems.extend(
-                windlass_schema::unknown_fields(schema, metadata)
-                    .into_iter()
-                    .map(|p| format!("unknown field \"metadata.{p}\"")),
-            );
+        if let (Some(schema), Some(metadata)) = (METADATA.as_ref(), object.get("metadata")) {
+            let within = windlass_schema::unknown_fields(schema, metadata);
+            unknown.extend(within.into_iter().map(|p| format!("metadata.{p}")));
         }
+        unknown.sort();
+        unknown.dedup();
+        warnings.extend(unknown.into_iter().map(|p| format!("unknown field \"{p}\"")));
     }
-    if mode == FieldValidation::Strict && !problems.is_empty() {
-        let group_version = resource.api_version();
-        let what = problems.join(", ");
-        let message = if resource.is_custom() {
-            format!("strict decoding error: {what}")
-        } else {
-            format!(
-                "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {what}",
-                resource.kind, resource.version, resource.kind
-            )
-        };
-        tracing::debug!(group_version, message, "strict decoding failed");
-        return Err(ApiError::bad_request(message));
+    if mode == FieldValidation::Strict && !warnings.is_empty() {
+        return Err(Misshapen::Strict(warnings));
     }
-    prune_metadata(object)?;
-    problems.extend(crate::owners::unite(object));
+    prune_metadata(resource, object).map_err(Misshapen::Undecodable)?;
+    warnings.extend(crate::owners::unite(object));
     if let Some(schema) = schema {
-        check_types(resource, schema, object)?;
+        check_types(resource, schema, object).map_err(Misshapen::Undecodable)?;
         windlass_schema::prune(schema, object);
         windlass_schema::default(schema, object);
         windlass_schema::drop_nulls(schema, object);
     }
-    Ok(problems)
+    Ok(warnings)
 }
 
 /// Completes what an apply has led to. Nothing unknown is in it; what it emptied is null, and stays so for validation to find where
@@ -80,7 +106,7 @@ pub(crate) fn complete_applied(resource: &Resource, object: &mut Value) -> Resul
     let Some(schema) = custom else {
         return shape(resource, object, &[], FieldValidation::Ignore).map(drop);
     };
-    prune_metadata(object)?;
+    prune_metadata(resource, object).map_err(|why| Misshapen::Undecodable(why).error(resource))?;
     windlass_schema::default_keeping_nulls(schema, object);
     Ok(())
 }
@@ -97,7 +123,19 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-fn prune_metadata(object: &mut Value) -> Result<(), ApiError> {
+/// A label or annotation without a value has an empty one.
+fn fill_labels(object: &mut Value) {
+    for key in ["labels", "annotations"] {
+        let map = object.get_mut("metadata").and_then(|m| m.get_mut(key));
+        for (_, value) in map.and_then(Value::as_object_mut).into_iter().flatten() {
+            if value.is_null() {
+                *value = "".into();
+            }
+        }
+    }
+}
+
+fn prune_metadata(resource: &Resource, object: &mut Value) -> Result<(), String> {
     let Some(schema) = METADATA.as_ref() else {
         return Ok(());
     };
@@ -108,28 +146,60 @@ fn prune_metadata(object: &mut Value) -> Result<(), ApiError> {
     let wrong = windlass_schema::validate_at(schema, "metadata", metadata, None);
     // What stands twice in a list is not told apart here: some of it is united, some stays.
     if let Some(error) = wrong.iter().find(|error| error.kind != Kind::Duplicate) {
-        return Err(ApiError::bad_request(format!(
-            "the object's metadata cannot be decoded: {error}"
-        )));
+        return Err(undecodable_metadata(resource, metadata, error));
     }
-    if let Some(map) = metadata.as_object_mut() {
-        map.retain(|k, _| schema.root().properties.contains_key(k));
-    }
+    windlass_schema::prune(schema, metadata);
     Ok(())
 }
 
+/// In the words of Go's decoder, which names its own types.
+fn undecodable_metadata(resource: &Resource, metadata: &Value, error: &FieldError) -> String {
+    let below = error.path.strip_prefix("metadata.").unwrap_or(&error.path);
+    let end = below.find(['.', '[']).unwrap_or(below.len());
+    let (field, rest) = below.split_at(end);
+    let last = rest.rsplit('.').next().unwrap_or("");
+    let (owner, field, wanted) = match (field, rest) {
+        ("labels" | "annotations", "") => ("ObjectMeta", field.to_owned(), "map[string]string"),
+        ("finalizers", "") => ("ObjectMeta", field.to_owned(), "[]string"),
+        ("ownerReferences", "") => ("ObjectMeta", field.to_owned(), "[]v1.OwnerReference"),
+        ("ownerReferences", rest) if rest.contains('.') => {
+            let wanted = if matches!(last, "controller" | "blockOwnerDeletion") {
+                "bool"
+            } else {
+                "string"
+            };
+            ("OwnerReference", format!("{field}.{last}"), wanted)
+        }
+        ("generation" | "deletionGracePeriodSeconds", _) => ("ObjectMeta", field.to_owned(), "int64"),
+        _ => ("ObjectMeta", field.to_owned(), "string"),
+    };
+    if field.ends_with("Timestamp")
+        && let Some(time) = metadata.get(&field).and_then(Value::as_str)
+    {
+        return format!(
+            "parsing time \"{time}\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"{time}\" as \"2006\""
+        );
+    }
+    let mut at = metadata;
+    for part in below.split(['.', '[', ']']).filter(|p| !p.is_empty()) {
+        let index = part.parse::<usize>().ok();
+        at = at.get(part).or_else(|| at.get(index?)).unwrap_or(&Value::Null);
+    }
+    let prefix = if resource.is_custom() { "" } else { "metadata." };
+    format!(
+        "json: cannot unmarshal {} into Go struct field {owner}.{prefix}{field} of type {wanted}",
+        json_type(at)
+    )
+}
+
 /// Built-in kinds are decoded into types: what does not fit is no object of the kind at all.
-fn check_types(resource: &Resource, schema: &Schema, object: &Value) -> Result<(), ApiError> {
+fn check_types(resource: &Resource, schema: &Schema, object: &Value) -> Result<(), String> {
     if resource.is_custom() || resource.special == Special::Crd {
         return Ok(());
     }
     let wrong = windlass_schema::validate(schema, object, None);
     match wrong.iter().find(|error| error.kind != Kind::Duplicate) {
-        Some(error) => Err(ApiError::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: {error}",
-            kind = resource.kind,
-            version = resource.version,
-        ))),
+        Some(error) => Err(error.to_string()),
         None => Ok(()),
     }
 }
@@ -137,9 +207,17 @@ fn check_types(resource: &Resource, schema: &Schema, object: &Value) -> Result<(
 /// Everything wrong with an object that is about to be stored; `old` is what it replaces.
 pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    metadata_errors(resource, object, old, &mut errors);
+    if old.is_none() {
+        name_errors(resource, object, &mut errors);
+    }
+    metadata_errors(object, old, &mut errors);
     if let Some(old) = old {
         errors.extend(immutable_errors(old, object));
+        // Kubernetes looks twice: for all kinds together, then for each kind on its own.
+        errors.extend(errors.clone());
+    }
+    if old.is_none_or(|old| meta_value(old, "finalizers") != meta_value(object, "finalizers")) {
+        crate::owners::finalizer_errors(object, resource.is_custom(), &mut errors);
     }
     errors.extend(crate::special::errors(resource, object, old));
     if resource.is_custom()
@@ -164,26 +242,21 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
     ))
 }
 
-fn metadata_errors(resource: &Resource, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+fn name_errors(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
     let name = meta(object, "name");
-    let prefix = meta(object, "generateName");
-    if old.is_none() {
-        if !prefix.is_empty() {
-            for problem in resource.name_rule.problems(prefix, true) {
-                errors.push(FieldError::invalid("metadata.generateName", prefix.into(), problem));
-            }
-        }
-        if name.is_empty() {
-            errors.push(FieldError::required(
-                "metadata.name",
-                "name or generateName is required",
-            ));
-        } else {
-            for problem in resource.name_rule.problems(name, false) {
-                errors.push(FieldError::invalid("metadata.name", name.into(), problem));
-            }
-        }
+    if name.is_empty() {
+        errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+        return;
     }
+    for problem in resource.name_rule.problems(name, false) {
+        errors.push(FieldError::invalid("metadata.name", name.into(), problem));
+    }
+}
+
+fn metadata_errors(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let changed = |key: &str| old.is_none_or(|old| meta_value(old, key) != meta_value(object, key));
     if changed("labels")
         && let Some(labels) = meta_value(object, "labels")
@@ -197,9 +270,6 @@ fn metadata_errors(resource: &Resource, object: &Value, old: Option<&Value>, err
     }
     if changed("ownerReferences") {
         crate::owners::errors(object, errors);
-    }
-    if changed("finalizers") {
-        crate::owners::finalizer_errors(object, resource.is_custom(), errors);
     }
     if changed("managedFields") {
         manager_errors(object, errors);

@@ -19,8 +19,8 @@ use crate::accept::View;
 use crate::body::{ApiBody, with_type};
 use crate::convert::{put_served, served};
 use crate::error::ApiError;
+use crate::options::ListOptions;
 use crate::read::{check_fields, metadata_only, selected};
-use crate::request::ListOptions;
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::table;
@@ -43,6 +43,9 @@ struct Stream {
     shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Wakes at the end or for the next bookmark.
     timer: Pin<Box<Sleep>>,
+    /// Of a kind that somebody may define otherwise, or not at all any more.
+    redefined: Option<tokio::sync::watch::Receiver<()>>,
+    wanted: Option<u64>,
     ends: Instant,
     next_bookmark: Instant,
     bookmarked: u64,
@@ -60,6 +63,7 @@ pub(crate) fn watch(
     include: table::Include,
 ) -> Result<Response<ApiBody>, ApiError> {
     check_fields(resource, &options)?;
+    let wanted = options.revision().map_err(|why| ApiError::new(500, "", why))?;
     let timeout = options.timeout.map_or_else(
         || Duration::from_secs(rand::rng().random_range(1800..3600)),
         Duration::from_secs,
@@ -79,13 +83,15 @@ pub(crate) fn watch(
         pending: VecDeque::new(),
         shutdown: Box::pin(server.shutdown.clone().cancelled_owned()),
         timer: Box::pin(tokio::time::sleep_until(now + timeout)),
+        redefined: resource.is_custom().then(|| server.redefined.subscribe()),
+        wanted,
         ends: now + timeout,
         next_bookmark: now + BOOKMARK_EVERY,
         bookmarked: 0,
         over: false,
         sent_columns: false,
     };
-    out.begin()?;
+    out.begin();
     let body = stream::unfold(out, |mut s| async move { s.next().await.map(|b| (b, s)) });
     let body: BoxStream<'static, Bytes> = body.boxed();
     let mut response = with_type(200, "application/json", Bytes::new());
@@ -94,14 +100,17 @@ pub(crate) fn watch(
 }
 
 impl Stream {
-    fn begin(&mut self) -> Result<(), ApiError> {
+    fn begin(&mut self) {
         let current = self.server.store.revision();
-        let from_start = match (self.options.initial_events, self.options.revision) {
+        let from_start = match (self.options.initial_events, self.wanted) {
             (Some(initial), _) => initial,
             (None, revision) => matches!(revision, None | Some(0)),
         };
-        if self.options.initial_events == Some(true) && self.options.revision.is_some_and(|rv| rv > current) {
-            return Err(crate::read::too_large(self.options.revision.unwrap_or(0), current));
+        if self.options.initial_events == Some(true)
+            && let Some(wanted) = self.wanted.filter(|rv| *rv > current)
+        {
+            self.fail(&ApiError::too_large(wanted, current));
+            return;
         }
         if from_start {
             let storage = &self.resource.storage;
@@ -120,9 +129,9 @@ impl Stream {
                 self.pending.push_back(buffer.into());
             }
             self.watcher = Some(watcher);
-            return Ok(());
+            return;
         }
-        let after = match self.options.revision {
+        let after = match self.wanted {
             Some(rv) if rv > 0 => rv,
             _ => current,
         };
@@ -137,7 +146,6 @@ impl Stream {
                 "too old resource version: {after} ({current})"
             ))),
         }
-        Ok(())
     }
 
     fn fail(&mut self, error: &ApiError) {
@@ -176,11 +184,32 @@ impl Stream {
             if self.timer.deadline() != wakes {
                 self.timer.as_mut().reset(wakes);
             }
+            let redefined = async {
+                match &mut self.redefined {
+                    Some(redefined) => redefined.changed().await.is_ok(),
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = watcher.changed() => {}
+                _ = redefined => self.on_definition(),
                 () = self.shutdown.as_mut() => return None,
                 () = self.timer.as_mut() => self.on_time(),
+            }
+        }
+    }
+
+    /// Goes on with the new definition. Without one there is nothing to watch: what was deleted with it was told before.
+    fn on_definition(&mut self) {
+        let Resource {
+            group, version, plural, ..
+        } = self.resource.as_ref();
+        match self.server.registry().find(group, version, plural) {
+            Some(resource) => self.resource = resource,
+            None => {
+                self.take();
+                self.over = true;
             }
         }
     }
@@ -265,7 +294,7 @@ impl Stream {
         start(buffer, kind);
         match self.view {
             View::Full => {}
-            View::Metadata => {
+            View::Metadata | View::MetadataList => {
                 let object = served(&self.resource, record).unwrap_or(Value::Null);
                 buffer.extend_from_slice(metadata_only(&object).to_string().as_bytes());
             }
@@ -290,11 +319,13 @@ impl Stream {
     fn bookmark(&mut self, buffer: &mut Vec<u8>, revision: u64, initial_end: bool) {
         let mut object = match self.view {
             View::Full => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()}),
-            View::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}),
+            View::Metadata | View::MetadataList => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"})
+            }
             View::Table => table::table(&self.resource, &[], &json!({"resourceVersion": revision.to_string()})),
         };
         if self.view != View::Table {
-            object["metadata"] = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+            object["metadata"] = json!({"resourceVersion": revision.to_string()});
             if initial_end {
                 object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
             }

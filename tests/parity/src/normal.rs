@@ -29,7 +29,15 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8], headers: &BTreeMap<String, Vec<String>>) -> Self {
+        let mut types = headers.get("content-type").into_iter().flatten();
+        // What is said counts, not how lines are broken.
+        if types.any(|media| media.starts_with("application/yaml"))
+            && let Ok(text) = std::str::from_utf8(bytes)
+            && let Ok(value) = serde_saphyr::from_str(text)
+        {
+            return Self::Json(value);
+        }
         if let Ok(value) = serde_json::from_slice(bytes) {
             return Self::Json(value);
         }
@@ -58,6 +66,12 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
 static QUOTED_OBJECT: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::unwrap_used, reason = "a constant; the tests use it")]
     Regex::new(r#"Invalid value: "\{\\"(?:[^"\\]|\\.)*\}": "#).unwrap()
+});
+
+/// Where a message tells how far the store has come, or which version an object has.
+static NOW: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::unwrap_used, reason = "a constant; the tests use it")]
+    Regex::new(r"(version: \d+, current: |ResourceVersion in record \()(?:\d+|\$rv)").unwrap()
 });
 
 /// Who got which name so far in a case.
@@ -168,6 +182,7 @@ impl Normal {
     fn plain(&mut self, text: &str, vars: &Vars) -> String {
         let text = vars.name(text);
         let text = QUOTED_OBJECT.replace_all(&text, "Invalid value: OBJECT: ");
+        let text = NOW.replace_all(&text, "${1}RV");
         let name = |found: &Captures<'_>| {
             let next = self.uids.len() + 1;
             format!("uid-{}", self.uids.entry(found[0].to_owned()).or_insert(next))

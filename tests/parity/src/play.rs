@@ -168,8 +168,8 @@ impl Player<'_> {
                 .to_bytes();
             let answer = Answer {
                 status: status.as_u16(),
+                body: Body::of(&bytes, &headers),
                 headers,
-                body: Body::of(&bytes),
             };
             let done = step.until.as_ref().is_none_or(|until| self.is_met(until, &answer));
             if done {
@@ -216,8 +216,8 @@ impl Player<'_> {
         let bytes = response.into_body().collect().await.map_err(|e| said(&e))?.to_bytes();
         Ok(Started::Refused(Answer {
             status,
+            body: Body::of(&bytes, &headers),
             headers,
-            body: Body::of(&bytes),
         }))
     }
 

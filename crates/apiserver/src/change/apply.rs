@@ -10,8 +10,8 @@ use windlass_smd::{Apply, ApplyError, Update, Versions};
 use super::Call;
 use crate::error::{ApiError, Cause};
 use crate::object::text;
+use crate::options::FieldValidation;
 use crate::prepare::Part;
-use crate::request::FieldValidation;
 use crate::resource::Resource;
 
 /// What an apply that cannot be carried out is answered with.

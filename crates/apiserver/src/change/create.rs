@@ -13,6 +13,9 @@ use crate::prepare::{self, Fresh, Part};
 use crate::resource::Special;
 use crate::{crd, rbac, special, validate};
 
+/// How many names are tried for an object that has none of its own.
+const NAMES_TRIED: usize = 8;
+
 impl Call<'_> {
     /// What must still be so when a new object is stored: its namespace and its definition take new objects.
     fn checks(&self, name: &str) -> Result<Vec<Write>, ApiError> {
@@ -67,6 +70,7 @@ impl Call<'_> {
         // Where the server chooses the name it may have to choose again; webhooks are asked again, too.
         let chooses = name.is_none() && meta(&object, "name").is_empty();
         let original = (chooses || self.webhooks().is_some()).then(|| object.clone());
+        let mut taken = 0;
         let (mut given, mut kept) = (Some(object), None);
         for _ in 0..TRIES {
             let (mut made, mut warnings) = match (kept.take(), given.take().or_else(|| original.clone())) {
@@ -83,7 +87,12 @@ impl Call<'_> {
                 Ok(None) => {}
                 Ok(Some(outcome)) => return Ok(outcome),
                 // The name was the server's own choice: choose another.
-                Err(error) if error.reason == "AlreadyExists" && chooses => {}
+                Err(error) if error.reason == "AlreadyExists" && chooses => {
+                    taken += 1;
+                    if taken == NAMES_TRIED {
+                        return Err(error.of_generated_name());
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }

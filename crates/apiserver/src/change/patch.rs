@@ -7,8 +7,8 @@ use windlass_smd::PatchError;
 use super::{Call, Mutation};
 use crate::error::ApiError;
 use crate::object::{meta, text};
+use crate::options::FieldValidation;
 use crate::prepare::{self, Part};
-use crate::request::FieldValidation;
 use crate::validate;
 
 /// What a patch that cannot be carried out is answered with.
@@ -49,6 +49,7 @@ impl Call<'_> {
         match mutation {
             Mutation::Replace(object, twice) => {
                 let mut out = object.clone();
+                prepare::check_name(&out, name)?;
                 prepare::check_place(self.resource, &mut out, self.namespace, Some(name))?;
                 let warnings = validate::shape(self.resource, &mut out, twice, self.options.field_validation)?;
                 Ok((out, warnings))
@@ -148,15 +149,7 @@ impl Call<'_> {
             return Err(Misfit::Undecodable("it is not an object".to_owned()));
         }
         if !self.resource.is_custom() {
-            let other = (!kind.is_empty() && kind != self.resource.kind) || (!version.is_empty() && version != want);
-            return if other {
-                Err(Misfit::Undecodable(format!(
-                    "no kind \"{kind}\" of version \"{version}\" can be stored here, only {} of {want}",
-                    self.resource.kind
-                )))
-            } else {
-                Ok(())
-            };
+            return prepare::foreign(self.resource, out).map_or(Ok(()), |why| Err(Misfit::Undecodable(why)));
         }
         if kind.is_empty() {
             return Err(Misfit::Undecodable(format!("Object 'Kind' is missing in '{out}'")));

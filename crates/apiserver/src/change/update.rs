@@ -11,6 +11,7 @@ use crate::admit::Admission;
 use crate::convert::{served, stored_form};
 use crate::error::ApiError;
 use crate::object::{finalizers, is_deleting, meta, seconds, set_meta};
+use crate::options::parse_revision;
 use crate::prepare::{self, Part};
 use crate::resource::Special;
 use crate::{crd, rbac, special, validate};
@@ -18,6 +19,9 @@ use crate::{crd, rbac, special, validate};
 impl Call<'_> {
     /// Changes an object, or, where the mutation may, makes it.
     pub(crate) async fn change(&self, name: &str, mutation: &Mutation, part: Part) -> Result<Outcome, ApiError> {
+        if let Mutation::Replace(object, _) = mutation {
+            prepare::check_name(object, name)?;
+        }
         for _ in 0..TRIES {
             let Some(record) = self.server.store.get(&self.resource.storage, self.namespace, name) else {
                 match self.change_absent(name, mutation, part).await {
@@ -42,10 +46,14 @@ impl Call<'_> {
             }
             Mutation::Replace(object, duplicates) if part == Part::Main && self.resource.create_on_update => {
                 self.may_create(name)?;
-                if !meta(object, "resourceVersion").is_empty() {
-                    return Err(self.not_found(name));
+                if !meta(object, "uid").is_empty() {
+                    let wanted = meta(object, "uid");
+                    return Err(ApiError::other_uid(self.resource, self.namespace, name, wanted, ""));
                 }
-                self.create(object.clone(), duplicates, false, Some(name)).await
+                let mut object = object.clone();
+                // There is no version that it could be compared with.
+                set_meta(&mut object, "resourceVersion", None);
+                self.create(object, duplicates, false, Some(name)).await
             }
             _ => Err(self.not_found(name)),
         }
@@ -64,7 +72,13 @@ impl Call<'_> {
         let now = self.server.now();
         let named = self.check_revision(record, mutation, &new, name)?;
         set_meta(&mut new, "resourceVersion", Some(record.revision.to_string().into()));
-        prepare::for_update(self.resource, &old, &mut new, part)?;
+        if matches!(mutation, Mutation::Replace(..)) {
+            let (wanted, have) = (meta(&new, "uid"), meta(&old, "uid"));
+            if !wanted.is_empty() && wanted != have {
+                return Err(ApiError::other_uid(self.resource, self.namespace, name, wanted, have));
+            }
+        }
+        prepare::for_update(self.resource, &old, &mut new, part);
         special::default(self.resource, &mut new);
         self.admit(AdmissionVerb::Update, part, &mut new, Some(&old), &mut warnings)?;
         if !matches!(mutation, Mutation::Apply(..) | Mutation::Scale(..)) {
@@ -118,9 +132,10 @@ impl Call<'_> {
         let is_put = matches!(mutation, Mutation::Replace(..));
         if given.is_empty() || given == "0" {
             if is_put && self.resource.is_custom() {
+                // Here kube-apiserver names the resource where it names the kind elsewhere.
                 return Err(ApiError::invalid(
                     &self.resource.group,
-                    &self.resource.kind,
+                    &self.resource.plural,
                     name,
                     &[windlass_schema::FieldError::invalid(
                         "metadata.resourceVersion",
@@ -130,6 +145,12 @@ impl Call<'_> {
                 ));
             }
             return Ok(false);
+        }
+        if let Err(why) = parse_revision(given) {
+            let words = why
+                .split_once("Invalid value: ")
+                .and_then(|(_, rest)| rest.split_once(": "));
+            return Err(ApiError::new(500, "", words.map_or(why.as_str(), |(_, words)| words)));
         }
         if given != record.revision.to_string() {
             return Err(self.modified(name));

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::change::{Call, Mutation};
+use crate::options::WriteOptions;
 use crate::prepare::Part;
-use crate::request::WriteOptions;
 use crate::server::Inner;
 use crate::user::UserInfo;
 

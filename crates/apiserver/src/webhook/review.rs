@@ -213,6 +213,7 @@ fn details(value: &Value) -> Details {
                 field: text(cause, "field").to_owned(),
             })
             .collect(),
+        continues: None,
         retry_after: value
             .get("retryAfterSeconds")
             .and_then(Value::as_u64)

@@ -146,10 +146,7 @@ async fn a_definition_takes_its_objects_along() {
         .await
         .unwrap();
     gone(&crds, "widgets.example.com").await;
-    assert_eq!(
-        status(api.get("a").await).message,
-        "the server could not find the requested resource"
-    );
+    assert_eq!(status(api.get("a").await).message, "404 page not found");
     // It can come again, empty.
     install(&client, &widget_crd()).await;
     assert!(api.list(&ListParams::default()).await.unwrap().items.is_empty());

@@ -168,7 +168,7 @@ async fn nobody_else_is_let_in() {
     let edge = Edge::start().await;
     let stranger = edge.client(&json!({})).await;
     assert_eq!(status(who(stranger.clone()).await).code, 401);
-    assert_eq!(stranger.apiserver_version().await.unwrap().git_version, "v1.34.0");
+    assert_eq!(stranger.apiserver_version().await.unwrap().git_version, "v1.36.0");
     let liar = edge.client(&json!({"token": "barley"})).await;
     assert_eq!(status(who(liar.clone()).await).reason, "Unauthorized");
     assert_eq!(status(liar.apiserver_version().await).code, 401);

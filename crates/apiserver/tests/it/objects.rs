@@ -98,7 +98,10 @@ async fn lists_select_and_continue() {
     assert_eq!(names, ["m2", "m3", "m4"]);
     assert_eq!(rest.metadata.resource_version, first.metadata.resource_version);
     let bad = status(api.list(&ListParams::default().fields("spec.x=1")).await);
-    assert_eq!(bad.message, "field label not supported: spec.x");
+    assert_eq!(
+        bad.message,
+        "\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,92 @@
+//! The last touches to an answer: YAML for who asks for it, room for people's eyes, compression for what is large.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, header};
+use serde_json::Value;
+
+use crate::accept::{self, Media};
+use crate::body::ApiBody;
+use crate::request::Query;
+use crate::yaml;
+
+/// Smaller answers are not worth it.
+const COMPRESSED_FROM: usize = 128 << 10;
+
+/// What an answer needs to know of its request.
+pub(crate) struct Wishes {
+    media: Media,
+    pretty: bool,
+    gzip: bool,
+}
+
+impl Wishes {
+    pub(crate) fn of(parts: &Parts) -> Self {
+        let query = Query::parse(parts.uri.query().unwrap_or(""));
+        let agent = parts.headers.get(header::USER_AGENT).and_then(|v| v.to_str().ok());
+        let by_hand = || {
+            let agent = agent.unwrap_or("");
+            ["curl", "Wget", "Mozilla/5.0"].iter().any(|p| agent.starts_with(p))
+        };
+        Self {
+            media: accept::media(&parts.headers),
+            pretty: query.flag("pretty").unwrap_or_else(by_hand),
+            gzip: parts.method == Method::GET && takes_gzip(&parts.headers),
+        }
+    }
+
+    /// Finishes an answer.
+    pub(crate) fn fulfil(&self, mut response: Response<ApiBody>) -> Response<ApiBody> {
+        // What follows the media type says what is written, not how.
+        let params = response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|t| t.to_str().ok()?.strip_prefix("application/json"))
+            .map(str::to_owned);
+        let is_json = params.is_some();
+        if is_json
+            && (self.media == Media::Yaml || self.pretty)
+            && let Some(bytes) = response.body().bytes()
+            && let Ok(value) = serde_json::from_slice::<Value>(bytes)
+        {
+            if self.media == Media::Yaml {
+                *response.body_mut() = ApiBody::whole(yaml::write(&value));
+                if let Ok(yaml) = HeaderValue::from_str(&format!("application/yaml{}", params.unwrap_or_default())) {
+                    response.headers_mut().insert(header::CONTENT_TYPE, yaml);
+                }
+            } else if let Ok(text) = serde_json::to_vec_pretty(&value) {
+                *response.body_mut() = ApiBody::whole(text);
+            }
+        }
+        if self.gzip
+            && !response.headers().contains_key(header::CONTENT_ENCODING)
+            && let Some(bytes) = response.body().bytes().filter(|b| b.len() >= COMPRESSED_FROM)
+            && let Some(small) = compress(bytes)
+        {
+            *response.body_mut() = ApiBody::whole(small);
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        response
+    }
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT_ENCODING).iter().any(|value| {
+        let parts = value.to_str().unwrap_or("").split(',');
+        parts
+            .map(|part| part.split(';').next().unwrap_or("").trim())
+            .any(|p| p == "gzip")
+    })
+}
+
+fn compress(bytes: &[u8]) -> Option<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok().map(Bytes::from)
+}
