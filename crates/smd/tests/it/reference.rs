@@ -17,10 +17,10 @@ enum Ty {
     AtomicList,
     AtomicMap,
     Set,
-    Struct(BTreeMap<String, Ty>),
-    Map(Box<Ty>),
+    Struct(BTreeMap<String, Self>),
+    Map(Box<Self>),
     /// Items told apart by `k`.
-    Keyed(BTreeMap<String, Ty>),
+    Keyed(BTreeMap<String, Self>),
 }
 
 type Path = Vec<String>;
@@ -28,7 +28,7 @@ type Paths = BTreeSet<Path>;
 
 impl Ty {
     fn schema(&self) -> Value {
-        let fields = |fields: &BTreeMap<String, Ty>| -> Map<String, Value> {
+        let fields = |fields: &BTreeMap<String, Self>| -> Map<String, Value> {
             fields.iter().map(|(name, ty)| (name.clone(), ty.schema())).collect()
         };
         match self {
@@ -51,7 +51,7 @@ impl Ty {
 
     fn values(&self) -> BoxedStrategy<Value> {
         let numbers = |most| prop::collection::btree_set(0..4i64, 0..most);
-        let fields = |inner: &BTreeMap<String, Ty>| -> BoxedStrategy<Map<String, Value>> {
+        let fields = |inner: &BTreeMap<String, Self>| -> BoxedStrategy<Map<String, Value>> {
             let each: Vec<_> = inner
                 .iter()
                 .map(|(name, ty)| (Just(name.clone()), prop::option::weighted(0.7, ty.values())))
@@ -86,13 +86,21 @@ impl Ty {
     }
 
     /// The children of a value: step, type, value, and whether the schema names the step.
-    fn children<'v>(&'v self, value: &'v Value) -> Vec<(String, &'v Ty, &'v Value, bool)> {
-        let of_fields = |inner: &'v BTreeMap<String, Ty>, value: &'v Value| -> Vec<(String, &'v Ty, &'v Value, bool)> {
-            let fields = value.as_object().into_iter().flatten();
-            fields
-                .map(|(name, child)| (format!("f:{name}"), inner.get(name).unwrap_or(&Ty::Number), child, true))
-                .collect()
-        };
+    fn children<'v>(&'v self, value: &'v Value) -> Vec<(String, &'v Self, &'v Value, bool)> {
+        let of_fields =
+            |inner: &'v BTreeMap<String, Self>, value: &'v Value| -> Vec<(String, &'v Self, &'v Value, bool)> {
+                let fields = value.as_object().into_iter().flatten();
+                fields
+                    .map(|(name, child)| {
+                        (
+                            format!("f:{name}"),
+                            inner.get(name).unwrap_or(&Self::Number),
+                            child,
+                            true,
+                        )
+                    })
+                    .collect()
+            };
         match self {
             Self::Number | Self::AtomicList | Self::AtomicMap => Vec::new(),
             Self::Struct(inner) => of_fields(inner, value),
@@ -118,7 +126,7 @@ impl Ty {
     }
 
     /// The type of the children of an item of a keyed list.
-    fn item(&self) -> Ty {
+    fn item(&self) -> Self {
         match self {
             Self::Keyed(inner) => Self::Struct(inner.clone()),
             _ => Self::Number,
@@ -258,7 +266,7 @@ fn merged(ty: &Ty, live: Option<&Value>, config: &Value) -> Value {
 /// A value without some paths; what becomes empty by that is null.
 fn without(ty: &Ty, value: &Value, gone: &Paths, at: &Path) -> Value {
     let touched = gone.iter().any(|path| path.len() > at.len() && path.starts_with(at));
-    if !touched || !matches!(value, Value::Object(_) | Value::Array(_)) || is_empty(value) && !touched {
+    if !touched || !matches!(value, Value::Object(_) | Value::Array(_)) {
         return value.clone();
     }
     let mut object = Map::new();
@@ -303,10 +311,6 @@ fn with_named(ty: &Ty, set: &Paths) -> Paths {
         }
     }
     out
-}
-
-fn below_any(path: &Path, set: &Paths) -> bool {
-    (1..=path.len()).any(|length| set.contains(&path[..length]))
 }
 
 #[derive(Debug, Clone, Default)]
@@ -376,7 +380,7 @@ impl Model {
         let mut new = merged(ty, Some(&live), config);
         if let Some(last) = &last {
             let mut managed = mine.clone();
-            others.values().for_each(|set| managed.extend(set.iter().cloned()));
+            managed.extend(others.values().flatten().cloned());
             let (last, managed) = (with_named(ty, last), with_named(ty, &managed));
             let paths = |value: &Value| with_named(ty, &owned(ty, value));
             let everything = paths(&new);
@@ -392,11 +396,6 @@ impl Model {
                 .filter(|path| !pruned.contains(*path) && last.contains(*path))
                 .cloned()
                 .collect();
-            assert!(
-                everything
-                    .iter()
-                    .all(|path| !below_any(path, &gone) || !path.is_empty())
-            );
             new = without(ty, &new, &gone, &Vec::new());
             if new.is_null() {
                 new = json!({});
