@@ -151,6 +151,15 @@ impl Admission<'_> {
 }
 
 impl Again for Admission<'_> {
+    fn place(&self, object: &Value) -> Result<(), ApiError> {
+        let have = meta(object, "namespace");
+        let call = self.call;
+        if self.part != Part::Scale && call.resource.namespaced && !have.is_empty() && have != call.namespace {
+            return Err(ApiError::bad_request(prepare::OTHER_NAMESPACE));
+        }
+        Ok(())
+    }
+
     fn settle(&self, object: &mut Value) -> Result<(), ApiError> {
         let call = self.call;
         if self.part == Part::Scale {
@@ -197,6 +206,10 @@ impl Again for Admission<'_> {
 struct Nothing;
 
 impl Again for Nothing {
+    fn place(&self, _: &Value) -> Result<(), ApiError> {
+        Ok(())
+    }
+
     fn settle(&self, _: &mut Value) -> Result<(), ApiError> {
         Ok(())
     }

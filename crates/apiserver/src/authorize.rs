@@ -120,7 +120,7 @@ fn joins_masters(asked: &Attributes<'_>) -> bool {
     )
 }
 
-fn refusal(user: &UserInfo, asked: &Attributes<'_>, reason: &str) -> ApiError {
+pub(crate) fn refusal(user: &UserInfo, asked: &Attributes<'_>, reason: &str) -> ApiError {
     let tail = if reason.is_empty() {
         String::new()
     } else {
@@ -128,11 +128,12 @@ fn refusal(user: &UserInfo, asked: &Attributes<'_>, reason: &str) -> ApiError {
     };
     let (who, verb) = (&user.name, asked.verb);
     match asked.target {
-        Target::Path(path) => ApiError::new(
-            403,
-            "Forbidden",
-            format!("forbidden: User {who:?} cannot {verb} path {path:?}{tail}"),
-        ),
+        Target::Path(path) => {
+            let words = format!("forbidden: User {who:?} cannot {verb} path {path:?}{tail}");
+            let mut error = ApiError::new(403, "Forbidden", words);
+            error.details = Some(Box::default());
+            error
+        }
         Target::Resource {
             group,
             resource,

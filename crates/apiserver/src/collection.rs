@@ -8,7 +8,7 @@ use windlass_store::Record;
 
 use crate::body::ApiBody;
 use crate::delete::DeleteOptions;
-use crate::dispatch::{Asked, add_warning};
+use crate::dispatch::Asked;
 use crate::error::ApiError;
 use crate::options::{ListOptions, WriteOptions};
 use crate::read;
@@ -37,7 +37,7 @@ pub(crate) async fn delete(
     let mut response = read::render(asked.server, resource, &listed, asked.view, asked.include)?;
     warnings.dedup();
     for words in &warnings {
-        add_warning(&mut response, words);
+        crate::warnings::add(&mut response, words);
     }
     Ok(response)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, Response};
+use http::{Method, Response};
 use serde_json::Value;
 
 use crate::accept::{self, Subject, View};
@@ -15,6 +15,7 @@ use crate::counters::RequestKey;
 use crate::decoding;
 use crate::delete::DeleteOptions;
 use crate::error::ApiError;
+use crate::impersonate::Wanted;
 use crate::options::{ListOptions, WriteOptions, WriteVerb};
 use crate::prepare::Part;
 use crate::read;
@@ -24,7 +25,9 @@ use crate::respond::Wishes;
 use crate::server::Inner;
 use crate::table::Include;
 use crate::user::UserInfo;
-use crate::{collection, deadline, discovery, health, openapi, openapi_v2, portforward, review, scale, user, watch};
+use crate::{
+    collection, deadline, discovery, health, openapi, openapi_v2, portforward, review, scale, warnings, watch,
+};
 
 /// A request, ready to be answered.
 pub(crate) struct Asked<'a> {
@@ -63,9 +66,8 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
     let limit = deadline::of(&query);
     let verb = key.verb.clone();
     let answer = async {
-        let other = user::impersonated(user, &parts.headers, &server.authorizer)?;
+        let other = authorize(server, user, &parts, path.as_ref(), &verb)?;
         let user = other.as_ref().unwrap_or(user);
-        authorize(server, user, &parts, path.as_ref(), &verb)?;
         match path {
             Some(path) => answer_resource(server, user, parts, &body, query, path).await,
             None => answer_path(server, &parts),
@@ -76,13 +78,14 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         Ok(_) => answer.await,
         Err(error) => Err(error),
     };
-    let response = answer.unwrap_or_else(|error| {
+    let mut response = answer.unwrap_or_else(|error| {
         let mut response = body::error(&error);
         for words in &error.warnings {
-            add_warning(&mut response, words);
+            warnings::add(&mut response, words);
         }
         response
     });
+    warnings::write(&mut response);
     let response = wishes.fulfil(response);
     key.code = response.status().as_u16();
     server.counters.add(key);
@@ -120,50 +123,67 @@ fn verb(parts: &Parts, path: Option<&ResourcePath>, query: &Query) -> &'static s
     }
 }
 
-/// Whether everybody may ask for a path.
+/// Whether everybody may ask for a path: programs that watch over a server need not know anybody.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/version" | "/healthz" | "/livez" | "/readyz")
-        || ["/healthz/", "/livez/", "/readyz/", "/version/"]
-            .iter()
-            .any(|p| path.starts_with(p))
+    matches!(path, "/healthz" | "/livez" | "/readyz")
 }
 
-/// Whether the user may make a request; `verb` is the name of what it does to a resource.
+/// Whether the user may make a request; `verb` is the name of what it does to a resource. Says in whose name it is made, if not in
+/// the user's own.
 fn authorize(
     server: &Inner,
     user: &UserInfo,
     parts: &Parts,
     path: Option<&ResourcePath>,
     verb: &str,
-) -> Result<(), ApiError> {
+) -> Result<Option<UserInfo>, ApiError> {
     let url = parts.uri.path();
-    if user.is_master() || is_open(url) {
-        return Ok(());
+    let wanted = Wanted::read(&parts.headers)?;
+    if wanted.is_none() && (user.is_master() || is_open(url)) {
+        return Ok(None);
     }
-    let Some(path) = path else {
-        let verb = parts.method.as_str().to_ascii_lowercase();
-        let target = Target::Path(url);
-        return server.authorizer.check(user, &Attributes { verb: &verb, target });
-    };
-    let is_namespace = path.group.is_empty() && path.resource == "namespaces";
-    let only = match (&path.name, verb) {
-        (None, "list" | "watch") => only_name(parts.uri.query().unwrap_or("")),
+    let method = parts.method.as_str().to_ascii_lowercase();
+    let only = match path {
+        Some(ResourcePath { name: None, .. }) if matches!(verb, "list" | "watch") => {
+            only_name(parts.uri.query().unwrap_or(""))
+        }
         _ => None,
     };
-    let name = path.name.as_deref().or(only.as_deref()).unwrap_or("");
-    let target = Target::Resource {
-        group: &path.group,
-        resource: &path.resource,
-        subresource: path.subresource.as_deref().unwrap_or(""),
-        // A namespace is in itself, so that a Role in it may be about it.
-        namespace: match &path.namespace {
-            None if is_namespace => path.name.as_deref().unwrap_or(""),
-            other => other.as_deref().unwrap_or(""),
+    let asked = match path {
+        None => Attributes {
+            verb: &method,
+            target: Target::Path(url),
         },
-        name,
+        Some(path) => {
+            let is_namespace = path.group.is_empty() && path.resource == "namespaces";
+            let target = Target::Resource {
+                group: &path.group,
+                resource: &path.resource,
+                subresource: path.subresource.as_deref().unwrap_or(""),
+                // A namespace is in itself, so that a Role in it may be about it.
+                namespace: match &path.namespace {
+                    None if is_namespace => path.name.as_deref().unwrap_or(""),
+                    other => other.as_deref().unwrap_or(""),
+                },
+                name: path.name.as_deref().or(only.as_deref()).unwrap_or(""),
+            };
+            let verb = if verb == "apply" { "patch" } else { verb };
+            Attributes { verb, target }
+        }
     };
-    let verb = if verb == "apply" { "patch" } else { verb };
-    server.authorizer.check(user, &Attributes { verb, target })
+    let other = wanted
+        .map(|wanted| wanted.become_by(user, &asked, &server.authorizer))
+        .transpose()?;
+    let user = other.as_ref().unwrap_or(user);
+    // Where nobody's rights are stored, what the public may read is written here.
+    let is_public = server.authorizer.rbac().is_none()
+        && method == "get"
+        && path.is_none()
+        && matches!(url.trim_end_matches('/'), "/version");
+    if !user.is_master() && !is_open(url) && !is_public {
+        server.authorizer.check(user, &asked)?;
+    }
+    Ok(other)
 }
 
 /// The name that a list or watch is about alone, by its field selector.
@@ -178,12 +198,9 @@ fn only_name(query: &str) -> Option<String> {
 
 /// Whether somebody whom nobody knows may make a request: asked before its body is received.
 pub(crate) fn admit_stranger(server: &Inner, user: &UserInfo, parts: &Parts) -> Result<(), ApiError> {
-    if is_open(parts.uri.path()) {
-        return Ok(());
-    }
     let path = parse_path(parts.uri.path());
     let query = Query::parse(parts.uri.query().unwrap_or(""));
-    authorize(server, user, parts, path.as_ref(), verb(parts, path.as_ref(), &query))
+    authorize(server, user, parts, path.as_ref(), verb(parts, path.as_ref(), &query)).map(|_| ())
 }
 
 fn answer_path(server: &Inner, parts: &Parts) -> Answer {
@@ -296,18 +313,9 @@ async fn answer_resource(
         asked.answer(&resource, &path).await?
     };
     if let Some(words) = &resource.deprecation {
-        add_warning(&mut response, words);
+        warnings::add(&mut response, words);
     }
     Ok(response)
-}
-
-/// Adds a Warning header.
-pub(crate) fn add_warning(response: &mut Response<ApiBody>, words: &str) {
-    let clean: String = words.chars().filter(|c| !c.is_control()).collect();
-    let text = format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""));
-    if let Ok(value) = HeaderValue::from_str(&text) {
-        response.headers_mut().append(http::header::WARNING, value);
-    }
 }
 
 impl Asked<'_> {
@@ -463,7 +471,7 @@ impl Asked<'_> {
                     read::answer_value(self.server, resource, &object, self.view, 200)?
                 };
                 for words in &done.warnings {
-                    add_warning(&mut response, words);
+                    warnings::add(&mut response, words);
                 }
                 Ok(response)
             }
@@ -537,7 +545,7 @@ impl Asked<'_> {
             None => read::answer_value(self.server, resource, &*outcome.object(resource)?, self.view, code)?,
         };
         for words in &outcome.warnings {
-            add_warning(&mut response, words);
+            warnings::add(&mut response, words);
         }
         Ok(response)
     }

@@ -37,6 +37,9 @@ const STALL: Duration = Duration::from_mins(1);
 /// All watches of a client may share one connection.
 const MAX_STREAMS: u32 = 1000;
 
+/// Under this name a user has what tells its certificate from others.
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+
 /// Bearer tokens, found by their hash: what a lookup takes says nothing about them.
 pub(crate) struct Tokens(BTreeMap<[u8; 32], Arc<UserInfo>>);
 
@@ -96,8 +99,12 @@ fn certificate_user(certificate: &CertificateDer<'_>) -> Option<Known> {
     let subject = parsed.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?;
     let groups: Vec<&str> = subject.iter_organization().filter_map(|o| o.as_str().ok()).collect();
+    let mut user = UserInfo::new(name, &groups);
+    let print: String = Sha256::digest(certificate).iter().map(|b| format!("{b:02x}")).collect();
+    user.extra
+        .insert(CREDENTIAL.to_owned(), vec![format!("X509SHA256={print}")]);
     (!name.is_empty()).then(|| Known {
-        user: Arc::new(UserInfo::new(name, &groups)),
+        user: Arc::new(user),
         until: parsed.validity().not_after.timestamp(),
     })
 }

@@ -8,6 +8,10 @@ use crate::object::{generation, is_deleting, meta, meta_mut, meta_value, seconds
 use crate::options::{json_type, unregistered};
 use crate::resource::{Resource, Special};
 
+/// What is said when an object names a namespace that the path does not.
+pub(crate) const OTHER_NAMESPACE: &str =
+    "the namespace of the provided object does not match the namespace sent on the request";
+
 /// Which part of an object a write is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -78,9 +82,7 @@ pub(crate) fn check_place(
     let have = meta(object, "namespace");
     if resource.namespaced {
         if !have.is_empty() && have != namespace {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
+            return Err(ApiError::bad_request(OTHER_NAMESPACE));
         }
         set_meta(object, "namespace", Some(namespace.into()));
     } else {

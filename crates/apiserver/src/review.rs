@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use http::Response;
 use serde_json::{Value, json};
-use windlass_schema::FieldError;
+use windlass_schema::{FieldError, Kind};
 
 use crate::authorize::{Attributes, Target};
 use crate::body::{self, ApiBody};
 use crate::delete::DeleteOptions;
 use crate::dispatch::Asked;
 use crate::error::ApiError;
-use crate::object::{seconds, strings, text};
+use crate::object::{meta, seconds, set_meta, strings, text};
 use crate::options::{WriteOptions, WriteVerb};
 use crate::rbac::Rule;
 use crate::request::{Query, ResourcePath};
@@ -67,7 +67,10 @@ pub(crate) fn answer(asked: &Asked<'_>, path: &ResourcePath) -> Option<Result<Re
     if path.namespace.is_some() != *namespaced {
         return Some(Err(ApiError::no_resource()));
     }
-    if asked.parts.method != http::Method::POST || path.name.is_some() {
+    if path.name.is_some() {
+        return Some(Err(ApiError::no_resource()));
+    }
+    if asked.parts.method != http::Method::POST {
         return Some(Err(ApiError::method_not_allowed(asked.parts.method.as_str())));
     }
     let namespace = path.namespace.as_deref();
@@ -93,6 +96,11 @@ fn review(
         "SelfSubjectReview" => json!({"userInfo": user_value(asked.user)}),
         "TokenReview" => {
             let token = object.pointer("/spec/token").and_then(Value::as_str).unwrap_or("");
+            if token.is_empty() {
+                return Err(ApiError::bad_request(
+                    "token is required for TokenReview in authentication",
+                ));
+            }
             match asked.server.tokens.find(token) {
                 Some(user) => json!({"authenticated": true, "user": user_value(user)}),
                 None => json!({"user": {}, "error": "invalid bearer token"}),
@@ -107,8 +115,13 @@ fn review(
     };
     object["kind"] = kind.into();
     object["apiVersion"] = version.into();
-    if object.get("metadata").is_none() {
-        object["metadata"] = json!({"creationTimestamp": seconds(asked.server.now())});
+    let made = (kind == "SelfSubjectReview").then(|| seconds(asked.server.now()).into());
+    set_meta(&mut object, "creationTimestamp", made);
+    if kind == "SelfSubjectRulesReview" {
+        object["spec"] = json!({});
+    }
+    if let Some(namespace) = namespace {
+        set_meta(&mut object, "namespace", Some(namespace.into()));
     }
     object["status"] = status;
     Ok(body::json(201, &object))
@@ -126,7 +139,7 @@ fn rules(asked: &Asked<'_>, object: &Value) -> Result<Value, ApiError> {
     if let Some(rbac) = asked.server.authorizer.rbac() {
         (found, problems) = rbac.rules_of(asked.user, namespace);
     }
-    if asked.user.is_master() || asked.server.authorizer.rbac().is_none() && asked.user.is_authenticated() {
+    if asked.server.authorizer.rbac().is_none() && asked.user.is_authenticated() {
         found = vec![Rule {
             api_groups: all(),
             resources: all(),
@@ -148,7 +161,7 @@ fn rules(asked: &Asked<'_>, object: &Value) -> Result<Value, ApiError> {
             paths.push(json!({"verbs": rule.verbs, "nonResourceURLs": rule.urls}));
         }
     }
-    let mut status = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": problems.is_some()});
+    let mut status = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
     if let Some(why) = problems {
         status["evaluationError"] = why.into();
     }
@@ -175,16 +188,19 @@ fn subject(object: &Value) -> UserInfo {
 /// Refuses access reviews that do not say who, or what.
 fn check_access(kind: &str, object: &Value, namespace: Option<&str>) -> Result<(), ApiError> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
-    let has = |key: &str| spec.get(key).is_some_and(|value| !value.is_null());
+    let on = spec.get("resourceAttributes").filter(|value| !value.is_null());
+    let off = spec.get("nonResourceAttributes").filter(|value| !value.is_null());
+    let path_error = |words: &str| {
+        let off = off.unwrap_or(&Value::Null);
+        let part = |key| Value::from(text(off, key));
+        let words = format!("{{\"Path\":{},\"Verb\":{}}}: {words}", part("path"), part("verb"));
+        FieldError::new("spec.nonResourceAttributes", Kind::Invalid, None, words)
+    };
     let mut errors = Vec::new();
-    if has("resourceAttributes") && has("nonResourceAttributes") {
-        errors.push(FieldError::invalid(
-            "spec.nonResourceAttributes",
-            spec["nonResourceAttributes"].clone(),
-            "cannot be specified in combination with resourceAttributes",
-        ));
+    if on.is_some() && off.is_some() {
+        errors.push(path_error("cannot be specified in combination with resourceAttributes"));
     }
-    if !has("resourceAttributes") && !has("nonResourceAttributes") {
+    if on.is_none() && off.is_none() {
         errors.push(FieldError::invalid(
             "spec.resourceAttributes",
             Value::Null,
@@ -198,22 +214,31 @@ fn check_access(kind: &str, object: &Value, namespace: Option<&str>) -> Result<(
             "at least one of user or group must be specified",
         ));
     }
-    if !errors.is_empty() {
-        return Err(ApiError::invalid("authorization.k8s.io", kind, "", &errors));
-    }
     if let Some(namespace) = namespace {
-        if has("nonResourceAttributes") {
+        let have = meta(object, "namespace");
+        if !have.is_empty() && have != namespace {
             return Err(ApiError::bad_request(
-                "a LocalSubjectAccessReview is about resources only",
+                "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        if text(&spec["resourceAttributes"], "namespace") != namespace {
-            return Err(ApiError::bad_request(format!(
-                "spec.resourceAttributes.namespace must match namespace: {namespace}"
-            )));
+        let about = on.map_or("", |on| text(on, "namespace"));
+        if on.is_some() && about != namespace {
+            let at = "spec.resourceAttributes.namespace";
+            errors.push(FieldError::invalid(at, about.into(), "must match metadata.namespace"));
+        }
+        if off.is_some() {
+            errors.push(path_error("disallowed on this kind of request"));
         }
     }
-    Ok(())
+    if namespace.is_none() && (!meta(object, "name").is_empty() || !meta(object, "namespace").is_empty()) {
+        let shown = object.get("metadata").cloned().unwrap_or_default();
+        errors.push(FieldError::invalid("metadata", shown, "must be empty"));
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid("authorization.k8s.io", "", "", &errors))
+    }
 }
 
 fn access(asked: &Asked<'_>, user: &UserInfo, object: &Value) -> Value {
@@ -298,7 +323,7 @@ pub(crate) async fn evict(
         &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
     );
     for words in &warnings {
-        crate::dispatch::add_warning(&mut response, words);
+        crate::warnings::add(&mut response, words);
     }
     Ok(response)
 }

@@ -34,9 +34,15 @@ pub(crate) fn of(object: &Value, paths: &ScalePaths) -> Value {
             metadata[key] = value.clone();
         }
     }
+    // As Kubernetes writes it: no replicas are wanted when nothing is said.
+    let wanted = number(&paths.spec);
+    let spec = if wanted == 0 {
+        json!({})
+    } else {
+        json!({"replicas": wanted})
+    };
     json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
-        "spec": {"replicas": number(&paths.spec)}, "status": status,
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status,
     })
 }
 

@@ -5,8 +5,11 @@ mod parse;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use windlass_schema::FieldError;
 
 use crate::error::ApiError;
+use crate::names::{check_labels, label_value_problems, qualified_name_problems};
+use crate::object::{strings, text};
 
 /// A label selector: all of its requirements hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -213,6 +216,52 @@ pub(crate) fn field_text(object: &Value, path: &str) -> String {
         Value::String(s) => s.clone(),
         Value::Null => String::new(),
         other => other.to_string(),
+    }
+}
+
+/// What is wrong with the label selector of an object.
+pub(crate) fn errors(selector: &Value, at: &str, out: &mut Vec<FieldError>) {
+    if let Some(labels) = selector.get("matchLabels") {
+        check_labels(labels, &format!("{at}.matchLabels"), out);
+    }
+    for (i, expression) in selector
+        .get("matchExpressions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        let at = format!("{at}.matchExpressions[{i}]");
+        let values = strings(expression.get("values"));
+        match text(expression, "operator") {
+            "In" | "NotIn" if values.is_empty() => out.push(FieldError::required(
+                format!("{at}.values"),
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            )),
+            "Exists" | "DoesNotExist" if !values.is_empty() => out.push(FieldError::forbidden(
+                format!("{at}.values"),
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            )),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => out.push(FieldError::invalid(
+                format!("{at}.operator"),
+                other.into(),
+                "not a valid selector operator",
+            )),
+        }
+        let key = text(expression, "key");
+        for problem in qualified_name_problems(key) {
+            out.push(FieldError::invalid(format!("{at}.key"), key.into(), problem));
+        }
+        for (i, value) in values.iter().enumerate() {
+            for problem in label_value_problems(value) {
+                out.push(FieldError::invalid(
+                    format!("{at}.values[{i}]"),
+                    (*value).into(),
+                    problem,
+                ));
+            }
+        }
     }
 }
 

@@ -24,6 +24,13 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
     }
 }
 
+/// Writes what Kubernetes writes also when it is empty.
+pub(crate) fn complete(resource: &Resource, object: &mut Value) {
+    if resource.group == crate::rbac::GROUP {
+        crate::rbac::complete(object);
+    }
+}
+
 /// What a kind has right after its creation.
 pub(crate) fn on_create(resource: &Resource, object: &mut Value) {
     match resource.special {

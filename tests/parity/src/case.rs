@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::hooks::Answer;
+
 /// A file of cases.
 #[derive(Debug)]
 pub struct Topic {
@@ -28,6 +30,9 @@ pub struct Case {
     /// Paths of what is deleted afterwards.
     #[serde(default)]
     pub clean: Vec<String>,
+    /// Webhooks, at `$hooks/NAME`, and what they answer.
+    #[serde(default)]
+    pub hooks: BTreeMap<String, Answer>,
 }
 
 /// One request, or a look at a watch.
@@ -42,6 +47,8 @@ pub struct Step {
     pub open: Option<String>,
     /// Reads from a watch that was kept open.
     pub read: Option<String>,
+    /// Shows what a webhook was asked since this was last looked at; `*` for all of them, in order.
+    pub hooked: Option<String>,
     /// How many events are read; without it, until the server ends the watch.
     pub events: Option<usize>,
     /// Whether bookmarks count and are compared; those that end initial events always do.
@@ -66,6 +73,8 @@ pub struct Step {
     pub hide: Vec<String>,
     /// More headers of the response that are compared.
     pub see: Vec<String>,
+    /// The request is repeated until it has reached this webhook; what that was asked is forgotten.
+    pub reaches: Option<String>,
     /// The request is repeated until it is so.
     pub until: Option<Until>,
 }

@@ -8,6 +8,7 @@
 pub mod allow;
 pub mod case;
 pub mod differ;
+pub mod hooks;
 pub mod normal;
 mod path;
 pub mod play;

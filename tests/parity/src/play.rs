@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::case::{Case, Step, Until, User};
+use crate::hooks::{Answer as HookAnswer, Hooks};
 use crate::normal::{Answer, Body, Normal};
 use crate::path;
 use crate::target::Target;
@@ -31,6 +32,7 @@ const HEADERS: [&str; 4] = ["content-type", "warning", "location", "retry-after"
 pub async fn play(
     target: &Target,
     case: &Case,
+    hooks: &Hooks,
     more: &BTreeMap<String, String>,
     keep: bool,
 ) -> Result<Vec<Value>, String> {
@@ -40,11 +42,14 @@ pub async fn play(
     let namespace = format!("ns-{id}");
     let mut player = Player {
         target,
+        hooks,
         vars: Vars::default(),
         normal: Normal::default(),
         open: BTreeMap::new(),
     };
     let address = target.url.trim_start_matches("https://");
+    player.vars.set("hooks", json!(format!("{}/{id}", hooks.url)), true);
+    player.vars.set("ca", json!(hooks.authority), true);
     player.vars.set("ns", json!(namespace), true);
     player.vars.set("id", json!(id), true);
     player.vars.set("server", json!(address), true);
@@ -56,6 +61,11 @@ pub async fn play(
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         player.simple(Method::POST, "/api/v1/namespaces", Some(body)).await?;
     }
+    let answers = case.hooks.clone().into_iter().map(|(name, answer)| {
+        let patch = answer.patch.map(|patch| player.vars.fill_value(&patch));
+        (name, HookAnswer { patch, ..answer })
+    });
+    hooks.set(&id, &answers.collect());
     let mut out = Vec::new();
     let mut failed = None;
     for (at, step) in case.steps.iter().enumerate() {
@@ -80,6 +90,7 @@ pub async fn play(
 
 struct Player<'a> {
     target: &'a Target,
+    hooks: &'a Hooks,
     vars: Vars,
     normal: Normal,
     open: BTreeMap<String, Watch>,
@@ -105,6 +116,15 @@ impl Player<'_> {
     }
 
     async fn step(&mut self, step: &Step) -> Result<Value, String> {
+        if let Some(name) = &step.hooked {
+            let id = self.vars.fill("$id");
+            let answer = Answer {
+                status: 200,
+                headers: BTreeMap::new(),
+                body: Body::Events(self.hooks.asked(&id, name)),
+            };
+            return Ok(self.normal.answer(answer, step, &self.vars));
+        }
         let answer = match (&step.send, &step.watch, &step.read) {
             (Some(send), None, None) => self.send(step, send).await?,
             (None, Some(path), None) => match self.watch(step, path).await? {
@@ -133,7 +153,7 @@ impl Player<'_> {
                     body,
                 }
             }
-            _ => return Err("a step is one of send, watch and read".to_owned()),
+            _ => return Err("a step is one of send, watch, read and hooked".to_owned()),
         };
         for (name, at) in &step.save {
             let value = match at.strip_prefix("header:") {
@@ -171,8 +191,8 @@ impl Player<'_> {
                 body: Body::of(&bytes, &headers),
                 headers,
             };
-            let done = step.until.as_ref().is_none_or(|until| self.is_met(until, &answer));
-            if done {
+            let there = step.reaches.as_ref().is_none_or(|name| self.reached(name));
+            if there && step.until.as_ref().is_none_or(|until| self.is_met(until, &answer)) {
                 return Ok(answer);
             }
             if begun.elapsed() > EVENTUALLY {
@@ -180,6 +200,11 @@ impl Player<'_> {
             }
             sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// Whether a webhook of the case was asked.
+    fn reached(&self, name: &str) -> bool {
+        !self.hooks.asked(&self.vars.fill("$id"), name).is_empty()
     }
 
     fn is_met(&self, until: &Until, answer: &Answer) -> bool {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::allow::Allowed;
 use crate::case::{Case, Topic};
 use crate::differ::{Difference, differences};
+use crate::hooks::Hooks;
 use crate::play::play;
 use crate::recording::Answers;
 use crate::target::Target;
@@ -46,7 +47,17 @@ pub async fn all(
     let cases = topics
         .iter()
         .flat_map(|topic| topic.cases.iter().map(move |case| (topic, case)));
-    let played = cases.map(|(topic, case)| async move { (topic, case, play(target, case, more, keep).await) });
+    let hooks = Hooks::start().await;
+    let played = cases.map(|(topic, case)| {
+        let hooks = hooks.as_ref();
+        async move {
+            let answers = match hooks {
+                Ok(hooks) => play(target, case, hooks, more, keep).await,
+                Err(error) => Err(format!("there are no webhooks: {error}")),
+            };
+            (topic, case, answers)
+        }
+    });
     let mut played = futures::stream::iter(played).buffer_unordered(AT_A_TIME);
     let mut out: BTreeMap<String, BTreeMap<_, _>> = BTreeMap::new();
     while let Some((topic, case, answers)) = played.next().await {

@@ -127,6 +127,7 @@ impl Call<'_> {
         if !by_apply {
             self.own(None, &mut object, Part::Main, now);
         }
+        special::complete(self.resource, &mut object);
         let admission = Admission {
             call: self,
             part: Part::Main,

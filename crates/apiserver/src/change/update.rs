@@ -84,6 +84,7 @@ impl Call<'_> {
         if !matches!(mutation, Mutation::Apply(..) | Mutation::Scale(..)) {
             self.own(Some(&old), &mut new, part, now);
         }
+        special::complete(self.resource, &mut new);
         let hooks = self.webhooks();
         let admission = Admission {
             call: self,

@@ -22,7 +22,10 @@ pub(crate) async fn settle(server: &Inner) {
         &format!("system:serviceaccount:kube-system:{CONTROLLER}"),
         &["system:serviceaccounts", "system:serviceaccounts:kube-system"],
     );
-    let options = WriteOptions::default();
+    let options = WriteOptions {
+        force: Some(true),
+        ..WriteOptions::default()
+    };
     let registry = server.registry();
     let Some(resource) = registry.find_storage(super::CLUSTER_ROLES) else {
         return;
@@ -44,7 +47,11 @@ pub(crate) async fn settle(server: &Inner) {
             let Some(record) = server.store.get(&resource.storage, "", &name) else {
                 continue;
             };
-            let mutation = Mutation::Merge(json!({"rules": rules}), Vec::new());
+            let applied = json!({
+                "apiVersion": resource.api_version(), "kind": resource.kind,
+                "metadata": {"name": name}, "rules": rules,
+            });
+            let mutation = Mutation::Apply(applied, Vec::new());
             if let Err(error) = call.change_once(&name, &record, &mutation, Part::Main).await {
                 tracing::warn!(%error, name, "cannot fill in the rules of a ClusterRole");
                 return;

@@ -105,7 +105,7 @@ impl Check<'_> {
             return Ok(());
         }
         let behind = self.rbac.rules_behind(self.call.namespace, &reference);
-        self.holds(&behind.map_err(|_| ApiError::not_found(GROUP, plural, &reference.name))?)
+        self.holds(&behind.map_err(|_| ApiError::not_found(GROUP, &self.call.resource.plural, &reference.name))?)
     }
 
     fn holds(&self, wanted: &[Rule]) -> Result<(), ApiError> {

@@ -3,11 +3,17 @@
 use serde_json::{Value, json};
 use windlass_schema::{FieldError, Kind};
 
+use crate::names::NameRule;
 use crate::object::text;
 use crate::rbac::GROUP;
 
 /// Fills in the API groups of references.
 pub(crate) fn default(object: &mut Value) {
+    if text(object, "kind").ends_with("Binding")
+        && let Some(map) = object.as_object_mut()
+    {
+        map.entry("roleRef").or_insert_with(|| json!({}));
+    }
     if let Some(role) = object.get_mut("roleRef").and_then(Value::as_object_mut) {
         let group = role.entry("apiGroup").or_insert_with(|| GROUP.into());
         if group == "" {
@@ -26,6 +32,20 @@ pub(crate) fn default(object: &mut Value) {
     }
 }
 
+/// Writes that there are no rules, as Kubernetes does.
+pub(crate) fn complete(object: &mut Value) {
+    let none = object
+        .get("rules")
+        .and_then(Value::as_array)
+        .is_none_or(|rules| rules.is_empty());
+    if none
+        && !text(object, "kind").ends_with("Binding")
+        && let Some(map) = object.as_object_mut()
+    {
+        map.insert("rules".to_owned(), Value::Null);
+    }
+}
+
 /// Everything wrong with a role or binding of the group.
 pub(crate) fn errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     match kind {
@@ -33,6 +53,9 @@ pub(crate) fn errors(kind: &str, object: &Value, old: Option<&Value>, errors: &m
             let rules = object.get("rules").and_then(Value::as_array);
             for (index, rule) in rules.into_iter().flatten().enumerate() {
                 rule_errors(kind, &format!("rules[{index}]"), rule, errors);
+            }
+            if let Some(aggregation) = object.get("aggregationRule").filter(|rule| !rule.is_null()) {
+                aggregation_errors(aggregation, errors);
             }
         }
         _ => {
@@ -79,6 +102,26 @@ fn rule_errors(kind: &str, at: &str, rule: &Value, errors: &mut Vec<FieldError>)
     }
 }
 
+fn aggregation_errors(rule: &Value, errors: &mut Vec<FieldError>) {
+    let at = "aggregationRule.clusterRoleSelectors";
+    let selectors = rule.get("clusterRoleSelectors").and_then(Value::as_array);
+    let selectors = selectors.map_or(&[][..], Vec::as_slice);
+    if selectors.is_empty() {
+        errors.push(FieldError::required(
+            at,
+            "at least one clusterRoleSelector required if aggregationRule is non-nil",
+        ));
+    }
+    for (index, selector) in selectors.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        let before = errors.len();
+        crate::selector::errors(selector, &at, errors);
+        if errors.len() > before {
+            errors.push(FieldError::invalid(at, Value::Null, "invalid label selector."));
+        }
+    }
+}
+
 fn unsupported(at: String, value: &str, supported: &[&str]) -> FieldError {
     let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
     let detail = format!("supported values: {}", quoted.join(", "));
@@ -102,13 +145,25 @@ fn role_ref_errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut
     if !kinds.contains(&text(&role, "kind")) {
         errors.push(unsupported("roleRef.kind".to_owned(), text(&role, "kind"), kinds));
     }
-    if text(&role, "name").is_empty() {
+    let name = text(&role, "name");
+    if name.is_empty() {
         errors.push(FieldError::required("roleRef.name", ""));
+    }
+    for problem in NameRule::PathSegment.problems(name, false) {
+        errors.push(FieldError::invalid("roleRef.name", name.into(), problem));
     }
     if let Some(old) = old
         && old.get("roleRef") != Some(&role)
     {
-        errors.push(FieldError::invalid("roleRef", role, "cannot change roleRef"));
+        let part = |key| Value::from(text(&role, key));
+        let shown = format!(
+            "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
+            part("apiGroup"),
+            part("kind"),
+            part("name")
+        );
+        let words = format!("{shown}: cannot change roleRef");
+        errors.push(FieldError::new("roleRef", Kind::Invalid, None, words));
     }
 }
 
@@ -123,6 +178,12 @@ fn subject_errors(kind: &str, at: &str, subject: &Value, errors: &mut Vec<FieldE
         }
         "User" | "Group" => {}
         "ServiceAccount" => {
+            let name = text(subject, "name");
+            if !name.is_empty() {
+                for problem in NameRule::Subdomain.problems(name, false) {
+                    errors.push(FieldError::invalid(format!("{at}.name"), name.into(), problem));
+                }
+            }
             if !group.is_empty() {
                 errors.push(unsupported(format!("{at}.apiGroup"), group, &[""]));
             }
@@ -131,7 +192,7 @@ fn subject_errors(kind: &str, at: &str, subject: &Value, errors: &mut Vec<FieldE
             }
         }
         other => {
-            let known = ["Group", "ServiceAccount", "User"];
+            let known = ["ServiceAccount", "User", "Group"];
             errors.push(unsupported(format!("{at}.kind"), other, &known));
         }
     }

@@ -7,7 +7,7 @@ use windlass_schema::{Condition, FieldError, Kind};
 
 use super::MUTATING;
 use super::hook::VARIABLES;
-use crate::names::{NameRule, check_labels, label_value_problems, qualified_name_problems, subdomain_problems};
+use crate::names::{NameRule, qualified_name_problems, subdomain_problems};
 use crate::object::{strings, text};
 use crate::resource::Resource;
 
@@ -69,7 +69,7 @@ fn webhook(hook: &Value, at: &str, out: &mut Errors) {
     }
     for key in ["namespaceSelector", "objectSelector"] {
         if let Some(found) = hook.get(key) {
-            selector(found, &format!("{at}.{key}"), out);
+            crate::selector::errors(found, &format!("{at}.{key}"), out);
         }
     }
     client(
@@ -194,51 +194,17 @@ fn resources(list: &[&str], at: &str, out: &mut Errors) {
             "if '*/*' is present, must not specify other resources",
         ));
     }
-    if list.contains(&"*") && list.iter().any(|named| *named != "*" && !named.contains('/')) {
+    // Only the last one without a part counts.
+    let plain = list
+        .iter()
+        .rev()
+        .find(|named| !named.is_empty() && !named.contains('/'));
+    if list.contains(&"*") && plain.is_some_and(|named| *named != "*") {
         out.push(FieldError::invalid(
             at,
             shown(),
             "if '*' is present, must not specify other resources without subresources",
         ));
-    }
-}
-
-fn selector(selector: &Value, at: &str, out: &mut Errors) {
-    if let Some(labels) = selector.get("matchLabels") {
-        check_labels(labels, &format!("{at}.matchLabels"), out);
-    }
-    for (i, expression) in items(selector.get("matchExpressions")).iter().enumerate() {
-        let at = format!("{at}.matchExpressions[{i}]");
-        let values = strings(expression.get("values"));
-        match text(expression, "operator") {
-            "In" | "NotIn" if values.is_empty() => out.push(FieldError::required(
-                format!("{at}.values"),
-                "must be specified when `operator` is 'In' or 'NotIn'",
-            )),
-            "Exists" | "DoesNotExist" if !values.is_empty() => out.push(FieldError::forbidden(
-                format!("{at}.values"),
-                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            )),
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => out.push(FieldError::invalid(
-                format!("{at}.operator"),
-                other.into(),
-                "not a valid selector operator",
-            )),
-        }
-        let key = text(expression, "key");
-        for problem in qualified_name_problems(key) {
-            out.push(FieldError::invalid(format!("{at}.key"), key.into(), problem));
-        }
-        for (i, value) in values.iter().enumerate() {
-            for problem in label_value_problems(value) {
-                out.push(FieldError::invalid(
-                    format!("{at}.values[{i}]"),
-                    (*value).into(),
-                    problem,
-                ));
-            }
-        }
     }
 }
 
@@ -270,12 +236,12 @@ fn url(url: &str, at: &str, out: &mut Errors) {
         out.push(FieldError::invalid(
             at,
             "".into(),
-            format!("host must be provided{FORM}"),
+            format!("host must be specified{FORM}"),
         ));
     } else if format!("https://{host}/").parse::<http::Uri>().is_err() {
         out.push(FieldError::required(
             at,
-            format!("url must be a valid URL: {host:?} is no host{FORM}"),
+            format!("url must be a valid URL: {}{FORM}", unreadable(url, host)),
         ));
     }
     for (found, words) in [
@@ -295,13 +261,17 @@ fn url(url: &str, at: &str, out: &mut Errors) {
     }
 }
 
+/// Why a URL with a host cannot be read.
+fn unreadable(url: &str, host: &str) -> String {
+    let odd = |c: &char| c.is_ascii_control() || " \"<>\\^`{|}".contains(*c);
+    let odd = host.chars().find(odd).unwrap_or(' ');
+    format!("parse {url:?}: invalid character {:?} in host name", odd.to_string())
+}
+
 fn service(service: &Value, at: &str, out: &mut Errors) {
     for key in ["name", "namespace"] {
         if text(service, key).is_empty() {
-            out.push(FieldError::required(
-                format!("{at}.{key}"),
-                format!("service {key} is required"),
-            ));
+            out.push(FieldError::required(format!("{at}.{key}"), ""));
         }
     }
     let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);

@@ -144,12 +144,14 @@ impl Endpoint {
             };
             let response = response.map_err(|e| failed(chain(&e)))?;
             let status = response.status();
+            let kind = response.headers().get(header::CONTENT_TYPE);
+            let is_text = kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/"));
             let body = Limited::new(response.into_body(), MAX_ANSWER)
                 .collect()
                 .await
                 .map_err(|e| failed(format!("the answer could not be read: {}", chain(&*e))))?
                 .to_bytes();
-            match refusal(status, &body) {
+            match refusal(status, is_text, &body) {
                 Some(why) => Err(format!("failed to call webhook: {why}")),
                 None => Ok(body),
             }
@@ -161,18 +163,21 @@ impl Endpoint {
     }
 }
 
-/// What a status that is no success means.
-fn refusal(status: StatusCode, body: &[u8]) -> Option<String> {
+/// What a status that is no success means; words of the server count where it sends them as text.
+fn refusal(status: StatusCode, is_text: bool, body: &[u8]) -> Option<String> {
     if status.is_success() {
         return None;
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(MAX_WORDS)]);
-    let text = text.trim();
+    let text = if is_text { text.trim() } else { "unknown" };
     Some(match status.as_u16() {
+        400 => "the server rejected our request for an unknown reason".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),
-        403 => format!("forbidden: {text}"),
+        403 | 406 | 415 => text.to_owned(),
         404 => "the server could not find the requested resource".to_owned(),
         405 => "the server does not allow this method on the requested resource".to_owned(),
+        409 => "the server reported a conflict".to_owned(),
+        422 => "the server rejected our request due to an error in our request".to_owned(),
         429 => "the server has received too many requests and has asked us to try again later".to_owned(),
         503 => "the server is currently unable to handle the request".to_owned(),
         504 => {
@@ -180,18 +185,25 @@ fn refusal(status: StatusCode, body: &[u8]) -> Option<String> {
                 .to_owned()
         }
         500.. => format!("an error on the server ({text:?}) has prevented the request from succeeding"),
-        code => format!("the server answered with status {code} ({text:?})"),
+        code => format!("the server responded with the status code {code} but did not return more information"),
     })
 }
 
 /// An error with what caused it.
 fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
+    // That a connection could not be made says who it could not be made to.
+    let outer = error.to_string();
+    let skip = outer == "client error (Connect)" && error.source().is_some();
+    let mut words = if skip { String::new() } else { outer };
     let mut source = error.source();
     while let Some(inner) = source {
         let text = inner.to_string();
         if !words.contains(&text) {
-            words = format!("{words}: {text}");
+            words = if words.is_empty() {
+                text
+            } else {
+                format!("{words}: {text}")
+            };
         }
         source = inner.source();
     }
@@ -288,9 +300,14 @@ impl tower::Service<Uri> for Dial {
 }
 
 async fn connect_to(to: impl tokio::net::ToSocketAddrs, shown: &str) -> Result<TcpStream, BoxError> {
-    let stream = TcpStream::connect(to)
-        .await
-        .map_err(|e| format!("dial tcp {shown}: {e}"))?;
+    let stream = TcpStream::connect(to).await.map_err(|e| {
+        let why = if e.kind() == std::io::ErrorKind::ConnectionRefused {
+            "connection refused".to_owned()
+        } else {
+            e.to_string()
+        };
+        format!("dial tcp {shown}: connect: {why}")
+    })?;
     let _ = stream.set_nodelay(true);
     Ok(stream)
 }

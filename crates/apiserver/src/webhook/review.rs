@@ -91,8 +91,13 @@ pub(super) enum Unusable {
 /// Reads an answer.
 pub(super) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: bool) -> Result<Verdict, Unusable> {
     let invalid = |why: String| Err(Unusable::Invalid(why));
+    if body.is_empty() {
+        let why = "0-length response with status code: 200 and content type: application/json";
+        return Err(Unusable::Unreadable(why.to_owned()));
+    }
     let review: Value = serde_json::from_slice(body)
         .map_err(|e| Unusable::Unreadable(format!("couldn't get version/kind; json parse error: {e}")))?;
+    known(&review, version)?;
     let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
     if api_version.is_empty() || kind.is_empty() {
         return Err(Unusable::Unreadable(
@@ -134,6 +139,29 @@ pub(super) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: boo
     })
 }
 
+/// Whether an answer is a review at all, of the version that was sent.
+fn known(review: &Value, version: ReviewVersion) -> Result<(), Unusable> {
+    const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
+    let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
+    if api_version.is_empty() || kind.is_empty() {
+        return Ok(());
+    }
+    if kind != "AdmissionReview" || !VERSIONS.contains(&api_version) {
+        return Err(Unusable::Unreadable(format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    if api_version != version.api_version() {
+        let short = |version: &str| version.rsplit('/').next().unwrap_or("").to_owned();
+        return Err(Unusable::Unreadable(format!(
+            "converting ({}.AdmissionReview) to ({}.AdmissionReview): unknown conversion",
+            short(api_version),
+            short(version.api_version())
+        )));
+    }
+    Ok(())
+}
+
 fn patch(response: &Value, is_v1: bool, mutating: bool) -> Result<Option<Vec<u8>>, Unusable> {
     let invalid = |why: &str| Err(Unusable::Invalid(why.to_owned()));
     let encoded = text(response, "patch");
@@ -159,13 +187,19 @@ fn patch(response: &Value, is_v1: bool, mutating: bool) -> Result<Option<Vec<u8>
     if encoded.is_empty() {
         return Ok(None);
     }
-    if let Some(other) = kind.filter(|k| *k != "JSONPatch") {
-        return Err(Unusable::Invalid(format!("unsupported patch type {other:?}")));
-    }
-    base64::engine::general_purpose::STANDARD
+    let decoded = base64::engine::general_purpose::STANDARD
         .decode(encoded)
-        .map(Some)
-        .map_err(|e| Unusable::Unreadable(format!("response.patch is not base64: {e}")))
+        .map_err(|e| match e {
+            base64::DecodeError::InvalidByte(at, _) => at,
+            _ => encoded.len(),
+        })
+        .map_err(|at| Unusable::Unreadable(format!("illegal base64 data at input byte {at}")))?;
+    // What kind of patch it is matters only once it can be read as one.
+    let readable = serde_json::from_slice::<Vec<Value>>(&decoded).is_ok_and(|steps| !steps.is_empty());
+    match kind.filter(|k| *k != "JSONPatch" && readable) {
+        Some(other) => Err(Unusable::Invalid(format!("unsupported patch type {other:?}"))),
+        None => Ok(Some(decoded)),
+    }
 }
 
 /// The answer to a client whose request a webhook has denied: the webhook's own status, with a word before its message that says who

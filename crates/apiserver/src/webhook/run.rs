@@ -42,6 +42,8 @@ pub(crate) struct Occasion<'a> {
 
 /// What the server does with an object that a webhook has changed.
 pub(crate) trait Again: Sync {
+    /// Checks that it is still where the request has it.
+    fn place(&self, object: &Value) -> Result<(), ApiError>;
     /// Brings it into order: what does not fit makes the write fail.
     fn settle(&self, object: &mut Value) -> Result<(), ApiError>;
     /// Shows it to the hooks within the process once more.
@@ -279,7 +281,12 @@ impl Occasion<'_> {
         let patch = match patch {
             Ok(Some(Value::Array(steps))) if steps.is_empty() => return Ok(false),
             Ok(None) => return Ok(false),
-            Ok(Some(patch)) => patch,
+            Ok(Some(patch @ Value::Array(_))) => patch,
+            Ok(Some(other)) => {
+                let what = if other.is_object() { "object" } else { "value" };
+                let why = format!("json: cannot unmarshal {what} into Go value of type jsonpatch.Patch");
+                return self.judge(hook, undecodable(&why)).map(|()| false);
+            }
             Err(failure) => return self.judge(hook, failure).map(|()| false),
         };
         let Some(object) = object else {
@@ -291,10 +298,12 @@ impl Occasion<'_> {
         let mut patched = self.view(seen, object).into_owned();
         match windlass_smd::json_patch(&mut patched, &patch) {
             Ok(()) => {}
-            Err(PatchError::BadPatch(why)) => return self.judge(hook, undecodable(&why)).map(|()| false),
-            Err(PatchError::Unprocessable(why) | PatchError::TooLarge(why) | PatchError::Unnamed(why)) => {
-                return Err(ApiError::internal(why));
-            }
+            Err(
+                PatchError::BadPatch(why)
+                | PatchError::Unprocessable(why)
+                | PatchError::TooLarge(why)
+                | PatchError::Unnamed(why),
+            ) => return Err(ApiError::internal(why)),
         }
         self.settle(hook, seen, object, &mut patched, again)?;
         let changed = patched != *object;
@@ -327,6 +336,7 @@ impl Occasion<'_> {
             to_storage(seen, patched);
             from_storage(self.resource, patched);
         }
+        again.place(patched)?;
         again.settle(patched).map_err(|error| broken(&error.message))
     }
 

@@ -557,7 +557,7 @@ async fn reviews_answer_with_reasons() {
         403
     );
     let elsewhere = "namespaces/kube-system/localsubjectaccessreviews";
-    assert_eq!(status(review(&admin, elsewhere, about_bob).await).code, 400);
+    assert_eq!(status(review(&admin, elsewhere, about_bob).await).code, 422);
     assert_eq!(status(review(&bob, self_review, json!({})).await).code, 422);
     let nobody = json!({"resourceAttributes": list});
     assert_eq!(status(review(&admin, "subjectaccessreviews", nobody).await).code, 422);

@@ -69,7 +69,7 @@ async fn a_webhook_that_cannot_be_asked_fails_the_request_with_the_reason() {
     .await;
     check(
         path("/302"),
-        "failed to call webhook: the server answered with status 302",
+        "failed to call webhook: the server responded with the status code 302",
     )
     .await;
     check(

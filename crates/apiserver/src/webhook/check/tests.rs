@@ -84,7 +84,7 @@ fn a_webhook_is_at_one_address() {
         "/clientConfig/url",
         json!("https:///a"),
         &[&format!(
-            "clientConfig.url: Invalid value: \"\": host must be provided{form}"
+            "clientConfig.url: Invalid value: \"\": host must be specified{form}"
         )],
     );
     check(
@@ -100,8 +100,8 @@ fn a_webhook_is_at_one_address() {
         "/clientConfig",
         json!({"service": {"path": "x//y", "port": 0}}),
         &[
-            "clientConfig.service.name: Required value: service name is required",
-            "clientConfig.service.namespace: Required value: service namespace is required",
+            "clientConfig.service.name: Required value",
+            "clientConfig.service.namespace: Required value",
             "clientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
             "clientConfig.service.path: Invalid value: \"x//y\": must start with a '/'",
             "clientConfig.service.path: Invalid value: \"x//y\": segment[1] may not be empty",

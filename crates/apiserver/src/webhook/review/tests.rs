@@ -58,13 +58,9 @@ fn answers_that_break_the_rules_are_not_used() {
         invalid("expected response.uid=\"u\", got \"v\""),
     );
     let other = json!({"apiVersion": "admission.k8s.io/v2", "kind": "Review", "response": {"uid": "u"}}).to_string();
-    check_v1(
-        other.as_bytes(),
-        false,
-        invalid(
-            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v2, Kind=Review",
-        ),
-    );
+    let why =
+        "no kind \"Review\" is registered for version \"admission.k8s.io/v2\" in scheme \"pkg/runtime/scheme.go:111\"";
+    check_v1(other.as_bytes(), false, Err(Unusable::Unreadable(why.to_owned())));
     let patch = |more: Value| {
         let mut out = json!({"uid": "u", "allowed": true});
         for (key, value) in more.as_object().unwrap() {
@@ -99,7 +95,7 @@ fn answers_that_break_the_rules_are_not_used() {
             "webhook returned invalid response.patchType of \"\"",
         ),
         (
-            json!({"patch": "W10=", "patchType": "Merge"}),
+            json!({"patch": "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2EifV0=", "patchType": "Merge"}),
             true,
             "unsupported patch type \"Merge\"",
         ),
