@@ -52,6 +52,15 @@ fn resident() -> u64 {
         .unwrap_or_default()
 }
 
+/// Time that this process was on a processor: what others do on the machine does not count.
+fn busy() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}
+
 fn tell(what: &str, figure: impl std::fmt::Display) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stdout(), "{what:<44} {figure}");
@@ -67,7 +76,7 @@ fn spread(mut times: Vec<Duration>) -> String {
 async fn writers(folder: &Path, count: usize, while_: Duration) -> Result<(), Failure> {
     let store = Store::open(folder, Limits::default())?;
     let resource: Arc<str> = format!("things-{count}").into();
-    let started = Instant::now();
+    let (started, worked) = (Instant::now(), busy());
     let mut tasks = tokio::task::JoinSet::new();
     for writer in 0..count {
         let (store, resource) = (store.clone(), Arc::clone(&resource));
@@ -85,10 +94,11 @@ async fn writers(folder: &Path, count: usize, while_: Duration) -> Result<(), Fa
         });
     }
     let times: Vec<Duration> = tasks.join_all().await.into_iter().flatten().collect();
+    let each = (busy() - worked) / u32::try_from(times.len().max(1))?;
     let rate = u32::try_from(times.len()).map_or(0.0, f64::from) / started.elapsed().as_secs_f64();
     tell(
         &format!("{count} writers, 4 KiB, synced"),
-        format!("{rate:.0}/s, {}", spread(times)),
+        format!("{rate:.0}/s, {each:?} of a processor each, {}", spread(times)),
     );
     store.close().await;
     Ok(())
@@ -151,9 +161,12 @@ async fn many(folder: &Path) -> Result<(), Failure> {
     tell("one change to 1,000 followers", format!("{:?}", started.elapsed()));
     store.close().await;
     drop(store);
-    let started = Instant::now();
+    let (started, worked) = (Instant::now(), busy());
     let store = Store::open(folder, Limits::default())?;
-    tell("open with 100,000 objects", format!("{:?}", started.elapsed()));
+    tell(
+        "open with 100,000 objects",
+        format!("{:?}, {:?} of a processor", started.elapsed(), busy() - worked),
+    );
     store.close().await;
     Ok(())
 }

@@ -228,7 +228,10 @@ fn a_folder_that_cannot_be_made_is_named() {
 #[test]
 fn a_folder_that_may_not_be_written_is_named_with_what_to_do() {
     // Nobody forbids the user of tests anything, so the system's word is given here.
-    for kind in [std::io::ErrorKind::PermissionDenied, std::io::ErrorKind::ReadOnlyFilesystem] {
+    for kind in [
+        std::io::ErrorKind::PermissionDenied,
+        std::io::ErrorKind::ReadOnlyFilesystem,
+    ] {
         let error = OpenError::Io {
             path: "/data".into(),
             what: "cannot be written".to_owned(),
@@ -236,7 +239,10 @@ fn a_folder_that_may_not_be_written_is_named_with_what_to_do() {
         };
         let words = error.to_string();
         assert!(words.starts_with("data folder /data cannot be written: "), "{words}");
-        assert!(words.contains("readable and writable for the user who runs this"), "{words}");
+        assert!(
+            words.contains("readable and writable for the user who runs this"),
+            "{words}"
+        );
     }
 }
 
