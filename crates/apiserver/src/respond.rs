@@ -5,9 +5,12 @@ use std::io::Write as _;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures::StreamExt as _;
+use futures::stream;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, header};
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use crate::accept::{self, Media};
 use crate::body::ApiBody;
@@ -16,6 +19,8 @@ use crate::yaml;
 
 /// Smaller answers are not worth it.
 const COMPRESSED_FROM: usize = 128 << 10;
+/// How much is compressed before it is sent.
+const PIECE: usize = 256 << 10;
 
 /// What an answer needs to know of its request.
 pub(crate) struct Wishes {
@@ -65,9 +70,9 @@ impl Wishes {
         if self.gzip
             && !response.headers().contains_key(header::CONTENT_ENCODING)
             && let Some(bytes) = response.body().bytes().filter(|b| b.len() >= COMPRESSED_FROM)
-            && let Some(small) = compress(bytes)
         {
-            *response.body_mut() = ApiBody::whole(small);
+            let small = compress(bytes.clone());
+            *response.body_mut() = small;
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
@@ -85,8 +90,28 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-fn compress(bytes: &[u8]) -> Option<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
-    encoder.write_all(bytes).ok()?;
-    encoder.finish().ok().map(Bytes::from)
+/// Compresses on a thread of its own, while what is ready is already sent: a list of tens of megabytes takes so long that
+/// whoever shares the thread would notice.
+fn compress(bytes: Bytes) -> ApiBody {
+    // Without a bound, so that a client that takes nothing holds no thread: there is less in it than in what was given.
+    let (to, from) = mpsc::unbounded_channel();
+    tokio::task::spawn_blocking(move || {
+        let mut encoder = GzEncoder::new(Vec::with_capacity(PIECE / 4), Compression::fast());
+        for piece in bytes.chunks(PIECE) {
+            // Writing to memory cannot fail.
+            let _ = encoder.write_all(piece);
+            let ready = std::mem::take(encoder.get_mut());
+            if !ready.is_empty() && to.send(Bytes::from(ready)).is_err() {
+                return;
+            }
+        }
+        if let Ok(rest) = encoder.finish() {
+            let _ = to.send(rest.into());
+        }
+    });
+    let pieces = stream::unfold(
+        from,
+        |mut from| async move { from.recv().await.map(|piece| (piece, from)) },
+    );
+    ApiBody::stream(pieces.boxed())
 }
