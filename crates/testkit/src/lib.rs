@@ -24,5 +24,5 @@ pub use env::{Env, EnvBuilder};
 pub use external::{ByHand, EXTERNAL_ROLE, ExternalSystem, free_port};
 pub use life::{Life, Version};
 pub use objects::{CLASS, MANAGER, NAMESPACE, Objects};
-pub use server::{Kind, Server};
+pub use server::{Kind, Server, define};
 pub use windlass_judge::{Counted, Ledger, WriteTo};

@@ -120,9 +120,7 @@ impl Server {
 
     /// Installs definitions, and returns when what they define is served.
     pub async fn define(&self, definitions: &[Value]) {
-        let installed = install::install(&self.client("definitions"), definitions).await;
-        installed.unwrap_or_else(|error| panic!("the server does not take definitions: {error}"));
-        serves(&self.client("definitions"), definitions).await;
+        define(&self.client("definitions"), definitions).await;
     }
 
     /// Which it is.
@@ -273,6 +271,13 @@ async fn serve_definitions(client: &kube::Client) -> Webhooks {
     webhooks::start(client.clone(), options)
         .await
         .expect("a real server takes our webhooks")
+}
+
+/// Installs definitions, and returns when what they define is served.
+pub async fn define(client: &kube::Client, definitions: &[Value]) {
+    let installed = install::install(client, definitions).await;
+    installed.unwrap_or_else(|error| panic!("the server does not take definitions: {error}"));
+    serves(client, definitions).await;
 }
 
 /// Asks until what definitions define is listed: a real server prepares a kind when it is asked for it first, and refuses meanwhile.

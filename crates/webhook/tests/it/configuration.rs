@@ -11,15 +11,6 @@ fn said(configuration: &Value) -> Value {
     configuration["webhooks"].clone()
 }
 
-fn writes(world: &World) -> u64 {
-    let counts = world.server.counters().snapshot();
-    let ours = counts.iter().filter(|(key, _)| {
-        key.resource.starts_with("validatingwebhookconfigurations")
-            && !["get", "list", "watch"].contains(&key.verb.as_str())
-    });
-    ours.map(|(_, count)| count).sum()
-}
-
 #[tokio::test]
 async fn what_somebody_changes_or_deletes_is_put_right() {
     let world = World::start().await;
@@ -84,7 +75,7 @@ async fn webhooks_of_others_stay_and_nothing_is_written_when_nothing_is_wrong() 
         .patch(NAME, &somebody, &Patch::Apply(&patch))
         .await
         .unwrap();
-    let before = writes(&world);
+    let before = world.writes();
     webhooks.shutdown().await;
     let webhooks = serving.start(world.client.clone()).await.unwrap();
     // What would be written at the sight of a change is written by then.
@@ -94,6 +85,6 @@ async fn webhooks_of_others_stay_and_nothing_is_written_when_nothing_is_wrong() 
         .await
         .unwrap();
     until("it is back", async || world.configuration().await.is_some()).await;
-    assert_eq!(writes(&world), before + 2, "one deletion, one application");
+    assert_eq!(world.writes(), before + 2, "one deletion, one application");
     webhooks.shutdown().await;
 }

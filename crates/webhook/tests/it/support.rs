@@ -9,10 +9,11 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchP
 use kube::core::Status;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpSocket};
-use windlass_apiserver::{ApiServer, Authorization, Options as ServerOptions, UserInfo, WebhookServices};
+use windlass_apiserver::{ApiServer, Options as ServerOptions, UserInfo, WebhookServices};
 use windlass_meta::{Clock, SystemClock};
 use windlass_schema::FieldError;
 use windlass_store::{Limits, Store};
+use windlass_testkit::{Server, define};
 use windlass_webhook::{
     Certificates, Change, NAME, Operation, Options, Rule, SECRET_NAME, Target, Verdict, WebhookError, Webhooks,
 };
@@ -41,19 +42,28 @@ pub(crate) fn rule() -> Rule {
 
 /// An API server.
 pub(crate) struct World {
-    pub(crate) server: ApiServer,
+    server: Option<Server>,
     pub(crate) client: Client,
-    /// Where the services are that webhooks are reached by.
-    pub(crate) services: WebhookServices,
 }
 
 impl World {
     pub(crate) async fn start() -> Self {
-        let mut options = ServerOptions::new(Store::memory(Limits::default()));
-        options.authorization = Authorization::Rbac;
+        let server = Server::start().await;
+        let client = server.client("admin");
+        Self::with_kind(Some(server), client).await
+    }
+
+    /// One that finds the services by which webhooks are reached in a table, as only the embedded server does: behind a real one
+    /// there would have to be a network for services.
+    pub(crate) async fn with_services() -> (Self, WebhookServices) {
+        let options = ServerOptions::new(Store::memory(Limits::default()));
         let services = options.webhook_services.clone();
         let server = ApiServer::start(options).await.unwrap();
         let client = Client::new(server.client_service(UserInfo::admin("admin")), "default");
+        (Self::with_kind(None, client).await, services)
+    }
+
+    async fn with_kind(server: Option<Server>, client: Client) -> Self {
         let version = |name: &str| {
             let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
             let schema = json!({"type": "object", "properties": {"spec": any, "status": any}});
@@ -71,38 +81,22 @@ impl World {
                 "versions": [version("v1"), version("v1beta1")],
             },
         });
-        let world = Self {
-            server,
-            client,
-            services,
-        };
-        let definitions = world.all(
-            "apiextensions.k8s.io",
-            "v1",
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-        );
-        let parameters = PatchParams::apply("test");
-        let name = "testclusters.infra.example.com";
-        definitions
-            .patch(name, &parameters, &Patch::Apply(&definition))
-            .await
-            .unwrap();
-        until("the definition is established", async || {
-            let found = definitions.get(name).await.unwrap();
-            serde_json::to_value(found)
-                .unwrap()
-                .to_string()
-                .contains("\"Established\"")
-        })
-        .await;
-        world
+        define(&client, &[definition]).await;
+        Self { server, client }
+    }
+
+    /// How often the configurations of webhooks were written.
+    pub(crate) fn writes(&self) -> u64 {
+        let counts = self.server.as_ref().unwrap().counters().snapshot();
+        let ours = counts
+            .iter()
+            .filter(|(write, _)| write.resource == "validatingwebhookconfigurations");
+        ours.map(|(_, count)| count).sum()
     }
 
     /// A client that may do what roles allow.
     pub(crate) fn user(&self, name: &str) -> Client {
-        let user = UserInfo::new(name, &["system:authenticated"]);
-        Client::new(self.server.client_service(user), "default")
+        self.server.as_ref().unwrap().client_of(name, &[])
     }
 
     /// Lets a user do something with all objects of a resource.
