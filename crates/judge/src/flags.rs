@@ -1,12 +1,14 @@
 //! What the programs are told: pure.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How a judge is set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Whether etcd waits until what it answers for is on the disk. Off by default: comparing answers needs no durability.
     pub fsync: bool,
+    /// Where its folder is made: on a real disk, where that is what counts. By default where temporary files are.
+    pub parent: Option<PathBuf>,
     /// Whether the controller manager runs: garbage collector, namespaces, aggregation of ClusterRoles. On by default.
     pub controllers: bool,
     /// Feature gates, set for the API server and the controller manager.
@@ -23,6 +25,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             fsync: false,
+            parent: None,
             controllers: true,
             feature_gates: Vec::new(),
             apiserver_flags: Vec::new(),

@@ -68,15 +68,17 @@ impl Judge {
     }
 
     async fn try_start(tools: &Tools, options: &Options) -> Result<Self, JudgeError> {
-        let temporary = || std::env::temp_dir().join("windlass-judge");
+        let parent = options.parent.clone().unwrap_or_else(std::env::temp_dir);
         let cannot = |source| JudgeError::File {
-            path: temporary(),
+            path: parent.join("windlass-judge"),
             source,
         };
-        let folder = tempfile::Builder::new()
-            .prefix("windlass-judge-")
-            .tempdir()
-            .map_err(cannot)?;
+        // The programs run in the folder, so its path must not depend on where we are.
+        let folder = std::path::absolute(&parent).and_then(|parent| {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix("windlass-judge-").tempdir_in(parent)
+        });
+        let folder = folder.map_err(cannot)?;
         let ports = free_ports().map_err(cannot)?;
         let identity = Identity::make(folder.path())?;
         let url = format!("https://127.0.0.1:{}", ports.apiserver);

@@ -66,7 +66,7 @@ impl Subject {
     pub(crate) async fn start(kind: Kind, program: &Path, disk: &Path) -> Result<Self, String> {
         let subject = match kind {
             Kind::Ours => ours(program, disk).await?,
-            Kind::Real => real().await?,
+            Kind::Real => real(disk).await?,
         };
         let mut connection = subject.access.connect().await?;
         let to = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -123,10 +123,11 @@ async fn ours(program: &Path, disk: &Path) -> Result<Subject, String> {
     Ok(Subject { access, start, running })
 }
 
-async fn real() -> Result<Subject, String> {
+async fn real(disk: &Path) -> Result<Subject, String> {
     let since = Instant::now();
     let options = Options {
         fsync: true,
+        parent: Some(disk.to_owned()),
         controllers: false,
         ..Options::default()
     };

@@ -1,5 +1,6 @@
 //! A managed Cluster from creation to the removal of a worker set.
 
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::env::{Env, condition};
@@ -163,8 +164,11 @@ async fn a_removed_entry_takes_its_objects_along() {
             let held = kept.iter().position(|f| f == "cluster.x-k8s.io/machinedeployment");
             if let Some(held) = held.filter(|_| !meta["deletionTimestamp"].is_null()) {
                 kept.remove(held);
-                let patch = json!({ "metadata": { "finalizers": kept } });
-                env.merge("MachineDeployment", &name(&deployment), patch).await;
+                let seen = &meta["resourceVersion"];
+                let patch = Patch::Merge(json!({ "metadata": { "finalizers": kept, "resourceVersion": seen } }));
+                let api = env.api("MachineDeployment");
+                // Refused when the topology controller was quicker with its own finalizer; then we look again.
+                let _ = api.patch(&name(&deployment), &PatchParams::default(), &patch).await;
             }
         }
         let counts = [
