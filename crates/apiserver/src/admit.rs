@@ -19,7 +19,7 @@ use crate::options::FieldValidation;
 use crate::prepare::{self, Fresh, Part};
 use crate::resource::Special;
 use crate::webhook::{Again, Hooks, KindName, Occasion, Operation};
-use crate::{scale, special, validate};
+use crate::{scale, validate};
 
 /// The kind of the objects of scale subresources.
 const SCALE: KindName<'static> = KindName {
@@ -54,6 +54,8 @@ impl Part {
             Self::Scale => "scale",
             Self::Status => "status",
             Self::Finalize => "finalize",
+            Self::Containers => "ephemeralcontainers",
+            Self::Binding => "binding",
         }
     }
 }
@@ -189,7 +191,6 @@ impl Again for Admission<'_> {
             (None, Some(fresh)) => prepare::for_create(call.resource, object, fresh)?,
             (None, None) => {}
         }
-        special::default(call.resource, object);
         Ok(())
     }
 

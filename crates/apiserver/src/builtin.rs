@@ -1,9 +1,18 @@
 //! The kinds that Kubernetes itself has, as far as this server serves them, as data.
 
+pub(crate) mod cells;
+mod data;
+mod decode;
+mod quantity;
+pub(crate) mod rules;
+pub(crate) mod schema;
+
 use std::sync::{Arc, LazyLock, OnceLock};
 
+pub(crate) use self::data::definition;
+pub(crate) use self::decode::decode;
 use crate::names::NameRule;
-use crate::resource::{Column, Resource, ScalePaths, SchemaSource, Special, api_version};
+use crate::resource::{Resource, ScalePaths, SchemaSource, Special, api_version};
 
 /// One row of the table.
 struct Row {
@@ -13,80 +22,91 @@ struct Row {
     plural: &'static str,
     short: &'static str,
     flags: &'static str,
-    /// Name of the type in the OpenAPI document, without its package.
-    package: &'static str,
+    /// What field selectors may name.
     fields: &'static str,
-    columns: &'static str,
 }
 
-macro_rules! rows {
-    ($($group:literal $version:literal $kind:literal $plural:literal short $short:literal flags $flags:literal in $package:literal fields $fields:literal columns $columns:literal;)*) => {
-        &[$(Row { group: $group, version: $version, kind: $kind, plural: $plural, short: $short, flags: $flags, package: $package, fields: $fields, columns: $columns }),*]
-    };
+const fn row(
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    short: &'static str,
+    flags: &'static str,
+    fields: &'static str,
+) -> Row {
+    Row {
+        group,
+        version,
+        kind,
+        plural,
+        short,
+        flags,
+        fields,
+    }
 }
 
-// Flags: N namespaced, S status, C scale, G generation, A in category "all", U create on update.
-// Columns: name=path, `|` between them, `*` before the name for wide output only; a path that starts with `@` is computed, one with `#` a
-// pointer to a number that is zero when it is not there.
-const ROWS: &[Row] = rows! {
-    "" "v1" "Namespace" "namespaces" short "ns" flags "S" in "core.v1" fields "status.phase" columns "Status=.status.phase";
-    "" "v1" "Secret" "secrets" short "" flags "N" in "core.v1" fields "type" columns "Type=.type|Data=@data";
-    "" "v1" "ConfigMap" "configmaps" short "cm" flags "N" in "core.v1" fields "" columns "Data=@data";
-    "" "v1" "Event" "events" short "ev" flags "NU" in "core.v1"
-        fields "involvedObject.kind,involvedObject.namespace,involvedObject.name,involvedObject.uid,involvedObject.apiVersion,involvedObject.resourceVersion,involvedObject.fieldPath,reason,reportingComponent,source,type"
-        columns "Last Seen=@lastseen|Type=.type|Reason=.reason|Object=@involved|Message=.message";
-    "" "v1" "Node" "nodes" short "no" flags "S" in "core.v1" fields "spec.unschedulable"
-        columns "Status=@nodestatus|Roles=@noderoles|Age=@age|Version=.status.nodeInfo.kubeletVersion|*Internal-IP=@internalip|*External-IP=@externalip|*OS-Image=.status.nodeInfo.osImage|*Kernel-Version=.status.nodeInfo.kernelVersion|*Container-Runtime=.status.nodeInfo.containerRuntimeVersion";
-    "" "v1" "Pod" "pods" short "po" flags "NSAG" in "core.v1"
-        fields "spec.nodeName,spec.restartPolicy,spec.schedulerName,spec.serviceAccountName,status.phase,status.podIP,status.podIPs,status.nominatedNodeName,spec.hostNetwork"
-        columns "Ready=@podready|Status=@podstatus|Restarts=@podrestarts|Age=@age|*IP=.status.podIP|*Node=.spec.nodeName|*Nominated Node=.status.nominatedNodeName|*Readiness Gates=@none";
-    "" "v1" "Service" "services" short "svc" flags "NSAU" in "core.v1" fields "spec.clusterIP,spec.type"
-        columns "Type=.spec.type|Cluster-IP=.spec.clusterIP|External-IP=@svcexternal|Port(s)=@svcports|Age=@age|*Selector=@svcselector";
-    "" "v1" "ServiceAccount" "serviceaccounts" short "sa" flags "N" in "core.v1" fields "" columns "Secrets=@secrets";
-    "" "v1" "Endpoints" "endpoints" short "ep" flags "NU" in "core.v1" fields "" columns "Endpoints=@endpoints";
-    "" "v1" "PersistentVolume" "persistentvolumes" short "pv" flags "S" in "core.v1" fields ""
-        columns "Capacity=.spec.capacity.storage|Access Modes=@accessmodes|Reclaim Policy=.spec.persistentVolumeReclaimPolicy|Status=.status.phase|Claim=@claim|StorageClass=.spec.storageClassName|Age=@age";
-    "" "v1" "PersistentVolumeClaim" "persistentvolumeclaims" short "pvc" flags "NS" in "core.v1" fields ""
-        columns "Status=.status.phase|Volume=.spec.volumeName|Capacity=.status.capacity.storage|Access Modes=@accessmodes|StorageClass=.spec.storageClassName|Age=@age";
-    "" "v1" "ReplicationController" "replicationcontrollers" short "rc" flags "NSCGA" in "core.v1" fields "status.replicas"
-        columns "Desired=#/spec/replicas|Current=#/status/replicas|Ready=#/status/readyReplicas|Age=@age|*Containers=@containers|*Images=@images|*Selector=@svcselector";
-    "apps" "v1" "Deployment" "deployments" short "deploy" flags "NSCGA" in "apps.v1" fields ""
-        columns "Ready=@ready|Up-to-date=#/status/updatedReplicas|Available=#/status/availableReplicas|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
-    "apps" "v1" "DaemonSet" "daemonsets" short "ds" flags "NSGA" in "apps.v1" fields ""
-        columns "Desired=#/status/desiredNumberScheduled|Current=#/status/currentNumberScheduled|Ready=#/status/numberReady|Up-to-date=#/status/updatedNumberScheduled|Available=#/status/numberAvailable|Node Selector=@nodeselector|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
-    "apps" "v1" "StatefulSet" "statefulsets" short "sts" flags "NSCGA" in "apps.v1" fields "" columns "Ready=@ready|Age=@age|*Containers=@containers|*Images=@images";
-    "apps" "v1" "ReplicaSet" "replicasets" short "rs" flags "NSCGA" in "apps.v1" fields ""
-        columns "Desired=#/spec/replicas|Current=#/status/replicas|Ready=#/status/readyReplicas|Age=@age|*Containers=@containers|*Images=@images|*Selector=@selector";
-    "batch" "v1" "Job" "jobs" short "" flags "NSGA" in "batch.v1" fields "status.successful" columns "Status=@jobstatus|Completions=@completions|Duration=@none|Age=@age";
-    "coordination.k8s.io" "v1" "Lease" "leases" short "" flags "NU" in "coordination.v1" fields "" columns "Holder=.spec.holderIdentity";
-    "events.k8s.io" "v1" "Event" "events" short "ev" flags "NU" in "events.v1"
-        fields "regarding.kind,regarding.namespace,regarding.name,regarding.uid,regarding.apiVersion,regarding.resourceVersion,regarding.fieldPath,reason,reportingController,type"
-        columns "Last Seen=@lastseen|Type=.type|Reason=.reason|Object=@regarding|Message=.note";
-    "rbac.authorization.k8s.io" "v1" "Role" "roles" short "" flags "NRU" in "rbac.v1" fields "" columns "Created At=.metadata.creationTimestamp";
-    "rbac.authorization.k8s.io" "v1" "RoleBinding" "rolebindings" short "" flags "NRU" in "rbac.v1" fields "" columns "Role=@roleref|Age=@age";
-    "rbac.authorization.k8s.io" "v1" "ClusterRole" "clusterroles" short "" flags "RU" in "rbac.v1" fields "" columns "Created At=.metadata.creationTimestamp";
-    "rbac.authorization.k8s.io" "v1" "ClusterRoleBinding" "clusterrolebindings" short "" flags "RU" in "rbac.v1" fields "" columns "Role=@roleref|Age=@age";
-    "policy" "v1" "PodDisruptionBudget" "poddisruptionbudgets" short "pdb" flags "NSG" in "policy.v1" fields ""
-        columns "Min Available=.spec.minAvailable|Max Unavailable=.spec.maxUnavailable|Allowed Disruptions=.status.disruptionsAllowed|Age=@age";
-    "storage.k8s.io" "v1" "StorageClass" "storageclasses" short "sc" flags "" in "storage.v1" fields ""
-        columns "Provisioner=.provisioner|ReclaimPolicy=.reclaimPolicy|VolumeBindingMode=.volumeBindingMode|AllowVolumeExpansion=@expansion|Age=@age";
-    "storage.k8s.io" "v1" "VolumeAttachment" "volumeattachments" short "" flags "S" in "storage.v1" fields ""
-        columns "Attacher=.spec.attacher|PV=.spec.source.persistentVolumeName|Node=.spec.nodeName|Attached=.status.attached|Age=@age";
-    "discovery.k8s.io" "v1" "EndpointSlice" "endpointslices" short "" flags "NG" in "discovery.v1" fields "" columns "AddressType=.addressType|Age=@age";
-    "admissionregistration.k8s.io" "v1" "ValidatingWebhookConfiguration" "validatingwebhookconfigurations" short "" flags "GX" in "admissionregistration.v1" fields "" columns "Webhooks=@webhooks|Age=@age";
-    "admissionregistration.k8s.io" "v1" "MutatingWebhookConfiguration" "mutatingwebhookconfigurations" short "" flags "GX" in "admissionregistration.v1" fields "" columns "Webhooks=@webhooks|Age=@age";
-    "apiregistration.k8s.io" "v1" "APIService" "apiservices" short "" flags "SX" in "apiregistration.v1" fields "" columns "Service=@apiservice|Available=@apiavailable|Age=@age";
-    "apiextensions.k8s.io" "v1" "CustomResourceDefinition" "customresourcedefinitions" short "crd,crds" flags "SGX" in "apiextensions.v1" fields "" columns "Created At=.metadata.creationTimestamp";
-};
+// Flags: N namespaced, S status, C scale, G generation, A in category "all", X in category "api-extensions", U create on update,
+// V an update must name a resourceVersion, R names as RBAC has them.
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    row("", "v1", "ConfigMap", "configmaps", "cm", "N", ""),
+    row("", "v1", "Endpoints", "endpoints", "ep", "NU", ""),
+    row("", "v1", "Event", "events", "ev", "NU",
+        "involvedObject.kind,involvedObject.namespace,involvedObject.name,involvedObject.uid,involvedObject.apiVersion,involvedObject.resourceVersion,involvedObject.fieldPath,reason,reportingComponent,source,type"),
+    row("", "v1", "LimitRange", "limitranges", "limits", "NU", ""),
+    row("", "v1", "Namespace", "namespaces", "ns", "S", "status.phase"),
+    row("", "v1", "Node", "nodes", "no", "S", "spec.unschedulable"),
+    row("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", "NS", ""),
+    row("", "v1", "PersistentVolume", "persistentvolumes", "pv", "S", ""),
+    row("", "v1", "Pod", "pods", "po", "NSAG",
+        "spec.nodeName,spec.restartPolicy,spec.schedulerName,spec.serviceAccountName,spec.hostNetwork,status.phase,status.podIP,status.podIPs,status.nominatedNodeName"),
+    row("", "v1", "PodTemplate", "podtemplates", "", "NG", ""),
+    row("", "v1", "ReplicationController", "replicationcontrollers", "rc", "NSCGA", "status.replicas"),
+    row("", "v1", "ResourceQuota", "resourcequotas", "quota", "NS", ""),
+    row("", "v1", "Secret", "secrets", "", "N", "type"),
+    row("", "v1", "ServiceAccount", "serviceaccounts", "sa", "N", ""),
+    row("", "v1", "Service", "services", "svc", "NSAU", "spec.clusterIP,spec.type"),
+    row("apiregistration.k8s.io", "v1", "APIService", "apiservices", "", "SXV", ""),
+    row("apps", "v1", "ControllerRevision", "controllerrevisions", "", "N", ""),
+    row("apps", "v1", "DaemonSet", "daemonsets", "ds", "NSGA", ""),
+    row("apps", "v1", "Deployment", "deployments", "deploy", "NSCGA", ""),
+    row("apps", "v1", "ReplicaSet", "replicasets", "rs", "NSCGA", ""),
+    row("apps", "v1", "StatefulSet", "statefulsets", "sts", "NSCGA", ""),
+    row("events.k8s.io", "v1", "Event", "events", "ev", "NU",
+        "regarding.kind,regarding.namespace,regarding.name,regarding.uid,regarding.apiVersion,regarding.resourceVersion,regarding.fieldPath,reason,reportingController,type"),
+    row("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "NSA", ""),
+    row("batch", "v1", "CronJob", "cronjobs", "cj", "NSGA", ""),
+    row("batch", "v1", "Job", "jobs", "", "NSGA", "status.successful"),
+    row("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", "csr", "S", "spec.signerName"),
+    row("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", "NSG", ""),
+    row("networking.k8s.io", "v1", "IngressClass", "ingressclasses", "", "G", ""),
+    row("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "netpol", "NG", ""),
+    row("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", "NSGV", ""),
+    row("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", "RU", ""),
+    row("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", "RU", ""),
+    row("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", "NRU", ""),
+    row("rbac.authorization.k8s.io", "v1", "Role", "roles", "", "NRU", ""),
+    row("storage.k8s.io", "v1", "CSIDriver", "csidrivers", "", "V", ""),
+    row("storage.k8s.io", "v1", "CSINode", "csinodes", "", "V", ""),
+    row("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities", "", "NV", ""),
+    row("storage.k8s.io", "v1", "StorageClass", "storageclasses", "sc", "", ""),
+    row("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", "", "SV", ""),
+    row("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses", "vac", "", ""),
+    row("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "", "GXV", ""),
+    row("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "", "GXV", ""),
+    row("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "crd,crds", "SGXV", ""),
+    row("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc", "G", ""),
+    row("coordination.k8s.io", "v1", "Lease", "leases", "", "NUV", ""),
+    row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "", "V", ""),
+    row("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "", "NGV", ""),
+];
 
 fn special(row: &Row) -> Special {
     match (row.group, row.kind) {
         (_, "Namespace") => Special::Namespace,
-        (_, "Secret") => Special::Secret,
-        (_, "ConfigMap") => Special::ConfigMap,
         (_, "Pod") => Special::Pod,
         (_, "Service") => Special::Service,
-        ("apps" | "batch", _) => Special::Workload,
         (_, "CustomResourceDefinition") => Special::Crd,
         (_, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => Special::Webhooks,
         ("events.k8s.io", _) => Special::EventsV1,
@@ -96,48 +116,27 @@ fn special(row: &Row) -> Special {
 
 fn name_rule(row: &Row) -> NameRule {
     match row.kind {
-        "Namespace" => NameRule::Label,
-        "Service" => NameRule::Label,
+        "Namespace" | "Service" => NameRule::Label,
+        "APIService" => NameRule::PathSegment,
         _ if row.flags.contains('R') => NameRule::PathSegment,
         _ => NameRule::Subdomain,
     }
 }
 
-fn package(row: &Row) -> String {
-    match row.package {
-        "apiregistration.v1" => "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1".to_owned(),
-        "apiextensions.v1" => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1".to_owned(),
-        other => format!("io.k8s.api.{other}"),
-    }
+/// The full name of a kind's definition.
+fn type_name(group: &str, version: &str, kind: &str) -> String {
+    let first = group.split('.').next().unwrap_or("");
+    let package = match group {
+        "" => "io.k8s.api.core".to_owned(),
+        "apiregistration.k8s.io" => "io.k8s.kube-aggregator.pkg.apis.apiregistration".to_owned(),
+        "apiextensions.k8s.io" => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions".to_owned(),
+        _ => format!("io.k8s.api.{first}"),
+    };
+    format!("{package}.{version}.{kind}")
 }
 
 fn list(text: &str) -> Vec<String> {
     text.split(',').filter(|s| !s.is_empty()).map(str::to_owned).collect()
-}
-
-fn columns(text: &str) -> Vec<Column> {
-    let mut out = vec![column("Name", "@name", 0)];
-    for part in text.split('|').filter(|p| !p.is_empty()) {
-        let (part, priority) = part.strip_prefix('*').map_or((part, 0), |p| (p, 1));
-        if let Some((name, path)) = part.split_once('=') {
-            out.push(column(name, path, priority));
-        }
-    }
-    if !text.contains("Age=") && !text.contains("Created At") && !text.contains("Last Seen") {
-        out.push(column("Age", "@age", 0));
-    }
-    out
-}
-
-fn column(name: &str, path: &str, priority: i64) -> Column {
-    Column {
-        name: name.to_owned(),
-        kind: "string".to_owned(),
-        format: if name == "Name" { "name" } else { "" }.to_owned(),
-        description: String::new(),
-        priority,
-        path: path.to_owned(),
-    }
 }
 
 fn resource(row: &'static Row) -> Resource {
@@ -153,7 +152,7 @@ fn resource(row: &'static Row) -> Resource {
     } else {
         api_version(row.group, row.version)
     };
-    let type_name: &'static str = Box::leak(format!("{}.{}", package(row), row.kind).into());
+    let type_name: &'static str = Box::leak(type_name(row.group, row.version, row.kind).into());
     Resource {
         group: row.group.to_owned(),
         version: row.version.to_owned(),
@@ -182,13 +181,18 @@ fn resource(row: &'static Row) -> Resource {
         name_rule: name_rule(row),
         special: special(row),
         create_on_update: has('U'),
-        columns: columns(row.columns),
+        needs_revision: has('V'),
+        columns: data::columns(row.group, row.version, row.plural),
         selectable: list(row.fields).into_iter().map(|f| (f.clone(), f)).collect(),
         schema: SchemaSource::BuiltIn(type_name, OnceLock::new()),
         raw_schema: None,
-        deprecation: (row.kind == "Endpoints")
-            .then(|| "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()),
+        deprecation: deprecation(row),
     }
+}
+
+fn deprecation(row: &Row) -> Option<String> {
+    (row.kind == "Endpoints")
+        .then(|| "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned())
 }
 
 static RESOURCES: LazyLock<Vec<Arc<Resource>>> =
@@ -197,4 +201,9 @@ static RESOURCES: LazyLock<Vec<Arc<Resource>>> =
 /// All built-in resources, in the order of discovery; shared by all servers of the process.
 pub(crate) fn resources() -> &'static [Arc<Resource>] {
     &RESOURCES
+}
+
+/// Group, version and plural of each built-in resource: what data is generated for.
+pub fn built_in_resources() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    ROWS.iter().map(|row| (row.group, row.version, row.plural))
 }

@@ -70,6 +70,8 @@ pub(crate) enum Mutation {
     Strategic(Value, Vec<String>),
     /// Server-side apply, likewise.
     Apply(Value, Vec<String>),
+    /// A pod gets this node.
+    Bind(String),
     /// Any of these to the scale of the object.
     Scale(Box<Self>),
 }
@@ -119,18 +121,18 @@ impl Call<'_> {
                 _ => Scope::STATUS,
             },
             Part::Finalize => Scope::MAIN,
-            Part::Main | Part::Scale if self.resource.status => Scope::MAIN,
-            Part::Main | Part::Scale => Scope::ALL,
+            Part::Main | Part::Scale | Part::Containers if self.resource.status => Scope::MAIN,
+            Part::Main | Part::Scale | Part::Containers | Part::Binding => Scope::ALL,
         };
         (scope, subresource)
     }
 
-    /// Definitions are written one at a time: whether names are free depends on all of them.
-    async fn lock_definitions(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        if self.resource.special == Special::Crd {
-            Some(self.server.crd_writes.lock().await)
-        } else {
-            None
+    /// Definitions are written one at a time: whether names are free depends on all of them. So are services, for their addresses.
+    async fn lock_kind(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        match self.resource.special {
+            Special::Crd => Some(self.server.crd_writes.lock().await),
+            Special::Service => Some(self.server.service_writes.lock().await),
+            _ => None,
         }
     }
 

@@ -378,6 +378,7 @@ fn resource(crd: &Value, version: &Value) -> Option<Arc<Resource>> {
         name_rule: NameRule::Subdomain,
         special: Special::Custom,
         create_on_update: false,
+        needs_revision: true,
         columns: columns(version),
         selectable: version
             .get("selectableFields")

@@ -26,7 +26,7 @@ use crate::server::Inner;
 use crate::table::Include;
 use crate::user::UserInfo;
 use crate::{
-    collection, deadline, discovery, health, openapi, openapi_v2, portforward, review, scale, warnings, watch,
+    collection, deadline, discovery, health, openapi, openapi_v2, pods, portforward, review, scale, warnings, watch,
 };
 
 /// A request, ready to be answered.
@@ -307,15 +307,21 @@ async fn answer_resource(
     if path.watch && verb != "watch" {
         return Err(ApiError::method_not_allowed(verb));
     }
-    let mut response = if verb == "watch" {
-        asked.watch(&resource, &path)?
+    let answer = if verb == "watch" {
+        asked.watch(&resource, &path)
     } else {
-        asked.answer(&resource, &path).await?
+        asked.answer(&resource, &path).await
     };
-    if let Some(words) = &resource.deprecation {
-        warnings::add(&mut response, words);
+    let Some(words) = &resource.deprecation else {
+        return answer;
+    };
+    match answer {
+        Ok(mut response) => {
+            warnings::add(&mut response, words);
+            Ok(response)
+        }
+        Err(error) => Err(error.warned(&mut vec![words.clone()])),
     }
-    Ok(response)
 }
 
 impl Asked<'_> {
@@ -356,7 +362,15 @@ impl Asked<'_> {
                 scale::answer(self, resource, namespace.unwrap_or(""), name).await
             }
             (Some(name), Some("eviction")) if resource.special == crate::resource::Special::Pod && method == "POST" => {
-                review::evict(self, resource, namespace.unwrap_or(""), name).await
+                pods::evict(self, resource, namespace.unwrap_or(""), name).await
+            }
+            (Some(name), Some("binding")) if resource.special == crate::resource::Special::Pod && method == "POST" => {
+                pods::bind(self, resource, namespace.unwrap_or(""), name).await
+            }
+            (Some(name), Some("ephemeralcontainers"))
+                if resource.special == crate::resource::Special::Pod && matches!(method, "GET" | "PUT" | "PATCH") =>
+            {
+                self.named(resource, namespace, name, Part::Containers, method).await
             }
             (Some(name), Some(part @ ("log" | "exec" | "attach")))
                 if resource.special == crate::resource::Special::Pod =>

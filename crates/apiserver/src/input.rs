@@ -28,7 +28,7 @@ pub fn patch(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
         | Mutation::Merge(value, _)
         | Mutation::Strategic(value, _)
         | Mutation::Apply(value, _) => Ok(value),
-        Mutation::Scale(_) => Err(ApiError::internal("a patch is not read as a scale")),
+        Mutation::Scale(_) | Mutation::Bind(_) => Err(ApiError::internal("a patch is read as something else")),
     }
 }
 

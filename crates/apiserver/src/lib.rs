@@ -2,7 +2,7 @@
 //!
 //! An [`ApiServer`] serves the objects of a store: the kinds that Kubernetes itself has, and those that definitions stored in it
 //! define. Within a process, [`ApiServer::client_service`] answers a `kube::Client` without a socket; [`ApiServer::serve`]
-//! answers over TLS. What a write does to an object is decided by pure functions (`prepare`, `validate`, `special`, `delete::plan`,
+//! answers over TLS. What a write does to an object is decided by pure functions (`prepare`, `validate`, `builtin::rules`, `delete::plan`,
 //! `crd`, `graph`); what is around them reads the store, and commits with the revision it has read as precondition.
 
 mod accept;
@@ -11,7 +11,6 @@ mod admit;
 mod authorize;
 mod body;
 mod builtin;
-mod builtin_schema;
 mod change;
 mod collection;
 mod continues;
@@ -31,6 +30,7 @@ mod impersonate;
 pub mod input;
 mod jsonpath;
 mod lifecycle;
+mod lookup;
 mod names;
 mod namespace;
 mod object;
@@ -39,6 +39,7 @@ mod openapi_v2;
 mod options;
 mod owners;
 mod patience;
+mod pods;
 mod portforward;
 mod prepare;
 mod protobuf;
@@ -53,7 +54,6 @@ mod scale;
 mod selector;
 mod server;
 mod service;
-mod special;
 mod table;
 mod user;
 mod validate;
@@ -66,6 +66,7 @@ mod yaml;
 pub use admission::{AdmissionHook, AdmissionRequest, AdmissionVerb};
 pub use authorize::Authorization;
 pub use body::{ApiBody, BoxError};
+pub use builtin::built_in_resources;
 pub use counters::{Counters, RequestKey};
 pub use edge::tls_config;
 pub use error::ApiError;

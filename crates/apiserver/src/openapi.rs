@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::body::{self, ApiBody};
-use crate::builtin_schema;
+use crate::builtin;
+use crate::builtin::schema::references;
 use crate::error::ApiError;
 use crate::registry::Custom;
 use crate::request::Query;
@@ -124,13 +125,12 @@ fn nothing() -> Response<ApiBody> {
 
 /// The schemas of resources and of all that they refer to, and what each resource's own is called.
 pub(crate) fn schemas(resources: &[&Resource]) -> (Vec<String>, Map<String, Value>) {
-    let all = builtin_schema::all();
     let mut schemas = Map::new();
     let names = resources
         .iter()
-        .map(|resource| add_schemas(resource, &mut schemas, &all))
+        .map(|resource| add_schemas(resource, &mut schemas))
         .collect();
-    add_referenced(&mut schemas, &all);
+    add_referenced(&mut schemas);
     (names, schemas)
 }
 
@@ -150,11 +150,11 @@ fn type_name(resource: &Resource) -> String {
     }
 }
 
-fn add_schemas(resource: &Resource, schemas: &mut Map<String, Value>, all: &Value) -> String {
+fn add_schemas(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
     let name = type_name(resource);
     let mut schema = match &resource.raw_schema {
         Some(raw) => custom_schema(raw),
-        None => all.get(&name).cloned().unwrap_or_else(|| json!({"type": "object"})),
+        None => builtin::definition(&name).unwrap_or_else(|| json!({"type": "object"})),
     };
     schema["x-kubernetes-group-version-kind"] = gvk(resource, &resource.kind);
     schemas.insert(name.clone(), schema);
@@ -206,27 +206,17 @@ fn custom_schema(raw: &Value) -> Value {
     schema
 }
 
-fn add_referenced(schemas: &mut Map<String, Value>, all: &Value) {
+fn add_referenced(schemas: &mut Map<String, Value>) {
     let mut queue: Vec<String> = Vec::new();
     for schema in schemas.values() {
-        builtin_schema::references(schema, &mut queue);
+        references(schema, &mut queue);
     }
     while let Some(name) = queue.pop() {
         if schemas.contains_key(&name) {
             continue;
         }
-        let schema = match all.get(&name) {
-            Some(schema) => schema.clone(),
-            None if name.ends_with(".ListMeta") => json!({
-                "type": "object", "description": "ListMeta describes metadata that synthetic resources must have.",
-                "properties": {
-                    "continue": {"type": "string"}, "remainingItemCount": {"type": "integer", "format": "int64"},
-                    "resourceVersion": {"type": "string"}, "selfLink": {"type": "string"},
-                },
-            }),
-            None => json!({"type": "object"}),
-        };
-        builtin_schema::references(&schema, &mut queue);
+        let schema = builtin::definition(&name).unwrap_or_else(|| json!({"type": "object"}));
+        references(&schema, &mut queue);
         schemas.insert(name, schema);
     }
 }

@@ -91,6 +91,15 @@ fn convert(schema: Value) -> Value {
     {
         map.insert("$ref".to_owned(), reference.clone());
     }
+    // Numbers and amounts that may be texts, too, are texts there.
+    if let Some(Value::Array(forms)) = map.get("oneOf")
+        && !map.contains_key("type")
+        && forms
+            .iter()
+            .all(|f| f.as_object().is_some_and(|f| f.len() == 1 && f.contains_key("type")))
+    {
+        map.insert("type".to_owned(), "string".into());
+    }
     let is_set = |key: &str| map.get(key).and_then(Value::as_bool) == Some(true);
     let is_any =
         is_set("x-kubernetes-int-or-string") || is_set("x-kubernetes-preserve-unknown-fields") || is_set("nullable");

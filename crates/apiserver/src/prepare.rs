@@ -23,6 +23,10 @@ pub(crate) enum Part {
     Finalize,
     /// How many replicas there shall be, which is part of the rest.
     Scale,
+    /// The ephemeral containers of a pod, which are part of the rest.
+    Containers,
+    /// The node of a pod.
+    Binding,
 }
 
 /// Time, uid and name suffix for a new object.
@@ -203,12 +207,11 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
             if resource.status {
                 copy_field(old, new, "status");
             }
-            match resource.special {
-                // What keeps a namespace until it is empty is changed through its own subresource only.
-                Special::Namespace => keep_hold(old, new),
-                Special::Secret if text(new, "type").is_empty() => copy_field(old, new, "type"),
-                _ => {}
+            // What keeps a namespace until it is empty is changed through its own subresource only.
+            if resource.special == Special::Namespace {
+                keep_hold(old, new);
             }
+            crate::builtin::rules::on_update(resource, old, new, part);
         }
         Part::Status if resource.is_custom() => {
             let status = new.get("status").cloned();
@@ -221,6 +224,14 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
             keep_all_but(old, new, &["status"]);
             if resource.kind == "Deployment" {
                 set_meta(new, "labels", meta_value(old, "labels").cloned());
+            }
+        }
+        Part::Binding => {}
+        Part::Containers => {
+            let wanted = new.pointer("/spec/ephemeralContainers").cloned();
+            keep_all_but(old, new, &[]);
+            if let Some(spec) = new.get_mut("spec") {
+                put_field(spec, "ephemeralContainers", wanted);
             }
         }
         Part::Finalize => {
@@ -246,7 +257,9 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
         }
     }
     tidy_metadata(new);
-    if matches!(part, Part::Main | Part::Scale) && bumps_generation(resource, old, new) {
+    if matches!(part, Part::Main | Part::Scale | Part::Containers | Part::Binding)
+        && bumps_generation(resource, old, new)
+    {
         set_meta(new, "generation", Some((generation(old) + 1).into()));
     }
 }

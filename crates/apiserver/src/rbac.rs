@@ -15,7 +15,7 @@ use windlass_store::{ListQuery, Record, Store};
 pub(crate) use aggregate::settle;
 pub(crate) use bootstrap::make_defaults;
 pub(crate) use escalation::confirm;
-pub(crate) use object::{complete, default, errors};
+pub(crate) use object::{default, errors};
 pub(crate) use rule::Rule;
 
 use crate::authorize::{Attributes, Decision};

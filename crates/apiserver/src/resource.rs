@@ -15,16 +15,10 @@ pub(crate) enum Special {
     None,
     /// Deleted with what is in it.
     Namespace,
-    /// Types, stringData, immutability.
-    Secret,
-    /// Immutability.
-    ConfigMap,
     /// Phase, eviction, grace.
     Pod,
     /// A service type and addresses.
     Service,
-    /// A selector that must match its template.
-    Workload,
     /// Defines other resources.
     Crd,
     /// Names webhooks.
@@ -87,6 +81,8 @@ pub(crate) struct Resource {
     pub(crate) special: Special,
     /// PUT may make it, and need not name a resourceVersion.
     pub(crate) create_on_update: bool,
+    /// PUT must name a resourceVersion.
+    pub(crate) needs_revision: bool,
     pub(crate) columns: Vec<Column>,
     /// Field selectors besides metadata.name and metadata.namespace: label and dotted path.
     pub(crate) selectable: Vec<(String, String)>,
@@ -169,7 +165,7 @@ impl Resource {
     /// The schema, if there is one.
     pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
         match &self.schema {
-            SchemaSource::BuiltIn(name, cell) => cell.get_or_init(|| crate::builtin_schema::parsed(name)).as_ref(),
+            SchemaSource::BuiltIn(name, cell) => cell.get_or_init(|| crate::builtin::schema::parsed(name)).as_ref(),
             SchemaSource::Custom(schema) => Some(schema),
         }
     }

@@ -1,6 +1,4 @@
-//! Resources that are only asked, never stored: who am I, may I, whose token is this; and evictions.
-
-use std::sync::Arc;
+//! Resources that are only asked, never stored: who am I, may I, whose token is this.
 
 use http::Response;
 use serde_json::{Value, json};
@@ -8,14 +6,11 @@ use windlass_schema::{FieldError, Kind};
 
 use crate::authorize::{Attributes, Target};
 use crate::body::{self, ApiBody};
-use crate::delete::DeleteOptions;
 use crate::dispatch::Asked;
 use crate::error::ApiError;
 use crate::object::{meta, seconds, set_meta, strings, text};
-use crate::options::{WriteOptions, WriteVerb};
 use crate::rbac::Rule;
-use crate::request::{Query, ResourcePath};
-use crate::resource::Resource;
+use crate::request::ResourcePath;
 use crate::user::UserInfo;
 
 /// Group, version, and its resources: plural, kind, namespaced.
@@ -268,82 +263,4 @@ fn access(asked: &Asked<'_>, user: &UserInfo, object: &Value) -> Value {
         status["reason"] = decision.reason.into();
     }
     status
-}
-
-/// Evicts a pod: deletes it, unless a disruption budget says no.
-pub(crate) async fn evict(
-    asked: &Asked<'_>,
-    resource: &Arc<Resource>,
-    namespace: &str,
-    name: &str,
-) -> Result<Response<ApiBody>, ApiError> {
-    let (eviction, _) = asked.object()?;
-    if !eviction.is_object() {
-        return Err(ApiError::bad_request("the object must be an Eviction"));
-    }
-    let named = crate::object::meta(&eviction, "name");
-    if !named.is_empty() && named != name {
-        return Err(ApiError::bad_request(
-            "name in URL does not match name in Eviction object",
-        ));
-    }
-    let record = crate::read::find(asked.server, resource, namespace, name)?;
-    if let Some(budget) = exhausted_budget(asked, namespace, &record) {
-        let mut error = ApiError::new(
-            429,
-            "TooManyRequests",
-            "Cannot evict pod as it would violate the pod's disruption budget.",
-        );
-        error.details = Some(Box::new(crate::error::Details {
-            causes: vec![crate::error::Cause {
-                reason: "DisruptionBudget".to_owned(),
-                message: format!(
-                    "The disruption budget {budget} does not allow evicting pods currently because it would violate the budget"
-                ),
-                field: String::new(),
-            }],
-            ..Default::default()
-        }));
-        return Err(error);
-    }
-    let options = eviction.get("deleteOptions").cloned().unwrap_or(Value::Null);
-    let mut delete = DeleteOptions::parse(&options, &Query::default())?;
-    let write = WriteOptions::parse(&asked.query, WriteVerb::Create)?;
-    delete.dry_run |= write.dry_run;
-    let call = asked.call(resource, namespace, &write);
-    let mut warnings = Vec::new();
-    if let Some(hooks) = call.webhooks() {
-        Box::pin(call.ask_eviction(&hooks, name, eviction, delete.dry_run, &mut warnings)).await?;
-        delete.admitted = true;
-    }
-    let done = call.delete(name, &delete).await.map_err(|e| e.warned(&mut warnings))?;
-    warnings.extend(done.warnings);
-    let mut response = body::json(
-        201,
-        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
-    );
-    for words in &warnings {
-        crate::warnings::add(&mut response, words);
-    }
-    Ok(response)
-}
-
-/// A budget that selects the pod and allows no disruption.
-fn exhausted_budget(asked: &Asked<'_>, namespace: &str, pod: &windlass_store::Record) -> Option<String> {
-    let query = windlass_store::ListQuery {
-        resource: "poddisruptionbudgets.policy",
-        namespace: Some(namespace),
-        after: None,
-        at: None,
-    };
-    let budgets = asked.server.store.list(&query).ok()?.items;
-    budgets
-        .iter()
-        .filter_map(|r| crate::object::decode(r).ok())
-        .find_map(|budget| {
-            let selector = crate::selector::LabelSelector::from_object(budget.pointer("/spec/selector")?);
-            let allowed = budget.pointer("/status/disruptionsAllowed").and_then(Value::as_i64)?;
-            (selector.matches(&pod.header.labels) && allowed <= 0)
-                .then(|| crate::object::meta(&budget, "name").to_owned())
-        })
 }

@@ -101,6 +101,8 @@ pub(crate) struct Inner {
     pub(crate) shutdown: CancellationToken,
     pub(crate) tokens: Tokens,
     pub(crate) crd_writes: tokio::sync::Mutex<()>,
+    /// Held while a service is written, which has addresses and ports of its own.
+    pub(crate) service_writes: tokio::sync::Mutex<()>,
     pub(crate) webhooks: webhook::Registry,
     pub(crate) lines: Lines,
     names: Mutex<HashMap<&'static str, Arc<str>>>,
@@ -127,6 +129,7 @@ impl ApiServer {
             counters: Counters::default(),
             shutdown: CancellationToken::new(),
             crd_writes: tokio::sync::Mutex::new(()),
+            service_writes: tokio::sync::Mutex::new(()),
             webhooks: webhook::Registry::default(),
             lines: Lines::default(),
             names: Mutex::default(),

@@ -5,15 +5,16 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 use windlass_schema::{FieldError, Kind, Schema};
 
+use crate::builtin;
 use crate::error::ApiError;
 use crate::names::{check_annotations, check_labels};
 use crate::object::{meta, meta_value, text};
 use crate::options::{FieldValidation, json_type};
-use crate::prepare::immutable_errors;
-use crate::resource::{Resource, Special};
+use crate::prepare::{Part, immutable_errors};
+use crate::resource::Resource;
 
 static METADATA: LazyLock<Option<Arc<Schema>>> =
-    LazyLock::new(|| crate::builtin_schema::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
+    LazyLock::new(|| builtin::schema::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
 
 /// Why an object does not have the shape of its kind.
 enum Misshapen {
@@ -88,14 +89,17 @@ fn fit(
     if mode == FieldValidation::Strict && !warnings.is_empty() {
         return Err(Misshapen::Strict(warnings));
     }
+    if let Some(schema) = schema {
+        decode(resource, schema, object).map_err(Misshapen::Undecodable)?;
+    }
     prune_metadata(resource, object).map_err(Misshapen::Undecodable)?;
     warnings.extend(crate::owners::unite(object));
     if let Some(schema) = schema {
-        check_types(resource, schema, object).map_err(Misshapen::Undecodable)?;
         windlass_schema::prune(schema, object);
         windlass_schema::default(schema, object);
         windlass_schema::drop_nulls(schema, object);
     }
+    builtin::rules::default(resource, object);
     Ok(warnings)
 }
 
@@ -193,19 +197,15 @@ fn undecodable_metadata(resource: &Resource, metadata: &Value, error: &FieldErro
 }
 
 /// Built-in kinds are decoded into types: what does not fit is no object of the kind at all.
-fn check_types(resource: &Resource, schema: &Schema, object: &Value) -> Result<(), String> {
-    if resource.is_custom() || resource.special == Special::Crd {
+fn decode(resource: &Resource, schema: &Schema, object: &mut Value) -> Result<(), String> {
+    if resource.is_custom() {
         return Ok(());
     }
-    let wrong = windlass_schema::validate(schema, object, None);
-    match wrong.iter().find(|error| error.kind != Kind::Duplicate) {
-        Some(error) => Err(error.to_string()),
-        None => Ok(()),
-    }
+    builtin::decode(schema, &resource.kind, object)
 }
 
 /// Everything wrong with an object that is about to be stored; `old` is what it replaces.
-pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if old.is_none() {
         name_errors(resource, object, &mut errors);
@@ -219,7 +219,7 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -
     if old.is_none_or(|old| meta_value(old, "finalizers") != meta_value(object, "finalizers")) {
         crate::owners::finalizer_errors(object, resource.is_custom(), &mut errors);
     }
-    errors.extend(crate::special::errors(resource, object, old));
+    errors.extend(builtin::rules::errors(resource, object, old, part));
     if resource.is_custom()
         && let Some(schema) = resource.schema()
     {
@@ -229,17 +229,14 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -
 }
 
 /// Refuses an object with errors.
-pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
-    let errors = errors(resource, object, old);
+pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>, part: Part) -> Result<(), ApiError> {
+    let errors = errors(resource, object, old, part);
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(
-        &resource.group,
-        &resource.kind,
-        meta(object, "name"),
-        &errors,
-    ))
+    // Events are judged as those of the core group.
+    let group = if resource.converts() { "" } else { &resource.group };
+    Err(ApiError::invalid(group, &resource.kind, meta(object, "name"), &errors))
 }
 
 fn name_errors(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {

@@ -139,6 +139,10 @@ pub struct Node {
     pub items: Option<Box<Self>>,
     /// Strategic merge patch hints (built-in kinds).
     pub patch: Option<Box<Patch>>,
+    /// The definition that describes this level, by the last two parts of its name, such as `v1.Container` (built-in kinds).
+    pub type_name: Option<Box<str>>,
+    /// `format` (built-in kinds).
+    pub format: Option<Box<str>>,
     /// Whether a default is here or below: lets defaulting skip whole branches.
     pub(crate) has_defaults: bool,
     pub(crate) checks: Option<Box<Checks>>,

@@ -43,7 +43,8 @@ impl Schema {
             errors: &mut errors,
         };
         let root = parser.node(schema, "schema");
-        finish(root, true, errors)
+        // The definitions describe apiVersion, kind and metadata, too.
+        finish(root, false, errors)
     }
 
     /// Parses a schema; `at` is the path that errors start with.
@@ -116,6 +117,9 @@ impl<'a> Parser<'a, '_> {
             embedded_resource: flag(map, "x-kubernetes-embedded-resource"),
             ..Node::default()
         };
+        if self.definitions.is_some() {
+            node.format = map.get("format").and_then(Value::as_str).map(Into::into);
+        }
         self.hints(map, &mut node, at);
         self.children(map, &mut node, at);
         let checks = self.checks(map, &node, at);
@@ -155,6 +159,7 @@ impl<'a> Parser<'a, '_> {
         self.stack.push(name);
         let mut node = self.node(target, at);
         self.stack.pop();
+        node.type_name = Some(short_name(name).into());
         self.hints(map, &mut node, at);
         summarise(&mut node);
         node
@@ -328,6 +333,13 @@ fn summarise(node: &mut Node) {
     node.has_defaults = defaults;
     node.has_rules = rules || !node.rules.is_empty();
     node.has_keyed_lists = keyed || node.list_type != ListType::Atomic;
+}
+
+/// The version and the name of a type: the last two parts.
+fn short_name(name: &str) -> &str {
+    let mut dots = name.rmatch_indices('.');
+    dots.next();
+    dots.next().map_or(name, |(at, _)| &name[at + 1..])
 }
 
 fn anything() -> Node {

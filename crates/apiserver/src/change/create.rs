@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::object::{meta, seconds, set_meta};
 use crate::prepare::{self, Fresh, Part};
 use crate::resource::Special;
-use crate::{crd, rbac, special, validate};
+use crate::{builtin, crd, lookup, rbac, validate};
 
 /// How many names are tried for an object that has none of its own.
 const NAMES_TRIED: usize = 8;
@@ -60,6 +60,12 @@ impl Call<'_> {
         Ok(outcome)
     }
 
+    /// What a built-in kind has before anybody says anything.
+    fn nothing(&self) -> Option<Value> {
+        let schema = self.resource.schema().filter(|_| !self.resource.is_custom())?;
+        Some(builtin::schema::nothing(schema))
+    }
+
     async fn create_alone(
         &self,
         object: Value,
@@ -78,9 +84,11 @@ impl Call<'_> {
                 (None, Some(object)) => self.make(object, duplicates, by_apply, name).await?,
                 (None, None) => break,
             };
-            let _definitions = self.lock_definitions().await;
-            if self.resource.special == Special::Crd {
-                crd::set_status(&mut made, &self.server.definitions(), &seconds(self.server.now()));
+            let _others = self.lock_kind().await;
+            match self.resource.special {
+                Special::Crd => crd::set_status(&mut made, &self.server.definitions(), &seconds(self.server.now())),
+                Special::Service => lookup::allocate(self.server, &mut made)?,
+                _ => {}
             }
             match self.store_new(&made, &mut warnings).await {
                 Ok(None) if original.is_none() => kept = Some((made, warnings)),
@@ -122,12 +130,13 @@ impl Call<'_> {
         let hooks = self.webhooks();
         let given = hooks.as_ref().map(|_| meta(&object, "name").to_owned());
         prepare::for_create(self.resource, &mut object, &fresh)?;
-        special::default(self.resource, &mut object);
         self.admit(AdmissionVerb::Create, Part::Main, &mut object, None, &mut warnings)?;
         if !by_apply {
-            self.own(None, &mut object, Part::Main, now);
+            let before = self.nothing();
+            self.own(before.as_ref(), &mut object, Part::Main, now);
         }
-        special::complete(self.resource, &mut object);
+        builtin::rules::admit(self.resource, &mut object);
+        lookup::admit(self.server, self.resource, &mut object)?;
         let admission = Admission {
             call: self,
             part: Part::Main,
@@ -139,8 +148,8 @@ impl Call<'_> {
             Box::pin(admission.mutate(hooks, &mut object, &mut warnings)).await?;
         }
         rbac::confirm(self, &object, None)?;
-        validate::check(self.resource, &object, None)?;
-        special::on_create(self.resource, &mut object);
+        builtin::rules::on_create(self.resource, &mut object, &fresh);
+        validate::check(self.resource, &object, None, Part::Main)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.validate(hooks, &object, &mut warnings)).await?;
         }

@@ -79,6 +79,7 @@ impl Call<'_> {
                 }
                 self.patched(old, out, name, problems, &|| windlass_smd::go_text(patch))
             }
+            Mutation::Bind(node) => Ok((crate::pods::bound(old, node, self.server.now())?, Vec::new())),
             Mutation::Scale(wanted) => Ok((self.scaled(old, name, wanted)?, Vec::new())),
             Mutation::Apply(config, twice) => {
                 let out = self.apply_onto(Some(old), config, part, self.server.now())?;

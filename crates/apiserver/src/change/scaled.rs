@@ -52,7 +52,7 @@ impl Call<'_> {
     }
 
     fn new_scale(&self, live: &Value, name: &str, wanted: &Mutation, now: Timestamp) -> Result<Value, ApiError> {
-        let schema = crate::builtin_schema::parsed("io.k8s.api.autoscaling.v1.Scale");
+        let schema = crate::builtin::schema::parsed("io.k8s.api.autoscaling.v1.Scale");
         let schema: Option<&Schema> = schema.as_deref();
         let mut new = match wanted {
             Mutation::Replace(scale, _) => scale.clone(),
@@ -83,7 +83,7 @@ impl Call<'_> {
                 .map_err(apply_error)?;
                 return Ok(applied.object);
             }
-            Mutation::Scale(_) => return Err(ApiError::internal("a scale has no scale")),
+            Mutation::Scale(_) | Mutation::Bind(_) => return Err(ApiError::internal("a scale has no scale")),
         };
         if !matches!(text(&new, "kind"), "" | "Scale") {
             return Err(ApiError::bad_request(format!(

@@ -14,7 +14,7 @@ use crate::object::{finalizers, is_deleting, meta, seconds, set_meta};
 use crate::options::parse_revision;
 use crate::prepare::{self, Part};
 use crate::resource::Special;
-use crate::{crd, rbac, special, validate};
+use crate::{builtin, crd, lookup, rbac, validate};
 
 impl Call<'_> {
     /// Changes an object, or, where the mutation may, makes it.
@@ -79,12 +79,10 @@ impl Call<'_> {
             }
         }
         prepare::for_update(self.resource, &old, &mut new, part);
-        special::default(self.resource, &mut new);
         self.admit(AdmissionVerb::Update, part, &mut new, Some(&old), &mut warnings)?;
-        if !matches!(mutation, Mutation::Apply(..) | Mutation::Scale(..)) {
+        if !matches!(mutation, Mutation::Apply(..) | Mutation::Scale(..) | Mutation::Bind(_)) {
             self.own(Some(&old), &mut new, part, now);
         }
-        special::complete(self.resource, &mut new);
         let hooks = self.webhooks();
         let admission = Admission {
             call: self,
@@ -96,14 +94,17 @@ impl Call<'_> {
         if let Some(hooks) = &hooks {
             Box::pin(admission.mutate(hooks, &mut new, &mut warnings)).await?;
         }
+        builtin::rules::settle(self.resource, &mut new);
         rbac::confirm(self, &new, Some(&old))?;
-        validate::check(self.resource, &new, Some(&old))?;
+        validate::check(self.resource, &new, Some(&old), part)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.validate(hooks, &new, &mut warnings)).await?;
         }
-        let _definitions = self.lock_definitions().await;
-        if self.resource.special == Special::Crd && part == Part::Main {
-            crd::set_status(&mut new, &self.server.definitions(), &seconds(now));
+        let _others = self.lock_kind().await;
+        match self.resource.special {
+            Special::Crd if part == Part::Main => crd::set_status(&mut new, &self.server.definitions(), &seconds(now)),
+            Special::Service if part == Part::Main => lookup::allocate(self.server, &mut new)?,
+            _ => {}
         }
         if !prepare::differs(&old, &new) {
             return Ok(Some(Outcome {
@@ -132,7 +133,7 @@ impl Call<'_> {
         };
         let is_put = matches!(mutation, Mutation::Replace(..));
         if given.is_empty() || given == "0" {
-            if is_put && self.resource.is_custom() {
+            if is_put && self.resource.needs_revision {
                 // Here kube-apiserver names the resource where it names the kind elsewhere.
                 return Err(ApiError::invalid(
                     &self.resource.group,

@@ -32,20 +32,6 @@ pub(crate) fn default(object: &mut Value) {
     }
 }
 
-/// Writes that there are no rules, as Kubernetes does.
-pub(crate) fn complete(object: &mut Value) {
-    let none = object
-        .get("rules")
-        .and_then(Value::as_array)
-        .is_none_or(|rules| rules.is_empty());
-    if none
-        && !text(object, "kind").ends_with("Binding")
-        && let Some(map) = object.as_object_mut()
-    {
-        map.insert("rules".to_owned(), Value::Null);
-    }
-}
-
 /// Everything wrong with a role or binding of the group.
 pub(crate) fn errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     match kind {

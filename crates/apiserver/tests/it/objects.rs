@@ -302,7 +302,9 @@ async fn a_new_object_has_the_zeros_of_its_status() {
         json!({"replicas": 0, "availableReplicas": 0}),
     )
     .await;
-    check("batch", "Job", json!({"template": template}), json!({})).await;
+    let mut job = template;
+    job["spec"]["restartPolicy"] = "Never".into();
+    check("batch", "Job", json!({"template": job}), json!({})).await;
     check(
         "",
         "Service",
@@ -339,7 +341,7 @@ async fn nobody_takes_the_hold_off_a_namespace() {
 }
 
 #[tokio::test]
-async fn a_secret_keeps_its_type_when_an_update_names_none() {
+async fn an_update_of_a_secret_must_name_its_type() {
     let (_server, client) = start().await;
     let api: Api<Secret> = Api::default_namespaced(client);
     let secret = |kind: Option<&str>| Secret {
@@ -353,8 +355,12 @@ async fn a_secret_keeps_its_type_when_an_update_names_none() {
     api.create(&PostParams::default(), &secret(Some("x.io/y")))
         .await
         .unwrap();
-    let replaced = api.replace("a", &PostParams::default(), &secret(None)).await.unwrap();
-    assert_eq!(replaced.type_.as_deref(), Some("x.io/y"));
+    let error = api
+        .replace("a", &PostParams::default(), &secret(None))
+        .await
+        .unwrap_err();
+    let words = "Secret \"a\" is invalid: type: Invalid value: \"Opaque\": field is immutable";
+    assert!(error.to_string().contains(words), "{error}");
 }
 
 #[tokio::test]

@@ -98,6 +98,6 @@ fn webhooks_are_out_of_the_reach_of_webhooks() {
         .collect();
     assert_eq!(
         exempt,
-        ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]
+        ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
     );
 }
