@@ -1,6 +1,7 @@
 //! Development tasks.
 
 mod bench;
+mod builtin;
 mod compat;
 mod r#gen;
 mod recorded;
@@ -28,6 +29,9 @@ enum Task {
         /// Only say what is stale, and fail when something is.
         #[arg(long)]
         check: bool,
+        /// Also what a running kube-apiserver publishes of the built-in kinds: its kubeconfig.
+        #[arg(long, value_name = "KUBECONFIG", conflicts_with = "check")]
+        server: Option<PathBuf>,
     },
     /// Compare the CRDs with the field tables in a folder.
     Compat {
@@ -102,7 +106,10 @@ fn main() -> ExitCode {
 /// Runs one task; false means that it found something wrong and said so.
 fn run(root: &Path, task: Task) -> Result<bool, String> {
     match task {
-        Task::Gen { check } => {
+        Task::Gen { check, server } => {
+            if let Some(kubeconfig) = server {
+                anstream::println!("{}", builtin::run(root, &kubeconfig)?);
+            }
             let report = r#gen::run(root, check)?;
             for path in &report.stale {
                 anstream::println!(
