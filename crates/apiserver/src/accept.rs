@@ -117,12 +117,11 @@ pub(crate) fn negotiate(headers: &HeaderMap, resource: &Resource, subject: Subje
             Subject::Collection | Subject::Watch => format!("{TYPES}, {WATCH_TYPES}"),
         }));
     }
-    match choose(headers) {
-        Some((Media::Yaml, _)) if subject == Subject::Watch => Err(ApiError::not_acceptable(WATCH_TYPES)),
-        Some((_, view)) => Ok(view),
-        None if subject == Subject::Watch => Err(ApiError::not_acceptable(WATCH_TYPES)),
-        None => Err(ApiError::not_acceptable(TYPES)),
-    }
+    let watches = subject == Subject::Watch;
+    choose(headers)
+        .filter(|(media, _)| !watches || *media == Media::Json)
+        .map(|(_, view)| view)
+        .ok_or_else(|| ApiError::not_acceptable(if watches { WATCH_TYPES } else { TYPES }))
 }
 
 /// The form of an answer that is about no resource.

@@ -81,7 +81,7 @@ fn read(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), String> {
                 twice.into_iter().map(|p| format!("duplicate field \"{p}\"")).collect(),
             )
         }
-        Form::Protobuf => (crate::protobuf::decode(bytes).map_err(|e| e.to_string())?, Vec::new()),
+        Form::Protobuf => (crate::protobuf::decode(bytes)?, Vec::new()),
         Form::Yaml => {
             let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
             yaml(text).map_err(|why| format!("yaml: {why}"))?

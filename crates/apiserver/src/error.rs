@@ -330,10 +330,8 @@ impl ApiError {
         if !self.reason.is_empty() {
             out.insert("reason".into(), self.reason.as_ref().into());
         }
-        if let Some(d) = &self.details {
-            if d.continues.is_none() {
-                out.insert("details".into(), d.value());
-            }
+        if let Some(d) = self.details.as_ref().filter(|d| d.continues.is_none()) {
+            out.insert("details".into(), d.value());
         }
         out.insert("code".into(), self.code.into());
         Value::Object(out)

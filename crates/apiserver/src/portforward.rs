@@ -22,7 +22,9 @@ use crate::error::ApiError;
 use crate::request::Query;
 use crate::server::Inner;
 
-const PROTOCOLS: [&str; 2] = ["v4.channel.k8s.io", "portforward.k8s.io"];
+const PROTOCOLS: [&str; 3] = ["v5.channel.k8s.io", "v4.channel.k8s.io", "portforward.k8s.io"];
+/// From the fifth version on: a frame on this channel names one whose sender has nothing more to say.
+const CLOSE: u8 = 255;
 const READ_BYTES: usize = 16 << 10;
 /// Bytes on their way to the client: a slow client holds up the pod, not the memory. Clients that do not read while they write
 /// (the Rust client library is one) must have sent less than this, or both sides would wait for each other for ever.
@@ -252,6 +254,13 @@ async fn receive(mut stream: SplitStream<Socket>, mut writers: Vec<Option<WriteH
                     && writer.write_all(&bytes[1..]).await.is_err()
                 {
                     *slot = None;
+                }
+            }
+            Message::Binary(bytes) if bytes.len() == 2 && bytes[0] == CLOSE => {
+                if let Some(slot) = writers.get_mut(usize::from(bytes[1] / 2))
+                    && let Some(mut writer) = slot.take()
+                {
+                    let _ = writer.shutdown().await;
                 }
             }
             Message::Ping(payload) => {

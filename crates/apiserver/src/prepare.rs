@@ -338,13 +338,13 @@ pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
             ));
         }
     }
-    if is_deleting(old) {
-        if let Some(added) = crate::owners::added(old, new) {
-            let words = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{added}}}"
-            );
-            errors.push(FieldError::forbidden("metadata.finalizers", words));
-        }
+    if is_deleting(old)
+        && let Some(added) = crate::owners::added(old, new)
+    {
+        let words = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{added}}}"
+        );
+        errors.push(FieldError::forbidden("metadata.finalizers", words));
     }
     errors
 }

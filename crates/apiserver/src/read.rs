@@ -159,11 +159,7 @@ fn selectable_text(resource: &Resource, field: &str, object: &Value) -> String {
                 text
             }
         }
-        ("Node", "spec.unschedulable") => {
-            let text = field_text(object, field);
-            if text.is_empty() { "false".to_owned() } else { text }
-        }
-        ("Pod", "spec.hostNetwork") => {
+        ("Node", "spec.unschedulable") | ("Pod", "spec.hostNetwork") => {
             let text = field_text(object, field);
             if text.is_empty() { "false".to_owned() } else { text }
         }

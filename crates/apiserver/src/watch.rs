@@ -205,12 +205,11 @@ impl Stream {
         let Resource {
             group, version, plural, ..
         } = self.resource.as_ref();
-        match self.server.registry().find(group, version, plural) {
-            Some(resource) => self.resource = resource,
-            None => {
-                self.take();
-                self.over = true;
-            }
+        if let Some(resource) = self.server.registry().find(group, version, plural) {
+            self.resource = resource;
+        } else {
+            self.take();
+            self.over = true;
         }
     }
 

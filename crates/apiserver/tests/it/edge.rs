@@ -47,10 +47,11 @@ impl PodTunnel for Echo {
     }
 }
 
-struct Edge {
-    server: ApiServer,
-    authority: CertificateAuthority,
-    url: String,
+pub(crate) struct Edge {
+    pub(crate) server: ApiServer,
+    pub(crate) authority: CertificateAuthority,
+    pub(crate) url: String,
+    pub(crate) tls: Arc<rustls::ServerConfig>,
     clock: Arc<Later>,
 }
 
@@ -65,7 +66,7 @@ impl Clock for Later {
 }
 
 impl Edge {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::with(Authorization::AllowAuthenticated).await
     }
 
@@ -89,9 +90,10 @@ impl Edge {
         let server = ApiServer::start(options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
-        let serving = server.clone();
-        tokio::spawn(async move { serving.serve(listener, tls).await.unwrap() });
+        let (serving, config) = (server.clone(), tls.clone());
+        tokio::spawn(async move { serving.serve(listener, config).await.unwrap() });
         Self {
+            tls,
             server,
             authority,
             url,
