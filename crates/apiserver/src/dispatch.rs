@@ -455,8 +455,8 @@ impl Asked<'_> {
                 }
                 let options = WriteOptions::parse(&self.query, self.write_verb())?;
                 let mutation = match self.patch(resource) {
-                    // What a patch is worth is looked at when there is something to patch.
-                    Err(error) if error.code == 400 => {
+                    // What a patch is worth is looked at when there is something to patch; an apply makes it.
+                    Err(error) if error.code == 400 && self.write_verb() != WriteVerb::Apply => {
                         read::find(self.server, resource, namespace, name)?;
                         return Err(error);
                     }

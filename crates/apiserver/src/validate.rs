@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
-use windlass_schema::{FieldError, Kind, Schema};
+use windlass_schema::{FieldError, Kind, Node, Schema};
 
 use crate::builtin;
 use crate::error::ApiError;
@@ -69,6 +69,9 @@ fn fit(
     let mut warnings: Vec<String> = Vec::new();
     fill_labels(object);
     if !resource.is_custom() {
+        if let Some(schema) = resource.schema() {
+            fill_texts(schema.root(), object);
+        }
         drop_nulls(object);
     }
     let schema = resource.schema();
@@ -113,6 +116,30 @@ pub(crate) fn complete_applied(resource: &Resource, object: &mut Value) -> Resul
     prune_metadata(resource, object).map_err(|why| Misshapen::Undecodable(why).error(resource))?;
     windlass_schema::default_keeping_nulls(schema, object);
     Ok(())
+}
+
+/// In a map of texts, Go's decoders take null for an empty one.
+fn fill_texts(node: &Node, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (key, child) in map {
+                let known = node.properties.contains_key(key);
+                match node.field(key) {
+                    Some(below) if !known && child.is_null() && below.is_plain_text() => *child = "".into(),
+                    Some(below) => fill_texts(below, child),
+                    None => {}
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(below) = &node.items {
+                for item in items {
+                    fill_texts(below, item);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Go's decoders take null for "not set".
