@@ -159,7 +159,9 @@ pub(crate) fn settle(node: &Node, value: &mut Value) {
         }
         Value::Array(items) => {
             if let Some(below) = &node.items {
-                items.iter_mut().for_each(|item| settle(below, item));
+                for item in items {
+                    settle(below, item);
+                }
             }
         }
         _ => {}
