@@ -72,6 +72,8 @@ pub struct FieldError {
     pub value: Option<Value>,
     /// More words; may be empty.
     pub detail: String,
+    /// The value is a text that is shown as it is.
+    verbatim: bool,
 }
 
 impl FieldError {
@@ -82,6 +84,15 @@ impl FieldError {
             kind,
             value,
             detail: detail.into(),
+            verbatim: false,
+        }
+    }
+
+    /// An error whose value is shown as the text `value`, whatever it is.
+    pub fn shown(path: impl Into<String>, kind: Kind, value: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            verbatim: true,
+            ..Self::new(path, kind, Some(Value::String(value.into())), detail)
         }
     }
 
@@ -126,11 +137,12 @@ impl FieldError {
         if shows_value && let Some(value) = &self.value {
             out.push_str(": ");
             match value {
+                Value::String(text) if self.verbatim => out.push_str(text),
                 Value::String(text) => out.push_str(&go_quote(text)),
                 Value::Number(number) if number.is_f64() => {
                     out.push_str(&go_float(number.as_f64().unwrap_or_default()));
                 }
-                other => out.push_str(&other.to_string()),
+                other => out.push_str(&go_json(other)),
             }
         }
         if !self.detail.is_empty() {
@@ -193,6 +205,19 @@ pub(crate) fn go_quote(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// JSON as Go writes it: fit to stand in HTML.
+pub(crate) fn go_json(value: &Value) -> String {
+    let text = value.to_string();
+    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return text;
+    }
+    text.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
 }
 
 /// As Go prints a float64 with `%v`.

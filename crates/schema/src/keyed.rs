@@ -8,8 +8,23 @@ use crate::error::FieldError;
 use crate::node::{Additional, ListType, Node};
 use crate::path::Path;
 
+/// Items of sets and keys of list maps must be unique, unless they were not before.
+pub(crate) fn keyed(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let mut found = Vec::new();
+    keyed_lists(node, value, path, &mut found);
+    let known = !found.is_empty()
+        && old.is_some_and(|old| {
+            let mut before = Vec::new();
+            keyed_lists(node, old, path, &mut before);
+            !before.is_empty()
+        });
+    if !known {
+        errors.extend(found);
+    }
+}
+
 /// Items of sets and keys of list maps must be unique.
-pub(crate) fn keyed_lists(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn keyed_lists(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !node.has_keyed_lists {
         return;
     }

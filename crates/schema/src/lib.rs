@@ -5,22 +5,35 @@
 
 mod check;
 mod defaulting;
+mod embedded;
 mod error;
+mod field_path;
 mod format;
+mod internal;
 mod keyed;
 mod node;
 mod parse;
 mod path;
+mod pattern;
 mod pruning;
+mod review;
 mod rules;
 mod structural;
 mod validation;
 
 pub use defaulting::{default, default_keeping_nulls, drop_nulls};
+pub use embedded::{each_embedded, each_embedded_mut};
 pub use error::{FieldError, Kind, SchemaError};
+pub use field_path::Steps;
 pub use node::{Additional, ListType, MapType, Node, Patch, Schema, Type};
 pub use parse::Dialect;
 pub use path::Path;
 pub use pruning::{prune, unknown_fields};
+pub use review::{Reviewing, review};
 pub use rules::{Condition, Facts, Permission, Permissions, Permitted};
-pub use validation::{validate, validate_at};
+pub use validation::{Part, check_rest, check_shape, validate, validate_at};
+
+/// A schema as messages of Kubernetes show it: all fields of its own type, in their order, with its names.
+pub fn shown_schema(schema: &serde_json::Value) -> String {
+    schema.as_object().map_or_else(|| "null".to_owned(), internal::schema)
+}

@@ -20,6 +20,12 @@ impl Schema {
     pub fn root(&self) -> &Node {
         &self.root
     }
+
+    /// Whether there may be values that defaulting or pruning changes.
+    pub fn shapes(&self) -> bool {
+        let root = &self.root;
+        root.has_defaults || !root.preserve_unknown || !root.properties.is_empty()
+    }
 }
 
 /// The JSON types.
@@ -151,6 +157,8 @@ pub struct Node {
     pub(crate) has_rules: bool,
     /// Whether a list with set or map semantics is here or below.
     pub(crate) has_keyed_lists: bool,
+    /// Whether an API object may be here or below.
+    pub(crate) has_embedded: bool,
     /// `additionalProperties: false`.
     pub(crate) closed: bool,
 }

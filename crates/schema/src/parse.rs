@@ -1,14 +1,14 @@
 //! From JSON to [`Schema`].
 
-use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::check::{Checks, NumberFormat};
 use crate::error::{FieldError, SchemaError};
 use crate::format::Format;
 use crate::node::{Additional, ListType, MapType, Node, Patch, Schema, Type};
+use crate::pattern;
+use crate::review::{Reviewing, review};
 use crate::rules::Rule;
-use crate::structural;
 
 /// Where a schema comes from, which decides how strict parsing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,11 @@ impl Schema {
     /// Parses the schema of a CRD version, with everything that kube-apiserver demands of it at creation.
     pub fn crd(schema: &Value) -> Result<Self, SchemaError> {
         Self::parse(schema, Dialect::Crd, "spec.validation.openAPIV3Schema")
+    }
+
+    /// Parses the schema of a stored CRD version, which was looked at when it was written.
+    pub fn stored(schema: &Value) -> Self {
+        Self::lenient(schema, true).0
     }
 
     /// Parses the structural schema of any value.
@@ -49,25 +54,26 @@ impl Schema {
 
     /// Parses a schema; `at` is the path that errors start with.
     pub fn parse(schema: &Value, dialect: Dialect, at: &str) -> Result<Self, SchemaError> {
-        let mut errors = Vec::new();
         if dialect != Dialect::OpenApi {
-            structural::check(schema, dialect, at, &mut errors);
+            let errors = review(schema, &Reviewing::of(dialect, at));
+            if !errors.is_empty() {
+                return Err(SchemaError(errors));
+            }
         }
+        let (parsed, errors) = Self::lenient(schema, dialect != Dialect::Value);
+        finish(parsed.root, parsed.resource, errors)
+    }
+
+    /// Parses as much as there is.
+    pub(crate) fn lenient(schema: &Value, resource: bool) -> (Self, Vec<FieldError>) {
+        let mut errors = Vec::new();
         let mut parser = Parser {
             definitions: None,
             stack: Vec::new(),
             errors: &mut errors,
         };
-        let root = parser.node(schema, at);
-        let schema = finish(root, dialect != Dialect::Value, errors)?;
-        if dialect != Dialect::OpenApi {
-            let mut errors = Vec::new();
-            structural::check_defaults(&schema.root, at, &mut errors);
-            if !errors.is_empty() {
-                return Err(SchemaError(errors));
-            }
-        }
-        Ok(schema)
+        let root = parser.node(schema, "schema");
+        (Self { root, resource }, errors)
     }
 }
 
@@ -127,13 +133,7 @@ impl<'a> Parser<'a, '_> {
             node.checks = Some(Box::new(checks));
         }
         if let Some(Value::Array(rules)) = map.get("x-kubernetes-validations") {
-            for (index, rule) in rules.iter().enumerate() {
-                let at = format!("{at}.x-kubernetes-validations[{index}]");
-                match Rule::parse(rule, &at, &node) {
-                    Ok(rule) => node.rules.push(rule),
-                    Err(errors) => self.errors.extend(errors),
-                }
-            }
+            node.rules = rules.iter().map(|rule| Rule::parse(rule, &node)).collect();
         }
         summarise(&mut node);
         node
@@ -184,7 +184,7 @@ impl<'a> Parser<'a, '_> {
 
     /// What may also stand beside a `$ref`: defaults, list and map types, patch hints.
     fn hints(&mut self, map: &Map<String, Value>, node: &mut Node, at: &str) {
-        if let Some(default) = map.get("default") {
+        if let Some(default) = map.get("default").filter(|default| !default.is_null()) {
             node.default = Some(default.clone());
         }
         match map.get("x-kubernetes-list-type").and_then(Value::as_str) {
@@ -287,11 +287,10 @@ impl<'a> Parser<'a, '_> {
             }
         }
         if let Some(pattern) = map.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty()) {
-            match Regex::new(&translate(pattern)) {
+            match pattern::compile(pattern) {
                 Ok(regex) => checks.pattern = Some((regex, pattern.to_owned())),
-                Err(error) => {
-                    let last = error.to_string().lines().last().unwrap_or_default().to_owned();
-                    let detail = format!("must be a valid regular expression, but isn't: {last}");
+                Err(why) => {
+                    let detail = format!("must be a valid regular expression, but isn't: {why}");
                     self.errors
                         .push(FieldError::invalid(format!("{at}.pattern"), pattern.into(), detail));
                 }
@@ -324,14 +323,16 @@ fn summarise(node: &mut Node) {
         _ => None,
     };
     let mut below = node.properties.values().chain(additional).chain(node.items.as_deref());
-    let (mut defaults, mut rules, mut keyed) = (false, false, false);
+    let (mut defaults, mut rules, mut keyed, mut embedded) = (false, false, false, false);
     below.by_ref().for_each(|child| {
         defaults |= child.has_defaults || child.default.is_some();
         rules |= child.has_rules;
         keyed |= child.has_keyed_lists;
+        embedded |= child.has_embedded;
     });
     node.has_defaults = defaults;
     node.has_rules = rules || !node.rules.is_empty();
+    node.has_embedded = embedded || node.embedded_resource;
     node.has_keyed_lists = keyed || node.list_type != ListType::Atomic;
 }
 
@@ -348,21 +349,6 @@ fn anything() -> Node {
         nullable: true,
         ..Node::default()
     }
-}
-
-/// Go knows `\Q..\E`, `\z` and `\C`; this engine only knows `\z`.
-fn translate(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len());
-    let mut rest = pattern;
-    while let Some(start) = rest.find("\\Q") {
-        out.push_str(&rest[..start]);
-        let quoted = &rest[start + 2..];
-        let (text, after) = quoted.split_once("\\E").unwrap_or((quoted, ""));
-        out.push_str(&regex::escape(text));
-        rest = after;
-    }
-    out.push_str(rest);
-    out
 }
 
 fn type_list_has_null(map: &Map<String, Value>) -> bool {

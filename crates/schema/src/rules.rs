@@ -1,35 +1,50 @@
 //! `x-kubernetes-validations`: CEL rules, compiled when the schema is parsed.
 
+mod checker;
 mod condition;
 mod convert;
+mod cost;
+mod declared;
 mod library;
+mod macros;
 mod permissions;
+mod program;
+mod review;
+mod signatures;
+mod typing;
 mod values;
 
 pub use condition::{Condition, Facts};
 pub use permissions::{Permission, Permissions, Permitted};
 
-use cel::{Context, Program};
+pub(crate) use review::{Costs, Place, review};
+
+use cel::Context;
 use serde_json::Value;
 
+use self::program::{Outcome, Program};
 use crate::check::Checks;
 use crate::error::{FieldError, Kind};
+use crate::field_path::Steps;
 use crate::node::{Additional, Node, Schema, Type};
 use crate::path::Path;
 use crate::validation::old_item;
 
 /// Longest text that a message expression may give.
 const MAX_MESSAGE: usize = 5 * 1024;
+/// What all rules may cost for one object, about a second.
+const BUDGET: u64 = 10_000_000;
 
 /// One rule.
 pub(crate) struct Rule {
     source: String,
-    program: Program,
+    /// The program, or why there is none.
+    program: Result<Program, String>,
     message: Option<String>,
-    message_expression: Option<Program>,
+    message_expression: Option<Result<Program, String>>,
     reason: Kind,
-    field_path: Vec<String>,
-    optional_old_self: bool,
+    field_path: String,
+    optional_old_self: Option<bool>,
     uses_old_self: bool,
 }
 
@@ -40,248 +55,281 @@ impl std::fmt::Debug for Rule {
 }
 
 impl Rule {
-    /// Compiles a rule that stands on `node`.
-    pub(crate) fn parse(rule: &Value, at: &str, node: &Node) -> Result<Self, Vec<FieldError>> {
+    /// Compiles a rule that stands on `node`. What is wrong with it is said when a definition is reviewed.
+    pub(crate) fn parse(rule: &Value, node: &Node) -> Self {
         let text = |name: &str| rule.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
-        let mut errors = Vec::new();
-        let source = text("rule").unwrap_or_default().trim().to_owned();
-        if source.is_empty() {
-            return Err(vec![FieldError::required(
-                format!("{at}.rule"),
-                "rule is not specified",
-            )]);
-        }
-        let program = compile(&source, &format!("{at}.rule"), &mut errors);
-        let message_expression = text("messageExpression")
-            .and_then(|expression| compile(expression.trim(), &format!("{at}.messageExpression"), &mut errors));
-        if let Some(message) = text("message").filter(|m| m.contains('\n')) {
-            errors.push(FieldError::invalid(
-                format!("{at}.message"),
-                message.into(),
-                "message must not contain line breaks",
-            ));
-        }
+        let source = text("rule").unwrap_or_default().to_owned();
+        let program = Program::compile(&source);
         let reason = match text("reason") {
-            None | Some("FieldValueInvalid") => Kind::Invalid,
             Some("FieldValueForbidden") => Kind::Forbidden,
             Some("FieldValueRequired") => Kind::Required,
             Some("FieldValueDuplicate") => Kind::Duplicate,
-            Some(other) => {
-                let allowed = [
-                    "FieldValueDuplicate",
-                    "FieldValueForbidden",
-                    "FieldValueInvalid",
-                    "FieldValueRequired",
-                ]
-                .map(str::to_owned);
-                errors.push(FieldError::not_supported(
-                    format!("{at}.reason"),
-                    other.into(),
-                    &allowed,
-                ));
-                Kind::Invalid
-            }
+            _ => Kind::Invalid,
         };
-        let field_path = match text("fieldPath").map(|p| (p, field_path(p, node))) {
-            None => Vec::new(),
-            Some((_, Some(path))) => path,
-            Some((path, None)) => {
-                let detail = "fieldPath must be a valid path: does not refer to a valid field";
-                errors.push(FieldError::invalid(format!("{at}.fieldPath"), path.into(), detail));
-                Vec::new()
-            }
-        };
-        let Some(program) = program.filter(|_| errors.is_empty()) else {
-            return Err(errors);
-        };
-        let uses_old_self = program.references().has_variable("oldSelf");
-        Ok(Self {
+        let field_path = text("fieldPath").and_then(|path| Steps::parse(path, node, true).ok());
+        Self {
+            uses_old_self: program.as_ref().is_ok_and(|program| program.uses("oldSelf")),
             program,
             message: text("message").map(|m| m.trim().to_owned()),
-            message_expression,
+            message_expression: text("messageExpression").map(Program::compile),
             reason,
-            field_path,
-            optional_old_self: rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false),
-            uses_old_self,
+            field_path: field_path.map(|steps| steps.to_string()).unwrap_or_default(),
+            optional_old_self: rule.get("optionalOldSelf").and_then(Value::as_bool),
             source,
-        })
+        }
     }
 
+    /// Whether there is nothing to evaluate.
+    fn is_empty(&self) -> bool {
+        self.source.trim().is_empty()
+    }
+
+    /// What stands for the rule in messages.
     fn shown(&self) -> &str {
-        &self.source
+        self.message.as_deref().unwrap_or(self.source.trim())
     }
 
     fn default_message(&self) -> String {
         self.message
             .clone()
-            .unwrap_or_else(|| format!("failed rule: {}", self.shown()))
+            .unwrap_or_else(|| format!("failed rule: {}", self.source.trim()))
     }
 }
 
-fn compile(source: &str, at: &str, errors: &mut Vec<FieldError>) -> Option<Program> {
-    match library::env().compile(source) {
-        Ok(program) => Some(program),
-        Err(error) => {
-            errors.push(FieldError::invalid(
-                at,
-                source.into(),
-                format!("compilation failed: {error}"),
-            ));
-            None
+/// What a value was before, as far as the two belong together.
+#[derive(Clone, Copy, Default)]
+struct Before<'a> {
+    /// The old value of the same thing.
+    old: Option<&'a Value>,
+    /// The nearest thing around it of which there is an old value, with that.
+    around: Option<(&'a Value, &'a Value)>,
+}
+
+impl<'a> Before<'a> {
+    /// Whether nothing has changed here, or in what is around.
+    fn is_unchanged(&self, value: &Value) -> bool {
+        match (self.old, self.around) {
+            (Some(old), _) => old == value,
+            (None, Some((new, old))) => new == old,
+            (None, None) => false,
+        }
+    }
+
+    fn below(&self, value: &'a Value, old: Option<&'a Value>) -> Self {
+        match self.old {
+            None => *self,
+            Some(was) => Self {
+                old,
+                around: Some((value, was)),
+            },
         }
     }
 }
 
-/// Splits `.a.b['c.d']` into names, as far as the schema knows them.
-fn field_path(text: &str, node: &Node) -> Option<Vec<String>> {
-    let mut names = Vec::new();
-    let mut rest = text;
-    let mut node = node;
-    while !rest.is_empty() {
-        let name = if let Some(after) = rest.strip_prefix("['") {
-            let end = after.find("']")?;
-            rest = &after[end + 2..];
-            after[..end].replace("\\'", "'")
-        } else {
-            let after = rest.strip_prefix('.')?;
-            let end = after.find(['.', '[']).unwrap_or(after.len());
-            rest = &after[end..];
-            after[..end].to_owned()
-        };
-        let known = node.properties.get(&name);
-        names.push(if known.is_some() {
-            format!(".{name}")
-        } else {
-            format!("[{name}]")
-        });
-        node = match (known, &node.additional) {
-            (Some(child), _) => child,
-            (None, Additional::Values(child)) if node.properties.is_empty() => child,
-            _ => return None,
-        };
-    }
-    Some(names)
-}
-
-/// Evaluates every rule of the schema on a value.
+/// Evaluates every rule of the schema on a value; what was wrong before and has not changed becomes a warning.
 pub(crate) fn evaluate(
     schema: &Schema,
     value: &Value,
     old: Option<&Value>,
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
+    warnings: &mut Vec<FieldError>,
 ) {
-    walk(&schema.root, value, old, schema.resource, path, errors);
+    let mut evaluation = Evaluation {
+        left: Some(BUDGET),
+        errors,
+        warnings,
+    };
+    let before = Before { old, around: None };
+    evaluation.walk(&schema.root, value, before, schema.resource, path);
 }
 
-fn walk(
-    node: &Node,
-    value: &Value,
-    old: Option<&Value>,
-    resource: bool,
-    path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
-) {
-    if !node.has_rules || value.is_null() {
-        return;
+/// Evaluates the rules of one level and below, as of a new value and as of one that does not change.
+pub(crate) fn evaluate_default(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let mut warnings = Vec::new();
+    for old in [Some(value), None] {
+        let start = errors.len();
+        let mut evaluation = Evaluation {
+            left: Some(BUDGET),
+            errors: &mut *errors,
+            warnings: &mut warnings,
+        };
+        // A transition rule sees it; nothing is forgiven.
+        let before = Before { old, around: None };
+        evaluation.walk(node, value, before, node.embedded_resource, path);
+        errors.append(&mut warnings);
+        if errors.len() > start {
+            return;
+        }
     }
-    if !node.rules.is_empty() {
-        run(node, value, old.filter(|o| !o.is_null()), resource, path, errors);
-    }
-    match value {
-        Value::Object(map) => {
-            for (name, child) in map {
-                let before = old.and_then(|old| old.get(name));
-                if let Some(below) = node.properties.get(name) {
-                    walk(
-                        below,
-                        child,
-                        before,
-                        below.embedded_resource,
-                        &Path::Field(path, name),
-                        errors,
-                    );
-                } else if let Additional::Values(below) = &node.additional {
-                    walk(
-                        below,
-                        child,
-                        before,
-                        below.embedded_resource,
-                        &Path::Key(path, name),
-                        errors,
-                    );
+}
+
+struct Evaluation<'e> {
+    /// What is left of the budget; nothing once it was not enough.
+    left: Option<u64>,
+    errors: &'e mut Vec<FieldError>,
+    warnings: &'e mut Vec<FieldError>,
+}
+
+impl Evaluation<'_> {
+    fn walk(&mut self, node: &Node, value: &Value, before: Before<'_>, resource: bool, path: &Path<'_>) {
+        if !node.has_rules || value.is_null() || self.left.is_none() {
+            return;
+        }
+        if !node.rules.is_empty() {
+            self.run(node, value, before, resource, path);
+        }
+        match value {
+            Value::Object(map) => {
+                for (name, child) in map {
+                    let old = before.old.and_then(|old| old.get(name));
+                    let here;
+                    let (below, here) = if let Some(below) = node.properties.get(name) {
+                        here = Path::Field(path, name);
+                        (below, &here)
+                    } else if let Additional::Values(below) = &node.additional {
+                        here = Path::Key(path, name);
+                        (below.as_ref(), &here)
+                    } else {
+                        continue;
+                    };
+                    self.walk(below, child, before.below(value, old), below.embedded_resource, here);
                 }
             }
-        }
-        Value::Array(items) => {
-            if let Some(below) = &node.items {
+            Value::Array(items) => {
+                let Some(below) = &node.items else { return };
                 for (index, item) in items.iter().enumerate() {
-                    let before = old.and_then(|old| old_item(node, old, item));
-                    walk(
-                        below,
-                        item,
-                        before,
-                        below.embedded_resource,
-                        &Path::Index(path, index),
-                        errors,
-                    );
+                    let old = before.old.and_then(|old| old_item(node, old, item));
+                    let here = Path::Index(path, index);
+                    self.walk(below, item, before.below(value, old), below.embedded_resource, &here);
                 }
             }
+            _ => {}
         }
-        _ => {}
     }
-}
 
-fn run(node: &Node, value: &Value, old: Option<&Value>, resource: bool, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let unchanged = std::cell::OnceCell::new();
-    let mut context = Context::with_env(library::env());
-    context.add_variable_from_value("self", convert::to_cel(node, value, resource));
-    let plain_old = old.map(|old| convert::to_cel(node, old, resource));
-    let mut plain = true;
-    for rule in &node.rules {
-        if rule.uses_old_self {
-            if old.is_none() && !rule.optional_old_self {
+    /// Takes from the budget; says so when it is not enough.
+    fn pay(&mut self, cost: u64, path: &Path<'_>, node: &Node) -> bool {
+        self.left = self.left.and_then(|left| left.checked_sub(cost));
+        if self.left.is_none() {
+            let words = "validation failed due to running out of cost budget, no further validation rules will be run";
+            self.refuse(path, node, words.to_owned());
+        }
+        self.left.is_some()
+    }
+
+    fn refuse(&mut self, path: &Path<'_>, node: &Node, detail: String) {
+        self.errors
+            .push(FieldError::invalid(display(path), type_text(node).into(), detail));
+    }
+
+    fn run(&mut self, node: &Node, value: &Value, before: Before<'_>, resource: bool, path: &Path<'_>) {
+        if self.left == Some(0) {
+            self.pay(1, path, node);
+            return;
+        }
+        let old = before.old.filter(|old| !old.is_null());
+        let mut context = Context::with_env(library::env());
+        context.add_variable_from_value("self", convert::to_cel(node, value, resource));
+        let old_self = old.map(|old| convert::to_cel(node, old, resource));
+        for rule in node.rules.iter().filter(|rule| !rule.is_empty()) {
+            let program = match &rule.program {
+                Ok(program) => program,
+                Err(why) => {
+                    self.refuse(path, node, format!("rule compile error: compilation failed: {why}"));
+                    continue;
+                }
+            };
+            let optional = rule.optional_old_self == Some(true);
+            if optional {
+                context.add_variable_from_value("oldSelf", convert::optional(old_self.clone()));
+            } else if let Some(old) = &old_self {
+                context.add_variable_from_value("oldSelf", old.clone());
+            } else if rule.uses_old_self {
                 continue;
             }
-            if rule.optional_old_self {
-                context.add_variable_from_value("oldSelf", convert::optional(plain_old.clone()));
-                plain = false;
-            } else if let Some(old) = plain_old.clone().filter(|_| !plain || rule.uses_old_self) {
-                context.add_variable_from_value("oldSelf", old);
-                plain = true;
+            let (outcome, cost) = program.run(&context);
+            if !self.pay(cost, path, node) {
+                return;
+            }
+            match outcome {
+                Outcome::Done(Ok(cel::Value::Bool(true))) => continue,
+                Outcome::Done(Ok(cel::Value::Bool(false))) => {}
+                Outcome::Done(Ok(_)) => {
+                    self.refuse(path, node, "rule did not evaluate to a boolean".to_owned());
+                    continue;
+                }
+                Outcome::Done(Err(error)) => {
+                    self.refuse(path, node, failure(&error, rule));
+                    continue;
+                }
+                Outcome::TooExpensive => {
+                    let words = format!(
+                        "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {}",
+                        rule.shown()
+                    );
+                    self.refuse(path, node, words);
+                    self.left = None;
+                    return;
+                }
+            }
+            let forgiven = !rule.uses_old_self && before.is_unchanged(value);
+            let Some(error) = self.unmet(rule, node, value, &context, path) else {
+                return;
+            };
+            if forgiven {
+                self.warnings.push(error);
+            } else {
+                self.errors.push(error);
             }
         }
-        let outcome = rule.program.execute(&context);
-        let detail = match outcome {
-            Ok(cel::Value::Bool(true)) => continue,
-            Ok(cel::Value::Bool(false)) => None,
-            Ok(_) => Some("rule did not evaluate to a boolean".to_owned()),
-            Err(error) => Some(failure(&error, rule)),
-        };
-        if let Some(detail) = detail {
-            errors.push(FieldError::invalid(display(path), type_text(node).into(), detail));
-            continue;
-        }
-        if !rule.uses_old_self && *unchanged.get_or_init(|| old == Some(value)) {
-            continue;
-        }
-        let detail = rule
-            .message_expression
-            .as_ref()
-            .and_then(|expression| message(expression, &context))
-            .unwrap_or_else(|| rule.default_message());
+    }
+
+    /// The error of a rule that does not hold; nothing once the budget is used up.
+    fn unmet(
+        &mut self,
+        rule: &Rule,
+        node: &Node,
+        value: &Value,
+        context: &Context<'_, '_>,
+        path: &Path<'_>,
+    ) -> Option<FieldError> {
         let here = at(path, &rule.field_path);
+        let mut detail = None;
+        if let Some(Ok(expression)) = &rule.message_expression {
+            let (outcome, cost) = expression.run(context);
+            self.left = self.left.and_then(|left| left.checked_sub(cost));
+            let words = match outcome {
+                _ if self.left.is_none() => {
+                    "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"
+                }
+                Outcome::TooExpensive => {
+                    self.left = None;
+                    "no further validation rules will be run due to call cost exceeds limit for messageExpression"
+                }
+                Outcome::Done(result) => {
+                    detail = message(result);
+                    ""
+                }
+            };
+            if self.left.is_none() {
+                self.errors
+                    .push(FieldError::invalid(here, type_text(node).into(), words));
+                return None;
+            }
+        }
+        let detail = detail.unwrap_or_else(|| rule.default_message());
         // Whole objects and lists are not shown.
         let shown = match node.kind {
             Some(Type::Object | Type::Array) => None,
             _ => Some(value.clone()),
         };
-        errors.push(match rule.reason {
+        Some(match rule.reason {
             Kind::Forbidden => FieldError::forbidden(here, detail),
             Kind::Required => FieldError::required(here, detail),
             Kind::Duplicate => FieldError::new(here, Kind::Duplicate, shown, ""),
             kind => FieldError::new(here, kind, shown, detail),
-        });
+        })
     }
 }
 
@@ -290,13 +338,13 @@ fn display(path: &Path<'_>) -> String {
     if text.is_empty() { "<nil>".to_owned() } else { text }
 }
 
-fn at(path: &Path<'_>, names: &[String]) -> String {
+fn at(path: &Path<'_>, below: &str) -> String {
     let base = path.to_string();
-    if names.is_empty() {
-        return display(path);
+    match (base.is_empty(), below.is_empty()) {
+        (_, true) => display(path),
+        (true, false) => below.to_owned(),
+        (false, false) => format!("{base}.{below}"),
     }
-    let joined = format!("{base}{}", names.concat());
-    joined.strip_prefix('.').map_or(joined.clone(), str::to_owned)
 }
 
 fn type_text(node: &Node) -> &'static str {
@@ -307,9 +355,9 @@ fn failure(error: &cel::ExecutionError, rule: &Rule) -> String {
     match error {
         cel::ExecutionError::NoSuchOverload(_) => format!(
             "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {}",
-            rule_text(rule)
+            rule.shown()
         ),
-        other => format!("{} evaluating rule: {}", reason(other), rule_text(rule)),
+        other => format!("{} evaluating rule: {}", reason(other), rule.shown()),
     }
 }
 
@@ -322,16 +370,22 @@ fn reason(error: &cel::ExecutionError) -> String {
         cel::ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         cel::ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         cel::ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        cel::ExecutionError::FunctionError { function, .. }
+            if matches!(
+                function.as_str(),
+                "int" | "uint" | "double" | "bool" | "duration" | "timestamp"
+            ) =>
+        {
+            format!("type conversion error from 'string' to '{function}'")
+        }
+        cel::ExecutionError::FunctionError { message, .. } => message.clone(),
         other => other.to_string(),
     }
 }
 
-fn rule_text(rule: &Rule) -> &str {
-    rule.message.as_deref().unwrap_or(rule.shown())
-}
-
-fn message(expression: &Program, context: &Context<'_, '_>) -> Option<String> {
-    match expression.execute(context) {
+/// What a message expression gives, if that can be a message.
+fn message(result: Result<cel::Value, cel::ExecutionError>) -> Option<String> {
+    match result {
         Ok(cel::Value::String(text)) => {
             let text = text.trim();
             (!text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n')).then(|| text.to_owned())

@@ -3,12 +3,16 @@
 mod defaults;
 mod junctors;
 mod lists;
+mod open_api;
+mod unsupported;
 
 use serde_json::{Map, Value};
 
 pub(crate) use self::defaults::check_defaults;
+pub(crate) use self::open_api::{Told, Visit};
+pub(crate) use self::unsupported::unsupported;
+
 use self::junctors::{completeness, value_validation};
-use self::lists::lists;
 use crate::error::FieldError;
 use crate::parse::Dialect;
 
@@ -19,16 +23,7 @@ enum Level {
     Field,
 }
 
-/// Keywords of JSON Schema that structural schemas may not use.
-const FORBIDDEN: [&str; 5] = [
-    "definitions",
-    "dependencies",
-    "deprecated",
-    "patternProperties",
-    "additionalItems",
-];
-
-/// Checks the JSON of a schema.
+/// Checks that the JSON of a schema is structural.
 pub(crate) fn check(schema: &Value, dialect: Dialect, at: &str, errors: &mut Vec<FieldError>) {
     let Value::Object(map) = schema else { return };
     let start = errors.len();
@@ -38,13 +33,8 @@ pub(crate) fn check(schema: &Value, dialect: Dialect, at: &str, errors: &mut Vec
         Level::Field
     };
     invariants(map, level, at, errors);
-    completeness(map, map, at, errors);
-    if dialect == Dialect::Value {
-        // Variables may ask for unique items: their values are small.
-        errors.retain(|error| !error.path.ends_with(".uniqueItems"));
-    }
+    completeness(map, at, errors);
     errors[start..].sort_by_cached_key(ToString::to_string);
-    errors.dedup();
 }
 
 fn flag(map: &Map<String, Value>, name: &str) -> bool {
@@ -56,15 +46,10 @@ fn kind(map: &Map<String, Value>) -> &str {
 }
 
 fn invariants(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec<FieldError>) {
-    keywords(map, at, errors);
     let kind = kind(map);
     match map.get("items") {
         None if kind == "array" => errors.push(FieldError::required(format!("{at}.items"), "must be specified")),
         Some(Value::Object(items)) => invariants(items, Level::Item, &format!("{at}.items"), errors),
-        Some(Value::Array(_)) => errors.push(FieldError::forbidden(
-            format!("{at}.items"),
-            "items must be a schema object and not an array",
-        )),
         _ => {}
     }
     if let Some(Value::Object(properties)) = map.get("properties") {
@@ -79,31 +64,15 @@ fn invariants(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec
     value_validation(map, skip_any, skip_first_all, at, errors);
     types(map, level, at, errors);
     resource_fields(map, level, at, errors);
-    lists(map, at, errors);
+    pattern(map, at, errors);
 }
 
-fn keywords(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
-    for name in FORBIDDEN {
-        if map.get(name).is_some_and(|v| !v.is_null() && *v != Value::Bool(false)) {
-            errors.push(FieldError::forbidden(
-                format!("{at}.{name}"),
-                format!("{name} is not supported"),
-            ));
-        }
-    }
-    for name in ["id", "$ref"] {
-        if map.contains_key(name) {
-            errors.push(FieldError::forbidden(
-                format!("{at}.{name}"),
-                format!("{name} is not supported"),
-            ));
-        }
-    }
-    if flag(map, "uniqueItems") {
-        errors.push(FieldError::forbidden(
-            format!("{at}.uniqueItems"),
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
-        ));
+fn pattern(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
+    if let Some(pattern) = map.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty())
+        && let Err(why) = crate::pattern::compile(pattern)
+    {
+        let detail = format!("must be a valid regular expression, but isn't: {why}");
+        errors.push(FieldError::invalid(format!("{at}.pattern"), pattern.into(), detail));
     }
 }
 
@@ -115,29 +84,14 @@ fn additional_properties(map: &Map<String, Value>, level: Level, at: &str, error
     if level == Level::Root {
         errors.push(FieldError::forbidden(here.clone(), "must not be used at the root"));
     }
-    if map
-        .get("properties")
-        .and_then(Value::as_object)
-        .is_some_and(|p| !p.is_empty())
-    {
-        errors.push(FieldError::forbidden(
-            here.clone(),
-            "additionalProperties and properties are mutual exclusive",
-        ));
-    }
     if flag(map, "x-kubernetes-embedded-resource") {
         errors.push(FieldError::forbidden(
             here.clone(),
             "must not be used if x-kubernetes-embedded-resource is set",
         ));
     }
-    match additional {
-        Value::Bool(false) => errors.push(FieldError::forbidden(
-            here,
-            "additionalProperties cannot be set to false",
-        )),
-        Value::Object(child) => invariants(child, Level::Field, &here, errors),
-        _ => {}
+    if let Value::Object(child) = additional {
+        invariants(child, Level::Field, &here, errors);
     }
 }
 
@@ -162,12 +116,6 @@ fn types(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec<Fiel
         };
         errors.push(FieldError::required(here.clone(), detail));
     }
-    if level == Level::Root && flag(map, "nullable") {
-        errors.push(FieldError::forbidden(
-            format!("{at}.nullable"),
-            "nullable cannot be true at the root",
-        ));
-    }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
         errors.push(FieldError::invalid(
             here.clone(),
@@ -190,10 +138,6 @@ fn types(map: &Map<String, Value>, level: Level, at: &str, errors: &mut Vec<Fiel
             true.into(),
             "must be false if x-kubernetes-int-or-string is true",
         ));
-    }
-    if map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
-        let path = format!("{at}.x-kubernetes-preserve-unknown-fields");
-        errors.push(FieldError::invalid(path, false.into(), "must be true or undefined"));
     }
 }
 

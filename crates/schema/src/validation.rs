@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::check::{Checks, NumberFormat};
 use crate::error::{FieldError, Kind, go_float, go_quote};
-use crate::keyed::keyed_lists;
+use crate::keyed::keyed;
 use crate::node::{Additional, ListType, Node, Schema, Type};
 use crate::path::Path;
 use crate::rules;
@@ -23,37 +23,92 @@ pub fn validate_at(schema: &Schema, at: &str, value: &Value, old: Option<&Value>
     let mut errors = Vec::new();
     let path = Path::Root(at);
     validate_node(&schema.root, value, old, &path, &mut errors);
-    if schema.root.has_keyed_lists {
-        let mut found = Vec::new();
-        keyed_lists(&schema.root, value, &path, &mut found);
-        let known = !found.is_empty()
-            && old.is_some_and(|old| {
-                let mut before = Vec::new();
-                keyed_lists(&schema.root, old, &path, &mut before);
-                !before.is_empty()
-            });
-        if !known {
-            errors.extend(found);
+    rest(schema, value, old, &path, &mut errors, &mut Vec::new());
+    errors
+}
+
+/// What of an object is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// What stands at `status`.
+    Status,
+}
+
+/// What is wrong with the types and values of an object, or of its status, leaving aside lists with keys and rules.
+///
+/// With `old`, parts that did not change are not complained about again.
+pub fn check_shape(schema: &Schema, part: Part, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let root = Path::Root("");
+    match part {
+        Part::Whole => {
+            validate_node(&schema.root, value, old, &root, &mut errors);
         }
-    }
-    if schema.root.has_rules {
-        let blocking = |e: &FieldError| {
-            matches!(
-                e.kind,
-                Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid
-            )
-        };
-        if errors.iter().any(blocking) {
-            errors.push(FieldError::invalid(
-                nil(&path),
-                Value::Null,
-                "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-            ));
-        } else {
-            rules::evaluate(schema, value, old, &path, &mut errors);
+        Part::Status => {
+            if let (Some(node), Some(status)) = (schema.root.properties.get("status"), value.get("status")) {
+                let old = old.and_then(|old| old.get("status"));
+                errors = apart(node, status, old, &Path::Field(&root, "status"));
+            }
         }
     }
     errors
+}
+
+/// What is wrong with a value that stands at a path, in words that speak of it as if it stood alone.
+pub(crate) fn apart(node: &Node, value: &Value, old: Option<&Value>, at: &Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate_node(node, value, old, &Path::Root(""), &mut errors);
+    for error in &mut errors {
+        error.path = if error.path.is_empty() {
+            at.to_string()
+        } else {
+            format!("{at}.{}", error.path)
+        };
+    }
+    errors
+}
+
+/// What else is wrong with an object of which `errors` are known: lists with keys, and rules. What was wrong with rules before
+/// and has not changed becomes a warning.
+pub fn check_rest(
+    schema: &Schema,
+    value: &Value,
+    old: Option<&Value>,
+    errors: &mut Vec<FieldError>,
+    warnings: &mut Vec<FieldError>,
+) {
+    rest(schema, value, old, &Path::Root(""), errors, warnings);
+}
+
+fn rest(
+    schema: &Schema,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+    warnings: &mut Vec<FieldError>,
+) {
+    keyed(&schema.root, value, old, path, errors);
+    if !schema.root.has_rules {
+        return;
+    }
+    let blocking = |e: &FieldError| {
+        matches!(
+            e.kind,
+            Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid
+        )
+    };
+    if errors.iter().any(blocking) {
+        errors.push(FieldError::invalid(
+            nil(path),
+            Value::Null,
+            "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+        ));
+    } else {
+        rules::evaluate(schema, value, old, path, errors, warnings);
+    }
 }
 
 /// Kubernetes reports what has no field of its own at `<nil>`.

@@ -62,10 +62,13 @@ pub(crate) fn to_cel(node: &Node, value: &Value, resource: bool) -> Cel {
                     if child.is_null() && !below.nullable {
                         continue;
                     }
-                    out.insert(
-                        Key::String(Arc::new(escape(name))),
-                        to_cel(below, child, below.embedded_resource),
-                    );
+                    // A field that no name in CEL can stand for is not seen.
+                    if let Some(name) = escape(name) {
+                        out.insert(
+                            Key::String(Arc::new(name)),
+                            to_cel(below, child, below.embedded_resource),
+                        );
+                    }
                 } else if let Additional::Values(below) = &node.additional {
                     out.insert(key(name), to_cel(below, child, below.embedded_resource));
                 } else if node.properties.is_empty() {
@@ -148,7 +151,7 @@ fn string(node: &Node, text: &str) -> Cel {
 }
 
 /// Reads `1h2m3.5s`.
-fn duration(text: &str) -> Option<chrono::Duration> {
+pub(super) fn duration(text: &str) -> Option<chrono::Duration> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -181,13 +184,13 @@ fn duration(text: &str) -> Option<chrono::Duration> {
     Some(chrono::Duration::nanoseconds(if negative { -nanos } else { nanos }))
 }
 
-/// The name of a field in CEL.
-pub(crate) fn escape(name: &str) -> String {
-    if RESERVED.contains(&name) {
-        return format!("__{name}__");
+/// The name of a field in CEL, if it can have one.
+pub(crate) fn escape(name: &str) -> Option<String> {
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
     }
-    if !name.contains(['_', '.', '-', '/']) {
-        return name.to_owned();
+    if RESERVED.contains(&name) {
+        return Some(format!("__{name}__"));
     }
     let mut out = String::with_capacity(name.len() + 8);
     let mut rest = name;
@@ -197,10 +200,11 @@ pub(crate) fn escape(name: &str) -> String {
             '.' => ("__dot__", 1),
             '-' => ("__dash__", 1),
             '/' => ("__slash__", 1),
-            _ => (&rest[..c.len_utf8()], c.len_utf8()),
+            c if c.is_ascii_alphanumeric() || c == '_' => (&rest[..1], 1),
+            _ => return None,
         };
         out.push_str(text);
         rest = &rest[used..];
     }
-    out
+    Some(out)
 }

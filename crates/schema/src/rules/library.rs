@@ -18,9 +18,9 @@ static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     for extension in [
         extensions::strings,
         extensions::lists,
-        extensions::math,
-        extensions::encoders,
         kubernetes,
+        super::macros::register,
+        super::program::register,
     ] {
         // Only fails on names declared twice, which a test rules out.
         let _ = env.add_extension(extension);
@@ -36,7 +36,7 @@ pub(super) fn env() -> Arc<Env> {
 pub(super) type Args<'b, 'v> = Vec<CowVal<'b, 'v>>;
 pub(super) type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
-fn arg(args: &[CowVal<'_, '_>], at: usize) -> Result<Value, ExecutionError> {
+pub(super) fn arg(args: &[CowVal<'_, '_>], at: usize) -> Result<Value, ExecutionError> {
     let value = args.get(at).ok_or(ExecutionError::MissingArgumentOrTarget)?;
     Value::try_from(value.as_ref_val())
 }
@@ -304,9 +304,9 @@ mod tests {
         for extension in [
             extensions::strings,
             extensions::lists,
-            extensions::math,
-            extensions::encoders,
             kubernetes,
+            super::super::macros::register,
+            super::super::program::register,
         ] {
             assert_eq!(env.add_extension(extension), Ok(()));
         }

@@ -1,49 +1,43 @@
 //! Defaults are values of the schema they stand in.
 
-use serde_json::Value;
+use crate::error::{FieldError, Kind};
+use crate::node::Node;
+use crate::path::Path;
+use crate::rules::evaluate_default;
+use crate::validation::apart;
 
-use crate::error::FieldError;
-use crate::node::{Additional, Node};
-use crate::validation::validate_node;
-use crate::{Kind, Path};
-
-/// Checks that every default is a valid value of its own schema.
-pub(crate) fn check_defaults(node: &Node, at: &str, errors: &mut Vec<FieldError>) {
+/// Checks that every default is a valid value of its own schema. `resource` is the root of an API object.
+pub(crate) fn check_defaults(node: &Node, resource: bool, at: &str, errors: &mut Vec<FieldError>) {
     if !node.has_defaults && node.default.is_none() {
         return;
     }
     if let Some(default) = &node.default {
         let here = format!("{at}.default");
-        if default.is_null() {
-            if !node.nullable {
-                errors.push(FieldError::invalid(here, Value::Null, "must not be null"));
-            }
-        } else {
-            let start = errors.len();
-            let mut found = Vec::new();
-            validate_node(node, default, None, &Path::Root(&here), &mut found);
-            errors.extend(found);
-            if errors.len() == start {
-                let mut unknown = Vec::new();
-                crate::pruning::look(node, default, false, &Path::Root(&here), &mut unknown);
-                if !unknown.is_empty() {
-                    errors.push(FieldError::new(
-                        here,
-                        Kind::Invalid,
-                        Some(default.clone()),
-                        "must not have unknown fields",
-                    ));
-                }
-            }
+        let path = Path::Root(&here);
+        let mut unknown = Vec::new();
+        crate::pruning::look(node, default, false, &path, &mut unknown);
+        if !unknown.is_empty() {
+            let words = "must not have unknown fields";
+            errors.push(FieldError::new(
+                here.clone(),
+                Kind::Invalid,
+                Some(default.clone()),
+                words,
+            ));
+        }
+        let start = errors.len();
+        errors.extend(apart(node, default, None, &path));
+        if errors.len() == start {
+            evaluate_default(node, default, &path, errors);
         }
     }
-    for (name, child) in &node.properties {
-        check_defaults(child, &format!("{at}.properties[{name}]"), errors);
-    }
-    if let Additional::Values(child) = &node.additional {
-        check_defaults(child, &format!("{at}.additionalProperties"), errors);
-    }
     if let Some(child) = &node.items {
-        check_defaults(child, &format!("{at}.items"), errors);
+        check_defaults(child, false, &format!("{at}.items"), errors);
+    }
+    for (name, child) in &node.properties {
+        // Those of the metadata are refused anyway.
+        if !(resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")) {
+            check_defaults(child, false, &format!("{at}.properties[{name}]"), errors);
+        }
     }
 }

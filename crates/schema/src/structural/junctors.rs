@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::keywords;
+use super::pattern;
 use crate::error::FieldError;
 
 pub(super) fn value_validation(
@@ -36,7 +36,7 @@ pub(super) fn value_validation(
 
 /// Below a logical junctor only value validation may stand.
 fn nested(map: &Map<String, Value>, skip_any: bool, at: &str, errors: &mut Vec<FieldError>) {
-    keywords(map, at, errors);
+    pattern(map, at, errors);
     value_validation(map, skip_any, false, at, errors);
     if let Some(Value::Object(items)) = map.get("items") {
         nested(items, false, &format!("{at}.items"), errors);
@@ -82,13 +82,8 @@ fn nested(map: &Map<String, Value>, skip_any: bool, at: &str, errors: &mut Vec<F
     }
 }
 
-/// Whatever a value validation talks about must also be described outside of it.
-pub(super) fn completeness(
-    junctors: &Map<String, Value>,
-    outside: &Map<String, Value>,
-    at: &str,
-    errors: &mut Vec<FieldError>,
-) {
+/// Whatever the value validation of a root talks about must also be described outside of it.
+pub(super) fn completeness(junctors: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
     for name in ["anyOf", "allOf", "oneOf"] {
         for (index, branch) in junctors
             .get(name)
@@ -98,25 +93,12 @@ pub(super) fn completeness(
             .enumerate()
         {
             if let Value::Object(branch) = branch {
-                described(branch, Some(outside), at, &format!("{at}.{name}[{index}]"), errors);
+                described(branch, Some(junctors), at, &format!("{at}.{name}[{index}]"), errors);
             }
         }
     }
     if let Some(Value::Object(not)) = junctors.get("not") {
-        described(not, Some(outside), at, &format!("{at}.not"), errors);
-    }
-    if let Some(Value::Object(items)) = junctors.get("items") {
-        completeness(items, items, &format!("{at}.items"), errors);
-    }
-    if let Some(Value::Object(properties)) = junctors.get("properties") {
-        for (name, child) in properties {
-            if let Value::Object(child) = child {
-                completeness(child, child, &format!("{at}.properties[{name}]"), errors);
-            }
-        }
-    }
-    if let Some(Value::Object(child)) = junctors.get("additionalProperties") {
-        completeness(child, child, &format!("{at}.additionalProperties"), errors);
+        described(not, Some(junctors), at, &format!("{at}.not"), errors);
     }
 }
 

@@ -55,7 +55,7 @@ fn defaults_must_be_valid_values() {
     );
     refuses(
         &json!({"type": "string", "default": 1}),
-        &["@.default: Invalid value: \"integer\": @.default in body must be of type string: \"integer\""],
+        &["@.default: Invalid value: \"integer\":  in body must be of type string: \"integer\""],
     );
     refuses(
         &json!({"type": "object", "default": {"b": 1}, "properties": {"a": {"type": "string"}}}),

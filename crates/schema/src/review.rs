@@ -1,0 +1,135 @@
+//! Everything that is wrong with a schema, in the order in which Kubernetes says it.
+
+use serde_json::{Map, Value};
+
+use crate::error::FieldError;
+use crate::node::Schema;
+use crate::parse::Dialect;
+use crate::structural::{self, Told, Visit};
+
+/// What may stand at the root of a schema whose status is written apart, by the names that messages have for it.
+const AT_ROOT: [(&str, &str); 22] = [
+    ("Description", "description"),
+    ("Type", "type"),
+    ("Format", "format"),
+    ("Title", "title"),
+    ("Maximum", "maximum"),
+    ("ExclusiveMaximum", "exclusiveMaximum"),
+    ("Minimum", "minimum"),
+    ("ExclusiveMinimum", "exclusiveMinimum"),
+    ("MaxLength", "maxLength"),
+    ("MinLength", "minLength"),
+    ("Pattern", "pattern"),
+    ("MaxItems", "maxItems"),
+    ("MinItems", "minItems"),
+    ("UniqueItems", "uniqueItems"),
+    ("MultipleOf", "multipleOf"),
+    ("Required", "required"),
+    ("Items", "items"),
+    ("Properties", "properties"),
+    ("ExternalDocs", "externalDocs"),
+    ("Example", "example"),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields"),
+    ("XValidations", "x-kubernetes-validations"),
+];
+
+/// How a schema is looked at.
+#[derive(Debug, Clone)]
+pub struct Reviewing<'a> {
+    /// The path that errors start with.
+    pub at: &'a str,
+    /// The schema of an API object, else of any value.
+    pub resource: bool,
+    /// The object's status is written apart from the rest.
+    pub status: bool,
+    /// The schema was there before: what its rules cost is not asked again.
+    pub known: bool,
+}
+
+impl<'a> Reviewing<'a> {
+    pub(crate) fn of(dialect: Dialect, at: &'a str) -> Self {
+        Self {
+            at,
+            resource: dialect == Dialect::Crd,
+            status: false,
+            known: false,
+        }
+    }
+}
+
+/// Everything wrong with a schema.
+pub fn review(schema: &Value, how: &Reviewing<'_>) -> Vec<FieldError> {
+    let at = how.at;
+    let Value::Object(map) = schema else {
+        return vec![FieldError::invalid(at, schema.clone(), "must be an object")];
+    };
+    let mut errors = Vec::new();
+    if how.status {
+        root_keywords(map, at, &mut errors);
+    }
+    if how.resource && map.get("nullable") == Some(&Value::Bool(true)) {
+        errors.push(FieldError::forbidden(
+            format!("{at}.nullable"),
+            "nullable cannot be true at the root",
+        ));
+    }
+    let (parsed, _) = Schema::lenient(schema, how.resource);
+    let unsupported = structural::unsupported(map);
+    let start = errors.len();
+    if unsupported.is_none() {
+        let dialect = if how.resource { Dialect::Crd } else { Dialect::Value };
+        structural::check(schema, dialect, at, &mut errors);
+        if errors.len() == start {
+            structural::check_defaults(&parsed.root, how.resource, at, &mut errors);
+        }
+    }
+    let mut told = Told::default();
+    let visit = Visit {
+        node: (unsupported.is_none() && errors.len() == start).then_some(&parsed.root),
+        root: how.resource,
+        resource: how.resource,
+        no_defaults: None,
+        in_metadata: false,
+        uncorrelated: None,
+        count: Some(1),
+        known: how.known,
+        // Variables may ask for unique items: their values are small.
+        unique_items: !how.resource,
+    };
+    visit.level(map, at, &mut told);
+    errors.append(&mut told.schema);
+    errors.append(&mut told.rules);
+    if let Some(why) = unsupported.filter(|_| errors.is_empty()) {
+        errors.push(FieldError::invalid(at, "".into(), why));
+    }
+    told.costs.errors(at, &mut errors);
+    errors
+}
+
+fn root_keywords(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
+    if let Some(kind) = map.get("type").and_then(Value::as_str)
+        && kind != "object"
+    {
+        let words =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        errors.push(FieldError::invalid(format!("{at}.type"), kind.into(), words));
+        return;
+    }
+    let unset = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    let stray = map
+        .iter()
+        .any(|(name, value)| !unset(value) && !AT_ROOT.iter().any(|(_, known)| known == name));
+    if stray {
+        let names: Vec<&str> = AT_ROOT.iter().map(|(name, _)| *name).collect();
+        let words = format!(
+            "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
+            names.join(" ")
+        );
+        let shown = crate::internal::schema(map);
+        errors.push(FieldError::shown(at, crate::Kind::Invalid, shown, words));
+    }
+}

@@ -1,0 +1,197 @@
+//! What a schema says about values in expressions: their types and how large they can be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::convert::escape;
+use super::typing::Ty;
+use crate::format::Format;
+use crate::node::{Additional, Node, Type};
+
+/// The largest request; values that nothing else limits are limited by it.
+pub(super) const MAX_REQUEST: u64 = 3 << 20;
+
+/// The values of one level of a schema.
+#[derive(Debug)]
+pub(super) struct Declared {
+    /// What messages call it.
+    pub(super) name: String,
+    pub(super) ty: Plain,
+    /// Most characters of a string, items of a list, entries of a map.
+    pub(super) max: u64,
+    /// The fewest bytes of its JSON.
+    pub(super) min_bytes: u64,
+    pub(super) key: Option<Arc<Self>>,
+    /// Items of a list, values of a map.
+    pub(super) element: Option<Arc<Self>>,
+    /// By their names in expressions.
+    pub(super) fields: BTreeMap<String, Arc<Self>>,
+}
+
+/// The type without what it is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plain {
+    Dyn,
+    Bool,
+    Int,
+    Double,
+    String,
+    Bytes,
+    Duration,
+    Timestamp,
+    List,
+    Map,
+    Object,
+}
+
+impl Declared {
+    fn simple(ty: Plain, min_bytes: u64, max: u64) -> Arc<Self> {
+        Arc::new(Self {
+            name: String::new(),
+            ty,
+            max,
+            min_bytes,
+            key: None,
+            element: None,
+            fields: BTreeMap::new(),
+        })
+    }
+
+    /// The type of such values.
+    pub(super) fn ty(self: &Arc<Self>) -> Ty {
+        let of = |part: &Option<Arc<Self>>| part.as_ref().map_or(Ty::Dyn, Self::ty);
+        match self.ty {
+            Plain::Dyn => Ty::Dyn,
+            Plain::Bool => Ty::Bool,
+            Plain::Int => Ty::Int,
+            Plain::Double => Ty::Double,
+            Plain::String => Ty::String,
+            Plain::Bytes => Ty::Bytes,
+            Plain::Duration => Ty::Duration,
+            Plain::Timestamp => Ty::Timestamp,
+            Plain::List => Ty::list(of(&self.element)),
+            Plain::Map => Ty::map(of(&self.key), of(&self.element)),
+            Plain::Object => Ty::Object(Arc::clone(self)),
+        }
+    }
+
+    /// What the schema says, or nothing if rules do not see such values. `resource` is the root of an API object.
+    pub(super) fn of(node: &Node, resource: bool) -> Option<Arc<Self>> {
+        Self::named(node, resource, "object")
+    }
+
+    fn named(node: &Node, resource: bool, name: &str) -> Option<Arc<Self>> {
+        let checks = node.checks.as_deref();
+        if node.int_or_string {
+            let max = checks.and_then(|c| c.max_length);
+            return Some(Self::simple(Plain::Dyn, 1, max.map_or(MAX_REQUEST - 2, |max| max * 4)));
+        }
+        match node.kind? {
+            Type::Array => {
+                let items = node.items.as_deref()?;
+                let element = Self::named(items, items.embedded_resource, &format!("{name}.@idx"))?;
+                let max = checks
+                    .and_then(|c| c.max_items)
+                    .unwrap_or((MAX_REQUEST - 2) / (element.min_bytes + 1));
+                Some(Self::collection(Plain::List, max, None, element))
+            }
+            Type::Object => {
+                if let Additional::Values(values) = &node.additional {
+                    let element = Self::named(values, values.embedded_resource, &format!("{name}.@elem"))?;
+                    let max = checks
+                        .and_then(|c| c.max_properties)
+                        .unwrap_or((MAX_REQUEST - 2) / (element.min_bytes + 6));
+                    // How long keys are is not looked at.
+                    let key = Self::simple(Plain::String, 2, 0);
+                    return Some(Self::collection(Plain::Map, max, Some(key), element));
+                }
+                Some(Self::object(node, resource, name))
+            }
+            Type::String => Some(Self::string(node)),
+            Type::Boolean => Some(Self::simple(Plain::Bool, 4, 0)),
+            Type::Number => Some(Self::simple(Plain::Double, 1, 0)),
+            Type::Integer => Some(Self::simple(Plain::Int, 1, 0)),
+        }
+    }
+
+    fn collection(ty: Plain, max: u64, key: Option<Arc<Self>>, element: Arc<Self>) -> Arc<Self> {
+        Arc::new(Self {
+            name: String::new(),
+            ty,
+            max,
+            min_bytes: 2,
+            key,
+            element: Some(element),
+            fields: BTreeMap::new(),
+        })
+    }
+
+    fn string(node: &Node) -> Arc<Self> {
+        let checks = node.checks.as_deref();
+        let max_length = checks.and_then(|c| c.max_length);
+        match checks.and_then(crate::check::Checks::string_format) {
+            Some(Format::Byte) => Self::simple(Plain::Bytes, 2, max_length.unwrap_or(MAX_REQUEST - 2)),
+            Some(Format::Duration) => Self::simple(Plain::Duration, 3, 32),
+            Some(Format::Date) => Self::simple(Plain::Timestamp, 12, 12),
+            Some(Format::DateTime) => Self::simple(Plain::Timestamp, 21, 32),
+            _ => {
+                let values = checks.map(|c| c.one_of_values.as_slice()).unwrap_or_default();
+                let longest = values.iter().filter_map(|v| v.as_str()).map(|v| v.len() as u64).max();
+                let max = match max_length {
+                    // A character may take four bytes.
+                    Some(max) => max * 4,
+                    None if values.is_empty() => MAX_REQUEST - 2,
+                    None => longest.unwrap_or(0),
+                };
+                Self::simple(Plain::String, 2, max)
+            }
+        }
+    }
+
+    fn object(node: &Node, resource: bool, name: &str) -> Arc<Self> {
+        let mut fields = BTreeMap::new();
+        let mut min_bytes = 2;
+        let required = node
+            .checks
+            .as_deref()
+            .map(|c| c.required.as_slice())
+            .unwrap_or_default();
+        for (field, below) in &node.properties {
+            if resource && matches!(field.as_str(), "apiVersion" | "kind" | "metadata") {
+                continue;
+            }
+            let Some(declared) = Self::named(below, below.embedded_resource, &format!("{name}.{field}")) else {
+                continue;
+            };
+            if required.contains(field) && below.default.is_none() {
+                min_bytes += field.len() as u64 + declared.min_bytes + 4;
+            }
+            if let Some(escaped) = escape(field) {
+                fields.insert(escaped, declared);
+            }
+        }
+        if resource {
+            let text = || Self::simple(Plain::String, 2, MAX_REQUEST - 2);
+            let mut names = BTreeMap::new();
+            names.insert("name".to_owned(), text());
+            names.insert("generateName".to_owned(), text());
+            fields.insert("apiVersion".to_owned(), text());
+            fields.insert("kind".to_owned(), text());
+            let metadata = Self::with_fields(format!("{name}.metadata"), 2, names);
+            fields.insert("metadata".to_owned(), metadata);
+        }
+        Self::with_fields(name.to_owned(), min_bytes, fields)
+    }
+
+    fn with_fields(name: String, min_bytes: u64, fields: BTreeMap<String, Arc<Self>>) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            ty: Plain::Object,
+            max: 0,
+            min_bytes,
+            key: None,
+            element: None,
+            fields,
+        })
+    }
+}
