@@ -186,6 +186,7 @@ fn resource(row: &'static Row) -> Resource {
         selectable: list(row.fields).into_iter().map(|f| (f.clone(), f)).collect(),
         schema: SchemaSource::BuiltIn(type_name, OnceLock::new()),
         raw_schema: None,
+        conversion: None,
         deprecation: deprecation(row),
     }
 }

@@ -15,7 +15,8 @@ use serde_json::Value;
 use windlass_smd::Scope;
 use windlass_store::{Change, CommitError, Expect, Key, Record, Write};
 
-use crate::convert::served;
+use crate::convert::{bring_one, served};
+use crate::crd;
 use crate::error::ApiError;
 use crate::options::WriteOptions;
 use crate::prepare::Part;
@@ -127,21 +128,38 @@ impl Call<'_> {
         (scope, subresource)
     }
 
-    /// Definitions are written one at a time: whether names are free depends on all of them. So are services, for their addresses.
+    /// Services are written one at a time, for their addresses.
     async fn lock_kind(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         match self.resource.special {
-            Special::Crd => Some(self.server.crd_writes.lock().await),
             Special::Service => Some(self.server.service_writes.lock().await),
             _ => None,
         }
     }
 
-    fn stored(&self, records: Vec<Arc<Record>>, created: bool, warnings: Vec<String>) -> Result<Outcome, ApiError> {
+    /// After a definition was written: accepts its names.
+    async fn settle_definition(&self, part: Part, outcome: &Outcome) {
+        let Some(record) = &outcome.record else { return };
+        if self.resource.special != Special::Crd || part != Part::Main {
+            return;
+        }
+        let name = record.key.name();
+        if let Err(error) = crd::settle(self.server, name).await {
+            tracing::error!(%error, name, "the status of a definition cannot be written");
+        }
+    }
+
+    async fn stored(
+        &self,
+        records: Vec<Arc<Record>>,
+        created: bool,
+        warnings: Vec<String>,
+    ) -> Result<Outcome, ApiError> {
         let record = records
             .into_iter()
             .next_back()
             .ok_or_else(|| ApiError::internal("nothing was stored"))?;
         self.server.written(self.resource, self.namespace, record.key.name());
+        let record = bring_one(self.server, self.resource, record).await?;
         Ok(Outcome {
             object: None,
             record: Some(record),

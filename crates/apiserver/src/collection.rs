@@ -25,7 +25,7 @@ pub(crate) async fn delete(
     options: &ListOptions,
     delete: &DeleteOptions,
 ) -> Result<http::Response<ApiBody>, ApiError> {
-    let listed = read::collect(asked.server, resource, namespace, options)?;
+    let listed = read::collect(asked.server, resource, namespace, options).await?;
     let write = WriteOptions::default();
     let write = &write;
     let deletions: Vec<_> = listed

@@ -1,12 +1,16 @@
 //! Between the form in which an object is stored and the one a version serves.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use windlass_store::{Draft, Record};
 
+use crate::crd::Conversion;
 use crate::error::ApiError;
 use crate::object::{decode, draft};
 use crate::resource::Resource;
+use crate::server::Inner;
 
 /// How every stored object begins.
 const START: &[u8] = b"{\"apiVersion\":\"";
@@ -41,17 +45,6 @@ pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
     map.insert("apiVersion".into(), resource.storage_api_version.clone().into());
 }
 
-/// Encodes an object of the served version for the store.
-pub(crate) fn stored_form(resource: &Resource, object: &Value) -> Draft {
-    let version = object.get("apiVersion").and_then(Value::as_str);
-    if !resource.converts() && version == Some(resource.storage_api_version.as_str()) {
-        return draft(object);
-    }
-    let mut stored = object.clone();
-    to_storage(resource, &mut stored);
-    draft(&stored)
-}
-
 /// Brings a stored object into the form of the served version.
 pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
     let Some(map) = object.as_object_mut() else {
@@ -61,6 +54,122 @@ pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
         rename(map, EVENT_FIELDS.iter().copied());
     }
     map.insert("apiVersion".into(), resource.api_version().into());
+}
+
+/// Whether a stored object can be served with no more than another apiVersion.
+fn is_ready(resource: &Resource, record: &Record) -> bool {
+    let Some(conversion) = resource.conversion.as_deref() else {
+        return true;
+    };
+    let stored = api_version_of(record);
+    let wanted = resource.api_version();
+    // The schema of its version may ask for another form than it was written in.
+    if record.revision <= conversion.since && conversion.schema(stored).is_some_and(|s| s.shapes()) {
+        return false;
+    }
+    stored == wanted || conversion.is_same(stored, &wanted)
+}
+
+/// The apiVersion of a stored object.
+fn api_version_of(record: &Record) -> &str {
+    let rest = record.value.get(START.len()..).unwrap_or_default();
+    let end = rest.iter().position(|b| *b == b'"').unwrap_or(0);
+    std::str::from_utf8(&rest[..end]).unwrap_or("")
+}
+
+/// Brings what is stored into a form in which it can be served: with the defaults and without the fields that the schemas are
+/// about now, and converted by a webhook where the definition has one. Objects that need nothing of this, usually all, are left
+/// alone; those that are converted are converted together.
+pub(crate) async fn bring(
+    server: &Inner,
+    resource: &Resource,
+    mut records: Vec<Arc<Record>>,
+) -> Result<Vec<Arc<Record>>, ApiError> {
+    let Some(conversion) = resource.conversion.as_deref() else {
+        return Ok(records);
+    };
+    let wanted = resource.api_version();
+    let (mut places, mut foreign) = (Vec::new(), Vec::new());
+    for (place, record) in records.iter_mut().enumerate() {
+        if is_ready(resource, record) {
+            continue;
+        }
+        let mut object = decode(record)?;
+        if record.revision <= conversion.since {
+            shape(conversion, &mut object);
+        }
+        if crate::object::text(&object, "apiVersion") == wanted {
+            *record = Arc::new(record.in_form(draft(&object)));
+        } else {
+            places.push(place);
+            foreign.push(object);
+        }
+    }
+    if foreign.is_empty() {
+        return Ok(records);
+    }
+    let services = &server.options.webhook_services;
+    let converted = conversion.convert(services, foreign, &wanted).await?;
+    for (place, mut object) in places.into_iter().zip(converted) {
+        tidy(conversion, &mut object);
+        records[place] = Arc::new(records[place].in_form(draft(&object)));
+    }
+    Ok(records)
+}
+
+/// As [`bring`], for one object.
+pub(crate) async fn bring_one(
+    server: &Inner,
+    resource: &Resource,
+    record: Arc<Record>,
+) -> Result<Arc<Record>, ApiError> {
+    if is_ready(resource, &record) {
+        return Ok(record);
+    }
+    let mut brought = bring(server, resource, vec![Arc::clone(&record)]).await?;
+    Ok(brought.pop().unwrap_or(record))
+}
+
+/// Drops what the schema of its version does not know.
+fn tidy(conversion: &Conversion, object: &mut Value) {
+    let version = crate::object::text(object, "apiVersion").to_owned();
+    if let Some(schema) = conversion.schema(&version) {
+        windlass_schema::prune(schema, object);
+        windlass_schema::drop_nulls(schema, object);
+    }
+}
+
+/// Gives an object the form that the schema of its version asks for.
+fn shape(conversion: &Conversion, object: &mut Value) {
+    let version = crate::object::text(object, "apiVersion").to_owned();
+    if let Some(schema) = conversion.schema(&version) {
+        windlass_schema::prune(schema, object);
+        windlass_schema::default(schema, object);
+        windlass_schema::drop_nulls(schema, object);
+    }
+}
+
+/// Encodes an object of the served version for the store.
+pub(crate) async fn stored_form(server: &Inner, resource: &Resource, object: &Value) -> Result<Draft, ApiError> {
+    let wanted = &resource.storage_api_version;
+    let is = resource.api_version();
+    if !resource.converts() && is == *wanted && crate::object::text(object, "apiVersion") == is {
+        return Ok(draft(object));
+    }
+    let other = resource
+        .conversion
+        .as_deref()
+        .filter(|conversion| is != *wanted && !conversion.is_same(&is, wanted));
+    let mut stored = object.clone();
+    let Some(conversion) = other else {
+        to_storage(resource, &mut stored);
+        return Ok(draft(&stored));
+    };
+    let services = &server.options.webhook_services;
+    let mut converted = conversion.convert(services, vec![stored], wanted).await?;
+    let mut stored = converted.pop().unwrap_or(Value::Null);
+    tidy(conversion, &mut stored);
+    Ok(draft(&stored))
 }
 
 /// Decodes a stored object into the form of the served version.

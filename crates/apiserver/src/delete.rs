@@ -9,9 +9,9 @@ use windlass_store::{Change, CommitError, Expect, Record, Write};
 
 use crate::admission::{AdmissionRequest, AdmissionVerb};
 use crate::change::{Call, holds};
-use crate::convert::{served, to_storage};
+use crate::convert::{bring_one, served, stored_form};
 use crate::error::ApiError;
-use crate::object::{draft, finalizers, generation, is_deleting, meta, meta_value, seconds, set_meta, text};
+use crate::object::{finalizers, generation, is_deleting, meta, meta_value, seconds, set_meta, text};
 use crate::resource::{Resource, Special};
 
 pub(crate) use self::options::DeleteOptions;
@@ -48,14 +48,14 @@ pub(crate) fn plan(
     now: jiff::Timestamp,
     graceful: bool,
 ) -> Option<Value> {
+    if special == Special::Crd && !is_deleting(old) {
+        return Some(plan_definition(old, now));
+    }
     if special == Special::Namespace && is_deleting(old) && holds_namespace(old) {
         return Some(old.clone());
     }
     let mut new = old.clone();
-    let mut list = propagated(old, options.propagation.or_else(|| by_default(old)));
-    if special == Special::Crd && !list.iter().any(|f| f == crate::crd::FINALIZER) && !is_deleting(old) {
-        list.push(crate::crd::FINALIZER.to_owned());
-    }
+    let list = propagated(old, options.propagation.or_else(|| by_default(old)));
     let grace = grace_seconds(special, old, options, graceful);
     // A namespace is always marked first: what empties it has to see that.
     let namespace_holds = special == Special::Namespace && (!is_deleting(old) || holds_namespace(old));
@@ -85,9 +85,6 @@ pub(crate) fn plan(
         && let Some(map) = new.as_object_mut()
     {
         map.entry("status").or_insert_with(|| json!({}))["phase"] = "Terminating".into();
-    }
-    if special == Special::Crd && !is_deleting(old) {
-        crate::crd::set_terminating(&mut new, &seconds(now));
     }
     Some(new)
 }
@@ -146,6 +143,19 @@ fn shows_deleted(resource: &Resource) -> bool {
         "VolumeAttachment",
     ];
     !resource.is_custom() && KINDS.contains(&resource.kind.as_str())
+}
+
+/// A definition is always marked first: it goes after its objects, however its deletion was asked for.
+fn plan_definition(old: &Value, now: jiff::Timestamp) -> Value {
+    let mut new = old.clone();
+    let mut list: Vec<&str> = finalizers(old);
+    if !list.contains(&crate::crd::FINALIZER) {
+        list.push(crate::crd::FINALIZER);
+    }
+    set_meta(&mut new, "finalizers", Some(json!(list)));
+    set_meta(&mut new, "deletionTimestamp", Some(seconds(now).into()));
+    crate::crd::set_terminating(&mut new, crate::crd::Deletion::Pending, &seconds(now));
+    new
 }
 
 /// How long a pod may take to end; everything else has no time.
@@ -231,7 +241,7 @@ impl Call<'_> {
             ));
         }
         for _ in 0..TRIES {
-            let record = crate::read::find(self.server, self.resource, self.namespace, name)?;
+            let record = crate::read::find_served(self.server, self.resource, self.namespace, name).await?;
             self.check_preconditions(&record, options)?;
             let old = served(self.resource, &record)?;
             let mut warnings = self.admit_deletion(&old, options.dry_run)?;
@@ -281,9 +291,7 @@ impl Call<'_> {
             Some(new) => {
                 let is_namespace = self.resource.special == Special::Namespace;
                 debug_assert!(is_namespace || !finalizers(new).is_empty() || holds(self.resource, new));
-                let mut stored = new.clone();
-                to_storage(self.resource, &mut stored);
-                Change::Put(draft(&stored))
+                Change::Put(stored_form(self.server, self.resource, new).await?)
             }
         };
         match self.server.store.commit(vec![Write { key, expect, change }]).await {
@@ -291,7 +299,10 @@ impl Call<'_> {
                 self.server.written(self.resource, self.namespace, name);
                 self.settle().await;
                 let object = match records.first() {
-                    Some(record) => served(self.resource, record)?,
+                    Some(record) => {
+                        let record = bring_one(self.server, self.resource, Arc::clone(record)).await?;
+                        served(self.resource, &record)?
+                    }
                     None => old,
                 };
                 Ok(Some(Deleted { object, gone, warnings }))

@@ -308,7 +308,7 @@ async fn answer_resource(
         return Err(ApiError::method_not_allowed(verb));
     }
     let answer = if verb == "watch" {
-        asked.watch(&resource, &path)
+        asked.watch(&resource, &path).await
     } else {
         asked.answer(&resource, &path).await
     };
@@ -324,8 +324,17 @@ async fn answer_resource(
     }
 }
 
+/// Whether objects of a custom resource have a part that is written apart.
+fn has_part(resource: &Resource, part: &str) -> bool {
+    match part {
+        "status" => resource.status,
+        "scale" => resource.scale.is_some(),
+        _ => false,
+    }
+}
+
 impl Asked<'_> {
-    fn watch(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
+    async fn watch(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
         let mut options = ListOptions::parse(&self.query)?;
         if let Some(name) = &path.name {
             options.fields.0.push(crate::selector::FieldTerm {
@@ -335,7 +344,7 @@ impl Asked<'_> {
             });
         }
         let namespace = path.namespace.as_deref();
-        watch::watch(self.server, resource, namespace, options, self.view, self.include)
+        watch::watch(self.server, resource, namespace, options, self.view, self.include).await
     }
 
     async fn answer(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
@@ -348,6 +357,13 @@ impl Asked<'_> {
         }
         match (&path.name, path.subresource.as_deref()) {
             (None, _) => self.collection(resource, namespace, method).await,
+            (Some(name), Some(part)) if resource.is_custom() && !has_part(resource, part) => {
+                Err(ApiError::not_found(&resource.group, &resource.plural, name))
+            }
+            (Some(_), Some(_)) if resource.is_custom() && matches!(method, "DELETE" | "POST") => {
+                let verb = if method == "POST" { "create" } else { "delete" };
+                Err(ApiError::not_supported(&resource.group, &resource.plural, verb))
+            }
             (Some(name), None) => self.named(resource, namespace, name, Part::Main, method).await,
             (Some(name), Some("status")) if resource.status && method != "DELETE" => {
                 self.named(resource, namespace, name, Part::Status, method).await
@@ -401,7 +417,7 @@ impl Asked<'_> {
         match method {
             "GET" => {
                 let options = ListOptions::parse(&self.query)?;
-                read::list(self.server, resource, namespace, &options, self.view, self.include)
+                read::list(self.server, resource, namespace, &options, self.view, self.include).await
             }
             "POST" => {
                 if namespace.is_none() && resource.namespaced {
@@ -437,8 +453,9 @@ impl Asked<'_> {
         let namespace = Self::place(resource, namespace)?;
         match method {
             "GET" => {
-                let version = self.query.get("resourceVersion");
-                read::get(self.server, resource, namespace, name, version, self.view)
+                read::check_version(self.server, self.query.get("resourceVersion"))?;
+                let record = read::find_served(self.server, resource, namespace, name).await?;
+                read::answer(self.server, resource, &record, self.view, self.include, 200)
             }
             "PUT" => {
                 let options = WriteOptions::parse(&self.query, WriteVerb::Update)?;
@@ -482,7 +499,7 @@ impl Asked<'_> {
                 let mut response = if crate::object::text(&object, "kind") == "Status" {
                     body::json(200, &object)
                 } else {
-                    read::answer_value(self.server, resource, &object, self.view, 200)?
+                    read::answer_value(self.server, resource, &object, self.view, self.include, 200)?
                 };
                 for words in &done.warnings {
                     warnings::add(&mut response, words);
@@ -555,8 +572,11 @@ impl Asked<'_> {
     pub(crate) fn outcome(&self, resource: &Resource, outcome: &Outcome) -> Answer {
         let code = if outcome.created { 201 } else { 200 };
         let mut response = match &outcome.record {
-            Some(record) => read::answer(self.server, resource, record, self.view, code)?,
-            None => read::answer_value(self.server, resource, &*outcome.object(resource)?, self.view, code)?,
+            Some(record) => read::answer(self.server, resource, record, self.view, self.include, code)?,
+            None => {
+                let object = outcome.object(resource)?;
+                read::answer_value(self.server, resource, &object, self.view, self.include, code)?
+            }
         };
         for words in &outcome.warnings {
             warnings::add(&mut response, words);

@@ -242,6 +242,13 @@ impl ApiError {
         error
     }
 
+    /// The verb does not exist for a part of a custom object.
+    pub(crate) fn not_supported(group: &str, resource: &str, verb: &str) -> Self {
+        let what = qualified(group, resource);
+        let message = format!("{verb} is not supported on resources of kind \"{what}\"");
+        Self::new(405, "MethodNotAllowed", message).with(group, resource, "")
+    }
+
     /// The history asked for is gone.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)

@@ -23,6 +23,7 @@ mod delete;
 mod discovery;
 mod dispatch;
 mod edge;
+mod embedded;
 mod error;
 mod graph;
 mod health;

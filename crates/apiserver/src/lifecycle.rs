@@ -20,7 +20,7 @@ use crate::crd;
 use crate::delete::{DeleteOptions, Propagation};
 use crate::error::ApiError;
 use crate::graph::{Action, Graph};
-use crate::object::{finalizers, meta_value, text};
+use crate::object::{decode, finalizers, meta_value, seconds, text};
 use crate::options::WriteOptions;
 use crate::prepare::Part;
 use crate::resource::Resource;
@@ -44,6 +44,8 @@ struct Work {
     /// Of these, the ones to look at now.
     empty_namespaces: BTreeSet<String>,
     empty_definitions: BTreeSet<String>,
+    /// Groups in which a definition has gone, and its names are free.
+    freed_groups: BTreeSet<String>,
     /// Events in the order in which they expire.
     expiring: VecDeque<(Instant, Key, u64)>,
 }
@@ -123,6 +125,7 @@ async fn perform(server: Arc<Inner>, job: Job) -> Done {
         Job::Action(action) => carry_out(&server, action).await,
         Job::Namespace(name) => namespace::empty(&server, name).await,
         Job::Definition(name) => empty_definition(&server, name).await,
+        Job::Names(group) => crd::settle_group(&server, group).await,
     };
     (job, result)
 }
@@ -159,6 +162,7 @@ impl Work {
             definitions: BTreeSet::new(),
             empty_namespaces: BTreeSet::new(),
             empty_definitions: BTreeSet::new(),
+            freed_groups: BTreeSet::new(),
             expiring: VecDeque::new(),
         }
     }
@@ -173,6 +177,9 @@ impl Work {
             Job::Definition(name) => {
                 self.empty_definitions.insert(name);
             }
+            Job::Names(group) => {
+                self.freed_groups.insert(group);
+            }
         }
     }
 
@@ -181,7 +188,9 @@ impl Work {
         let actions = self.graph.decide().into_iter().map(Job::Action);
         let namespaces = std::mem::take(&mut self.empty_namespaces);
         let definitions = std::mem::take(&mut self.empty_definitions);
+        let groups = std::mem::take(&mut self.freed_groups);
         let others = namespaces.into_iter().map(Job::Namespace);
+        let others = others.chain(groups.into_iter().map(Job::Names));
         for job in actions
             .chain(others)
             .chain(definitions.into_iter().map(Job::Definition))
@@ -208,6 +217,9 @@ impl Work {
             }
             crd::STORAGE => {
                 self.definitions.remove(key.name());
+                if let Some((_, group)) = key.name().split_once('.') {
+                    self.freed_groups.insert(group.to_owned());
+                }
             }
             resource => {
                 if self.namespaces.contains(key.namespace()) {
@@ -277,7 +289,7 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
     };
     let internal = Internal::new(server, "generic-garbage-collector");
     let call = internal.call(&resource, key.namespace());
-    let record = crate::read::find(server, &resource, key.namespace(), key.name())?;
+    let record = crate::read::find_served(server, &resource, key.namespace(), key.name()).await?;
     if record.header.uid.as_ref() != uid.as_ref() {
         return Ok(());
     }
@@ -373,9 +385,24 @@ async fn patch(call: &Call<'_>, record: &Record, field: &str, left: Vec<Value>) 
 
 /// Deletes the objects of a definition that is being deleted; when none is left, the definition goes.
 async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<(), ApiError> {
+    let Some(record) = server.store.get(crd::STORAGE, "", name) else {
+        return Ok(());
+    };
+    let definition = decode(&record)?;
+    if !finalizers(&definition).contains(&crd::FINALIZER) {
+        return Ok(());
+    }
+    let stage = |stage| {
+        let mut next = definition.clone();
+        crd::set_terminating(&mut next, stage, &seconds(server.now()));
+        next.get("status").cloned().unwrap_or(Value::Null)
+    };
     let internal = Internal::new(server, "customresource-controller");
     let items = list(server, name, None);
     let left = items.len();
+    if left > 0 {
+        crd::write_status(server, name, stage(crd::Deletion::InProgress)).await?;
+    }
     delete_all(&internal, name, items).await?;
     let Some(record) = server.store.get(crd::STORAGE, "", name) else {
         return Ok(());
@@ -386,13 +413,26 @@ async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<(), ApiErro
     if left > 0 && server.store.count(name) > 0 {
         return Ok(());
     }
-    let object = served(&resource, &record)?;
-    let rest: Vec<Value> = finalizers(&object)
+    let rest: Vec<Value> = finalizers(&decode(&record)?)
         .into_iter()
         .filter(|f| *f != crd::FINALIZER)
         .map(Into::into)
         .collect();
-    patch(&internal.call(&resource, ""), &record, "finalizers", rest).await
+    let last = if crd::is_established(&definition) {
+        crd::Deletion::Completed
+    } else {
+        crd::Deletion::NeverEstablished
+    };
+    let mutation = Mutation::Merge(
+        json!({
+            "metadata": {"resourceVersion": record.revision.to_string(), "finalizers": rest},
+            "status": stage(last),
+        }),
+        Vec::new(),
+    );
+    let mut call = internal.call(&resource, "");
+    call.manager = "kube-apiserver".to_owned();
+    call.change(name, &mutation, Part::Status).await.map(|_| ())
 }
 
 fn list(server: &Inner, storage: &str, namespace: Option<&str>) -> Vec<Arc<Record>> {

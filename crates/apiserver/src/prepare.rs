@@ -188,6 +188,9 @@ pub(crate) fn for_create(resource: &Resource, object: &mut Value, fresh: &Fresh)
         set_meta(object, "generation", Some(1.into()));
     }
     let keeps_status = matches!(resource.special, Special::Crd);
+    if keeps_status {
+        crate::crd::initial(object);
+    }
     if resource.status
         && !keeps_status
         && let Some(map) = object.as_object_mut()
@@ -207,9 +210,11 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
             if resource.status {
                 copy_field(old, new, "status");
             }
-            // What keeps a namespace until it is empty is changed through its own subresource only.
-            if resource.special == Special::Namespace {
-                keep_hold(old, new);
+            match resource.special {
+                // What keeps a namespace until it is empty is changed through its own subresource only.
+                Special::Namespace => keep_hold(old, new),
+                Special::Crd => crate::crd::note_storage_version(new),
+                _ => {}
             }
             crate::builtin::rules::on_update(resource, old, new, part);
         }

@@ -10,7 +10,7 @@ use windlass_store::{ListQuery, Record};
 use crate::accept::View;
 use crate::body::{ApiBody, json_bytes};
 use crate::continues::Continue;
-use crate::convert::{put_served, served, served_bytes};
+use crate::convert::{bring, bring_one, put_served, served, served_bytes};
 use crate::error::ApiError;
 use crate::options::{ListOptions, VersionMatch, parse_revision};
 use crate::resource::Resource;
@@ -33,12 +33,14 @@ pub(crate) fn answer(
     resource: &Resource,
     record: &Record,
     view: View,
+    include: table::Include,
     code: u16,
 ) -> Result<Response<ApiBody>, ApiError> {
     if view == View::Full {
         return Ok(json_bytes(code, served_bytes(resource, record)?));
     }
-    answer_value(server, resource, &served(resource, record)?, view, code)
+    let object = served(resource, record)?;
+    answer_value(server, resource, &object, view, include, code)
 }
 
 /// Answers with one object.
@@ -47,6 +49,7 @@ pub(crate) fn answer_value(
     resource: &Resource,
     object: &Value,
     view: View,
+    include: table::Include,
     code: u16,
 ) -> Result<Response<ApiBody>, ApiError> {
     Ok(match view {
@@ -64,7 +67,7 @@ pub(crate) fn answer_value(
         }
         View::Table => {
             let meta = json!({"resourceVersion": crate::object::meta(object, "resourceVersion")});
-            let rows = vec![table::row(resource, object, server.now(), table::Include::Metadata)];
+            let rows = vec![table::row(resource, object, server.now(), include)];
             crate::body::json(code, &table::table(resource, &rows, &meta))
         }
     })
@@ -86,25 +89,27 @@ pub(crate) fn find(server: &Inner, resource: &Resource, namespace: &str, name: &
         .ok_or_else(|| ApiError::not_found(&resource.group, &resource.plural, name))
 }
 
-/// Answers a get. There is no older state than the present to choose: a version is only checked.
-pub(crate) fn get(
+/// One stored object, in a form in which it can be served.
+pub(crate) async fn find_served(
     server: &Inner,
     resource: &Resource,
     namespace: &str,
     name: &str,
-    version: Option<&str>,
-    view: View,
-) -> Result<Response<ApiBody>, ApiError> {
+) -> Result<Arc<Record>, ApiError> {
+    bring_one(server, resource, find(server, resource, namespace, name)?).await
+}
+
+/// Checks which version a get asks for. There is no older state than the present to choose.
+pub(crate) fn check_version(server: &Inner, version: Option<&str>) -> Result<(), ApiError> {
     let wanted = version
         .map(parse_revision)
         .transpose()
         .map_err(|why| ApiError::new(500, "", why))?;
     let current = server.store.revision();
-    if let Some(wanted) = wanted.filter(|rv| *rv > current) {
-        return Err(ApiError::too_large(wanted, current));
+    match wanted.filter(|rv| *rv > current) {
+        Some(wanted) => Err(ApiError::too_large(wanted, current)),
+        None => Ok(()),
     }
-    let record = find(server, resource, namespace, name)?;
-    answer(server, resource, &record, view, 200)
 }
 
 /// Refuses field selectors that the resource does not have.
@@ -205,7 +210,7 @@ pub(crate) struct Listed {
 }
 
 /// Finds what a list asks for.
-pub(crate) fn collect(
+pub(crate) async fn collect(
     server: &Inner,
     resource: &Resource,
     namespace: Option<&str>,
@@ -260,8 +265,8 @@ pub(crate) fn collect(
     // Whatever is known will do: all of it is at hand.
     let whole = wanted == Some(0) && token.is_none();
     let limit = options.limit.filter(|_| !whole).unwrap_or(usize::MAX);
-    let mut rest = page
-        .items
+    let found = bring(server, resource, page.items).await?;
+    let mut rest = found
         .into_iter()
         .filter(|r| !selective || selected(resource, options, r));
     let items: Vec<Arc<Record>> = rest.by_ref().take(limit).collect();
@@ -298,7 +303,7 @@ fn exact_revision(options: &ListOptions, wanted: Option<u64>) -> Option<u64> {
 }
 
 /// Answers a list.
-pub(crate) fn list(
+pub(crate) async fn list(
     server: &Inner,
     resource: &Resource,
     namespace: Option<&str>,
@@ -306,7 +311,7 @@ pub(crate) fn list(
     view: View,
     include: table::Include,
 ) -> Result<Response<ApiBody>, ApiError> {
-    let listed = collect(server, resource, namespace, options)?;
+    let listed = collect(server, resource, namespace, options).await?;
     render(server, resource, &listed, view, include)
 }
 

@@ -6,21 +6,41 @@ use std::sync::Arc;
 use crate::builtin;
 use crate::resource::Resource;
 
+/// What a CRD defines.
+#[derive(Debug, Default)]
+pub(crate) struct Definition {
+    /// The versions that are served, newest first.
+    pub(crate) served: Vec<Arc<Resource>>,
+    /// The version that is written to the store, served or not; nothing until the definition is established.
+    pub(crate) stored: Option<Arc<Resource>>,
+    /// Tells whether a definition says the same.
+    pub(crate) fingerprint: u64,
+}
+
+impl Definition {
+    /// Ends the watches of what it defines: something else is there now.
+    pub(crate) fn retire(&self) {
+        if let Some(conversion) = self.stored.as_ref().and_then(|r| r.conversion.as_ref()) {
+            conversion.retired.cancel();
+        }
+    }
+}
+
 /// The resources that CRDs define, by CRD name; replaced as a whole when one changes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Custom {
-    crds: BTreeMap<String, Arc<Vec<Arc<Resource>>>>,
+    crds: BTreeMap<String, Arc<Definition>>,
     /// Counts changes: what is derived from the registry is cached under this number.
     pub(crate) changes: u64,
 }
 
 impl Custom {
     /// Sets, or with `None` removes, what a CRD defines.
-    pub(crate) fn set(&mut self, crd: &str, resources: Option<Vec<Arc<Resource>>>) {
+    pub(crate) fn set(&mut self, crd: &str, definition: Option<Definition>) {
         self.changes += 1;
-        match resources {
-            Some(resources) => {
-                self.crds.insert(crd.to_owned(), Arc::new(resources));
+        match definition {
+            Some(definition) => {
+                self.crds.insert(crd.to_owned(), Arc::new(definition));
             }
             None => {
                 self.crds.remove(crd);
@@ -28,9 +48,14 @@ impl Custom {
         }
     }
 
+    /// What a CRD defines, by its name.
+    pub(crate) fn definition(&self, crd: &str) -> Option<&Definition> {
+        self.crds.get(crd).map(AsRef::as_ref)
+    }
+
     /// All served custom resources, newest version of each first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.crds.values().flat_map(|v| v.iter())
+        self.crds.values().flat_map(|d| d.served.iter())
     }
 
     /// A resource by its path.
@@ -43,16 +68,19 @@ impl Custom {
         }
         self.crds
             .get(&format!("{plural}.{group}"))?
+            .served
             .iter()
             .find(|r| r.version == version)
             .map(Arc::clone)
     }
 
-    /// Any served version of what is stored under a name.
+    /// What is stored under a name: of custom resources the version that is written, served or not.
     pub(crate) fn find_storage(&self, storage: &str) -> Option<Arc<Resource>> {
+        if let Some(definition) = self.crds.get(storage) {
+            return definition.stored.clone();
+        }
         builtin::resources()
             .iter()
-            .chain(self.all())
             .find(|r| r.storage.as_ref() == storage)
             .map(Arc::clone)
     }
@@ -60,8 +88,8 @@ impl Custom {
     /// The other served versions of a resource.
     pub(crate) fn versions(&self, resource: &Resource) -> Vec<Arc<Resource>> {
         let is_other = |r: &&Arc<Resource>| r.group != resource.group || r.version != resource.version;
-        if let Some(versions) = self.crds.get(resource.storage.as_ref()) {
-            return versions.iter().filter(is_other).map(Arc::clone).collect();
+        if let Some(definition) = self.crds.get(resource.storage.as_ref()) {
+            return definition.served.iter().filter(is_other).map(Arc::clone).collect();
         }
         let built_in = builtin::resources().iter().filter(|r| r.storage == resource.storage);
         built_in.filter(is_other).map(Arc::clone).collect()

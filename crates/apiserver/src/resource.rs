@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 use windlass_schema::Schema;
 
+use crate::crd::Conversion;
 use crate::names::NameRule;
 
 /// Kinds with rules of their own.
@@ -89,6 +90,8 @@ pub(crate) struct Resource {
     pub(crate) schema: SchemaSource,
     /// The schema as the CRD has it, for OpenAPI documents.
     pub(crate) raw_schema: Option<Arc<Value>>,
+    /// How objects of other versions become objects of this one.
+    pub(crate) conversion: Option<Arc<Conversion>>,
     /// Words for clients that use an old version.
     pub(crate) deprecation: Option<String>,
 }

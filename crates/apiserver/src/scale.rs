@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::Response;
 use serde_json::{Value, json};
+use windlass_schema::FieldError;
 
 use crate::accept::View;
 use crate::body::{self, ApiBody};
@@ -44,6 +45,81 @@ pub(crate) fn of(object: &Value, paths: &ScalePaths) -> Value {
     json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status,
     })
+}
+
+/// What is wrong with the numbers of a scale in an object; `with_spec` leaves out none of them.
+pub(crate) fn errors(paths: &ScalePaths, with_spec: bool, object: &Value, out: &mut Vec<FieldError>) {
+    let mut numbers = vec![&paths.status];
+    if with_spec {
+        numbers.insert(0, &paths.spec);
+    }
+    for path in numbers {
+        let wrong = match nested(object, path) {
+            Err(words) => Some((0, words)),
+            Ok(None) => None,
+            Ok(Some(Value::Number(n))) if n.is_i64() || n.is_u64() => {
+                let n = n.as_i64().unwrap_or(i64::MAX);
+                if n < 0 {
+                    Some((n, "should be a non-negative integer".to_owned()))
+                } else {
+                    (n > i32::MAX.into()).then(|| (n, format!("should be less than or equal to {}", i32::MAX)))
+                }
+            }
+            Ok(Some(other)) => Some((0, accessor(path, other, "int64"))),
+        };
+        if let Some((shown, words)) = wrong {
+            out.push(FieldError::invalid(format!(".{path}"), shown.into(), words));
+        }
+    }
+    if let Some(path) = &paths.selector {
+        let wrong = match nested(object, path) {
+            Err(words) => Some(words),
+            Ok(None | Some(Value::String(_))) => None,
+            Ok(Some(other)) => Some(accessor(path, other, "string")),
+        };
+        if let Some(words) = wrong {
+            out.push(FieldError::invalid(format!(".{path}"), "".into(), words));
+        }
+    }
+}
+
+/// Whether an object has no value at a dotted path.
+pub(crate) fn is_unset(object: &Value, path: &str) -> bool {
+    matches!(nested(object, path), Ok(None))
+}
+
+/// The value at a dotted path, if there is one; an error in words if something on the way is no object.
+fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
+    let mut at = object;
+    let parts: Vec<&str> = path.split('.').collect();
+    for (i, part) in parts.iter().enumerate() {
+        if at.is_null() {
+            return Ok(None);
+        }
+        let Value::Object(map) = at else {
+            let there = parts[..i].join(".");
+            return Err(accessor(&there, at, "map[string]interface{}"));
+        };
+        match map.get(*part) {
+            None => return Ok(None),
+            Some(found) => at = found,
+        }
+    }
+    Ok(Some(at))
+}
+
+/// What is said about a value of the wrong type.
+fn accessor(path: &str, value: &Value, wanted: &str) -> String {
+    let (shown, is) = match value {
+        Value::Null => ("<nil>".to_owned(), "<nil>"),
+        Value::Bool(b) => (b.to_string(), "bool"),
+        Value::Number(n) if n.is_f64() => (n.to_string(), "float64"),
+        Value::Number(n) => (n.to_string(), "int64"),
+        Value::String(s) => (s.clone(), "string"),
+        Value::Array(_) => (value.to_string(), "[]interface {}"),
+        Value::Object(_) => (value.to_string(), "map[string]interface {}"),
+    };
+    format!(".{path} accessor error: {shown} is of the type {is}, expected {wanted}")
 }
 
 /// Sets the value at a dotted path.
@@ -88,12 +164,17 @@ pub(crate) async fn answer(
     let Some(paths) = &resource.scale else {
         return Err(ApiError::no_resource());
     };
-    let record = read::find(asked.server, resource, namespace, name)?;
+    let record = read::find_served(asked.server, resource, namespace, name).await?;
     let object = served(resource, &record)?;
     let current = of(&object, paths);
     let verb = asked.write_verb();
     let options = WriteOptions::parse(&asked.query, verb)?;
+    let unset = resource.is_custom() && is_unset(&object, &paths.spec);
     let wanted = match asked.parts.method.as_str() {
+        "GET" if unset => {
+            let words = format!("the spec replicas field \".{}\" does not exist", paths.spec);
+            return Err(ApiError::internal(words));
+        }
         "GET" => return Ok(body::json(200, &current)),
         "PUT" => {
             let (scale, twice) = asked.object()?;

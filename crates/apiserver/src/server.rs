@@ -95,8 +95,6 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) custom: RwLock<Arc<Custom>>,
-    /// Told whenever `custom` changes.
-    pub(crate) redefined: tokio::sync::watch::Sender<()>,
     pub(crate) counters: Counters,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tokens: Tokens,
@@ -125,7 +123,6 @@ impl ApiServer {
             tokens: Tokens::new(&options.tokens),
             options,
             custom: RwLock::default(),
-            redefined: tokio::sync::watch::Sender::new(()),
             counters: Counters::default(),
             shutdown: CancellationToken::new(),
             crd_writes: tokio::sync::Mutex::new(()),
@@ -135,6 +132,7 @@ impl ApiServer {
             names: Mutex::default(),
         });
         inner.load_definitions();
+        crd::settle_all(&inner).await?;
         inner.load_webhooks();
         inner.make_namespaces().await?;
         rbac::settle(&inner).await;
@@ -227,16 +225,21 @@ impl Inner {
     fn refresh_definition(&self, name: &str) {
         // The stored definition is read under the lock, so the last refresh always sees the last write.
         let mut custom = self.custom.write();
-        let resources = self
-            .store
-            .get(crd::STORAGE, "", name)
-            .and_then(|record| decode(&record).ok())
-            .map(|definition| crd::resources(&definition));
+        let record = self.store.get(crd::STORAGE, "", name);
+        let stored = record.and_then(|record| Some((decode(&record).ok()?, record.revision)));
+        let before = custom.definition(name);
+        if let (Some((definition, _)), Some(before)) = (&stored, before)
+            && before.fingerprint == crd::fingerprint(definition)
+        {
+            return;
+        }
+        let definition = stored.map(|(definition, revision)| crd::definition(&definition, revision, before));
+        if let Some(before) = before {
+            before.retire();
+        }
         let mut next = Custom::clone(&custom);
-        next.set(name, resources);
+        next.set(name, definition);
         *custom = Arc::new(next);
-        drop(custom);
-        self.redefined.send_replace(());
     }
 
     /// All stored definitions.
@@ -256,10 +259,9 @@ impl Inner {
     fn load_definitions(&self) {
         let mut custom = Custom::default();
         for definition in self.definitions() {
-            custom.set(
-                crate::object::meta(&definition, "name"),
-                Some(crd::resources(&definition)),
-            );
+            let name = crate::object::meta(&definition, "name");
+            let revision = crate::object::meta(&definition, "resourceVersion").parse().unwrap_or(0);
+            custom.set(name, Some(crd::definition(&definition, revision, None)));
         }
         *self.custom.write() = Arc::new(custom);
     }

@@ -40,13 +40,15 @@ pub(crate) fn table(resource: &Resource, rows: &[Value], metadata: &Value) -> Va
     })
 }
 
+/// What kube-apiserver tells clients of the columns that every table has.
+const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
 fn definition(column: &Column) -> Value {
-    let description = match column.description.as_str() {
-        "" if column.name == "Name" => {
-            "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated."
-        }
-        "" => "",
-        text => text,
+    let description = match (column.description.as_str(), column.name.as_str()) {
+        ("", "Name") => NAME,
+        ("", "Age") => AGE,
+        (text, _) => text,
     };
     json!({
         "name": column.name,
@@ -108,9 +110,13 @@ fn cell(column: &Column, object: &Value, now: jiff::Timestamp) -> Value {
         "integer" => first.as_i64().map_or(Value::Null, Into::into),
         "number" => first.as_f64().map_or(Value::Null, Into::into),
         "boolean" => first.as_bool().map_or(Value::Null, Into::into),
-        "date" => date(first.as_str(), now),
-        _ if found.len() == 1 => text_of(first).into(),
-        _ => found.into_iter().map(text_of).collect::<Vec<_>>().join(",").into(),
+        "date" => match first.as_str() {
+            Some(text) if text.parse::<jiff::Timestamp>().is_err() => "<invalid>".into(),
+            Some(text) => date(Some(text), now),
+            None => Value::Null,
+        },
+        // Kubernetes takes it that a path finds one value.
+        _ => text_of(first).into(),
     }
 }
 

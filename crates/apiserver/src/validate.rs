@@ -11,7 +11,7 @@ use crate::names::{check_annotations, check_labels};
 use crate::object::{meta, meta_value, text};
 use crate::options::{FieldValidation, json_type};
 use crate::prepare::{Part, immutable_errors};
-use crate::resource::Resource;
+use crate::resource::{Resource, Special};
 
 static METADATA: LazyLock<Option<Arc<Schema>>> =
     LazyLock::new(|| builtin::schema::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
@@ -88,6 +88,12 @@ fn fit(
         unknown.sort();
         unknown.dedup();
         warnings.extend(unknown.into_iter().map(|p| format!("unknown field \"{p}\"")));
+    }
+    if resource.is_custom()
+        && let Some(schema) = schema
+    {
+        let unknown = crate::embedded::shape(schema, METADATA.as_deref(), object, mode);
+        warnings.extend(unknown.map_err(Misshapen::Undecodable)?);
     }
     if mode == FieldValidation::Strict && !warnings.is_empty() {
         return Err(Misshapen::Strict(warnings));
@@ -232,7 +238,13 @@ fn decode(resource: &Resource, schema: &Schema, object: &mut Value) -> Result<()
 }
 
 /// Everything wrong with an object that is about to be stored; `old` is what it replaces.
-pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
+fn errors(
+    resource: &Resource,
+    part: Part,
+    object: &Value,
+    old: Option<&Value>,
+    warnings: &mut Vec<String>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if old.is_none() {
         name_errors(resource, object, &mut errors);
@@ -250,20 +262,57 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>, p
     if resource.is_custom()
         && let Some(schema) = resource.schema()
     {
-        errors.extend(windlass_schema::validate(schema, object, old));
+        custom_errors(resource, schema, part, (object, old), &mut errors, warnings);
     }
     errors
 }
 
+/// Errors of a custom object.
+fn custom_errors(
+    resource: &Resource,
+    schema: &Schema,
+    part: Part,
+    (object, old): (&Value, Option<&Value>),
+    errors: &mut Vec<FieldError>,
+    warnings: &mut Vec<String>,
+) {
+    let shape = match part {
+        Part::Status => windlass_schema::Part::Status,
+        _ => windlass_schema::Part::Whole,
+    };
+    errors.extend(windlass_schema::check_shape(schema, shape, object, old));
+    if let Some(paths) = &resource.scale {
+        crate::scale::errors(paths, part != Part::Status, object, errors);
+    }
+    if part != Part::Status {
+        windlass_schema::each_embedded(schema, object, &mut |path, embedded| {
+            crate::embedded::errors(&path.to_string(), embedded, errors);
+        });
+    }
+    let mut known = Vec::new();
+    windlass_schema::check_rest(schema, object, old, errors, &mut known);
+    warnings.extend(known.iter().map(ToString::to_string));
+}
+
 /// Refuses an object with errors.
-pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>, part: Part) -> Result<(), ApiError> {
-    let errors = errors(resource, object, old, part);
+pub(crate) fn check(
+    resource: &Resource,
+    part: Part,
+    object: &Value,
+    old: Option<&Value>,
+    warnings: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    if resource.special == Special::Crd && part != Part::Status {
+        warnings.extend(crate::crd::warnings(object, old));
+    }
+    let errors = errors(resource, part, object, old, warnings);
     if errors.is_empty() {
         return Ok(());
     }
     // Events are judged as those of the core group.
     let group = if resource.converts() { "" } else { &resource.group };
-    Err(ApiError::invalid(group, &resource.kind, meta(object, "name"), &errors))
+    let refused = ApiError::invalid(group, &resource.kind, meta(object, "name"), &errors);
+    Err(refused.warned(warnings))
 }
 
 fn name_errors(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {

@@ -17,7 +17,7 @@ use windlass_store::{Event, Record, Watcher};
 
 use crate::accept::View;
 use crate::body::{ApiBody, with_type};
-use crate::convert::{put_served, served};
+use crate::convert::{bring, bring_one, put_served, served};
 use crate::error::ApiError;
 use crate::options::ListOptions;
 use crate::read::{check_fields, metadata_only, selected};
@@ -43,8 +43,6 @@ struct Stream {
     shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Wakes at the end or for the next bookmark.
     timer: Pin<Box<Sleep>>,
-    /// Of a kind that somebody may define otherwise, or not at all any more.
-    redefined: Option<tokio::sync::watch::Receiver<()>>,
     wanted: Option<u64>,
     ends: Instant,
     next_bookmark: Instant,
@@ -54,7 +52,7 @@ struct Stream {
 }
 
 /// Answers a watch.
-pub(crate) fn watch(
+pub(crate) async fn watch(
     server: &Arc<Inner>,
     resource: &Arc<Resource>,
     namespace: Option<&str>,
@@ -83,7 +81,6 @@ pub(crate) fn watch(
         pending: VecDeque::new(),
         shutdown: Box::pin(server.shutdown.clone().cancelled_owned()),
         timer: Box::pin(tokio::time::sleep_until(now + timeout)),
-        redefined: resource.is_custom().then(|| server.redefined.subscribe()),
         wanted,
         ends: now + timeout,
         next_bookmark: now + BOOKMARK_EVERY,
@@ -91,7 +88,7 @@ pub(crate) fn watch(
         over: false,
         sent_columns: false,
     };
-    out.begin();
+    out.begin().await;
     let body = stream::unfold(out, |mut s| async move { s.next().await.map(|b| (b, s)) });
     let body: BoxStream<'static, Bytes> = body.boxed();
     let mut response = with_type(200, "application/json", Bytes::new());
@@ -99,8 +96,16 @@ pub(crate) fn watch(
     Ok(response)
 }
 
+/// Waits until the definition of a resource has changed, or has gone.
+async fn retired(resource: &Resource) {
+    match &resource.conversion {
+        Some(conversion) => conversion.retired.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Stream {
-    fn begin(&mut self) {
+    async fn begin(&mut self) {
         let current = self.server.store.revision();
         let from_start = match (self.options.initial_events, self.wanted) {
             (Some(initial), _) => initial,
@@ -116,7 +121,11 @@ impl Stream {
             let storage = &self.resource.storage;
             let (page, watcher) = self.server.store.list_and_watch(storage, self.namespace.as_deref());
             let mut buffer = Vec::new();
-            for record in &page.items {
+            let items = match bring(&self.server, &self.resource, page.items).await {
+                Ok(items) => items,
+                Err(error) => return self.fail(&error),
+            };
+            for record in &items {
                 if self.wants(record) {
                     self.put(&mut buffer, "ADDED", record);
                     self.cut(&mut buffer);
@@ -170,7 +179,7 @@ impl Stream {
             if self.over {
                 return None;
             }
-            self.take();
+            self.take().await;
             if !self.pending.is_empty() {
                 continue;
             }
@@ -184,41 +193,26 @@ impl Stream {
             if self.timer.deadline() != wakes {
                 self.timer.as_mut().reset(wakes);
             }
-            let redefined = async {
-                match &mut self.redefined {
-                    Some(redefined) => redefined.changed().await.is_ok(),
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 () = watcher.changed() => {}
-                _ = redefined => self.on_definition(),
                 () = self.shutdown.as_mut() => return None,
-                () = self.timer.as_mut() => self.on_time(),
+                // Clients come back and see what the definition says now.
+                () = retired(&self.resource) => {
+                    self.take().await;
+                    self.over = true;
+                }
+                () = self.timer.as_mut() => self.on_time().await,
             }
         }
     }
 
-    /// Goes on with the new definition. Without one there is nothing to watch: what was deleted with it was told before.
-    fn on_definition(&mut self) {
-        let Resource {
-            group, version, plural, ..
-        } = self.resource.as_ref();
-        if let Some(resource) = self.server.registry().find(group, version, plural) {
-            self.resource = resource;
-        } else {
-            self.take();
-            self.over = true;
-        }
-    }
-
-    fn on_time(&mut self) {
+    async fn on_time(&mut self) {
         let now = Instant::now();
         self.over = now >= self.ends;
         if self.options.bookmarks {
             self.next_bookmark = now + BOOKMARK_EVERY;
-            let failed = !self.take();
+            let failed = !self.take().await;
             let position = self.watcher.as_ref().map_or(0, Watcher::position);
             // Nothing follows an error.
             if position > self.bookmarked && !failed {
@@ -230,7 +224,7 @@ impl Stream {
     }
 
     /// Takes what has happened into `pending`; false when that is no longer known.
-    fn take(&mut self) -> bool {
+    async fn take(&mut self) -> bool {
         let Some(watcher) = self.watcher.as_mut() else {
             return true;
         };
@@ -247,6 +241,13 @@ impl Stream {
             }
         };
         let shares = self.view == View::Full && Lines::pays(watcher.followers(), events.len());
+        let events = match self.brought(events).await {
+            Ok(events) => events,
+            Err(error) => {
+                self.fail(&error);
+                return false;
+            }
+        };
         let mut buffer = Vec::new();
         for event in &events {
             let Some(kind) = self.kind(event) else {
@@ -269,6 +270,31 @@ impl Stream {
             self.pending.push_back(buffer.into());
         }
         true
+    }
+
+    /// The events with their objects in a form in which they can be served.
+    async fn brought(&self, mut events: Vec<Arc<Event>>) -> Result<Vec<Arc<Event>>, ApiError> {
+        if self.resource.conversion.is_none() {
+            return Ok(events);
+        }
+        let selective = !self.options.labels.is_empty() || !self.options.fields.0.is_empty();
+        for event in &mut events {
+            let record = bring_one(&self.server, &self.resource, Arc::clone(&event.record)).await?;
+            let previous = match &event.previous {
+                Some(previous) if selective => {
+                    Some(bring_one(&self.server, &self.resource, Arc::clone(previous)).await?)
+                }
+                other => other.clone(),
+            };
+            if !Arc::ptr_eq(&record, &event.record) || selective {
+                *event = Arc::new(Event {
+                    record,
+                    previous,
+                    deleted: event.deleted,
+                });
+            }
+        }
+        Ok(events)
     }
 
     /// What a change is to this watch, if anything.

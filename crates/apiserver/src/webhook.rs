@@ -20,8 +20,9 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-pub(crate) use self::check::errors;
+pub(crate) use self::check::{client as check_client, errors};
 pub use self::client::WebhookServices;
+pub(crate) use self::client::{Address, Endpoint};
 use self::hook::Hook;
 pub(crate) use self::matching::Operation;
 pub(crate) use self::review::KindName;

@@ -184,7 +184,9 @@ impl<'a> Parser<'a, '_> {
 
     /// What may also stand beside a `$ref`: defaults, list and map types, patch hints.
     fn hints(&mut self, map: &Map<String, Value>, node: &mut Node, at: &str) {
-        if let Some(default) = map.get("default").filter(|default| !default.is_null()) {
+        // In a definition null is no default.
+        let default = map.get("default");
+        if let Some(default) = default.filter(|default| self.definitions.is_some() || !default.is_null()) {
             node.default = Some(default.clone());
         }
         match map.get("x-kubernetes-list-type").and_then(Value::as_str) {

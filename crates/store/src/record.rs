@@ -121,6 +121,12 @@ impl Record {
         self.value.get(at..at + digits.len()) == Some(digits.as_bytes())
     }
 
+    /// The same object in another form, which nobody stores.
+    #[must_use]
+    pub fn in_form(&self, form: Draft) -> Self {
+        Self::from_draft(self.key.clone(), self.revision, form)
+    }
+
     /// Whether another record is what [`Record::deleted_at`] makes of this one.
     pub(crate) fn is_same_but_revision(&self, other: &Self) -> bool {
         let cut = |record: &Self| {

@@ -89,6 +89,10 @@ pub(crate) fn on_create(resource: &Resource, object: &mut Value, fresh: &Fresh) 
         default(resource, object);
         super::decode::settle(schema.root(), object);
     }
+    // The conditions of a definition are there from the start, and null.
+    if resource.group == "apiextensions.k8s.io" {
+        crate::crd::initial(object);
+    }
 }
 
 fn namespace_on_create(object: &mut Value) {
@@ -169,6 +173,7 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>, p
         ("storage.k8s.io", "CSIDriver") => storage::csi_driver(object, old, e),
         ("apiregistration.k8s.io", _) => cluster::api_service(object, old, e),
         ("admissionregistration.k8s.io", _) => e.extend(crate::webhook::errors(resource, object, old)),
+        ("apiextensions.k8s.io", _) if part == Part::Status => e.extend(crate::crd::status_errors(object)),
         ("apiextensions.k8s.io", _) => e.extend(crate::crd::errors(object, old)),
         (crate::rbac::GROUP, kind) => crate::rbac::errors(kind, object, old, e),
         _ => {}

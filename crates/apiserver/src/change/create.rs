@@ -8,7 +8,7 @@ use crate::admission::AdmissionVerb;
 use crate::admit::Admission;
 use crate::convert::stored_form;
 use crate::error::ApiError;
-use crate::object::{meta, seconds, set_meta};
+use crate::object::{meta, set_meta};
 use crate::prepare::{self, Fresh, Part};
 use crate::resource::Special;
 use crate::{builtin, crd, lookup, rbac, validate};
@@ -33,13 +33,11 @@ impl Call<'_> {
             match definition {
                 Some(record) if !record.header.deleting => out.push(check(&record)),
                 _ => {
-                    return Err(ApiError::new(
-                        405,
-                        "MethodNotAllowed",
-                        format!(
-                            "create not allowed while custom resource definition is terminating: {}",
-                            self.resource.storage
-                        ),
+                    return Err(ApiError::forbidden(
+                        &self.resource.group,
+                        &self.resource.plural,
+                        name,
+                        "create not allowed while custom resource definition is terminating",
                     ));
                 }
             }
@@ -57,6 +55,7 @@ impl Call<'_> {
     ) -> Result<Outcome, ApiError> {
         let outcome = self.create_alone(object, duplicates, by_apply, name).await?;
         self.settle().await;
+        self.settle_definition(Part::Main, &outcome).await;
         Ok(outcome)
     }
 
@@ -85,10 +84,8 @@ impl Call<'_> {
                 (None, None) => break,
             };
             let _others = self.lock_kind().await;
-            match self.resource.special {
-                Special::Crd => crd::set_status(&mut made, &self.server.definitions(), &seconds(self.server.now())),
-                Special::Service => lookup::allocate(self.server, &mut made)?,
-                _ => {}
+            if self.resource.special == Special::Service {
+                lookup::allocate(self.server, &mut made)?;
             }
             match self.store_new(&made, &mut warnings).await {
                 Ok(None) if original.is_none() => kept = Some((made, warnings)),
@@ -149,7 +146,7 @@ impl Call<'_> {
         }
         rbac::confirm(self, &object, None)?;
         builtin::rules::on_create(self.resource, &mut object, &fresh);
-        validate::check(self.resource, &object, None, Part::Main)?;
+        validate::check(self.resource, Part::Main, &object, None, &mut warnings)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.validate(hooks, &object, &mut warnings)).await?;
         }
@@ -203,14 +200,15 @@ impl Call<'_> {
                 warnings: std::mem::take(warnings),
             }));
         }
+        let stored = stored_form(self.server, self.resource, object).await?;
         let put = writes.len();
         writes.push(Write {
             key: self.key(&name),
             expect: Expect::Absent,
-            change: Change::Put(stored_form(self.resource, object)),
+            change: Change::Put(stored),
         });
         match self.server.store.commit(writes).await {
-            Ok(records) => self.stored(records, true, std::mem::take(warnings)).map(Some),
+            Ok(records) => self.stored(records, true, std::mem::take(warnings)).await.map(Some),
             Err(CommitError::Conflict { index, .. }) if index == put => Err(self.exists(&name)),
             Err(CommitError::Conflict { .. }) => Ok(None),
             Err(error) => Err(self.commit_error(&error, &name)),

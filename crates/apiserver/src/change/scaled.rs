@@ -23,11 +23,20 @@ impl Call<'_> {
         let path: Vec<&str> = paths.spec.split('.').collect();
         let owners = ManagedFields::of(old).unwrap_or_default();
         let mut live = scale::of(old, paths);
+        let unset = self.resource.is_custom() && scale::is_unset(old, &paths.spec);
+        if unset && let Some(spec) = live.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.clear();
+        }
         windlass_smd::scale_managers(&owners, &path).write(&mut live);
         let now = self.server.now();
         let new = self.new_scale(&live, name, wanted, now)?;
         let replicas = new.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-        if replicas < 0 {
+        if unset && new.pointer("/spec/replicas").is_none() && !matches!(wanted, Mutation::Replace(..)) {
+            let words = format!("the spec replicas field \".{}\" cannot be empty", paths.spec);
+            return Err(ApiError::bad_request(words));
+        }
+        // Those of custom objects are looked at with the rest.
+        if replicas < 0 && !self.resource.is_custom() {
             return Err(ApiError::invalid(
                 "autoscaling",
                 "Scale",

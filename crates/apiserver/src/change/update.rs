@@ -8,13 +8,13 @@ use windlass_store::{Change, CommitError, Expect, Record, Write};
 use super::{Call, Mutation, Outcome, TRIES, holds};
 use crate::admission::AdmissionVerb;
 use crate::admit::Admission;
-use crate::convert::{served, stored_form};
+use crate::convert::{bring_one, served, stored_form};
 use crate::error::ApiError;
-use crate::object::{finalizers, is_deleting, meta, seconds, set_meta};
+use crate::object::{finalizers, is_deleting, meta, set_meta};
 use crate::options::parse_revision;
 use crate::prepare::{self, Part};
 use crate::resource::Special;
-use crate::{builtin, crd, lookup, rbac, validate};
+use crate::{builtin, lookup, rbac, validate};
 
 impl Call<'_> {
     /// Changes an object, or, where the mutation may, makes it.
@@ -30,8 +30,10 @@ impl Call<'_> {
                     other => return other,
                 }
             };
+            let record = bring_one(self.server, self.resource, record).await?;
             if let Some(outcome) = self.change_once(name, &record, mutation, part).await? {
                 self.settle().await;
+                self.settle_definition(part, &outcome).await;
                 return Ok(outcome);
             }
         }
@@ -96,15 +98,13 @@ impl Call<'_> {
         }
         builtin::rules::settle(self.resource, &mut new);
         rbac::confirm(self, &new, Some(&old))?;
-        validate::check(self.resource, &new, Some(&old), part)?;
+        validate::check(self.resource, part, &new, Some(&old), &mut warnings)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.validate(hooks, &new, &mut warnings)).await?;
         }
         let _others = self.lock_kind().await;
-        match self.resource.special {
-            Special::Crd if part == Part::Main => crd::set_status(&mut new, &self.server.definitions(), &seconds(now)),
-            Special::Service if part == Part::Main => lookup::allocate(self.server, &mut new)?,
-            _ => {}
+        if self.resource.special == Special::Service && part == Part::Main {
+            lookup::allocate(self.server, &mut new)?;
         }
         if !prepare::differs(&old, &new) {
             return Ok(Some(Outcome {
@@ -174,7 +174,7 @@ impl Call<'_> {
         warnings: Vec<String>,
     ) -> Result<Option<Outcome>, ApiError> {
         let gone = is_deleting(&new) && finalizers(&new).is_empty() && !holds(self.resource, &new);
-        let draft = stored_form(self.resource, &new);
+        let draft = stored_form(self.server, self.resource, &new).await?;
         let writes = vec![Write {
             key: self.key(name),
             expect: Expect::Revision(record.revision),
@@ -191,7 +191,7 @@ impl Call<'_> {
                     warnings,
                 }))
             }
-            Ok(records) => self.stored(records, false, warnings).map(Some),
+            Ok(records) => self.stored(records, false, warnings).await.map(Some),
             Err(CommitError::Conflict { current, .. }) => {
                 if current.is_none() {
                     return Err(self.not_found(name));

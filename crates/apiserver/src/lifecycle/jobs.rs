@@ -30,6 +30,8 @@ pub(super) enum Job {
     Namespace(String),
     /// Remove the objects of a definition that is being deleted.
     Definition(String),
+    /// Give the names of a definition that has gone to those of the group that wait for them.
+    Names(String),
 }
 
 /// What a job is about.
@@ -38,6 +40,7 @@ enum Subject {
     Object(Arc<str>),
     Namespace(String),
     Definition(String),
+    Names(String),
 }
 
 impl Job {
@@ -48,6 +51,7 @@ impl Job {
             }
             Self::Namespace(name) => Subject::Namespace(name.clone()),
             Self::Definition(name) => Subject::Definition(name.clone()),
+            Self::Names(group) => Subject::Names(group.clone()),
         }
     }
 }

@@ -74,6 +74,7 @@ fn webhook(hook: &Value, at: &str, out: &mut Errors) {
     }
     client(
         hook.get("clientConfig").unwrap_or(&Value::Null),
+        false,
         &format!("{at}.clientConfig"),
         out,
     );
@@ -208,11 +209,12 @@ fn resources(list: &[&str], at: &str, out: &mut Errors) {
     }
 }
 
-fn client(client: &Value, at: &str, out: &mut Errors) {
+/// What is wrong with where a webhook is.
+pub(crate) fn client(client: &Value, of_definition: bool, at: &str, out: &mut Errors) {
     let there = |key: &str| client.get(key).filter(|v| !v.is_null());
     match (there("url").and_then(Value::as_str), there("service")) {
         (Some(address), None) => url(address, &format!("{at}.url"), out),
-        (None, Some(found)) => service(found, &format!("{at}.service"), out),
+        (None, Some(found)) => service(found, of_definition, &format!("{at}.service"), out),
         _ => out.push(FieldError::required(at, "exactly one of url or service is required")),
     }
 }
@@ -268,10 +270,16 @@ fn unreadable(url: &str, host: &str) -> String {
     format!("parse {url:?}: invalid character {:?} in host name", odd.to_string())
 }
 
-fn service(service: &Value, at: &str, out: &mut Errors) {
+fn service(service: &Value, of_definition: bool, at: &str, out: &mut Errors) {
     for key in ["name", "namespace"] {
         if text(service, key).is_empty() {
-            out.push(FieldError::required(format!("{at}.{key}"), ""));
+            // Of definitions, kube-apiserver takes the one for the other.
+            let named = match (key, of_definition) {
+                ("name", true) => "namespace",
+                ("namespace", true) => "name",
+                _ => key,
+            };
+            out.push(FieldError::required(format!("{at}.{named}"), ""));
         }
     }
     let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);
@@ -294,7 +302,7 @@ fn service(service: &Value, at: &str, out: &mut Errors) {
     if !path.starts_with('/') {
         wrong("must start with a '/'".to_owned());
     }
-    let steps = path.strip_prefix('/').unwrap_or(path);
+    let steps = path.get(1..).unwrap_or("");
     let steps = steps.strip_suffix('/').unwrap_or(steps);
     for (i, step) in steps.split('/').enumerate() {
         if step.is_empty() {

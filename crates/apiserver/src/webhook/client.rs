@@ -50,7 +50,7 @@ impl WebhookServices {
 
 /// Where a webhook is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Address {
+pub(crate) enum Address {
     Url(String),
     Service {
         namespace: String,
@@ -80,7 +80,7 @@ impl Address {
 }
 
 /// A webhook's address, the authorities its certificate may come from, and the connections to it.
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     address: Address,
     roots: Vec<u8>,
     client: OnceLock<Result<Http, String>>,
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn new(address: Address, roots: Vec<u8>) -> Self {
+    pub(crate) fn new(address: Address, roots: Vec<u8>) -> Self {
         Self {
             address,
             roots,
@@ -105,6 +105,17 @@ impl Endpoint {
 
     pub(super) fn is(&self, address: &Address, roots: &[u8]) -> bool {
         self.address == *address && self.roots == roots
+    }
+
+    /// As [`Self::post`], in the words that conversions have for errors.
+    pub(crate) async fn post_plain(
+        &self,
+        services: &WebhookServices,
+        timeout: Duration,
+        body: Vec<u8>,
+    ) -> Result<Bytes, String> {
+        let plain = |why: String| why.trim_start_matches("failed to call webhook: ").to_owned();
+        self.post(services, timeout, body).await.map_err(plain)
     }
 
     /// Sends a question, and returns the body of the answer. Errors are in words.

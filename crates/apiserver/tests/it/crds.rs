@@ -140,7 +140,7 @@ async fn a_definition_takes_its_objects_along() {
         api.create(&PostParams::default(), &widget("c", json!({"size": 1})))
             .await,
     );
-    assert_eq!(refused.code, 405);
+    assert_eq!(refused.code, 403);
     let patch = json!({"metadata": {"finalizers": null}});
     api.patch("a", &PatchParams::default(), &Patch::Merge(&patch))
         .await

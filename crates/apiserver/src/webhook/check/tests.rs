@@ -104,6 +104,7 @@ fn a_webhook_is_at_one_address() {
             "clientConfig.service.namespace: Required value",
             "clientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
             "clientConfig.service.path: Invalid value: \"x//y\": must start with a '/'",
+            "clientConfig.service.path: Invalid value: \"x//y\": segment[0] may not be empty",
             "clientConfig.service.path: Invalid value: \"x//y\": segment[1] may not be empty",
         ],
     );
