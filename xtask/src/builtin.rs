@@ -42,7 +42,8 @@ const MORE_GROUPS: &[&str] = &[
 pub(crate) fn run(root: &Path, kubeconfig: &Path) -> Result<String, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     let lines = runtime.block_on(collect(kubeconfig))?;
-    let text: String = lines.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
+    let lines: Vec<String> = lines.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
+    let text = lines.concat();
     let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     let packed = packer
         .write_all(text.as_bytes())

@@ -324,15 +324,6 @@ async fn answer_resource(
     }
 }
 
-/// Whether objects of a custom resource have a part that is written apart.
-fn has_part(resource: &Resource, part: &str) -> bool {
-    match part {
-        "status" => resource.status,
-        "scale" => resource.scale.is_some(),
-        _ => false,
-    }
-}
-
 impl Asked<'_> {
     async fn watch(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
         let mut options = ListOptions::parse(&self.query)?;
@@ -350,14 +341,14 @@ impl Asked<'_> {
     async fn answer(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
         let namespace = path.namespace.as_deref();
         let method = self.parts.method.as_str();
-        if let Some(methods) = path.subresource.as_deref().and_then(|sub| methods(resource, sub))
+        if let Some(methods) = path.subresource.as_deref().and_then(|sub| resource.methods(sub))
             && !methods.contains(&method)
         {
             return Err(ApiError::method_not_allowed(method));
         }
         match (&path.name, path.subresource.as_deref()) {
             (None, _) => self.collection(resource, namespace, method).await,
-            (Some(name), Some(part)) if resource.is_custom() && !has_part(resource, part) => {
+            (Some(name), Some(part)) if resource.is_custom() && !resource.has_part(part) => {
                 Err(ApiError::not_found(&resource.group, &resource.plural, name))
             }
             (Some(_), Some(_)) if resource.is_custom() && matches!(method, "DELETE" | "POST") => {
@@ -368,7 +359,7 @@ impl Asked<'_> {
             (Some(name), Some("status")) if resource.status && method != "DELETE" => {
                 self.named(resource, namespace, name, Part::Status, method).await
             }
-            (Some(name), Some("finalize")) if resource.special == crate::resource::Special::Namespace => {
+            (Some(name), Some("finalize")) if resource.special == Special::Namespace => {
                 if method != "PUT" {
                     return Err(ApiError::method_not_allowed(method));
                 }
@@ -377,20 +368,18 @@ impl Asked<'_> {
             (Some(name), Some("scale")) if resource.scale.is_some() => {
                 scale::answer(self, resource, namespace.unwrap_or(""), name).await
             }
-            (Some(name), Some("eviction")) if resource.special == crate::resource::Special::Pod && method == "POST" => {
+            (Some(name), Some("eviction")) if resource.special == Special::Pod && method == "POST" => {
                 pods::evict(self, resource, namespace.unwrap_or(""), name).await
             }
-            (Some(name), Some("binding")) if resource.special == crate::resource::Special::Pod && method == "POST" => {
+            (Some(name), Some("binding")) if resource.special == Special::Pod && method == "POST" => {
                 pods::bind(self, resource, namespace.unwrap_or(""), name).await
             }
             (Some(name), Some("ephemeralcontainers"))
-                if resource.special == crate::resource::Special::Pod && matches!(method, "GET" | "PUT" | "PATCH") =>
+                if resource.special == Special::Pod && matches!(method, "GET" | "PUT" | "PATCH") =>
             {
                 self.named(resource, namespace, name, Part::Containers, method).await
             }
-            (Some(name), Some(part @ ("log" | "exec" | "attach")))
-                if resource.special == crate::resource::Special::Pod =>
-            {
+            (Some(name), Some(part @ ("log" | "exec" | "attach"))) if resource.special == Special::Pod => {
                 read::find(self.server, resource, namespace.unwrap_or(""), name)?;
                 Err(ApiError::bad_request(format!(
                     "this API server runs no containers: pod {name:?} has nothing to {part}"
@@ -570,35 +559,18 @@ impl Asked<'_> {
 
     /// Answers with what a write led to.
     pub(crate) fn outcome(&self, resource: &Resource, outcome: &Outcome) -> Answer {
-        let code = if outcome.created { 201 } else { 200 };
-        let mut response = match &outcome.record {
-            Some(record) => read::answer(self.server, resource, record, self.view, self.include, code)?,
-            None => {
-                let object = outcome.object(resource)?;
-                read::answer_value(self.server, resource, &object, self.view, self.include, code)?
-            }
+        let (server, code) = (self.server, if outcome.created { 201 } else { 200 });
+        let mut response = if let Some(record) = &outcome.record {
+            read::answer(server, resource, record, self.view, self.include, code)?
+        } else {
+            let object = outcome.object(resource)?;
+            read::answer_value(server, resource, &object, self.view, self.include, code)?
         };
         for words in &outcome.warnings {
             warnings::add(&mut response, words);
         }
         Ok(response)
     }
-}
-
-/// The methods of a subresource of a built-in kind.
-fn methods(resource: &Resource, subresource: &str) -> Option<&'static [&'static str]> {
-    if resource.is_custom() {
-        return None;
-    }
-    Some(match subresource {
-        "status" if resource.status => &["GET", "PUT", "PATCH"],
-        "scale" if resource.scale.is_some() => &["GET", "PUT", "PATCH"],
-        "finalize" if resource.special == Special::Namespace => &["PUT"],
-        "log" if resource.special == Special::Pod => &["GET"],
-        "exec" | "attach" | "portforward" if resource.special == Special::Pod => &["GET", "POST"],
-        "eviction" if resource.special == Special::Pod => &["POST"],
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,7 +101,12 @@ fn certificate_user(certificate: &CertificateDer<'_>) -> Option<Known> {
     let name = subject.iter_common_name().next()?.as_str().ok()?;
     let groups: Vec<&str> = subject.iter_organization().filter_map(|o| o.as_str().ok()).collect();
     let mut user = UserInfo::new(name, &groups);
-    let print: String = Sha256::digest(certificate).iter().map(|b| format!("{b:02x}")).collect();
+    let print: String = Sha256::digest(certificate)
+        .iter()
+        .fold(String::new(), |mut print, byte| {
+            let _ = write!(print, "{byte:02x}");
+            print
+        });
     user.extra
         .insert(CREDENTIAL.to_owned(), vec![format!("X509SHA256={print}")]);
     (!name.is_empty()).then(|| Known {

@@ -56,10 +56,13 @@ pub(crate) enum Action {
     },
 }
 
+/// The kind of what is stored under a name.
+type KindOf = dyn Fn(&str) -> Option<String> + Send;
+
 /// The objects by uid and the references between them.
 pub(crate) struct Graph {
     /// The kind of what is stored under a name.
-    kind: Box<dyn Fn(&str) -> Option<String> + Send>,
+    kind: Box<KindOf>,
     nodes: HashMap<Uid, Node>,
     dependents: HashMap<Uid, BTreeSet<Uid>>,
     dirty: BTreeSet<Uid>,

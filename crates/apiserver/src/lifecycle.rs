@@ -431,7 +431,7 @@ async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<(), ApiErro
         Vec::new(),
     );
     let mut call = internal.call(&resource, "");
-    call.manager = "kube-apiserver".to_owned();
+    "kube-apiserver".clone_into(&mut call.manager);
     call.change(name, &mutation, Part::Status).await.map(|_| ())
 }
 

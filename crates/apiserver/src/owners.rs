@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    fn check(owners: Value, want: &[&str]) {
+    fn check(owners: &Value, want: &[&str]) {
         let mut found = Vec::new();
         errors(&json!({"metadata": {"ownerReferences": owners}}), &mut found);
         let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -158,18 +158,18 @@ mod tests {
     #[test]
     fn a_reference_says_all_about_its_owner() {
         check(
-            json!([{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]),
+            &json!([{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]),
             &[],
         );
         check(
-            json!([{"apiVersion": "a/b/c", "kind": "Pod", "name": "a"}]),
+            &json!([{"apiVersion": "a/b/c", "kind": "Pod", "name": "a"}]),
             &[
                 "metadata.ownerReferences.apiVersion: Invalid value: \"a/b/c\": version must not be empty",
                 "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
             ],
         );
         check(
-            json!([{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"}]),
+            &json!([{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"}]),
             &[
                 "metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"a\",\"uid\":\"u\"}: /v1, Kind=Event is disallowed from being an owner",
             ],

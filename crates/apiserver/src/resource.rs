@@ -173,6 +173,31 @@ impl Resource {
         }
     }
 
+    /// Whether objects of a custom resource have a part that is written apart.
+    pub(crate) fn has_part(&self, part: &str) -> bool {
+        match part {
+            "status" => self.status,
+            "scale" => self.scale.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The methods of a subresource of a built-in kind.
+    pub(crate) fn methods(&self, subresource: &str) -> Option<&'static [&'static str]> {
+        if self.is_custom() {
+            return None;
+        }
+        Some(match subresource {
+            "status" if self.status => &["GET", "PUT", "PATCH"],
+            "scale" if self.scale.is_some() => &["GET", "PUT", "PATCH"],
+            "finalize" if self.special == Special::Namespace => &["PUT"],
+            "log" if self.special == Special::Pod => &["GET"],
+            "exec" | "attach" | "portforward" if self.special == Special::Pod => &["GET", "POST"],
+            "eviction" if self.special == Special::Pod => &["POST"],
+            _ => return None,
+        })
+    }
+
     /// Objects must be changed on their way to and from the store by more than their apiVersion.
     pub(crate) fn converts(&self) -> bool {
         self.special == Special::EventsV1

@@ -58,7 +58,9 @@ fn walk_mut(node: &Node, value: &mut Value, then: &mut dyn FnMut(&mut Map<String
         }
         Value::Array(items) => {
             if let Some(below) = &node.items {
-                items.iter_mut().for_each(|item| walk_mut(below, item, then));
+                for item in items.iter_mut() {
+                    walk_mut(below, item, then);
+                }
             }
         }
         _ => {}

@@ -94,7 +94,7 @@ async fn writers(folder: &Path, count: usize, while_: Duration) -> Result<(), Fa
         });
     }
     let times: Vec<Duration> = tasks.join_all().await.into_iter().flatten().collect();
-    let each = (busy() - worked) / u32::try_from(times.len().max(1))?;
+    let each = busy().saturating_sub(worked) / u32::try_from(times.len().max(1))?;
     let rate = u32::try_from(times.len()).map_or(0.0, f64::from) / started.elapsed().as_secs_f64();
     tell(
         &format!("{count} writers, 4 KiB, synced"),
@@ -165,7 +165,11 @@ async fn many(folder: &Path) -> Result<(), Failure> {
     let store = Store::open(folder, Limits::default())?;
     tell(
         "open with 100,000 objects",
-        format!("{:?}, {:?} of a processor", started.elapsed(), busy() - worked),
+        format!(
+            "{:?}, {:?} of a processor",
+            started.elapsed(),
+            busy().saturating_sub(worked)
+        ),
     );
     store.close().await;
     Ok(())

@@ -187,16 +187,16 @@ impl DeleteOptions {
 mod tests {
     use super::*;
 
-    fn parse(body: Value, query: &str) -> Result<DeleteOptions, ApiError> {
-        DeleteOptions::parse(&body, &Query::parse(query))
+    fn parse(body: &Value, query: &str) -> Result<DeleteOptions, ApiError> {
+        DeleteOptions::parse(body, &Query::parse(query))
     }
 
     #[test]
     fn the_body_counts_and_the_query_only_without_one() {
-        let both = parse(json!({"propagationPolicy": "Orphan"}), "propagationPolicy=Foreground").unwrap();
+        let both = parse(&json!({"propagationPolicy": "Orphan"}), "propagationPolicy=Foreground").unwrap();
         assert_eq!(both.propagation, Some(Propagation::Orphan));
         let query = parse(
-            Value::Null,
+            &Value::Null,
             "propagationPolicy=Foreground&gracePeriodSeconds=5&dryRun=All",
         )
         .unwrap();
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let check = |body: Value, query: &str, code: u16, want: &str| {
-            let error = parse(body, query).unwrap_err();
+            let error = parse(&body, query).unwrap_err();
             assert_eq!(error.code, code);
             assert!(error.message.contains(want), "{}", error.message);
         };

@@ -93,10 +93,10 @@ impl Edge {
         let (serving, config) = (server.clone(), tls.clone());
         tokio::spawn(async move { serving.serve(listener, config).await.unwrap() });
         Self {
-            tls,
             server,
             authority,
             url,
+            tls,
             clock,
         }
     }

@@ -158,13 +158,14 @@ impl Checker<'_> {
         let (target, is_optional) = operand.unwrap_optional();
         let found = match &target {
             Ty::Map(_, value) => value.as_ref().clone(),
-            Ty::Object(declared) => match declared.fields.get(name) {
-                Some(field) => field.ty(),
-                None => {
+            Ty::Object(declared) => {
+                if let Some(field) = declared.fields.get(name) {
+                    field.ty()
+                } else {
                     self.problem(id, format!("undefined field '{name}'"));
                     Ty::Error
                 }
-            },
+            }
             Ty::Extra(_) => {
                 self.problem(id, format!("undefined field '{name}'"));
                 Ty::Error
@@ -204,12 +205,12 @@ impl Checker<'_> {
             let Some(found) = overloads(&call.func_name) else {
                 return self.undeclared(id, &call.func_name);
             };
-            return self.resolve(id, &call.func_name, found, false, arguments, &call.args);
+            return self.resolve(id, &call.func_name, found, false, &arguments, &call.args);
         };
         if let Some(prefix) = qualified_name(target) {
             let name = format!("{prefix}.{}", call.func_name);
             if let Some(found) = overloads(&name) {
-                let ty = self.resolve(id, &name, found, false, arguments, &call.args);
+                let ty = self.resolve(id, &name, found, false, &arguments, &call.args);
                 self.checked.qualified.insert(id, name);
                 return ty;
             }
@@ -217,7 +218,7 @@ impl Checker<'_> {
         let mut all = vec![self.expression(target)];
         all.extend(arguments);
         match overloads(&call.func_name) {
-            Some(found) => self.resolve(id, &call.func_name, found, true, all, &call.args),
+            Some(found) => self.resolve(id, &call.func_name, found, true, &all, &call.args),
             None => self.undeclared(id, &call.func_name),
         }
     }
@@ -228,18 +229,18 @@ impl Checker<'_> {
         name: &str,
         overloads: &'static [Overload],
         member: bool,
-        arguments: Vec<Ty>,
+        arguments: &[Ty],
         expressions: &[IdedExpr],
     ) -> Ty {
         if matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR) {
-            return self.logical(id, overloads, &arguments, expressions);
+            return self.logical(id, overloads, arguments, expressions);
         }
         let mut result: Option<Ty> = None;
         for overload in overloads.iter().filter(|o| o.member == member) {
             let base = self.params;
             self.params += overload.params;
             let wanted: Vec<Ty> = overload.arguments.iter().map(|ty| shifted(ty, base)).collect();
-            if !self.mapping.assign_all(&arguments, &wanted) {
+            if !self.mapping.assign_all(arguments, &wanted) {
                 continue;
             }
             self.checked.overloads.entry(id).or_default().push(overload.id);
@@ -295,7 +296,7 @@ impl Checker<'_> {
     }
 
     /// The type of an element that is left out when there is no value.
-    fn optional_element(&mut self, id: u64, ty: Ty) -> Ty {
+    fn optional_element(&mut self, id: u64, ty: &Ty) -> Ty {
         let (inner, is_optional) = ty.unwrap_optional();
         if !is_optional && !inner.is_dyn() {
             self.mismatch(id, &Ty::optional(inner.clone()), &inner);
@@ -308,7 +309,7 @@ impl Checker<'_> {
         for (index, element) in list.elements.iter().enumerate() {
             let mut ty = self.expression(element);
             if list.optional_indices.contains(&index) {
-                ty = self.optional_element(element.id, ty);
+                ty = self.optional_element(element.id, &ty);
             }
             all = Some(self.join(element.id, all, ty));
         }
@@ -325,7 +326,7 @@ impl Checker<'_> {
             keys = Some(self.join(entry.key.id, keys, key));
             let mut value = self.expression(&entry.value);
             if entry.optional {
-                value = self.optional_element(entry.value.id, value);
+                value = self.optional_element(entry.value.id, &value);
             }
             values = Some(self.join(entry.value.id, values, value));
         }

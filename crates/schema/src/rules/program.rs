@@ -122,13 +122,12 @@ fn weight(at: &IdedExpr) -> u64 {
         &at.expr,
         Expr::Ident(_) | Expr::Select(_) | Expr::Call(_) | Expr::List(_) | Expr::Map(_)
     ));
-    match &at.expr {
-        Expr::Comprehension(loop_) => weight(&loop_.iter_range) + weight(&loop_.accu_init) + weight(&loop_.result),
-        _ => {
-            let mut sum = own;
-            each_part(at, &mut |part| sum += weight(part));
-            sum
-        }
+    if let Expr::Comprehension(loop_) = &at.expr {
+        weight(&loop_.iter_range) + weight(&loop_.accu_init) + weight(&loop_.result)
+    } else {
+        let mut sum = own;
+        each_part(at, &mut |part| sum += weight(part));
+        sum
     }
 }
 
@@ -304,7 +303,7 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
             }
             Value::Map(map) => {
                 let mut entries: Vec<_> = map.map.iter().collect();
-                entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+                entries.sort_by_key(|(a, _)| *a);
                 let each = entries.into_iter();
                 each.map(|(key, value)| pair(key.clone().into(), value.clone()))
                     .collect()

@@ -271,11 +271,10 @@ pub(super) fn most_general(a: &Ty, b: &Ty) -> Ty {
 
 fn says_no_more(a: &Ty, b: &Ty) -> bool {
     match (a, b) {
-        (Ty::Dyn | Ty::Param(_), _) => true,
+        (Ty::Dyn | Ty::Param(_), _) | (Ty::Type(_), Ty::Type(_)) => true,
         (_, Ty::Dyn | Ty::Param(_)) => false,
         (Ty::List(a), Ty::List(b)) | (Ty::Optional(a), Ty::Optional(b)) => says_no_more(a, b),
         (Ty::Map(a, b), Ty::Map(c, d)) => says_no_more(a, c) && says_no_more(b, d),
-        (Ty::Type(_), Ty::Type(_)) => true,
         _ => a.is_exactly(b),
     }
 }

@@ -120,18 +120,15 @@ fn map_items(map: &Map<String, Value>, keys: &[&str], at: &str, errors: &mut Vec
         return;
     }
     for (index, key) in keys.iter().enumerate() {
-        match items.get("properties").and_then(|properties| properties.get(*key)) {
-            Some(Value::Object(property)) => {
-                if matches!(kind(property), "array" | "object") {
-                    let words = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                    let path = format!("{at}.items.properties[{key}].type");
-                    errors.push(FieldError::invalid(path, kind(items).into(), words));
-                }
+        if let Some(Value::Object(property)) = items.get("properties").and_then(|properties| properties.get(*key)) {
+            if matches!(kind(property), "array" | "object") {
+                let words = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                let path = format!("{at}.items.properties[{key}].type");
+                errors.push(FieldError::invalid(path, kind(items).into(), words));
             }
-            _ => {
-                let words = "entries must all be names of item properties";
-                errors.push(FieldError::invalid(here.clone(), keys.into(), words));
-            }
+        } else {
+            let words = "entries must all be names of item properties";
+            errors.push(FieldError::invalid(here.clone(), keys.into(), words));
         }
         if keys[..index].contains(key) {
             let words = "must not contain duplicate entries";
