@@ -133,7 +133,7 @@ pub(crate) fn clusters(example: Example, shape: &Shape, class: &[Value]) -> Resu
     let known = cluster_class["spec"]["variables"].as_array();
     let is_known =
         |variable: &Value| known.is_some_and(|known| known.iter().any(|other| other["name"] == variable["name"]));
-    if let Some(variables) = topology["variables"].as_array_mut() {
+    if let Some(variables) = topology.get_mut("variables").and_then(Value::as_array_mut) {
         variables.retain(is_known);
     }
     let width = shape.clusters.to_string().len();
@@ -225,6 +225,7 @@ mod tests {
         check(Some(QUICK_START.class), "somebody");
         let made = clusters(EXTERNALLY_MANAGED, &shape(1), &class(EXTERNALLY_MANAGED, None).unwrap()).unwrap();
         assert_eq!(made[0]["spec"]["topology"]["classRef"]["name"], "externally-managed");
+        assert_eq!(made[0]["spec"]["topology"].get("variables"), None, "nulls are refused");
         let mut alone = class(
             QUICK_START,
             Some(
