@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use windlass_judge::{Judge, Options};
 use windlass_parity::allow::Allowed;
 use windlass_parity::case;
 use windlass_parity::recording::{self, Answers};
@@ -14,7 +15,7 @@ use windlass_parity::target::Target;
 #[derive(Debug, Parser)]
 #[command(about = "The same requests to the embedded API server and to kube-apiserver")]
 struct Args {
-    /// The kubeconfig of the real server, as its administrator.
+    /// The kubeconfig of the real server, as its administrator; without it one is started (`cargo xtask tools`).
     #[arg(long, global = true)]
     real: Option<PathBuf>,
     #[command(subcommand)]
@@ -71,15 +72,13 @@ async fn run(args: Args) -> Result<bool, String> {
         &args.task;
     let topics = case::load(&folder.join("cases"), filters)?;
     let more = BTreeMap::new();
-    let real = if let Task::Ours { .. } = args.task {
-        None
-    } else {
-        let kubeconfig = args
-            .real
-            .as_deref()
-            .ok_or("say with --real which kubeconfig names the real server")?;
-        let target = Target::of(kubeconfig).await?;
-        Some(all(&target, &topics, &more, false).await)
+    let real = match (&args.task, &args.real) {
+        (Task::Ours { .. }, _) => None,
+        (_, Some(kubeconfig)) => Some(all(&Target::of(kubeconfig).await?, &topics, &more, false).await),
+        (_, None) => {
+            let judge = Judge::start(&Options::default()).await.map_err(|e| e.to_string())?;
+            Some(all(&Target::of(&judge.kubeconfig_path()).await?, &topics, &more, false).await)
+        }
     };
     let ours = match args.task {
         Task::Show { .. } | Task::Ours { .. } => Some(all(&Target::embedded().await?, &topics, &more, true).await),

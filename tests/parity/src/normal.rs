@@ -158,6 +158,10 @@ impl Normal {
             Value::Object(map) => {
                 // The metadata of lists and bookmarks has the version of the store, which others move, too.
                 let lists = map.contains_key("items")
+                    || map
+                        .get("kind")
+                        .and_then(Value::as_str)
+                        .is_some_and(|kind| kind.ends_with("List"))
                     || map.contains_key("rows")
                     || map.get("type") == Some(&json!("BOOKMARK"));
                 let inner = |key: &str| {
