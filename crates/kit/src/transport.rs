@@ -1,14 +1,22 @@
-//! Clients for API servers: one shared HTTP/2 connection per server, no hidden retries, every answer counted.
+//! Clients for API servers: one shared HTTP/2 connection per server, every answer counted, no hidden retries unless asked for.
 
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use hyper_rustls::FixedServerNameResolver;
+use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ConfigExt};
+use tower::retry::RetryLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::metrics::Metrics;
+
+/// How often a patient client sends a request again.
+pub const ASK_AGAIN: u32 = 10;
+/// From how long to how long it waits where the server does not say.
+const PAUSE: std::ops::Range<Duration> = Duration::from_millis(50)..Duration::from_secs(5);
 
 /// Counts answers as `rest_client_requests_total`.
 #[derive(Clone, Debug)]
@@ -93,20 +101,34 @@ where
 }
 
 /// A client for an API server over the network: all requests and watches share one HTTP/2 connection where the server can.
+/// Refusals are answers: who asks (a controller) comes back by itself.
 pub fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
-    client(config, metrics, true)
+    client(config, metrics, true, None)
+}
+
+/// The same for those who ask once, such as an installer: a request that the server cannot answer for now (429, 503, 504) is
+/// sent again, after as long as the server says, up to [`ASK_AGAIN`] times.
+pub fn connect_patiently(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
+    let policy = RetryPolicy::new(PAUSE.start, PAUSE.end, ASK_AGAIN, true);
+    let policy = policy.map_err(|e| kube::Error::Service(e.into()))?;
+    client(config, metrics, true, Some(policy))
 }
 
 /// A client for upgraded connections (port-forward, exec), which need HTTP/1.1.
 pub fn connect_http1(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
-    client(config, metrics, false)
+    client(config, metrics, false, None)
 }
 
 fn server_name(name: &str) -> kube::Result<rustls::pki_types::ServerName<'static>> {
     rustls::pki_types::ServerName::try_from(name.to_owned()).map_err(|e| kube::Error::Service(e.into()))
 }
 
-fn client(config: &kube::Config, metrics: &Metrics, http2: bool) -> kube::Result<kube::Client> {
+fn client(
+    config: &kube::Config,
+    metrics: &Metrics,
+    http2: bool,
+    policy: Option<RetryPolicy>,
+) -> kube::Result<kube::Client> {
     let mut connector = hyper_util::client::legacy::connect::HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -125,7 +147,7 @@ fn client(config: &kube::Config, metrics: &Metrics, http2: bool) -> kube::Result
         builder.enable_http1().wrap_connector(connector)
     };
     let http = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
-        .http2_keep_alive_interval(std::time::Duration::from_secs(30))
+        .http2_keep_alive_interval(Duration::from_secs(30))
         .http2_adaptive_window(true)
         .timer(hyper_util::rt::TokioTimer::new())
         .build(connector);
@@ -135,6 +157,7 @@ fn client(config: &kube::Config, metrics: &Metrics, http2: bool) -> kube::Result
         .option_layer(config.auth_layer()?)
         // Whom a kubeconfig says to act as.
         .layer(config.extra_headers_layer()?)
+        .option_layer(policy.map(RetryLayer::new))
         .map_err(BoxError::from)
         .layer(CountRequests::new(metrics.clone(), host.unwrap_or_default()))
         .service(http);

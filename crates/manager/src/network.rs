@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::net::TcpListener;
-use windlass_kit::Metrics;
+use windlass_kit::{Metrics, transport};
 use windlass_suite::{install, kinds};
 
 use crate::ManagerError;
@@ -35,15 +35,27 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
     }
 }
 
-/// A client whose requests share one HTTP/2 connection; the server must answer.
-pub async fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, ManagerError> {
-    let failed = |source: kube::Error| ManagerError::Connect {
+/// A client for controllers, whose requests share one HTTP/2 connection.
+pub fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, ManagerError> {
+    transport::connect(config, metrics).map_err(|source| failed(config, source))
+}
+
+/// A client for what is asked once, such as an installation: it asks again while the server says that it cannot answer yet. The
+/// server must answer.
+pub async fn connect_patiently(config: &kube::Config) -> Result<kube::Client, ManagerError> {
+    let client = transport::connect_patiently(config, &Metrics::new()).map_err(|source| failed(config, source))?;
+    client
+        .apiserver_version()
+        .await
+        .map_err(|source| failed(config, source))?;
+    Ok(client)
+}
+
+fn failed(config: &kube::Config, source: kube::Error) -> ManagerError {
+    ManagerError::Connect {
         url: config.cluster_url.to_string(),
         source: Box::new(source),
-    };
-    let client = windlass_kit::transport::connect(config, metrics).map_err(failed)?;
-    client.apiserver_version().await.map_err(failed)?;
-    Ok(client)
+    }
 }
 
 /// Installs our definitions, or makes sure that they are there.

@@ -26,17 +26,17 @@ pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliE
         _ => None,
     };
     let config = network::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
-    let metrics = Metrics::new();
-    let client = network::connect(&config, &metrics).await?;
-    network::definitions(&client, args.install_crds).await?;
+    let administrator = network::connect_patiently(&config).await?;
+    network::definitions(&administrator, args.install_crds).await?;
     // Admission comes first: no controller of ours needs a write that it refuses.
     let serving = if let Some(options) = serving {
-        Some(webhooks::start(client.clone(), options).await?)
+        Some(webhooks::start(administrator, options).await?)
     } else {
         webhooks::warn_that_none_are_served();
         None
     };
-    let running = controllers::start(client, metrics, &selection);
+    let metrics = Metrics::new();
+    let running = controllers::start(network::connect(&config, &metrics)?, metrics, &selection);
     if let Some(listener) = health {
         running.serve(listener);
     }

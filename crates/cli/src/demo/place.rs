@@ -74,7 +74,7 @@ impl Place {
     pub(super) fn client(&self) -> Result<kube::Client, CliError> {
         match self {
             Self::Embedded(up) => Ok(up.embedded().client(MANAGER, &Metrics::new())),
-            Self::Real(real) => connect(&real.config, &Metrics::new()),
+            Self::Real(real) => connect_patiently(&real.config),
         }
     }
 
@@ -88,7 +88,7 @@ impl Place {
             Self::Real(real) => {
                 let mut config = real.config.clone();
                 config.auth_info.impersonate = Some(user.to_owned());
-                connect(&config, &Metrics::new())
+                connect_patiently(&config)
             }
         }
     }
@@ -144,11 +144,11 @@ impl Real {
             .await
             .map_err(|source| CliError::failed("cannot start a real API server", source))?;
         let config = network::config(Some(&judge.kubeconfig_path()), None).await?;
-        let admin = connect(&config, &Metrics::new())?;
+        let admin = network::connect_patiently(&config).await?;
         network::definitions(&admin, true).await?;
         let webhooks = serve_admission(admin).await?;
         let (metrics, ledger) = (Metrics::new(), Ledger::default());
-        let counted = ledger.wrap(connect(&config, &Metrics::new())?, CONTROLLERS_AGENT);
+        let counted = ledger.wrap(network::connect(&config, &Metrics::new())?, CONTROLLERS_AGENT);
         let client = transport::in_process(counted, &metrics);
         let running = controllers::start(client, metrics, &Selection::all());
         Ok(Self {
@@ -178,6 +178,7 @@ fn address(listener: &TcpListener) -> Result<String, CliError> {
     Ok(format!("https://{address}"))
 }
 
-fn connect(config: &Config, metrics: &Metrics) -> Result<kube::Client, CliError> {
-    transport::connect(config, metrics).map_err(|source| CliError::failed("cannot reach the real API server", source))
+fn connect_patiently(config: &Config) -> Result<kube::Client, CliError> {
+    transport::connect_patiently(config, &Metrics::new())
+        .map_err(|source| CliError::failed("cannot reach the real API server", source))
 }

@@ -8,4 +8,5 @@ mod driver;
 mod dynamic;
 mod gadget;
 mod harness;
+mod transport;
 mod writer;
