@@ -7,23 +7,23 @@ use serde_json::Value;
 pub struct Difference {
     /// The path, beginning with the number of the step (the first is 1).
     pub path: String,
-    /// What the real server said.
-    pub real: Option<Value>,
-    /// What the embedded server said.
-    pub ours: Option<Value>,
+    /// What the first one said.
+    pub first: Option<Value>,
+    /// What the second one said.
+    pub second: Option<Value>,
 }
 
 /// All differences between two transcripts of one case.
-pub fn differences(real: &[Value], ours: &[Value]) -> Vec<Difference> {
+pub fn differences(first: &[Value], second: &[Value]) -> Vec<Difference> {
     let mut out = Vec::new();
-    for at in 0..real.len().max(ours.len()) {
-        compare(&(at + 1).to_string(), real.get(at), ours.get(at), &mut out);
+    for at in 0..first.len().max(second.len()) {
+        compare(&(at + 1).to_string(), first.get(at), second.get(at), &mut out);
     }
     out
 }
 
-fn compare(path: &str, real: Option<&Value>, ours: Option<&Value>, out: &mut Vec<Difference>) {
-    match (real, ours) {
+fn compare(path: &str, first: Option<&Value>, second: Option<&Value>, out: &mut Vec<Difference>) {
+    match (first, second) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
             for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
                 let path = format!("{path}.{}", key.replace('.', "\\."));
@@ -38,8 +38,8 @@ fn compare(path: &str, real: Option<&Value>, ours: Option<&Value>, out: &mut Vec
         (a, b) if a == b => {}
         (a, b) => out.push(Difference {
             path: path.to_owned(),
-            real: a.cloned(),
-            ours: b.cloned(),
+            first: a.cloned(),
+            second: b.cloned(),
         }),
     }
 }

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use windlass_judge::{Judge, Options};
 use windlass_parity::allow::Allowed;
-use windlass_parity::case;
+use windlass_parity::case::{self, Topic};
 use windlass_parity::recording::{self, Answers};
-use windlass_parity::run::{Report, all, compare, recorded};
+use windlass_parity::run::{Played, Report, Side, all, compare, recorded};
 use windlass_parity::target::Target;
 
 #[derive(Debug, Parser)]
@@ -65,55 +65,46 @@ fn told(outcome: Result<bool, String>) -> ExitCode {
     }
 }
 
+/// What a server answered, by topic.
+type All = BTreeMap<String, Played>;
+
 async fn run(args: Args) -> Result<bool, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let allowed = Allowed::read(&folder.join("allow.yaml"))?;
     let (Task::Show { filters } | Task::Record { filters } | Task::Check { filters } | Task::Ours { filters }) =
         &args.task;
     let topics = case::load(&folder.join("cases"), filters)?;
-    let more = BTreeMap::new();
-    let real = match (&args.task, &args.real) {
-        (Task::Ours { .. }, _) => None,
-        (_, Some(kubeconfig)) => Some(all(&Target::of(kubeconfig).await?, &topics, &more, false).await),
+    let real: All = match (&args.task, &args.real) {
+        (Task::Ours { .. }, _) => All::new(),
+        (_, Some(kubeconfig)) => all(&Target::of(kubeconfig).await?, &topics, false).await,
         (_, None) => {
             let judge = Judge::start(&Options::default()).await.map_err(|e| e.to_string())?;
-            Some(all(&Target::of(&judge.kubeconfig_path()).await?, &topics, &more, false).await)
+            all(&Target::of(&judge.kubeconfig_path()).await?, &topics, false).await
         }
     };
-    let ours = match args.task {
-        Task::Show { .. } | Task::Ours { .. } => Some(all(&Target::embedded().await?, &topics, &more, true).await),
-        _ => None,
+    let ours: All = match args.task {
+        Task::Show { .. } | Task::Ours { .. } => all(&Target::embedded().await?, &topics, true).await,
+        Task::Record { .. } | Task::Check { .. } => All::new(),
     };
     let mut report = Report::default();
-    let nothing = BTreeMap::new();
+    let nothing = Played::new();
     for topic in &topics {
-        let from =
-            |played: Option<&BTreeMap<_, _>>| played.and_then(|all| all.get(&topic.name)).unwrap_or(&nothing).clone();
+        let (real, ours) = (real.get(&topic.name), ours.get(&topic.name));
+        let answered = real.unwrap_or(&nothing);
+        let real = Side::new("real", answered);
+        let ours = Side::new("ours", ours.unwrap_or(&nothing));
+        let kept = || recording::read(&topic.recording, &topic.cases).map(recorded);
         match args.task {
-            Task::Show { .. } => {
-                report.add(compare(topic, &from(real.as_ref()), &from(ours.as_ref()), &allowed));
-            }
-            Task::Ours { .. } => {
-                let kept = recorded(recording::read(&topic.recording)?);
-                report.add(compare(topic, &kept, &from(ours.as_ref()), &allowed));
-            }
+            Task::Show { .. } => report.add(compare(topic, [real, ours], &allowed)),
+            Task::Ours { .. } => report.add(compare(topic, [Side::new("recorded", &kept()?), ours], &allowed)),
             Task::Check { .. } => {
-                let kept = recorded(recording::read(&topic.recording)?);
-                report.add(compare(topic, &from(real.as_ref()), &kept, &Allowed::default()));
+                report.add(compare(
+                    topic,
+                    [real, Side::new("recorded", &kept()?)],
+                    &Allowed::default(),
+                ));
             }
-            Task::Record { .. } => {
-                let mut answers = Answers::new();
-                report.cases += topic.cases.len();
-                for (claim, played) in from(real.as_ref()) {
-                    match played {
-                        Ok(played) => {
-                            answers.insert(claim, played);
-                        }
-                        Err(error) => report.failures.push(format!("{}: {claim}\n  {error}\n", topic.name)),
-                    }
-                }
-                recording::write(&topic.recording, &topic.cases, &answers)?;
-            }
+            Task::Record { .. } => report.add(record(topic, answered)?),
         }
     }
     for failure in &report.failures {
@@ -126,4 +117,23 @@ async fn run(args: Args) -> Result<bool, String> {
         report.failures.len()
     );
     Ok(report.failures.is_empty())
+}
+
+/// Writes down what was answered to a topic; what was not answered is a failure.
+fn record(topic: &Topic, played: &Played) -> Result<Report, String> {
+    let mut report = Report {
+        cases: topic.cases.len(),
+        ..Report::default()
+    };
+    let mut answers = Answers::new();
+    for (claim, played) in played {
+        match played {
+            Ok(played) => {
+                answers.insert(claim.clone(), played.clone());
+            }
+            Err(error) => report.failures.push(format!("{}: {claim}\n  {error}\n", topic.name)),
+        }
+    }
+    recording::write(&topic.recording, &topic.cases, &answers)?;
+    Ok(report)
 }

@@ -81,10 +81,15 @@ pub(crate) struct Normal {
     versions: HashMap<String, usize>,
 }
 
-/// A cell that says how many seconds ago something was made.
+/// How long ago something was, in the words of tables: `5s`, `3m15s`, `2y325d`.
+static AGE: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::unwrap_used, reason = "a constant; the tests use it")]
+    Regex::new("^(?:[0-9]+[ydhms]){1,2}$").unwrap()
+});
+
+/// A cell that says how long ago something was is another tomorrow, also where the case gave the time.
 fn forget_age(cell: &mut Value) {
-    let seconds = cell.as_str().and_then(|text| text.strip_suffix('s'));
-    if seconds.is_some_and(|n| n.len() < 3 && n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty()) {
+    if cell.as_str().is_some_and(|text| AGE.is_match(text)) {
         *cell = json!("AGE");
     }
 }
@@ -248,6 +253,17 @@ mod tests {
                 r#"patch: Invalid value: "{\"a\":\"2\",\"b\":{}}": strict decoding error: unknown field \"b\""#
             )),
             json!(r#"patch: Invalid value: OBJECT: strict decoding error: unknown field \"b\""#)
+        );
+    }
+
+    #[test]
+    fn ages_are_left_out_of_tables_whatever_they_are() {
+        let rows = |cells: Value| json!({"rows": [{"cells": cells}]});
+        assert_eq!(
+            normal(rows(json!([
+                "a", "0s", "3m15s", "2y325d", 5, "5", "s", "1s2m3h", "v1s"
+            ]))),
+            rows(json!(["a", "AGE", "AGE", "AGE", 5, "5", "s", "1s2m3h", "v1s"]))
         );
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn select(value: &Value, path: &str) -> Option<Value> {
     walk(value, &steps(path))
 }
 
-/// Removes what is at a path.
+/// Removes what is at a path. An element of a list becomes null, so that those behind it keep their places.
 pub(crate) fn remove(value: &mut Value, path: &str) {
     fn walk(value: &mut Value, steps: &[String]) {
         let Some((step, rest)) = steps.split_first() else {
@@ -62,7 +62,11 @@ pub(crate) fn remove(value: &mut Value, path: &str) {
             Value::Object(map) if step == "*" => map.values_mut().for_each(|item| walk(item, rest)),
             Value::Array(items) => {
                 if let Some(item) = step.parse::<usize>().ok().and_then(|at| items.get_mut(at)) {
-                    walk(item, rest);
+                    if rest.is_empty() {
+                        *item = Value::Null;
+                    } else {
+                        walk(item, rest);
+                    }
                 }
             }
             Value::Object(map) if rest.is_empty() => {
@@ -103,6 +107,8 @@ mod tests {
         let mut cut = value.clone();
         remove(&mut cut, r"a.*.b\.c");
         assert_eq!(cut, json!({"a": [{}, {}]}));
+        remove(&mut cut, "a.0");
+        assert_eq!(cut, json!({"a": [null, {}]}));
     }
 
     #[test]

@@ -29,13 +29,7 @@ const HEADERS: [&str; 4] = ["content-type", "warning", "location", "retry-after"
 
 /// What a server answered to a case, normalised: one value a step. The case's namespace stays: emptying many would keep a server
 /// busy for long that serves others.
-pub async fn play(
-    target: &Target,
-    case: &Case,
-    hooks: &Hooks,
-    more: &BTreeMap<String, String>,
-    keep: bool,
-) -> Result<Vec<Value>, String> {
+pub async fn play(target: &Target, case: &Case, hooks: &Hooks, keep: bool) -> Result<Vec<Value>, String> {
     let id: String = (0..8)
         .map(|_| char::from(b'a' + rand::rng().random_range(0..26)))
         .collect();
@@ -53,9 +47,6 @@ pub async fn play(
     player.vars.set("ns", json!(namespace), true);
     player.vars.set("id", json!(id), true);
     player.vars.set("server", json!(address), true);
-    for (name, value) in more {
-        player.vars.set(name, json!(value), true);
-    }
     let needs_namespace = format!("{case:?}").contains("$ns");
     if needs_namespace {
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});

@@ -27,8 +27,9 @@ fn asked(case: &Case, at: usize) -> String {
     what.into_iter().flatten().next().cloned().unwrap_or_default()
 }
 
-/// Reads a recording; one that is not there is empty.
-pub fn read(file: &Path) -> Result<Answers, String> {
+/// Reads a recording of cases; one that is not there is empty. What was recorded of cases that were removed or say something else
+/// since then is an error.
+pub fn read(file: &Path, cases: &[Case]) -> Result<Answers, String> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Answers::new()),
@@ -37,7 +38,15 @@ pub fn read(file: &Path) -> Result<Answers, String> {
     let mut out = Answers::new();
     for line in text.lines() {
         let line: Line<Value> = serde_json::from_str(line).map_err(|e| format!("{}: {e}", file.display()))?;
-        out.entry(line.case).or_default().push(line.answer);
+        let answers: &mut Vec<Value> = out.entry(line.case.clone()).or_default();
+        let case = cases.iter().find(|case| case.case == line.case);
+        if !case.is_some_and(|case| answers.len() < case.steps.len() && asked(case, answers.len()) == line.step) {
+            let (file, case, step) = (file.display(), line.case, line.step);
+            return Err(format!(
+                "{file}: there is no step {step:?} at this place of a case {case:?}: record it again"
+            ));
+        }
+        answers.push(line.answer);
     }
     Ok(out)
 }
@@ -57,4 +66,36 @@ pub fn write(file: &Path, cases: &[Case], answers: &Answers) -> Result<(), Strin
         }
     }
     std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn case(claim: &str, sends: &[&str]) -> Case {
+        let steps: Vec<Value> = sends.iter().map(|send| json!({"send": send})).collect();
+        serde_json::from_value(json!({"case": claim, "steps": steps})).unwrap()
+    }
+
+    #[test]
+    fn a_recording_of_another_text_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("topic.real.jsonl");
+        assert_eq!(read(&file, &[]).unwrap(), Answers::new());
+        let played = [case("a", &["GET /a", "GET /b"])];
+        let answers = Answers::from([("a".to_owned(), vec![json!(1), json!(2)])]);
+        write(&file, &played, &answers).unwrap();
+        assert_eq!(read(&file, &played).unwrap(), answers);
+        let other = [
+            case("a", &["GET /a", "GET /c"]),
+            case("a", &["GET /a"]),
+            case("b", &["GET /a", "GET /b"]),
+        ];
+        for case in other {
+            let error = read(&file, &[case]).unwrap_err();
+            assert!(error.contains("record it again"), "{error}");
+        }
+    }
 }

@@ -37,15 +37,27 @@ impl Report {
     }
 }
 
+/// What was answered to the cases of a topic, by their claims; or why one could not be played.
+pub type Played = BTreeMap<String, Result<Vec<Value>, String>>;
+
+/// One of two that are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    name: &'static str,
+    played: &'a Played,
+}
+
+impl<'a> Side<'a> {
+    /// What somebody who is called this in words about a difference answered.
+    pub fn new(name: &'static str, played: &'a Played) -> Self {
+        Self { name, played }
+    }
+}
+
 /// Plays all cases of all topics against one server. `keep` leaves what the cases made.
-pub async fn all(
-    target: &Target,
-    topics: &[Topic],
-    more: &BTreeMap<String, String>,
-    keep: bool,
-) -> BTreeMap<String, BTreeMap<String, Result<Vec<Value>, String>>> {
+pub async fn all(target: &Target, topics: &[Topic], keep: bool) -> BTreeMap<String, Played> {
     let hooks = Hooks::start().await;
-    let mut out: BTreeMap<String, BTreeMap<_, _>> = BTreeMap::new();
+    let mut out: BTreeMap<String, Played> = BTreeMap::new();
     // One area after the other: some make what others would stumble over, such as webhooks that refuse, or definitions whose
     // objects nobody can convert.
     for area in topics.chunk_by(|a, b| area(a) == area(b)) {
@@ -56,7 +68,7 @@ pub async fn all(
             let hooks = hooks.as_ref();
             async move {
                 let answers = match hooks {
-                    Ok(hooks) => play(target, case, hooks, more, keep).await,
+                    Ok(hooks) => play(target, case, hooks, keep).await,
                     Err(error) => Err(format!("there are no webhooks: {error}")),
                 };
                 (topic, case, answers)
@@ -76,41 +88,46 @@ fn area(topic: &Topic) -> &str {
     topic.name.split('/').next().unwrap_or_default()
 }
 
-/// What the real server said and what ours said to the cases of a topic; either may be recorded.
-pub fn compare(
-    topic: &Topic,
-    real: &BTreeMap<String, Result<Vec<Value>, String>>,
-    ours: &BTreeMap<String, Result<Vec<Value>, String>>,
-    allowed: &Allowed,
-) -> Report {
+/// Where two answered the cases of a topic otherwise; either may be recorded.
+pub fn compare(topic: &Topic, sides: [Side<'_>; 2], allowed: &Allowed) -> Report {
     let mut report = Report {
         cases: topic.cases.len(),
         ..Report::default()
     };
     for case in &topic.cases {
         let mut say = |words: &str| report.failures.push(format!("{}: {}\n{words}", topic.name, case.case));
-        match (real.get(&case.case), ours.get(&case.case)) {
-            (Some(Ok(real)), Some(Ok(ours))) => {
-                let all = differences(real, ours);
+        match sides.map(|side| side.played.get(&case.case)) {
+            [Some(Ok(first)), Some(Ok(second))] => {
+                let all = differences(first, second);
                 let (meant, other): (Vec<_>, Vec<_>) = all
                     .into_iter()
                     .partition(|found| allowed.covers(&topic.name, &case.case, &found.path));
                 if !other.is_empty() {
-                    say(&words(case, &other));
+                    say(&words(case, &other, sides.map(|side| side.name)));
                 }
                 report.allowed += meant.len();
             }
-            (Some(Err(error)), _) => say(&format!("  the real server: {error}")),
-            (_, Some(Err(error))) => say(&format!("  our server: {error}")),
-            (None, _) => say("  there is no recording of it: `cargo run -p windlass-parity -- record`"),
-            (_, None) => say("  it was not played"),
+            _ => say(&missing(case, sides)),
         }
     }
     report
 }
 
+fn missing(case: &Case, sides: [Side<'_>; 2]) -> String {
+    let mut out = String::new();
+    for Side { name, played } in sides {
+        let why = match played.get(&case.case) {
+            Some(Ok(_)) => continue,
+            Some(Err(error)) => error.as_str(),
+            None => "it is not there (`cargo run -p windlass-parity -- record` records it)",
+        };
+        let _ = writeln!(out, "  {name}: {why}");
+    }
+    out
+}
+
 /// A recording in the form of what was played.
-pub fn recorded(answers: Answers) -> BTreeMap<String, Result<Vec<Value>, String>> {
+pub fn recorded(answers: Answers) -> Played {
     answers
         .into_iter()
         .map(|(claim, answers)| (claim, Ok(answers)))
@@ -120,7 +137,7 @@ pub fn recorded(answers: Answers) -> BTreeMap<String, Result<Vec<Value>, String>
 /// How many characters of a value are shown.
 const SHOWN: usize = 2000;
 
-fn words(case: &Case, found: &[Difference]) -> String {
+fn words(case: &Case, found: &[Difference], names: [&str; 2]) -> String {
     let mut out = String::new();
     let show = |value: &Option<Value>| match value {
         None => "-".to_owned(),
@@ -142,8 +159,9 @@ fn words(case: &Case, found: &[Difference]) -> String {
             .get(step - 1)
             .and_then(|step| step.send.as_ref().or(step.watch.as_ref()).or(step.read.as_ref()));
         let _ = writeln!(out, "  {} ({})", difference.path, asked.map_or("", String::as_str));
-        let _ = writeln!(out, "    real: {}", show(&difference.real));
-        let _ = writeln!(out, "    ours: {}", show(&difference.ours));
+        for (name, value) in names.into_iter().zip([&difference.first, &difference.second]) {
+            let _ = writeln!(out, "    {name}: {}", show(value));
+        }
     }
     out
 }
