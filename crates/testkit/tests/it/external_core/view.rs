@@ -1,0 +1,171 @@
+//! What the objects of a cluster say while they wait for infrastructure, and when nobody is at work.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+use serde_json::Value;
+use windlass_api::core::Cluster;
+use windlass_suite::controllers::CONTROLLERS;
+use windlass_suite::kinds::KINDS;
+use windlass_testkit::wait::{self, TIMEOUT};
+use windlass_testkit::{ByHand, Env, NAMESPACE};
+
+pub(super) const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
+pub(super) const HOST: &str = "127.0.0.1";
+
+/// Words of a status are held back no longer than this: whoever does nothing for so long waits for an event.
+const HELD_BACK: Duration = Duration::from_secs(4);
+
+/// What the controllers did so far: writes, and looks by controller.
+fn work(env: &Env) -> (BTreeMap<String, u64>, Vec<u64>) {
+    let looks = CONTROLLERS
+        .iter()
+        .map(|one| env.metric("controller_runtime_reconcile_total", one.name).to_bits());
+    (env.writes_by_kind(), looks.collect())
+}
+
+/// How many objects are being looked at: making keys takes a while.
+fn busy(env: &Env) -> bool {
+    let active = |name| env.metric("controller_runtime_active_workers", name) > 0.0;
+    CONTROLLERS.iter().any(|one| active(one.name))
+}
+
+/// Waits until nobody writes and nobody even looks any more.
+pub(super) async fn rests(env: &Env) {
+    let begun = Instant::now();
+    let (mut before, mut since) = (work(env), Instant::now());
+    let mut looks = tokio::time::interval(Duration::from_millis(50));
+    while since.elapsed() < HELD_BACK {
+        looks.tick().await;
+        let now = work(env);
+        if now != before || busy(env) {
+            assert!(begun.elapsed() < 2 * TIMEOUT, "still at work: {before:?} -> {now:?}");
+            (before, since) = (now, Instant::now());
+        }
+    }
+}
+
+/// An object of one of our kinds, once it is as it should be.
+pub(super) async fn wait(env: &Env, kind: &str, name: &str, what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+    let entry = KINDS.iter().find(|entry| entry.kind == kind).unwrap();
+    let gvk = GroupVersionKind::gvk(entry.group, entry.version, entry.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, entry.plural);
+    let value = |object: &DynamicObject| serde_json::to_value(object).unwrap();
+    let found = wait::until(env.dynamic(kind), resource, Some(name), |all| {
+        all.first().is_some_and(|object| is_right(&value(object)))
+    });
+    match found.await {
+        Some(all) => value(&all[0]),
+        None => panic!("{kind} {name} is never {what}: {}", env.explain().await),
+    }
+}
+
+/// An object of one of our kinds.
+pub(super) async fn get(env: &Env, kind: &str, name: &str) -> Value {
+    serde_json::to_value(env.dynamic(kind).get(name).await.unwrap()).unwrap()
+}
+
+pub(super) async fn list(env: &Env, kind: &str) -> Vec<Value> {
+    let all = env.dynamic(kind).list(&ListParams::default()).await.unwrap();
+    let values = all
+        .items
+        .into_iter()
+        .map(|object| serde_json::to_value(object).unwrap());
+    values.collect()
+}
+
+pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let mut all = object["status"]["conditions"].as_array().into_iter().flatten();
+    all.find(|one| one["type"] == type_).unwrap_or(&Value::Null)
+}
+
+pub(super) fn message<'a>(object: &'a Value, type_: &str) -> &'a str {
+    condition(object, type_)["message"].as_str().unwrap_or_default()
+}
+
+/// Waits until a condition of the Cluster says this.
+pub(super) async fn cluster_says(env: &Env, cluster: &ByHand, type_: &str, words: &str) -> Value {
+    let says = |object: &Cluster| message(&serde_json::to_value(object).unwrap(), type_) == words;
+    let found = env
+        .wait_for::<Cluster>(&cluster.key(), &format!("{type_}: {words}"), says)
+        .await;
+    serde_json::to_value(found).unwrap()
+}
+
+/// Nothing of the cluster has begun, every object says what it waits for, and nobody looks without an event.
+async fn waits_for_infrastructure(env: &Env, cluster: &ByHand, control_plane_waits: &str, worker_waits: &str) {
+    let object = get(env, "Cluster", cluster.name()).await;
+    assert_eq!(object["status"]["phase"], "Provisioning");
+    let name = format!("{}-control-plane", cluster.name());
+    for type_ in ["EtcdClusterHealthy", "ControlPlaneComponentsHealthy"] {
+        let is_right = |object: &Value| message(object, type_) == control_plane_waits;
+        wait(env, "KubeadmControlPlane", &name, control_plane_waits, is_right).await;
+    }
+    rests(env).await;
+    for set in list(env, "MachineSet").await {
+        let blocked = message(&set, "ScalingUp");
+        let waits = format!(
+            "KubeadmControlPlane {NAMESPACE}/{}-control-plane is provisioning",
+            cluster.name()
+        );
+        assert!(blocked.contains(&waits), "{blocked}");
+    }
+    let machines = list(env, "Machine").await;
+    for machine in &machines {
+        assert_eq!(machine["status"]["phase"], "Pending");
+        assert_eq!(machine["spec"].get("providerID"), None);
+        let bootstrap = message(machine, "BootstrapConfigReady");
+        assert!(bootstrap.contains(worker_waits), "{bootstrap}");
+    }
+    for config in list(env, "KubeadmConfig").await {
+        assert_eq!(config["status"].get("dataSecretName"), None);
+        assert!(message(&config, "DataSecretAvailable").contains(worker_waits));
+    }
+    for machine in list(env, "DevMachine").await {
+        let status = &machine["status"];
+        assert_eq!(status["initialization"].get("provisioned"), None, "{machine}");
+        let ready = condition(&machine, "Ready");
+        assert_eq!(ready["status"], "False", "{machine}");
+    }
+    for kind in [
+        "Cluster",
+        "KubeadmControlPlane",
+        "KubeadmConfig",
+        "Machine",
+        "MachineSet",
+        "MachineDeployment",
+        "DevMachine",
+    ] {
+        for object in list(env, kind).await {
+            for one in object["status"]["conditions"].as_array().into_iter().flatten() {
+                let reason = one["reason"].as_str().unwrap();
+                // That nothing answers yet is v1.14's way to wait for a first answer.
+                let waits = ["InspectionFailed", "ProbeFailed"].contains(&reason);
+                let bad = reason == "InternalError" || reason.contains("Failed");
+                assert!(!bad || waits, "{kind} says {one}");
+            }
+        }
+    }
+}
+
+pub(super) async fn at_infrastructure(env: &Env, cluster: &ByHand) {
+    waits_for_infrastructure(
+        env,
+        cluster,
+        "Waiting for Cluster status.initialization.infrastructureProvisioned to be true",
+        "Waiting for Cluster status.initialization.infrastructureProvisioned to be true",
+    )
+    .await;
+}
+
+pub(super) async fn at_endpoint(env: &Env, cluster: &ByHand) {
+    waits_for_infrastructure(
+        env,
+        cluster,
+        "Waiting for Cluster spec.controlPlaneEndpoint.host and spec.controlPlaneEndpoint.port to be set",
+        "Waiting for Cluster control plane to be initialized",
+    )
+    .await;
+}
