@@ -111,7 +111,7 @@ async fn collect(kubeconfig: &Path) -> Result<BTreeMap<String, Value>, String> {
             .cloned()
             .ok_or_else(|| format!("{name}: no definition"))?;
         clean(&mut definition);
-        references(&definition, &mut queue);
+        windlass_apiserver::schema_references(&definition, &mut queue);
         lines.insert(name, definition);
     }
     Ok(lines)
@@ -153,21 +153,6 @@ fn clean(schema: &mut Value) {
             map.values_mut().for_each(clean);
         }
         Value::Array(items) => items.iter_mut().for_each(clean),
-        _ => {}
-    }
-}
-
-fn references(schema: &Value, out: &mut Vec<String>) {
-    match schema {
-        Value::Object(map) => {
-            for (key, value) in map {
-                match (key.as_str(), value) {
-                    ("$ref", Value::String(text)) => out.extend(text.rsplit('/').next().map(str::to_owned)),
-                    _ => references(value, out),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|v| references(v, out)),
         _ => {}
     }
 }

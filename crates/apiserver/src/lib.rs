@@ -68,6 +68,7 @@ pub use admission::{AdmissionHook, AdmissionRequest, AdmissionVerb};
 pub use authorize::Authorization;
 pub use body::{ApiBody, BoxError};
 pub use builtin::built_in_resources;
+pub use builtin::schema::references as schema_references;
 pub use counters::{Counters, RequestKey};
 pub use edge::tls_config;
 pub use error::ApiError;

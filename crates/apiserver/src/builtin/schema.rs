@@ -113,7 +113,7 @@ fn closure(name: &str) -> Map<String, Value> {
 }
 
 /// The names of the definitions that a schema refers to.
-pub(crate) fn references(schema: &Value, out: &mut Vec<String>) {
+pub fn references(schema: &Value, out: &mut Vec<String>) {
     match schema {
         Value::Object(map) => {
             for (key, value) in map {
