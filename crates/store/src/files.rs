@@ -17,8 +17,8 @@ pub(crate) trait Files: Debug + Send + Sync {
     fn open(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)>;
     /// Makes a file, empty, to be written.
     fn create(&self, name: &str) -> io::Result<Box<dyn Growing>>;
-    /// Opens a file to be written on from a length, cutting off what is beyond.
-    fn resume(&self, name: &str, length: u64) -> io::Result<Box<dyn Growing>>;
+    /// Opens a file that is there to be written. Where is said by [`Growing::cut`].
+    fn resume(&self, name: &str) -> io::Result<Box<dyn Growing>>;
     /// Gives a file another name. Lasting only after [`Files::sync`].
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file. Lasting only after [`Files::sync`].
@@ -33,7 +33,7 @@ pub(crate) trait Growing: Debug + Send {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes what was written last.
     fn sync(&mut self) -> io::Result<()>;
-    /// Cuts off what is beyond a length.
+    /// Cuts off what is beyond a length, and goes on there.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 }
 
@@ -64,15 +64,8 @@ impl Files for Folder {
         Ok(Box::new(Real(options.open(self.0.join(name))?)))
     }
 
-    fn resume(&self, name: &str, length: u64) -> io::Result<Box<dyn Growing>> {
-        let mut file = Real(OpenOptions::new().write(true).open(self.0.join(name))?);
-        let found = file.0.metadata()?.len();
-        if found > length {
-            file.cut(length)?;
-            file.0.sync_all()?;
-        }
-        file.0.seek(SeekFrom::Start(length))?;
-        Ok(Box::new(file))
+    fn resume(&self, name: &str) -> io::Result<Box<dyn Growing>> {
+        Ok(Box::new(Real(OpenOptions::new().write(true).open(self.0.join(name))?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -67,13 +67,19 @@ pub(crate) fn create(files: &dyn Files, name: &str, header: &FileHeader) -> io::
 
 impl Log {
     /// Goes on where a folder was found to end: cuts off what a crash left, and removes what means nothing any more.
+    ///
+    /// A process that was killed may have written what it never synced. The system shows that to the next one, which is about to
+    /// show it to others: so all that was found is made to last first, names before the removal of what they replace.
     pub(crate) fn resume(
         files: Arc<dyn Files>,
         path: PathBuf,
         at: &Position,
         smallest: Option<u64>,
     ) -> io::Result<Self> {
-        let file = files.resume(&log_name(at.sequence), at.length)?;
+        let mut file = files.resume(&log_name(at.sequence))?;
+        file.cut(at.length)?;
+        file.sync()?;
+        files.sync()?;
         let mut stale = at.leftovers.clone();
         if files.names()?.iter().any(|name| name == CLOSED) {
             stale.push(CLOSED.to_owned());

@@ -103,13 +103,27 @@ impl Machine {
     }
 }
 
+/// How a process comes to its end.
+#[derive(Debug, Clone)]
+enum End {
+    Orderly,
+    /// The system goes on, and knows what was not synced.
+    Killed,
+    /// What was not synced is there, or not, as these numbers choose.
+    PowerCut(Vec<u16>),
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Set(Vec<String>, Option<String>),
     /// How the next operations go.
     Fates(Vec<Fate>),
-    /// An orderly end, and a new start.
-    Restart,
+    /// An end, and a new start, in which operations may fail as well.
+    Restart(End, Vec<Fate>),
+}
+
+fn power_cut() -> impl Strategy<Value = End> {
+    proptest::collection::vec(any::<u16>(), 64).prop_map(End::PowerCut)
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -120,66 +134,116 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         names.dedup();
         Step::Set(names, text)
     });
-    let fate = prop_oneof![4 => Just(Fate::Works), 1 => Just(Fate::Full), 1 => Just(Fate::Broken)];
-    let fates = proptest::collection::vec(fate, 1..8).prop_map(Step::Fates);
-    proptest::collection::vec(prop_oneof![8 => set, 2 => fates, 1 => Just(Step::Restart)], 1..40)
+    let fate =
+        prop_oneof![4 => Just(Fate::Works), 1 => Just(Fate::Full), 1 => Just(Fate::Broken), 1 => Just(Fate::Killed)];
+    let fates = |least| proptest::collection::vec(fate.clone(), least..8);
+    let end = prop_oneof![2 => Just(End::Orderly), 2 => Just(End::Killed), 1 => power_cut()];
+    let restart = (end, fates(0)).prop_map(|(end, fates)| Step::Restart(end, fates));
+    proptest::collection::vec(
+        prop_oneof![8 => set, 2 => fates(1).prop_map(Step::Fates), 2 => restart],
+        1..40,
+    )
+}
+
+/// A machine, and what may be there after its end.
+struct Trial {
+    machine: Machine,
+    /// What was answered, and each state that a write without an answer would have made since.
+    possible: Vec<Content>,
+    /// The last that was answered, or seen after a start.
+    revision: u64,
+}
+
+impl Trial {
+    fn new() -> Self {
+        let machine = Machine::start(&fresh()).unwrap();
+        Self {
+            possible: vec![machine.content()],
+            revision: machine.memory.revision,
+            machine,
+        }
+    }
+
+    fn set(&mut self, names: &[String], text: Option<&str>) {
+        let before = self.machine.content();
+        let mut wanted = before.clone();
+        if self.machine.set(names, text) {
+            self.possible = vec![self.machine.content()];
+            self.revision = self.machine.memory.revision;
+            return;
+        }
+        assert_eq!(self.machine.content(), before);
+        // The texts of what was not answered carry revisions that were not given.
+        let mut next = self.revision;
+        for name in names {
+            next += 1;
+            match text {
+                Some(text) => {
+                    wanted.insert(name.clone(), format!("{{\"rv\":\"{next}\",\"text\":\"{text}\"}}"));
+                }
+                None if wanted.remove(name).is_none() => next -= 1,
+                None => {}
+            }
+        }
+        self.possible.push(wanted);
+    }
+
+    fn restart(&mut self, end: &End, fates: &[Fate]) -> Result<(), TestCaseError> {
+        let old = self.machine.files.clone();
+        let killed = match end {
+            End::Orderly if !old.is_dead() => None,
+            End::Orderly | End::Killed => Some(old.after_kill()),
+            End::PowerCut(_) => {
+                old.die();
+                None
+            }
+        };
+        // After all but an orderly end this only waits for what is under way, and nothing of it counts.
+        self.machine.log.close();
+        let files = match (end, killed) {
+            (End::PowerCut(choices), _) => {
+                let mut choices = choices.iter().cycle();
+                old.after_crash(|n| usize::from(*choices.next().unwrap()) % n.max(1))
+            }
+            (_, killed) => killed.unwrap_or(old),
+        };
+        files.script(fates.iter().copied());
+        let mut files = files;
+        let machine = Machine::start(&files).or_else(|_| {
+            files = files.after_kill();
+            Machine::start(&files)
+        });
+        self.machine = machine.map_err(TestCaseError::fail)?;
+        files.script([]);
+        let content = self.machine.content();
+        prop_assert!(
+            self.possible.contains(&content),
+            "{content:?} is none of {:?}",
+            self.possible
+        );
+        prop_assert!(self.machine.memory.revision >= self.revision);
+        // Whoever looks sees this from now on: it may not be taken back.
+        self.revision = self.machine.memory.revision;
+        self.possible = vec![content];
+        Ok(())
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn what_was_answered_survives_a_power_cut(steps in steps(), choices in proptest::collection::vec(any::<u16>(), 64)) {
-        let mut machine = Machine::start(&fresh()).unwrap();
-        // What may be there after a start: what was answered, and each state that a write without an answer would have made.
-        let mut possible = vec![machine.content()];
-        let mut revision = machine.memory.revision;
+    fn what_was_answered_or_seen_survives_any_end(steps in steps(), last in power_cut()) {
+        let mut trial = Trial::new();
         for step in &steps {
             match step {
-                Step::Set(names, text) => {
-                    let mut wanted = machine.content();
-                    let before = wanted.clone();
-                    let answered = machine.set(names, text.as_deref());
-                    if answered {
-                        possible = vec![machine.content()];
-                        revision = machine.memory.revision;
-                    } else {
-                        prop_assert_eq!(machine.content(), before);
-                        // The texts of what was not answered carry revisions that were not given.
-                        let mut next = revision;
-                        for name in names {
-                            next += 1;
-                            match text {
-                                Some(text) => {
-                                    wanted.insert(name.clone(), format!("{{\"rv\":\"{next}\",\"text\":\"{text}\"}}"));
-                                }
-                                None if wanted.remove(name).is_none() => next -= 1,
-                                None => {}
-                            }
-                        }
-                        possible.push(wanted);
-                    }
-                }
-                Step::Fates(fates) => machine.files.script(fates.iter().copied()),
-                Step::Restart => {
-                    machine.log.close();
-                    machine.files.script([]);
-                    let files = machine.files.clone();
-                    machine = Machine::start(&files).map_err(TestCaseError::fail)?;
-                    prop_assert!(possible.contains(&machine.content()), "{:?} is none of {possible:?}", machine.content());
-                    prop_assert!(machine.memory.revision >= revision);
-                    revision = machine.memory.revision;
-                    possible = vec![machine.content()];
-                }
+                Step::Set(names, text) if !trial.machine.files.is_dead() => trial.set(names, text.as_deref()),
+                Step::Set(..) => {}
+                Step::Fates(fates) => trial.machine.files.script(fates.iter().copied()),
+                Step::Restart(end, fates) => trial.restart(end, fates)?,
             }
         }
-        machine.files.die();
-        machine.log.close();
-        let mut choices = choices.iter().cycle();
-        let files = machine.files.after_crash(|n| usize::from(*choices.next().unwrap()) % n.max(1));
-        let after = Machine::start(&files).map_err(TestCaseError::fail)?;
-        prop_assert!(possible.contains(&after.content()), "{:?} is none of {possible:?}", after.content());
-        prop_assert!(after.memory.revision >= revision);
+        trial.restart(&last, &[])?;
     }
 }
 
@@ -227,6 +291,34 @@ fn a_log_whose_sync_failed_is_given_up_for_another() {
     let again = Machine::start(&machine.files).unwrap();
     assert_eq!(again.content(), machine.content());
     assert!(!again.content().contains_key("b"));
+}
+
+#[test]
+fn what_a_killed_process_did_not_sync_lasts_once_it_was_seen() {
+    let mut machine = filled();
+    machine.files.script([Fate::Works, Fate::Killed]);
+    assert!(!machine.set(&["b".to_owned()], Some("never answered")));
+    let seen = Machine::start(&machine.files.after_kill()).unwrap();
+    assert!(seen.content().contains_key("b"));
+    seen.files.die();
+    let after = Machine::start(&seen.files.after_crash(|_| 0)).unwrap();
+    assert_eq!(after.content(), seen.content());
+    assert_eq!(after.memory.revision, seen.memory.revision);
+}
+
+#[test]
+fn a_log_that_a_killed_process_began_lasts_before_it_is_written() {
+    let mut machine = Machine::start(&fresh()).unwrap();
+    let to_its_name = [Fate::Works; 4];
+    machine.files.script([Fate::Works, Fate::Broken, Fate::Works]);
+    assert!(!machine.set(&["b".to_owned()], Some("lost")));
+    machine.files.script(to_its_name.into_iter().chain([Fate::Killed]));
+    assert!(!machine.set(&["b".to_owned()], Some("never answered")));
+    let mut next = Machine::start(&machine.files.after_kill()).unwrap();
+    assert!(next.set(&["c".to_owned()], Some("answered")));
+    next.files.die();
+    let after = Machine::start(&next.files.after_crash(|_| 0)).unwrap();
+    assert_eq!(after.content(), next.content());
 }
 
 #[test]

@@ -16,9 +16,11 @@ pub(crate) enum Fate {
     Full,
     /// Nobody knows what was written.
     Broken,
+    /// The process ends in the middle: nothing that it does after this counts.
+    Killed,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Inode {
     now: Vec<u8>,
     synced: Vec<u8>,
@@ -43,6 +45,10 @@ impl State {
             Fate::Works => Ok(()),
             Fate::Full => Err(io::ErrorKind::StorageFull.into()),
             Fate::Broken => Err(io::Error::other("the disk is broken")),
+            Fate::Killed => {
+                self.dead = true;
+                Err(io::Error::other("the process is gone"))
+            }
         }
     }
 }
@@ -60,6 +66,37 @@ impl Fake {
     /// Nothing succeeds any more.
     pub(crate) fn die(&self) {
         self.0.lock().dead = true;
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.0.lock().dead
+    }
+
+    /// The same folder for the next process, after the one that has it was killed: the system goes on, with what was not synced.
+    pub(crate) fn after_kill(&self) -> Self {
+        let mut state = self.0.lock();
+        state.dead = true;
+        let mut copies: Vec<(Content, Content)> = Vec::new();
+        let mut copied = |names: &BTreeMap<String, Content>| -> BTreeMap<String, Content> {
+            let mut copy = |content: &Content| {
+                if let Some((_, copy)) = copies.iter().find(|(of, _)| Arc::ptr_eq(of, content)) {
+                    return Arc::clone(copy);
+                }
+                let copy = Arc::new(Mutex::new(content.lock().clone()));
+                copies.push((Arc::clone(content), Arc::clone(&copy)));
+                copy
+            };
+            names
+                .iter()
+                .map(|(name, content)| (name.clone(), copy(content)))
+                .collect()
+        };
+        let out = State {
+            names: copied(&state.names),
+            synced: copied(&state.synced),
+            ..State::default()
+        };
+        Self(Arc::new(Mutex::new(out)))
     }
 
     /// What a crash leaves; `choose` says, for a number of possibilities, which it is.
@@ -138,18 +175,12 @@ impl Files for Fake {
         }))
     }
 
-    fn resume(&self, name: &str, length: u64) -> io::Result<Box<dyn Growing>> {
-        let content = {
-            let state = self.0.lock();
-            Arc::clone(state.names.get(name).ok_or(io::ErrorKind::NotFound)?)
-        };
-        let mut file = FakeFile {
+    fn resume(&self, name: &str) -> io::Result<Box<dyn Growing>> {
+        let content = Arc::clone(self.0.lock().names.get(name).ok_or(io::ErrorKind::NotFound)?);
+        Ok(Box::new(FakeFile {
             content,
             folder: self.clone(),
-        };
-        file.cut(length)?;
-        file.sync()?;
-        Ok(Box::new(file))
+        }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -180,8 +211,14 @@ impl Files for Fake {
 
 impl Growing for FakeFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let fate = self.folder.0.lock().fate();
-        let part = if fate.is_ok() { bytes.len() } else { bytes.len() / 2 };
+        let mut state = self.folder.0.lock();
+        let was_dead = state.dead;
+        let fate = state.fate();
+        let part = match fate {
+            Ok(()) => bytes.len(),
+            Err(_) if was_dead => 0,
+            Err(_) => bytes.len() / 2,
+        };
         self.content.lock().now.extend_from_slice(&bytes[..part]);
         fate
     }
