@@ -35,11 +35,20 @@ pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error)
     }
 }
 
-/// Makes a folder that is missing: for its owner only, as objects hold secrets.
+/// Makes a folder that is missing, with those around it: for its owner only, as objects hold secrets. What it will hold can only
+/// last where it does itself.
 pub(crate) fn make(folder: &Path) -> Result<(), OpenError> {
+    let here = |path: &Path| path.as_os_str().is_empty();
+    let missing: Vec<&Path> = folder.ancestors().take_while(|at| !here(at) && !at.exists()).collect();
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);
-    builder.create(folder).map_err(io(folder, "cannot be made"))
+    let made = builder.create(folder).and_then(|()| {
+        let around = missing.into_iter().filter_map(Path::parent);
+        around
+            .map(|at| if here(at) { Path::new(".") } else { at })
+            .try_for_each(|at| Folder(at.to_path_buf()).sync())
+    });
+    made.map_err(io(folder, "cannot be made"))
 }
 
 /// Looks at a folder.
