@@ -3,12 +3,14 @@
 //! A snapshot is what was stored at one revision. It is read from the files of the folder, whether a process is writing them or
 //! not: whole frames are all that counts there, and they are only ever added.
 //!
-//! A folder that was restored goes on far beyond the revision of the snapshot ([`LEAP`]): clients may have seen revisions that
-//! came after it, and none of them is given a second time. Objects keep theirs.
+//! A folder that was restored goes on far beyond the revision of the snapshot ([`beyond`]): clients may have seen revisions that
+//! came after it, also in a folder that was restored from it before, and none of them is given a second time. Objects keep
+//! theirs.
 
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::base;
 use crate::codec::{FileHeader, Kind, Names};
@@ -20,8 +22,8 @@ use crate::load::{self, FIRST, Frames, UNFINISHED, Wrong, base_name, is_ours};
 use crate::memory::Memory;
 use crate::store::Limits;
 
-/// How many revisions a restored folder leaves out.
-pub const LEAP: u64 = 1_000_000_000;
+/// How many revisions a restored folder leaves out at least.
+const LEAP: u64 = 1_000_000_000;
 /// How often files that change while they are read are read again.
 const TRIES: usize = 5;
 
@@ -133,6 +135,19 @@ fn read_file(file: &Path) -> Result<(Memory, u64), SnapshotError> {
     Ok((memory, bytes))
 }
 
+/// Where a folder goes on that is restored at a time (since 1970).
+///
+/// No server makes a change in every microsecond. So the time, counted in them, is beyond all revisions that were ever given,
+/// whoever gave them after the snapshot. Where the clock cannot be right, a great leap has to do.
+fn beyond(revision: u64, now: Duration) -> u64 {
+    let now = u64::try_from(now.as_micros()).unwrap_or_default();
+    if now > revision {
+        now
+    } else {
+        revision.saturating_add(LEAP)
+    }
+}
+
 /// Fills an empty or missing folder with what a snapshot holds.
 pub fn restore(file: &Path, folder: &Path) -> Result<Summary, SnapshotError> {
     let (memory, bytes) = read_file(file)?;
@@ -148,7 +163,8 @@ pub fn restore(file: &Path, folder: &Path) -> Result<Summary, SnapshotError> {
         });
     }
     let records = memory.records();
-    let revision = memory.revision.saturating_add(LEAP);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let revision = beyond(memory.revision, now);
     let header = FileHeader::new(FIRST, revision);
     let base = base_name(FIRST);
     let made = base::write(&files, &base, Kind::Base, &header, &records, &AtomicBool::new(false))
@@ -168,4 +184,22 @@ pub fn restore(file: &Path, folder: &Path) -> Result<Summary, SnapshotError> {
         objects: records.len(),
         bytes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restored_folder_goes_on_beyond_all_that_was_given() {
+        let check = |revision, seconds, expect| assert_eq!(beyond(revision, Duration::from_secs(seconds)), expect);
+        check(700, 1_800_000_000, 1_800_000_000_000_000);
+        // The same snapshot once more, ten seconds later.
+        check(700, 1_800_000_010, 1_800_000_010_000_000);
+        // A snapshot of what was restored.
+        check(1_800_000_010_000_300, 1_800_000_020, 1_800_000_020_000_000);
+        // A clock that is wrong.
+        check(700, 0, 1_000_000_700);
+        check(1_800_000_010_000_300, 1_700_000_000, 1_800_001_010_000_300);
+    }
 }
