@@ -24,7 +24,7 @@ pub(crate) struct Memory {
 
 /// The objects of one resource.
 #[derive(Debug)]
-struct Table {
+pub(crate) struct Table {
     objects: BTreeMap<Arc<str>, Arc<Record>>,
     log: VecDeque<Arc<Event>>,
     log_bytes: usize,
@@ -158,20 +158,21 @@ impl Memory {
             .subscribe()
     }
 
+    /// Whether all that happened to a resource after a revision is known: its table, if it has one.
+    pub(crate) fn known_after(&self, resource: &str, after: u64) -> Result<Option<&Table>, Expired> {
+        let table = self.tables.get(resource);
+        let oldest = table.map_or(self.base, |table| table.compacted);
+        if after < oldest {
+            return Err(Expired { oldest });
+        }
+        Ok(table)
+    }
+
     /// Changes of a resource after a revision, oldest first.
     pub(crate) fn events_after(&self, resource: &str, after: u64) -> Result<Vec<Arc<Event>>, Expired> {
-        let Some(table) = self.tables.get(resource) else {
-            return if after < self.base {
-                Err(Expired { oldest: self.base })
-            } else {
-                Ok(Vec::new())
-            };
+        let Some(table) = self.known_after(resource, after)? else {
+            return Ok(Vec::new());
         };
-        if after < table.compacted {
-            return Err(Expired {
-                oldest: table.compacted,
-            });
-        }
         let start = table.log.partition_point(|e| e.revision() <= after);
         Ok(table.log.range(start..).cloned().collect())
     }
@@ -200,14 +201,13 @@ impl Memory {
             items: Vec::new(),
         };
         let Some(table) = self.tables.get(query.resource) else {
-            return if revision < self.base {
-                Err(Expired { oldest: self.base })
-            } else {
-                Ok(empty)
-            };
+            return self.known_after(query.resource, revision).map(|_| empty);
         };
         let undone = match query.at {
-            Some(at) if at < self.revision => table.undone(at)?,
+            Some(at) if at < self.revision => {
+                self.known_after(query.resource, at)?;
+                table.undone(at)
+            }
             _ => BTreeMap::new(),
         };
         let prefix = query.namespace.map(|ns| path_of(ns, "")).unwrap_or_default();
@@ -247,14 +247,11 @@ impl Memory {
 
 impl Table {
     /// What was stored at a revision under each key that has changed since.
-    fn undone(&self, at: u64) -> Result<BTreeMap<Arc<str>, Option<Arc<Record>>>, Expired> {
-        if at < self.compacted {
-            return Err(Expired { oldest: self.compacted });
-        }
+    fn undone(&self, at: u64) -> BTreeMap<Arc<str>, Option<Arc<Record>>> {
         let mut undone = BTreeMap::new();
         for event in self.log.iter().rev().take_while(|e| e.revision() > at) {
             undone.insert(Arc::clone(&event.record.key.path), event.previous.clone());
         }
-        Ok(undone)
+        undone
     }
 }

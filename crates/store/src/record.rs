@@ -97,19 +97,19 @@ pub struct Record {
     pub(crate) rv_at: u32,
 }
 
+/// An encoding with its revision written in; no longer than it must be, as it is kept.
+fn with_revision(before: &[u8], revision: u64, after: &[u8]) -> Bytes {
+    [before, revision.to_string().as_bytes(), after].concat().into()
+}
+
 impl Record {
     pub(crate) fn from_draft(key: Key, revision: u64, draft: Draft) -> Self {
-        let at = draft.rv_at as usize;
-        let mut value = Vec::with_capacity(draft.value.len() + 20);
-        value.extend_from_slice(&draft.value[..at]);
-        value.extend_from_slice(revision.to_string().as_bytes());
-        value.extend_from_slice(&draft.value[at..]);
-        value.shrink_to_fit();
+        let (before, after) = draft.value.split_at(draft.rv_at as usize);
         Self {
             key,
             revision,
             header: draft.header,
-            value: value.into(),
+            value: with_revision(before, revision, after),
             rv_at: draft.rv_at,
         }
     }
@@ -143,17 +143,13 @@ impl Record {
     /// The same object as it appears in the event of its disappearance at `revision`.
     #[must_use]
     pub fn deleted_at(&self, revision: u64) -> Self {
-        let at = self.rv_at as usize;
-        let digits = self.revision.to_string().len();
-        let mut value = Vec::with_capacity(self.value.len() + 4);
-        value.extend_from_slice(&self.value[..at]);
-        value.extend_from_slice(revision.to_string().as_bytes());
-        value.extend_from_slice(&self.value[at + digits..]);
+        let (before, rest) = self.value.split_at(self.rv_at as usize);
+        let (_, after) = rest.split_at(self.revision.to_string().len());
         Self {
             key: self.key.clone(),
             revision,
             header: self.header.clone(),
-            value: value.into(),
+            value: with_revision(before, revision, after),
             rv_at: self.rv_at,
         }
     }

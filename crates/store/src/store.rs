@@ -190,7 +190,7 @@ impl Store {
     /// A watcher of what happened after a revision.
     pub fn watch(&self, resource: &Arc<str>, after: u64) -> Result<Watcher, Expired> {
         let mut memory = self.shared.memory.write();
-        memory.events_after(resource, after)?;
+        memory.known_after(resource, after)?;
         let changed = memory.subscribe(resource);
         drop(memory);
         Ok(Watcher::new(self.clone(), Arc::clone(resource), after, changed))

@@ -142,16 +142,21 @@ fn of_many_that_begin_a_folder_at_once_one_has_it() {
     }
 }
 
-#[tokio::test]
-async fn damage_is_named_and_kept() {
+/// A folder with three objects, and its only log.
+async fn closed() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     for name in ["a", "b", "c"] {
         set(&store, name, "x").await.unwrap();
     }
     store.close().await;
-    drop(store);
     let log = folder.path().join("log-0000000001");
+    (folder, log)
+}
+
+#[tokio::test]
+async fn damage_is_named_and_kept() {
+    let (folder, log) = closed().await;
     let mut damaged = fs::read(&log).unwrap();
     damaged[100] ^= 1;
     fs::write(&log, &damaged).unwrap();
@@ -163,14 +168,7 @@ async fn damage_is_named_and_kept() {
 
 #[tokio::test]
 async fn a_log_that_lost_its_end_is_named_and_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).unwrap();
-    for name in ["a", "b", "c"] {
-        set(&store, name, "x").await.unwrap();
-    }
-    store.close().await;
-    drop(store);
-    let log = folder.path().join("log-0000000001");
+    let (folder, log) = closed().await;
     let whole = fs::read(&log).unwrap();
     // As a copy that was not completed.
     for length in [0, 30, 40, whole.len() / 2, whole.len() - 1] {
