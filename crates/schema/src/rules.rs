@@ -1,5 +1,6 @@
 //! `x-kubernetes-validations`: CEL rules, compiled when the schema is parsed.
 
+mod blame;
 mod checker;
 mod condition;
 mod convert;
@@ -7,6 +8,7 @@ mod cost;
 mod declared;
 mod library;
 mod macros;
+mod patterns;
 mod permissions;
 mod program;
 mod review;

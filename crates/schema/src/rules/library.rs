@@ -13,15 +13,22 @@ use regex::Regex;
 
 use super::values::{Extra, FORMAT, NamedFormat};
 
+type Extension = fn(&mut Env) -> Result<(), DeclarationError>;
+
+/// All that is declared beyond the language itself.
+const EXTENSIONS: [Extension; 7] = [
+    extensions::strings,
+    extensions::lists,
+    kubernetes,
+    super::macros::register,
+    super::program::register,
+    super::patterns::register,
+    super::blame::register,
+];
+
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib().with_optional_support(true);
-    for extension in [
-        extensions::strings,
-        extensions::lists,
-        kubernetes,
-        super::macros::register,
-        super::program::register,
-    ] {
+    for extension in EXTENSIONS {
         // Only fails on names declared twice, which a test rules out.
         let _ = env.add_extension(extension);
     }
@@ -234,8 +241,9 @@ fn strings_and_lists(env: &mut Env) -> Result<(), DeclarationError> {
     )
 }
 
-fn pattern(args: &[CowVal<'_, '_>]) -> Result<Regex, ExecutionError> {
-    Regex::new(&text(args, 1)?).map_err(|error| ExecutionError::function_error("find", error))
+fn pattern(args: &[CowVal<'_, '_>]) -> Result<Arc<Regex>, ExecutionError> {
+    super::patterns::regex(&text(args, 1)?)
+        .map_err(|why| ExecutionError::function_error("find", format!("Illegal regex: {why}")))
 }
 
 fn find_all<'b, 'v>(args: &Args<'_, '_>) -> Outcome<'b, 'v> {
@@ -301,13 +309,7 @@ mod tests {
     #[test]
     fn the_environment_declares_nothing_twice() {
         let mut env = Env::stdlib().with_optional_support(true);
-        for extension in [
-            extensions::strings,
-            extensions::lists,
-            kubernetes,
-            super::super::macros::register,
-            super::super::program::register,
-        ] {
+        for extension in EXTENSIONS {
             assert_eq!(env.add_extension(extension), Ok(()));
         }
     }

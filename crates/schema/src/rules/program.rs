@@ -8,8 +8,10 @@ use cel::common::ast::{EntryExpr, IdedEntryExpr, SourceInfo};
 use cel::common::types::{DYN_TYPE, INT_TYPE, STRING_TYPE};
 use cel::{Context, DeclarationError, Env, ExecutionError, Value};
 
+use super::blame;
 use super::checker::{Problem, each_part};
 use super::library::{self, AsVal as _, give, text};
+use super::patterns::{MATCHES, Patterns};
 
 /// What one evaluation may cost, about 0.1 s.
 pub(super) const PER_CALL: u64 = 1_000_000;
@@ -33,6 +35,7 @@ pub(super) struct Program {
     parsed: cel::Program,
     /// As it is evaluated.
     run: IdedExpr,
+    patterns: Arc<Patterns>,
     /// What it costs at least, loops not counted.
     base: u64,
 }
@@ -56,12 +59,12 @@ impl Program {
         })?;
         let mut run = parsed.expression().clone();
         lower(&mut run);
-        let base = weight(&run);
         Ok(Self {
             source: source.to_owned(),
             parsed,
+            patterns: Patterns::of(&run),
+            base: weight(&run),
             run,
-            base,
         })
     }
 
@@ -87,12 +90,18 @@ impl Program {
 
     /// Evaluates it; returns what it cost, too.
     pub(super) fn run(&self, context: &Context<'_, '_>) -> (Outcome, u64) {
+        self.patterns.enter();
         LEFT.set(PER_CALL.saturating_sub(self.base));
         let result = Value::resolve(&self.run, context);
         let left = LEFT.get();
         if left == 0 {
             return (Outcome::TooExpensive, PER_CALL);
         }
+        let result = result.map_err(|error| {
+            LEFT.set(PER_CALL);
+            let first = blame::first_error(&self.run, context).filter(|_| LEFT.get() > 0);
+            first.unwrap_or(error)
+        });
         (Outcome::Done(result), PER_CALL - left)
     }
 }
@@ -131,7 +140,7 @@ fn weight(at: &IdedExpr) -> u64 {
     }
 }
 
-fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+pub(super) fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
     IdedExpr {
         id: 0,
         expr: Expr::Call(CallExpr {
@@ -149,12 +158,12 @@ fn literal(value: LiteralValue) -> IdedExpr {
     }
 }
 
-fn whole(n: u64) -> IdedExpr {
+pub(super) fn whole(n: u64) -> IdedExpr {
     literal(LiteralValue::Int(i64::try_from(n).unwrap_or(i64::MAX).into()))
 }
 
 /// Calls `then` for each direct part of an expression.
-fn each_part_mut(at: &mut IdedExpr, then: &mut dyn FnMut(&mut IdedExpr)) {
+pub(super) fn each_part_mut(at: &mut IdedExpr, then: &mut dyn FnMut(&mut IdedExpr)) {
     let entries = |entries: &mut Vec<IdedEntryExpr>, then: &mut dyn FnMut(&mut IdedExpr)| {
         for entry in entries {
             match &mut entry.expr {
@@ -197,6 +206,7 @@ fn lower(at: &mut IdedExpr) {
         Expr::Call(made) if made.target.is_some() && made.func_name == "replace" => {
             REPLACE.clone_into(&mut made.func_name);
         }
+        Expr::Call(made) if made.func_name == "matches" => MATCHES.clone_into(&mut made.func_name),
         // What makes long lists is charged for them.
         Expr::Call(made) if made.func_name == "range" && made.target.is_some() => {
             let made = std::mem::take(at);
