@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
-use cel::{Context, Program, Value as Cel};
+use cel::{Context, Value as Cel};
 use serde_json::Value;
 
 use super::permissions::{Ask, Permission, Permissions};
+use super::program::{Outcome, Program};
 use super::{convert, library};
 
 /// A compiled expression.
@@ -54,7 +55,7 @@ impl Condition {
     pub fn compile(source: &str, variables: &[&str]) -> Result<Self, String> {
         let source = source.trim();
         let failed = |why: String| format!("compilation failed: {why}");
-        let program = library::env().compile(source).map_err(|e| failed(e.to_string()))?;
+        let program = Program::compile(source).map_err(failed)?;
         let mut known: Vec<&str> = variables.to_vec();
         if let Some(unknown) = undeclared(program.expression(), &mut known) {
             return Err(failed(format!("undeclared reference to '{unknown}' (in container '')")));
@@ -70,7 +71,7 @@ impl Condition {
 
     /// Whether the expression uses a variable.
     pub fn uses(&self, variable: &str) -> bool {
-        self.program.references().has_variable(variable)
+        self.program.uses(variable)
     }
 
     /// Whether it holds; an error is in words.
@@ -85,10 +86,11 @@ impl Condition {
             context.add_variable_as_val(*name, Box::new(ask.clone()));
         }
         let failed = |why: String| format!("expression '{}' resulted in error: {why}", self.source);
-        match self.program.execute(&context) {
-            Ok(Cel::Bool(holds)) => Ok(holds),
-            Ok(_) => Err(failed("it is neither true nor false".to_owned())),
-            Err(error) => Err(failed(super::reason(&error))),
+        match self.program.run(&context).0 {
+            Outcome::Done(Ok(Cel::Bool(holds))) => Ok(holds),
+            Outcome::Done(Ok(_)) => Err(failed("it is neither true nor false".to_owned())),
+            Outcome::Done(Err(error)) => Err(failed(super::reason(&error))),
+            Outcome::TooExpensive => Err(failed("operation cancelled: actual cost limit exceeded".to_owned())),
         }
     }
 }
@@ -131,7 +133,7 @@ fn undeclared<'e>(at: &'e IdedExpr, known: &mut Vec<&'e str>) -> Option<&'e str>
 
 /// `sets.contains(..)`, `math.least(..)`: the name before the dot is no variable.
 fn is_library(target: &IdedExpr) -> bool {
-    matches!(&target.expr, Expr::Ident(name) if matches!(name.as_str(), "sets" | "math" | "base64" | "format" | "optional" | "ip" | "cel"))
+    matches!(&target.expr, Expr::Ident(name) if matches!(name.as_str(), "sets" | "math" | "base64" | "format" | "optional" | "ip" | "cel" | "lists" | "strings" | "jsonpatch"))
 }
 
 fn entry<'e>(entry: &'e EntryExpr, known: &mut Vec<&'e str>) -> Option<&'e str> {
@@ -221,6 +223,13 @@ mod tests {
         check(
             " object.metadata.none == 'a' ",
             Err("expression 'object.metadata.none == 'a'' resulted in error: no such key: none"),
+        );
+        check(
+            "lists.range(10000).all(i, lists.range(10000).all(j, j >= 0))",
+            Err(
+                "expression 'lists.range(10000).all(i, lists.range(10000).all(j, j >= 0))' resulted in error: \
+                 operation cancelled: actual cost limit exceeded",
+            ),
         );
         check(
             "object.metadata.name",
