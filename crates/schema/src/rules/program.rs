@@ -125,16 +125,31 @@ fn shown_at(source: &str, (line, column): (isize, isize), words: &str) -> String
     format!("ERROR: <input>:{line}:{column}: {words}\n | {text}\n | {dots}^")
 }
 
+/// What evaluating a part itself costs, in Kubernetes' figures.
+fn own_weight(at: &IdedExpr) -> u64 {
+    let written = |part: &IdedExpr| matches!(part.expr, Expr::Literal(_));
+    match &at.expr {
+        Expr::Ident(_) => 1,
+        Expr::Select(select) => u64::from(!select.test),
+        Expr::Call(call) => match call.func_name.as_str() {
+            operators::LOGICAL_OR | operators::LOGICAL_AND | operators::CONDITIONAL => 0,
+            _ => 1,
+        },
+        // What is all written out is made but once.
+        Expr::List(list) if list.elements.iter().all(written) => 0,
+        Expr::List(_) => 10,
+        Expr::Map(_) => 30,
+        Expr::Struct(_) => 40,
+        Expr::Comprehension(_) | Expr::Literal(_) | Expr::Unspecified => 0,
+    }
+}
+
 /// What evaluating an expression once costs, about: what it looks up and calls, loops not counted.
 fn weight(at: &IdedExpr) -> u64 {
-    let own = u64::from(matches!(
-        &at.expr,
-        Expr::Ident(_) | Expr::Select(_) | Expr::Call(_) | Expr::List(_) | Expr::Map(_)
-    ));
     if let Expr::Comprehension(loop_) = &at.expr {
         weight(&loop_.iter_range) + weight(&loop_.accu_init) + weight(&loop_.result)
     } else {
-        let mut sum = own;
+        let mut sum = own_weight(at);
         each_part(at, &mut |part| sum += weight(part));
         sum
     }
