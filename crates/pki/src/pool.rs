@@ -1,7 +1,8 @@
 //! Keys made in the background, so that nobody who needs one waits for the search for primes.
 //!
 //! The pool keeps a stock of one algorithm and serves requests first. A request is a future (for async callers) and can
-//! also be waited for on a thread. Dropping the last handle ends the threads.
+//! also be waited for on a thread. Dropping the last handle ends the threads and waits for them: a process that ended while
+//! one is at work would take from it the randomness that it reads, and abort.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,7 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use crate::{KeyAlgorithm, PkiError, PrivateKey};
 
@@ -28,12 +29,20 @@ impl fmt::Debug for KeyPool {
 /// Closes the pool when the last [`KeyPool`] goes; the threads hold only the shared part.
 struct Handle {
     shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
         lock(&self.shared.state).closed = true;
         self.shared.work.notify_all();
+        for thread in self.threads.drain(..) {
+            // Who is answered by a thread may drop the last handle there.
+            if thread.thread().id() != thread::current().id() {
+                // One that panicked has ended, too.
+                let _ = thread.join();
+            }
+        }
     }
 }
 
@@ -75,15 +84,16 @@ impl KeyPool {
             }),
             work: Condvar::new(),
         });
-        for number in 0..threads.max(1) {
+        let start = |number| {
             let shared = Arc::clone(&shared);
-            // A thread that cannot be started leaves its work to the others, and with none `take` makes keys itself.
-            let _ = thread::Builder::new()
+            thread::Builder::new()
                 .name(format!("key-generator-{number}"))
-                .spawn(move || run(&shared));
-        }
+                .spawn(move || run(&shared))
+        };
+        // A thread that cannot be started leaves its work to the others, and with none `take` makes keys itself.
+        let threads = (0..threads.max(1)).filter_map(|number| start(number).ok()).collect();
         Self {
-            handle: Arc::new(Handle { shared }),
+            handle: Arc::new(Handle { shared, threads }),
         }
     }
 
@@ -215,4 +225,20 @@ fn run(shared: &Shared) {
 /// The data behind these locks stays whole even if a thread panicked while holding one.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_drops_the_last_handle_waits_until_no_thread_is_at_work() {
+        let pool = KeyPool::new(2, KeyAlgorithm::Rsa2048, 100);
+        let shared = Arc::downgrade(&pool.handle.shared);
+        let other = pool.clone();
+        drop(pool);
+        assert!(shared.upgrade().is_some(), "another handle is left");
+        drop(other);
+        assert!(shared.upgrade().is_none());
+    }
 }
