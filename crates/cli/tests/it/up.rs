@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
+use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine};
 use windlass_testkit::{CLASS, ClusterOf};
 
@@ -15,6 +16,14 @@ fn is_running(machine: &Machine) -> bool {
         .is_some_and(|status| status.phase.as_deref() == Some("Running"))
 }
 
+/// A cluster whose workers take their time, so that whoever looks when the first machine runs comes in the middle.
+fn with_slow_workers(cluster: &ClusterOf) -> Value {
+    let mut object = cluster.object();
+    let workers = &mut object["spec"]["topology"]["workers"]["machineDeployments"][0];
+    workers["variables"] = json!({"overrides": [{"name": "startupDuration", "value": "4s"}]});
+    object
+}
+
 // CL-082
 #[tokio::test]
 async fn a_creation_goes_on_after_a_kill_and_after_ctrl_c() {
@@ -23,7 +32,7 @@ async fn a_creation_goes_on_after_a_kill_and_after_ctrl_c() {
     let up = Up::start(folder.path(), &[]);
     let first = objects(folder.path()).await;
     first.apply_yaml(CLASS).await;
-    cluster.apply(&first).await;
+    first.apply(&with_slow_workers(&cluster)).await;
     let machines = first
         .wait_all::<Machine>("one of them runs", |machines| machines.iter().any(is_running))
         .await;
@@ -49,7 +58,7 @@ async fn a_creation_goes_on_after_a_kill_and_after_ctrl_c() {
     let third = objects(folder.path()).await;
     assert_eq!(uids(third.list().await), running);
     let fewer = cluster.workers(1);
-    fewer.apply(&third).await;
+    third.apply(&with_slow_workers(&fewer)).await;
     fewer.wait_running(&third).await;
     third.delete("Cluster", "tough").await;
     third.wait_gone("tough").await;
