@@ -26,7 +26,7 @@ use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_suite::kinds::{KINDS, KindEntry};
 
 use self::external::External;
-use self::manifests::{EXTERNALLY_MANAGED, NAMESPACE, QUICK_START, Shape};
+use self::manifests::{Manifests, NAMESPACE, Shape};
 use self::place::Place;
 use self::report::{Report, Step};
 use self::view::View;
@@ -49,6 +49,9 @@ const EXPLAIN_LINES: usize = 40;
 /// Runs the demo.
 pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliError> {
     let started = Instant::now();
+    let shape = Shape::of(&args);
+    // What a file lacks is told before anything starts.
+    let manifests = Manifests::read(&args, &shape)?;
     let mut stop = Stop::listen()?;
     // Removed when dropped, also after a failure.
     let temporary = match &args.data_dir {
@@ -68,10 +71,10 @@ pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliErro
     };
     let place = Place::start(args.api_server, &data_dir).await?;
     let answered = started.elapsed();
-    let mut demo = Demo::new(&args, &place, printer, started)?;
+    let mut demo = Demo::new(&args, &place, printer, started, &manifests)?;
     demo.report.start_seconds = report::seconds(answered);
     let done = tokio::select! {
-        done = demo.play() => done,
+        done = demo.play(shape, manifests) => done,
         () = stop.wait() => Err(CliError::plain("interrupted", None)),
     };
     let done = match done {
@@ -94,11 +97,16 @@ struct Demo<'a> {
     started: Instant,
     report: Report,
     names: Vec<String>,
-    worker_class: String,
 }
 
 impl<'a> Demo<'a> {
-    fn new(args: &'a DemoArgs, place: &'a Place, printer: &'a Printer, started: Instant) -> Result<Self, CliError> {
+    fn new(
+        args: &'a DemoArgs,
+        place: &'a Place,
+        printer: &'a Printer,
+        started: Instant,
+        manifests: &Manifests,
+    ) -> Result<Self, CliError> {
         Ok(Self {
             args,
             place,
@@ -115,20 +123,14 @@ impl<'a> Demo<'a> {
                 kubernetes_version: args.kubernetes_version.to_string(),
                 ..Report::default()
             },
-            names: Vec::new(),
-            worker_class: String::new(),
+            names: manifests.clusters.iter().map(manifests::name).collect(),
         })
     }
 
     /// All steps.
-    async fn play(&mut self) -> Result<(), CliError> {
+    async fn play(&mut self, shape: Shape, manifests: Manifests) -> Result<(), CliError> {
         let args = self.args;
-        let shape = Shape {
-            clusters: args.clusters,
-            control_plane: args.control_plane_replicas,
-            workers: args.workers,
-            version: args.kubernetes_version.to_string(),
-        };
+        let worker_class = manifests.worker_class.clone();
         self.view.say(&format!(
             "management cluster {} ready after {} s",
             self.place.url(),
@@ -139,7 +141,7 @@ impl<'a> Demo<'a> {
         } else {
             None
         };
-        self.create(&shape, external.as_mut()).await?;
+        self.create(&shape, manifests, external.as_mut()).await?;
         if let Some(time) = args.idle {
             self.idle(time, &shape).await?;
         }
@@ -152,7 +154,7 @@ impl<'a> Demo<'a> {
             ..shape.clone()
         };
         let patch = json!({"spec": {"topology": {"workers": {"machineDeployments": [
-            {"class": self.worker_class, "name": "md-0", "replicas": more},
+            {"class": worker_class, "name": "md-0", "replicas": more},
         ]}}}});
         self.patch(
             "scale",
@@ -185,9 +187,12 @@ impl<'a> Demo<'a> {
         self.account(external.as_mut()).await
     }
 
-    async fn create(&mut self, shape: &Shape, external: Option<&mut External>) -> Result<(), CliError> {
-        let (class, clusters) = self.manifests(shape)?;
-        self.names = clusters.iter().map(manifests::name).collect();
+    async fn create(
+        &mut self,
+        shape: &Shape,
+        manifests: Manifests,
+        external: Option<&mut External>,
+    ) -> Result<(), CliError> {
         let what = format!(
             "{} of {} control plane and {} worker machines, {}",
             count(shape.clusters, "cluster"),
@@ -196,8 +201,8 @@ impl<'a> Demo<'a> {
             shape.version
         );
         let begun = self.begin("create", &what)?;
-        self.apply(class).await?;
-        self.apply(clusters).await?;
+        self.apply(manifests.class).await?;
+        self.apply(manifests.clusters).await?;
         if let Some(external) = external {
             self.finish("create", what, begun, &self.waiting()).await?;
             self.provide(external, shape).await?;
@@ -212,39 +217,6 @@ impl<'a> Demo<'a> {
         self.report.writes_per_machine = report::per(writes, machines);
         self.report.events_per_machine = report::per(events, machines);
         Ok(())
-    }
-
-    /// The class and the Clusters to create.
-    fn manifests(&mut self, shape: &Shape) -> Result<(Vec<Value>, Vec<Value>), CliError> {
-        let file = self.args.class.as_deref();
-        let place = file.map_or_else(|| "the example".to_owned(), |file| file.display().to_string());
-        let read = |file| {
-            std::fs::read_to_string(file).map_err(|source| CliError::failed(format!("cannot read {place}"), source))
-        };
-        let text = file.map(read).transpose()?;
-        let broken = |why: String| CliError::plain(format!("{place}: {why}"), None);
-        let example = if self.args.externally_managed {
-            EXTERNALLY_MANAGED
-        } else {
-            QUICK_START
-        };
-        let mut class = manifests::class(example, text.as_deref()).map_err(broken)?;
-        if self.args.externally_managed {
-            manifests::hand_over(&mut class, external::SYSTEM).map_err(broken)?;
-        }
-        self.worker_class = manifests::worker_class(&class).map_err(broken)?;
-        let clusters = manifests::clusters(example, shape, &class).map_err(broken)?;
-        if let Some(object) = class
-            .iter()
-            .find(|object| kind(object["kind"].as_str().unwrap_or_default()).is_none())
-        {
-            return Err(broken(format!(
-                "kind {} of {} is not one of ours",
-                object["kind"],
-                manifests::name(object)
-            )));
-        }
-        Ok((class, clusters))
     }
 
     /// Waits until the controllers rest, and does nothing for a while; the report says what they did meanwhile.

@@ -90,9 +90,15 @@ impl CliError {
         let mut line = self.to_string();
         let mut next = self.source();
         while let Some(cause) = next {
+            if let Some(words) = refusal(cause) {
+                let _ = write!(line, ": {words}");
+                break;
+            }
             let text = cause.to_string();
             // Parsers draw what they mean below; that needs lines.
             let text = text.split("\n -->").next().unwrap_or_default();
+            // What a library calls it helps nobody.
+            let text = text.strip_prefix("ServiceError: ").unwrap_or(text);
             // Some libraries repeat their cause in their own text.
             if !line.ends_with(text) {
                 let _ = write!(line, ": {text}");
@@ -103,8 +109,19 @@ impl CliError {
     }
 }
 
+/// What a server said when it refused; the library's own text has the whole answer behind it.
+fn refusal<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a str> {
+    let boxed = || cause.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
+    match cause.downcast_ref::<kube::Error>().or_else(boxed)? {
+        kube::Error::Api(status) if !status.message.is_empty() => Some(&status.message),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
+
     use super::*;
 
     #[test]
@@ -122,6 +139,19 @@ mod tests {
             source: std::io::Error::other("denied"),
         };
         assert_eq!(CliError::from(inner).line(), "cannot write /x/y: denied");
+    }
+
+    #[test]
+    fn of_a_refusal_the_words_are_told_and_nothing_else() {
+        let refused = || kube::Error::Api(Box::new(Status::failure("no room for a", "Internal")));
+        assert_eq!(
+            CliError::failed("cannot save", refused()).line(),
+            "cannot save: no room for a"
+        );
+        let source = Box::new(refused());
+        let url = "https://x".to_owned();
+        let line = CliError::from(ManagerError::Connect { url, source }).line();
+        assert!(line.ends_with(": no room for a"), "{line}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The embedded API server with what it keeps: objects, certificates and a kubeconfig.
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +64,8 @@ fn check_ours(path: &Path) -> Result<(), ManagerError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) if text.trim().is_empty() => return Ok(()),
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        // Whoever makes its folder tells what is wrong with that.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => return Err(not_ours(error.to_string())),
     };
     let found = kube::config::Kubeconfig::from_yaml(&text).map_err(|_| not_ours("it is no kubeconfig".to_owned()))?;
@@ -234,5 +236,6 @@ mod tests {
         );
         check("a: [", Some("no kubeconfig"));
         assert!(check_ours(folder.path()).is_err());
+        assert!(check_ours(&path.join("below-a-file")).is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! Clients for API servers over the network.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::net::TcpListener;
@@ -16,7 +16,7 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
-    let shown = kubeconfig.map_or_else(|| "$KUBECONFIG".into(), Path::to_owned);
+    let shown = kubeconfig.map_or_else(found, Path::to_owned);
     let failed = |source: KubeconfigError| ManagerError::Kubeconfig {
         path: shown.clone(),
         source: Box::new(source),
@@ -33,6 +33,12 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
             _ => kube::Config::from_kubeconfig(&options).await.map_err(failed),
         },
     }
+}
+
+/// What a kubeconfig is called that nobody named: where it is looked for.
+fn found() -> PathBuf {
+    let variable = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
+    variable.map_or_else(|| "~/.kube/config".into(), |_| "$KUBECONFIG".into())
 }
 
 /// A client for controllers, whose requests share one HTTP/2 connection.

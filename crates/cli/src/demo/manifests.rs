@@ -3,9 +3,13 @@
 use serde_json::{Value, json};
 use windlass_api::annotations::MANAGED_BY;
 
+use super::{external, kind};
+use crate::args::DemoArgs;
+use crate::error::CliError;
+
 /// Manifests that are built in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Example {
+struct Example {
     /// A ClusterClass and its templates.
     class: &'static str,
     /// A Cluster of that class.
@@ -13,12 +17,12 @@ pub(crate) struct Example {
 }
 
 /// A cluster on infrastructure that its provider manages.
-pub(crate) const QUICK_START: Example = Example {
+const QUICK_START: Example = Example {
     class: include_str!("../../../../examples/clusterclass-quick-start.yaml"),
     cluster: include_str!("../../../../examples/cluster-quick-start.yaml"),
 };
 /// A cluster on infrastructure that somebody else manages.
-pub(crate) const EXTERNALLY_MANAGED: Example = Example {
+const EXTERNALLY_MANAGED: Example = Example {
     class: include_str!("../../../../examples/externally-managed/clusterclass.yaml"),
     cluster: include_str!("../../../../examples/externally-managed/cluster-with-class.yaml"),
 };
@@ -40,6 +44,62 @@ pub(crate) struct Shape {
     pub(crate) version: String,
 }
 
+impl Shape {
+    /// As the command line says.
+    pub(crate) fn of(args: &DemoArgs) -> Self {
+        Self {
+            clusters: args.clusters,
+            control_plane: args.control_plane_replicas,
+            workers: args.workers,
+            version: args.kubernetes_version.to_string(),
+        }
+    }
+}
+
+/// What is created.
+#[derive(Debug)]
+pub(crate) struct Manifests {
+    /// The ClusterClass and its templates.
+    pub(crate) class: Vec<Value>,
+    /// The Clusters.
+    pub(crate) clusters: Vec<Value>,
+    /// The class of the workers.
+    pub(crate) worker_class: String,
+}
+
+impl Manifests {
+    /// The example's, or those of the file that the command line names.
+    pub(crate) fn read(args: &DemoArgs, shape: &Shape) -> Result<Self, CliError> {
+        let file = args.class.as_deref();
+        let place = file.map_or_else(|| "the example".to_owned(), |file| file.display().to_string());
+        let read = |file| {
+            std::fs::read_to_string(file).map_err(|source| CliError::failed(format!("cannot read {place}"), source))
+        };
+        let text = file.map(read).transpose()?;
+        let broken = |why: String| CliError::failed(format!("{place} cannot be used"), why);
+        let example = if args.externally_managed {
+            EXTERNALLY_MANAGED
+        } else {
+            QUICK_START
+        };
+        let mut class = class(example, text.as_deref()).map_err(broken)?;
+        if args.externally_managed {
+            hand_over(&mut class, external::SYSTEM).map_err(broken)?;
+        }
+        let clusters = clusters(example, shape, &class).map_err(broken)?;
+        let is_unknown = |object: &&Value| kind(object["kind"].as_str().unwrap_or_default()).is_none();
+        if let Some(object) = class.iter().find(is_unknown) {
+            let (kind, name) = (&object["kind"], name(object));
+            return Err(broken(format!("kind {kind} of {name} is not one of ours")));
+        }
+        Ok(Self {
+            worker_class: worker_class(&class).map_err(broken)?,
+            class,
+            clusters,
+        })
+    }
+}
+
 fn documents(text: &str) -> Result<Vec<Value>, String> {
     let mut documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
     for (number, document) in (1..).zip(&mut documents) {
@@ -59,7 +119,7 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
 }
 
 /// A ClusterClass and its templates: the example's, or those of a file that has this text.
-pub(crate) fn class(example: Example, text: Option<&str>) -> Result<Vec<Value>, String> {
+fn class(example: Example, text: Option<&str>) -> Result<Vec<Value>, String> {
     let documents = documents(text.unwrap_or(example.class))?;
     match documents
         .iter()
@@ -77,7 +137,7 @@ pub(crate) fn role() -> Result<Vec<Value>, String> {
 }
 
 /// Puts the infrastructure of all clusters of a class into the hands of a system, unless it is in somebody's hands already.
-pub(crate) fn hand_over(class: &mut [Value], system: &str) -> Result<(), String> {
+fn hand_over(class: &mut [Value], system: &str) -> Result<(), String> {
     let of_class = |class: &[Value], pointer: &str| {
         let found = class.iter().find(|document| document["kind"] == "ClusterClass");
         found
@@ -104,7 +164,7 @@ pub(crate) fn hand_over(class: &mut [Value], system: &str) -> Result<(), String>
 }
 
 /// The name of the first class of MachineDeployments among the documents of a class.
-pub(crate) fn worker_class(class: &[Value]) -> Result<String, String> {
+fn worker_class(class: &[Value]) -> Result<String, String> {
     let cluster_class = class
         .iter()
         .find(|document| document["kind"] == "ClusterClass")
@@ -120,7 +180,7 @@ pub(crate) fn worker_class(class: &[Value]) -> Result<String, String> {
 }
 
 /// The Clusters of a class.
-pub(crate) fn clusters(example: Example, shape: &Shape, class: &[Value]) -> Result<Vec<Value>, String> {
+fn clusters(example: Example, shape: &Shape, class: &[Value]) -> Result<Vec<Value>, String> {
     let mut example = documents(example.cluster)?.pop().ok_or("the example has no Cluster")?;
     let cluster_class = class
         .iter()

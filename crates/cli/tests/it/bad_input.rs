@@ -99,6 +99,24 @@ fn paths_that_cannot_be_used_are_named() {
     up(folder.path()).failed_with(&[file.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "a file");
 
+    let finished = run(
+        folder.path(),
+        &["apiserver", "--port", "0", "--data-dir", file.to_str().unwrap()],
+    );
+    finished.failed_with(&["cannot make the folder", file.to_str().unwrap()]);
+
+    let started = |class: &Path| {
+        let finished = run(folder.path(), &["demo", "--class", class.to_str().unwrap()]);
+        assert_eq!(finished.stdout, "", "nothing starts");
+        finished
+    };
+    let class = folder.path().join("class.yaml");
+    started(&class).failed_with(&["cannot read", "class.yaml"]);
+    fs::write(&class, "a: b: c\n").unwrap();
+    let finished = started(&class);
+    finished.failed_with(&["class.yaml cannot be used: ", "line 1"]);
+    assert!(!finished.stderr.contains("-->"), "{finished:?}");
+
     let missing = folder.path().join("no-such-kubeconfig");
     let finished = run(folder.path(), &["manager", "--kubeconfig", missing.to_str().unwrap()]);
     finished.failed_with(&[missing.to_str().unwrap(), "hint: "]);

@@ -1,6 +1,7 @@
 //! Starting, watching and ending the program.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
@@ -14,6 +15,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
+    /// What ended it, when it did not end by itself.
+    pub(crate) signal: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -30,7 +33,7 @@ impl Finished {
 
     /// It ended well, and had nothing to complain about.
     pub(crate) fn went_well(&self) {
-        assert_eq!(self.code, Some(0), "{self:?}");
+        assert_eq!((self.code, self.signal), (Some(0), None), "{self:?}");
         assert!(!self.stderr.contains("ERROR"), "{self:?}");
     }
 }
@@ -54,6 +57,7 @@ pub(crate) fn run(folder: &Path, args: &[&str]) -> Finished {
     let output = command(folder, args).output().expect("the program starts");
     Finished {
         code: output.status.code(),
+        signal: output.status.signal(),
         stdout: String::from_utf8(output.stdout).expect("UTF-8"),
         stderr: String::from_utf8(output.stderr).expect("UTF-8"),
     }
@@ -153,6 +157,7 @@ impl Up {
         let status = self.child.wait().expect("it ran");
         Finished {
             code: status.code(),
+            signal: status.signal(),
             stdout,
             stderr,
         }
