@@ -15,7 +15,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
 use sha2::{Digest as _, Sha256};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, BufWriter};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -35,6 +35,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 const HEADERS: Duration = Duration::from_mins(1);
 /// How long a client may take nothing of what it is sent.
 const STALL: Duration = Duration::from_mins(1);
+/// What is written at a time: HTTP/2 hands over every frame on its own, and a change wakes many watches of a connection at once.
+const WRITE: usize = 32 << 10;
 /// All watches of a client may share one connection.
 const MAX_STREAMS: u32 = 1000;
 
@@ -181,7 +183,8 @@ impl ApiServer {
             .timer(TokioTimer::new())
             .max_concurrent_streams(MAX_STREAMS)
             .keep_alive_interval(Duration::from_secs(30));
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(Patient::new(stream, STALL)), service);
+        let stream = BufWriter::with_capacity(WRITE, Patient::new(stream, STALL));
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             result = connection.as_mut() => {

@@ -11,6 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::Config;
 use kube::client::ConfigExt as _;
 use rustls::pki_types::ServerName;
+use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -20,6 +21,9 @@ pub(crate) struct Access {
     uri: Uri,
     tls: Arc<rustls::ClientConfig>,
 }
+
+/// What is received at a time: TLS alone would ask for little.
+const READ: usize = 64 << 10;
 
 /// A connection.
 #[derive(Clone)]
@@ -47,7 +51,7 @@ impl Access {
         tcp.set_nodelay(true).map_err(|e| e.to_string())?;
         let name = ServerName::try_from(host).map_err(|e| e.to_string())?;
         let stream = TlsConnector::from(Arc::clone(&self.tls))
-            .connect(name, tcp)
+            .connect(name, BufReader::with_capacity(READ, tcp))
             .await
             .map_err(|e| e.to_string())?;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
