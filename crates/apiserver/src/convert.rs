@@ -156,20 +156,36 @@ pub(crate) async fn stored_form(server: &Inner, resource: &Resource, object: &Va
     if !resource.converts() && is == *wanted && crate::object::text(object, "apiVersion") == is {
         return Ok(draft(object));
     }
-    let other = resource
-        .conversion
-        .as_deref()
-        .filter(|conversion| is != *wanted && !conversion.is_same(&is, wanted));
     let mut stored = object.clone();
-    let Some(conversion) = other else {
-        to_storage(resource, &mut stored);
-        return Ok(draft(&stored));
-    };
-    let services = &server.options.webhook_services;
-    let mut converted = conversion.convert(services, vec![stored], wanted).await?;
-    let mut stored = converted.pop().unwrap_or(Value::Null);
-    tidy(conversion, &mut stored);
+    match foreign(resource) {
+        Some(conversion) => stored = converted(server, conversion, stored, wanted).await?,
+        None => to_storage(resource, &mut stored),
+    }
     Ok(draft(&stored))
+}
+
+/// What an object of the served version would be read as if it were stored: what a dry run answers.
+pub(crate) async fn as_if_stored(server: &Inner, resource: &Resource, object: Value) -> Result<Value, ApiError> {
+    let Some(conversion) = foreign(resource) else {
+        return Ok(object);
+    };
+    let stored = converted(server, conversion, object, &resource.storage_api_version).await?;
+    converted(server, conversion, stored, &resource.api_version()).await
+}
+
+/// The conversion between the served and the stored version, where it may change more than the apiVersion.
+fn foreign(resource: &Resource) -> Option<&Conversion> {
+    let (is, wanted) = (resource.api_version(), &resource.storage_api_version);
+    let conversion = resource.conversion.as_deref()?;
+    (is != *wanted && !conversion.is_same(&is, wanted)).then_some(conversion)
+}
+
+async fn converted(server: &Inner, conversion: &Conversion, object: Value, wanted: &str) -> Result<Value, ApiError> {
+    let services = &server.options.webhook_services;
+    let mut objects = conversion.convert(services, vec![object], wanted).await?;
+    let mut object = objects.pop().unwrap_or(Value::Null);
+    tidy(conversion, &mut object);
+    Ok(object)
 }
 
 /// Decodes a stored object into the form of the served version.

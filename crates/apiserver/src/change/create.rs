@@ -6,7 +6,7 @@ use windlass_store::{Change, CommitError, Expect, Write};
 use super::{Call, Outcome, TRIES, check};
 use crate::admission::AdmissionVerb;
 use crate::admit::Admission;
-use crate::convert::stored_form;
+use crate::convert::{as_if_stored, stored_form};
 use crate::error::ApiError;
 use crate::object::{meta, set_meta};
 use crate::prepare::{self, Fresh, Part};
@@ -194,7 +194,7 @@ impl Call<'_> {
                 return Err(self.exists(&name));
             }
             return Ok(Some(Outcome {
-                object: Some(object.clone()),
+                object: Some(as_if_stored(self.server, self.resource, object.clone()).await?),
                 record: None,
                 created: true,
                 warnings: std::mem::take(warnings),

@@ -8,7 +8,7 @@ use windlass_store::{Change, CommitError, Expect, Record, Write};
 use super::{Call, Mutation, Outcome, TRIES, holds};
 use crate::admission::AdmissionVerb;
 use crate::admit::Admission;
-use crate::convert::{bring_one, served, stored_form};
+use crate::convert::{as_if_stored, bring_one, served, stored_form};
 use crate::error::ApiError;
 use crate::object::{finalizers, is_deleting, meta, set_meta};
 use crate::options::parse_revision;
@@ -116,7 +116,7 @@ impl Call<'_> {
         }
         if self.options.dry_run {
             return Ok(Some(Outcome {
-                object: Some(new),
+                object: Some(as_if_stored(self.server, self.resource, new).await?),
                 record: None,
                 created: false,
                 warnings,

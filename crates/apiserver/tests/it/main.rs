@@ -9,6 +9,7 @@
 
 mod collect;
 mod crds;
+mod dry_runs;
 mod edge;
 mod hookserver;
 mod objects;
