@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use windlass_schema::Schema;
-use windlass_smd::{Apply, FieldSet, ManagedFields, Scope, Update, Versions, apply, update};
+use windlass_smd::{FieldSet, ManagedFields, Request, Scope, Versions, apply, update};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let text = json!({"type": "string"});
@@ -35,45 +35,28 @@ fuzz_target!(|data: &[u8]| {
         let manager = ["a", "b", "kubectl"][usize::from(first % 3)];
         let now = jiff::Timestamp::from_second(i64::try_from(step).unwrap_or(0)).expect("a time");
         let schema = (first & 64 == 0).then_some(&*SCHEMA);
-        if first & 4 == 0 {
-            let request = Apply {
-                schema,
-                versions: Versions::ALIKE,
-                live: live.as_ref(),
-                applied: &object,
-                manager,
-                api_version: "v1",
-                subresource: "",
-                scope: if first & 8 == 0 { Scope::MAIN } else { Scope::ALL },
-                force: first & 16 == 0,
-                now,
-            };
-            if let Ok(applied) = apply(&request) {
-                let again = apply(&Apply {
-                    live: Some(&applied.object),
-                    ..request
-                });
+        let applies = first & 4 == 0;
+        let request = Request {
+            schema,
+            versions: Versions::ALIKE,
+            live: live.as_ref(),
+            manager,
+            api_version: "v1",
+            subresource: "",
+            scope: if applies && first & 8 == 0 { Scope::MAIN } else { Scope::ALL },
+            now,
+        };
+        if applies {
+            let onto = |live: Option<&Value>| apply(&Request { live, ..request }, &object, first & 16 == 0);
+            if let Ok(applied) = onto(live.as_ref()) {
                 // What is empty is null once emptied and empty again when applied again: at the latest then nothing changes.
-                if let Ok(again) = again {
-                    let third = apply(&Apply {
-                        live: Some(&again.object),
-                        ..request
-                    });
+                if let Ok(again) = onto(Some(&applied.object)) {
+                    let third = onto(Some(&again.object));
                     assert!(!third.is_ok_and(|third| third.changed), "applying again changes something: {object}");
                 }
                 live = Some(applied.object);
             }
         } else {
-            let request = Update {
-                schema,
-                versions: Versions::ALIKE,
-                live: live.as_ref(),
-                manager,
-                api_version: "v1",
-                subresource: "",
-                scope: Scope::ALL,
-                now,
-            };
             update(&request, &mut object);
             live = Some(object);
         }

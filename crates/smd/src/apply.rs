@@ -1,41 +1,14 @@
 //! Server-side apply.
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
-use windlass_schema::Schema;
 
 use crate::error::{ApplyError, Conflict, Conflicts};
 use crate::field_set::FieldSet;
 use crate::last_applied;
 use crate::managed::{Entry, ManagedFields, Operation};
-use crate::ownership::{self, Changes, Update, Views};
-use crate::scope::{Scope, Versions};
+use crate::ownership::{self, Changes, Views};
+use crate::request::Request;
 use crate::typed::{self, View};
-
-/// A server-side apply request.
-#[derive(Debug, Clone, Copy)]
-pub struct Apply<'a> {
-    /// The schema of the kind, if there is one.
-    pub schema: Option<&'a Schema>,
-    /// The schemas of the kind's other versions.
-    pub versions: Versions<'a>,
-    /// The object as it is, with its managedFields; `None` if it does not exist.
-    pub live: Option<&'a Value>,
-    /// The applied configuration.
-    pub applied: &'a Value,
-    /// Who applies.
-    pub manager: &'a str,
-    /// The API version of the request.
-    pub api_version: &'a str,
-    /// The subresource of the request; empty for the main resource.
-    pub subresource: &'a str,
-    /// What the request can change.
-    pub scope: Scope,
-    /// Whether to take fields from other managers.
-    pub force: bool,
-    /// The time of the request.
-    pub now: Timestamp,
-}
 
 /// What an apply leads to.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,22 +19,22 @@ pub struct Applied {
     pub changed: bool,
 }
 
-/// Applies a configuration.
+/// Applies a configuration; with `force`, also to fields of other managers.
 ///
 /// The object given back shares nothing with the live one; where nothing changes it is equal to it, managedFields with their
 /// times included. The caller prunes, defaults and validates it, and puts back what the request cannot change.
-pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
+pub fn apply(request: &Request<'_>, applied: &Value, force: bool) -> Result<Applied, ApplyError> {
     let nothing = Value::Object(Map::new());
     let live = request.live.unwrap_or(&nothing);
     let before = ManagedFields::of(live)?;
-    let metadata = request.applied.get("metadata");
+    let metadata = applied.get("metadata");
     if metadata
         .and_then(|m| m.get("managedFields"))
         .is_some_and(|v| !v.is_null())
     {
         return Err(ApplyError::ManagedFieldsSet);
     }
-    check(request)?;
+    check(request, applied)?;
     let mut views = Views::new(request.schema, request.api_version, request.versions);
     let mut managers = before.clone();
     if managers.entries.is_empty() && request.live.is_some() {
@@ -72,22 +45,22 @@ pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
     let view = View::root(request.schema);
     // Both sides keep managedFields to the end: an applied configuration has none, so they stay equal.
     let mut merged = live.clone();
-    typed::merge(view, &mut merged, request.applied).map_err(|error| match error {
+    typed::merge(view, &mut merged, applied).map_err(|error| match error {
         ApplyError::Invalid(why) => ApplyError::Invalid(format!("failed to merge config: {why}")),
         other => other,
     })?;
-    let mut set = typed::field_set(view, request.applied);
+    let mut set = typed::field_set(view, applied);
     request.scope.restrict(&mut set);
     let last = take(&mut managers, request);
     if let Some(last) = &last {
         drop_left_out(views.of(&last.api_version), &mut merged, &last.fields, &set, &managers);
     }
-    take_over(request, &mut views, live, &merged, &mut managers)?;
+    take_over(request, force, &mut views, live, &merged, &mut managers)?;
     ownership::strip_server_fields(&mut set);
     let mut object_changed = merged != *live;
     if request.manager == last_applied::MANAGER {
         let changed_before = object_changed;
-        last_applied::refresh(&mut merged, request.applied);
+        last_applied::refresh(&mut merged, applied);
         object_changed = changed_before || merged != *live;
         own(request, &mut managers, set, last, changed_before);
     } else {
@@ -108,8 +81,7 @@ pub fn apply(request: &Apply<'_>) -> Result<Applied, ApplyError> {
 }
 
 /// Refuses a configuration that does not fit its schema.
-fn check(request: &Apply<'_>) -> Result<(), ApplyError> {
-    let applied = request.applied;
+fn check(request: &Request<'_>, applied: &Value) -> Result<(), ApplyError> {
     let problems = typed::problems(View::root(request.schema), applied);
     if problems.is_empty() {
         return Ok(());
@@ -128,22 +100,17 @@ fn check(request: &Apply<'_>) -> Result<(), ApplyError> {
 }
 
 /// Fields of objects that were never tracked belong to a manager of their own from the first apply on.
-fn adopt(request: &Apply<'_>, live: &Value, managers: &mut ManagedFields) {
-    let update = Update {
-        schema: request.schema,
-        versions: request.versions,
+fn adopt(request: &Request<'_>, live: &Value, managers: &mut ManagedFields) {
+    let update = Request {
         live: None,
         manager: "before-first-apply",
-        api_version: request.api_version,
-        subresource: request.subresource,
-        scope: request.scope,
-        now: request.now,
+        ..*request
     };
     ownership::record(&update, live, managers);
 }
 
 /// Takes out the entry of the applying manager.
-fn take(managers: &mut ManagedFields, request: &Apply<'_>) -> Option<Entry> {
+fn take(managers: &mut ManagedFields, request: &Request<'_>) -> Option<Entry> {
     let place = managers.entries.iter().position(|entry| {
         entry.is_same_manager(
             request.manager,
@@ -157,14 +124,15 @@ fn take(managers: &mut ManagedFields, request: &Apply<'_>) -> Option<Entry> {
 
 /// Takes what changes from the other managers, or says who is in the way.
 fn take_over(
-    request: &Apply<'_>,
+    request: &Request<'_>,
+    force: bool,
     views: &mut Views<'_>,
     live: &Value,
     merged: &Value,
     managers: &mut ManagedFields,
 ) -> Result<(), ApplyError> {
     let mut changes = Changes::new(live, merged, request.scope);
-    if !request.force {
+    if !force {
         let conflicts = conflicts(&mut changes, views, managers);
         if !conflicts.is_empty() {
             let yielding = (request.manager == last_applied::MANAGER)
@@ -234,7 +202,7 @@ fn refuse<'m>(conflicts: impl Iterator<Item = (&'m Entry, FieldSet)>) -> Result<
 }
 
 /// Notes what the manager owns from now on.
-fn own(request: &Apply<'_>, managers: &mut ManagedFields, fields: FieldSet, last: Option<Entry>, changed: bool) {
+fn own(request: &Request<'_>, managers: &mut ManagedFields, fields: FieldSet, last: Option<Entry>, changed: bool) {
     if fields.is_empty() {
         return;
     }

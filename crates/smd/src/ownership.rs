@@ -2,41 +2,20 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use windlass_schema::Schema;
 
 use crate::field_set::FieldSet;
 use crate::managed::{Entry, ManagedFields, Operation};
+use crate::request::Request;
 use crate::scope::{Scope, Versions};
 use crate::typed::{self, Comparison, View};
 
-/// An update or patch (anything but server-side apply) that has been carried out.
-#[derive(Debug, Clone, Copy)]
-pub struct Update<'a> {
-    /// The schema of the kind, if there is one.
-    pub schema: Option<&'a Schema>,
-    /// The schemas of the kind's other versions.
-    pub versions: Versions<'a>,
-    /// The object before; `None` for a create.
-    pub live: Option<&'a Value>,
-    /// Who updates.
-    pub manager: &'a str,
-    /// The API version of the request.
-    pub api_version: &'a str,
-    /// The subresource of the request; empty for the main resource.
-    pub subresource: &'a str,
-    /// What the request can change.
-    pub scope: Scope,
-    /// The time of the request.
-    pub now: Timestamp,
-}
-
-/// Works out the ownership of fields after an update, and writes it into `object`.
+/// Works out the ownership of fields after an update or patch (anything but server-side apply), and writes it into `object`.
 ///
 /// What was added or changed goes to the manager; what was removed leaves all sets. If `object` brings its own
 /// managedFields they are taken (an empty list, or a list of one empty entry, starts over); otherwise those of the live object.
-pub fn update(request: &Update<'_>, object: &mut Value) {
+pub fn update(request: &Request<'_>, object: &mut Value) {
     let mut managers = managers_before(request, object);
     strip_managed_fields(object);
     let uid = request
@@ -53,7 +32,7 @@ pub fn update(request: &Update<'_>, object: &mut Value) {
     managers.write(object);
 }
 
-fn managers_before(request: &Update<'_>, object: &Value) -> ManagedFields {
+fn managers_before(request: &Request<'_>, object: &Value) -> ManagedFields {
     let live = || {
         request
             .live
@@ -83,7 +62,7 @@ pub(crate) fn strip_managed_fields(object: &mut Value) {
 }
 
 /// Gives the manager of an update what changed between the live object and `object`.
-pub(crate) fn record(request: &Update<'_>, object: &Value, managers: &mut ManagedFields) {
+pub(crate) fn record(request: &Request<'_>, object: &Value, managers: &mut ManagedFields) {
     let empty = Value::Object(serde_json::Map::new());
     let mut views = Views::new(request.schema, request.api_version, request.versions);
     reconcile(&mut views, managers);
@@ -105,7 +84,7 @@ pub(crate) fn record(request: &Update<'_>, object: &Value, managers: &mut Manage
     managers.entries.retain(|entry| !entry.fields.is_empty());
 }
 
-fn give(managers: &mut ManagedFields, request: &Update<'_>, operation: Operation, fields: FieldSet) {
+fn give(managers: &mut ManagedFields, request: &Request<'_>, operation: Operation, fields: FieldSet) {
     let found = managers
         .entries
         .iter_mut()

@@ -8,7 +8,7 @@ use windlass_schema::{ListType, Node, Schema};
 use crate::builtin;
 use crate::error::PatchError;
 use crate::strategic_lists as lists;
-use crate::typed::go_text;
+use crate::typed::{go_text, go_type};
 
 pub(crate) const DIRECTIVE: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
@@ -217,14 +217,10 @@ fn in_order<'p>(
 
 /// Something of another type than it must be.
 pub(crate) fn bad_type(expected: &str, actual: &Value) -> PatchError {
-    let actual = match actual {
-        Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+    let actual = if actual.is_null() {
+        "%!s(<nil>)"
+    } else {
+        go_type(actual)
     };
     PatchError::Unnamed(format!("expected a {expected}, but received a {actual}"))
 }

@@ -15,7 +15,7 @@ mod check;
 mod lists;
 mod reconcile;
 
-pub use self::check::go_text;
+pub use self::check::{go_text, go_type};
 pub(crate) use self::check::{problems, words};
 pub(crate) use self::reconcile::reconcile;
 

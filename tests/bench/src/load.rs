@@ -189,13 +189,13 @@ impl Worker {
 
 /// Creates items until there are so many.
 pub(crate) async fn fill(access: &Access, items: &str, tag: &str, count: u64) -> Result<(), String> {
-    const CLIENTS: u64 = 32;
+    const CLIENTS: usize = 32;
     let mut tasks = JoinSet::new();
-    for client in 0..CLIENTS {
+    for client in (0..count).take(CLIENTS) {
         let mut connection = access.connect().await?;
         let (items, tag) = (items.to_owned(), tag.to_owned());
         tasks.spawn(async move {
-            for at in (client..count).step_by(32) {
+            for at in (client..count).step_by(CLIENTS) {
                 let name = format!("{tag}-{at}");
                 connection
                     .send(Method::POST, &items, "application/json", item(&name, at, None))

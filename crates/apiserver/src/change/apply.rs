@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use windlass_schema::Schema;
-use windlass_smd::{Apply, ApplyError, Update, Versions};
+use windlass_smd::{ApplyError, Request, Versions};
 
 use super::Call;
 use crate::error::{ApiError, Cause};
@@ -66,19 +66,8 @@ impl Call<'_> {
     ) -> Result<Value, ApiError> {
         let api_version = self.resource.api_version();
         check_type(config, &api_version, &self.resource.kind)?;
-        let (scope, subresource) = self.scope(part);
-        let lookup = |version: &str| self.schema_of(version);
-        windlass_smd::apply(&Apply {
-            schema: self.resource.schema().map(AsRef::as_ref),
-            versions: Versions::of(&lookup),
-            live,
-            applied: config,
-            manager: &self.manager,
-            api_version: &api_version,
-            subresource,
-            scope,
-            force: self.options.force.unwrap_or(false),
-            now,
+        self.requested(live, part, now, |request| {
+            windlass_smd::apply(request, config, self.options.force.unwrap_or(false))
         })
         .map(|applied| applied.object)
         .map_err(apply_error)
@@ -86,21 +75,23 @@ impl Call<'_> {
 
     /// Works out who owns what after anything but an apply.
     pub(super) fn own(&self, live: Option<&Value>, object: &mut Value, part: Part, now: Timestamp) {
+        self.requested(live, part, now, |request| windlass_smd::update(request, object));
+    }
+
+    /// Asks something about this request.
+    fn requested<T>(&self, live: Option<&Value>, part: Part, now: Timestamp, ask: impl FnOnce(&Request<'_>) -> T) -> T {
         let (scope, subresource) = self.scope(part);
         let lookup = |version: &str| self.schema_of(version);
-        windlass_smd::update(
-            &Update {
-                schema: self.resource.schema().map(AsRef::as_ref),
-                versions: Versions::of(&lookup),
-                live,
-                manager: &self.manager,
-                api_version: &self.resource.api_version(),
-                subresource,
-                scope,
-                now,
-            },
-            object,
-        );
+        ask(&Request {
+            schema: self.resource.schema().map(AsRef::as_ref),
+            versions: Versions::of(&lookup),
+            live,
+            manager: &self.manager,
+            api_version: &self.resource.api_version(),
+            subresource,
+            scope,
+            now,
+        })
     }
 
     /// Warns of, or refuses, keys that a configuration has twice.

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windlass_schema::{FieldError, Schema};
-use windlass_smd::{Apply, ManagedFields, Scope, Update, Versions};
+use windlass_schema::FieldError;
+use windlass_smd::{ManagedFields, Request, Scope, Versions};
 
 use super::apply::{apply_error, check_type};
 use super::patch::patch_error;
@@ -62,7 +62,16 @@ impl Call<'_> {
 
     fn new_scale(&self, live: &Value, name: &str, wanted: &Mutation, now: Timestamp) -> Result<Value, ApiError> {
         let schema = crate::builtin::schema::parsed("io.k8s.api.autoscaling.v1.Scale");
-        let schema: Option<&Schema> = schema.as_deref();
+        let request = Request {
+            schema: schema.as_deref(),
+            versions: Versions::ALIKE,
+            live: Some(live),
+            manager: &self.manager,
+            api_version: VERSION,
+            subresource: "scale",
+            scope: Scope::ALL,
+            now,
+        };
         let mut new = match wanted {
             Mutation::Replace(scale, _) => scale.clone(),
             Mutation::Json(patch, _) => {
@@ -77,19 +86,8 @@ impl Call<'_> {
             }
             Mutation::Apply(config, _) => {
                 check_type(config, VERSION, "Scale")?;
-                let applied = windlass_smd::apply(&Apply {
-                    schema,
-                    versions: Versions::ALIKE,
-                    live: Some(live),
-                    applied: config,
-                    manager: &self.manager,
-                    api_version: VERSION,
-                    subresource: "scale",
-                    scope: Scope::ALL,
-                    force: self.options.force.unwrap_or(false),
-                    now,
-                })
-                .map_err(apply_error)?;
+                let force = self.options.force.unwrap_or(false);
+                let applied = windlass_smd::apply(&request, config, force).map_err(apply_error)?;
                 return Ok(applied.object);
             }
             Mutation::Scale(_) | Mutation::Bind(_) => return Err(ApiError::internal("a scale has no scale")),
@@ -106,19 +104,7 @@ impl Call<'_> {
                 "the name of the object ({its}) does not match the name on the URL ({name})"
             )));
         }
-        windlass_smd::update(
-            &Update {
-                schema,
-                versions: Versions::ALIKE,
-                live: Some(live),
-                manager: &self.manager,
-                api_version: VERSION,
-                subresource: "scale",
-                scope: Scope::ALL,
-                now,
-            },
-            &mut new,
-        );
+        windlass_smd::update(&request, &mut new);
         Ok(new)
     }
 }

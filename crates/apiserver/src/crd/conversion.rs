@@ -8,6 +8,7 @@ use base64::Engine as _;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_schema::Schema;
+use windlass_smd::go_type;
 
 use super::versions;
 use crate::error::ApiError;
@@ -250,15 +251,6 @@ fn accept(object: &Value, mut answer: Value, wanted: &str) -> Result<Value, Stri
 
 /// Only labels and annotations may have changed.
 fn restore(object: &Value, answer: &mut Value) -> Result<(), String> {
-    let go_type = |value: &Value| match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
     let given = match answer.get("metadata") {
         None => return Err("missing metadata in converted object".to_owned()),
         Some(Value::Object(map)) => map.clone(),

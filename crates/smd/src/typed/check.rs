@@ -118,10 +118,8 @@ fn list(view: View<'_>, items: &[Value], out: &mut Vec<Problem>) {
         if out.len() > since {
             within(&elem.to_string(), since, out);
         }
-        if seen.contains(&elem) {
+        if let Some(elem) = seen.replace(elem) {
             found(format!("duplicate entries for key {elem}"), out);
-        } else {
-            seen.insert(elem);
         }
     }
 }
@@ -159,7 +157,8 @@ fn pointer(value: &Value) -> String {
     format!("&{{{}}}", go_text(value))
 }
 
-fn go_type(value: &Value) -> &'static str {
+/// The type of a value as Go's `%T` prints it, and so messages of Kubernetes.
+pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

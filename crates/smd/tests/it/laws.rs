@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use windlass_schema::Schema;
 use windlass_smd::{
-    Apply, ApplyError, FieldSet, ListKeys, ManagedFields, Operation, Scope, Update, Versions, apply, differs_with,
-    update,
+    ApplyError, FieldSet, ListKeys, ManagedFields, Operation, Request, Scope, Versions, apply, differs_with, update,
 };
 
 use crate::vectors::{schema, without_empty};
@@ -66,6 +66,19 @@ fn config() -> impl Strategy<Value = Value> {
     })
 }
 
+fn request<'a>(schema: &'a Schema, live: Option<&'a Value>, manager: &'a str, second: i64) -> Request<'a> {
+    Request {
+        schema: Some(schema),
+        versions: Versions::ALIKE,
+        live,
+        manager,
+        api_version: "v1",
+        subresource: "",
+        scope: Scope::ALL,
+        now: jiff::Timestamp::from_second(1_700_000_000 + second).expect("time"),
+    }
+}
+
 fn applied(
     live: Option<&Value>,
     config: &Value,
@@ -73,20 +86,7 @@ fn applied(
     force: bool,
     second: i64,
 ) -> Result<(Value, bool), ApplyError> {
-    let schema = schema();
-    let request = Apply {
-        schema: Some(&schema),
-        versions: Versions::ALIKE,
-        live,
-        applied: config,
-        manager,
-        api_version: "v1",
-        subresource: "",
-        scope: Scope::ALL,
-        force,
-        now: jiff::Timestamp::from_second(1_700_000_000 + second).expect("time"),
-    };
-    apply(&request).map(|a| (a.object, a.changed))
+    apply(&request(&schema(), live, manager, second), config, force).map(|a| (a.object, a.changed))
 }
 
 /// Items of sets and list maps in a fixed order.
@@ -154,14 +154,7 @@ proptest! {
         let (live, _) = applied(None, &first, "a", false, 0).expect("create");
         let (live, _) = applied(Some(&live), &second, "b", true, 1).expect("apply");
         let mut object = live.clone();
-        let schema = schema();
-        update(
-            &Update {
-                schema: Some(&schema), versions: Versions::ALIKE, live: Some(&live), manager: "c", api_version: "v1", subresource: "",
-                scope: Scope::ALL, now: jiff::Timestamp::from_second(1_800_000_000).expect("time"),
-            },
-            &mut object,
-        );
+        update(&request(&schema(), Some(&live), "c", 100_000_000), &mut object);
         let uid = live.get("metadata").and_then(|m| m.get("managedFields"));
         prop_assert_eq!(object.get("metadata").and_then(|m| m.get("managedFields")), uid);
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_smd::{
-    Applied, Apply, ApplyError, FieldSet, ListKeys, ManagedFields, Operation, Scope, Update, Versions, apply, differs,
+    Applied, ApplyError, FieldSet, ListKeys, ManagedFields, Operation, Request, Scope, Versions, apply, differs,
     differs_with, update,
 };
 
@@ -13,32 +13,25 @@ fn time(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).expect("time")
 }
 
-fn request<'a>(live: Option<&'a Value>, applied: &'a Value, manager: &'a str, second: i64) -> Apply<'a> {
-    Apply {
+fn request<'a>(live: Option<&'a Value>, manager: &'a str, second: i64) -> Request<'a> {
+    Request {
         schema: None,
         versions: Versions::ALIKE,
         live,
-        applied,
         manager,
         api_version: "apps/v1",
         subresource: "",
         scope: Scope::ALL,
-        force: false,
         now: time(second),
     }
 }
 
 fn updated(live: Option<&Value>, mut object: Value, manager: &str, scope: Scope, second: i64) -> Value {
     let subresource = if scope == Scope::STATUS { "status" } else { "" };
-    let request = Update {
-        schema: None,
-        versions: Versions::ALIKE,
-        live,
-        manager,
-        api_version: "apps/v1",
+    let request = Request {
         subresource,
         scope,
-        now: time(second),
+        ..request(live, manager, second)
     };
     update(&request, &mut object);
     object
@@ -72,13 +65,13 @@ fn a_create_belongs_to_its_creator_but_names_do_not() {
 fn conflicts_name_manager_version_and_field() {
     let live = created();
     let one = json!({"apiVersion": "apps/v1", "kind": "D", "metadata": {"name": "d"}, "spec": {"replicas": 2}});
-    let error = apply(&request(Some(&live), &one, "me", 1)).expect_err("conflict");
+    let error = apply(&request(Some(&live), "me", 1), &one, false).expect_err("conflict");
     assert_eq!(
         error.to_string(),
         "Apply failed with 1 conflict: conflict with \"kubectl\" using apps/v1: .spec.replicas"
     );
     let two = json!({"spec": {"replicas": 2, "paused": false}});
-    let error = apply(&request(Some(&live), &two, "me", 1)).expect_err("conflicts");
+    let error = apply(&request(Some(&live), "me", 1), &two, false).expect_err("conflicts");
     assert_eq!(
         error.to_string(),
         "Apply failed with 2 conflicts: conflicts with \"kubectl\" using apps/v1:\n- .spec.paused\n- .spec.replicas"
@@ -94,11 +87,7 @@ fn conflicts_name_manager_version_and_field() {
 fn force_takes_fields_and_the_same_value_is_shared() {
     let live = created();
     let config = json!({"metadata": {"name": "d"}, "spec": {"replicas": 2, "paused": true}});
-    let forced = apply(&Apply {
-        force: true,
-        ..request(Some(&live), &config, "me", 1)
-    })
-    .expect("forced");
+    let forced = apply(&request(Some(&live), "me", 1), &config, true).expect("forced");
     assert_eq!(
         fields(&forced.object, "kubectl", Operation::Update, ""),
         json!({"f:spec": {".": {}, "f:paused": {}}})
@@ -113,14 +102,16 @@ fn force_takes_fields_and_the_same_value_is_shared() {
 #[test]
 fn times_move_only_when_something_changes() {
     let config = json!({"metadata": {"name": "d"}, "spec": {"replicas": 2}});
-    let first = apply(&request(None, &config, "me", 0)).expect("create").object;
-    let Applied { object, changed } = apply(&request(Some(&first), &config, "me", 60)).expect("again");
+    let first = apply(&request(None, "me", 0), &config, false).expect("create").object;
+    let Applied { object, changed } = apply(&request(Some(&first), "me", 60), &config, false).expect("again");
     assert!(!changed);
     assert_eq!(object, first);
     let other = json!({"metadata": {"name": "d"}, "spec": {"replicas": 3}});
-    let second = apply(&request(Some(&first), &other, "me", 60)).expect("other").object;
+    let second = apply(&request(Some(&first), "me", 60), &other, false)
+        .expect("other")
+        .object;
     assert_eq!(second["metadata"]["managedFields"][0]["time"], "2023-11-14T22:14:20Z");
-    let shared = apply(&request(Some(&second), &other, "you", 120)).expect("shared");
+    let shared = apply(&request(Some(&second), "you", 120), &other, false).expect("shared");
     assert!(shared.changed);
     let times = |object: &Value| -> Vec<(String, bool)> {
         let managers = ManagedFields::of(object).expect("managers").entries;
@@ -130,16 +121,18 @@ fn times_move_only_when_something_changes() {
         times(&shared.object),
         [("you".to_owned(), false), ("me".to_owned(), true)]
     );
-    let again = apply(&request(Some(&shared.object), &other, "you", 180)).expect("again");
+    let again = apply(&request(Some(&shared.object), "you", 180), &other, false).expect("again");
     assert!(!again.changed);
 }
 
 #[test]
 fn a_manager_that_owns_nothing_is_forgotten() {
     let config = json!({"metadata": {"name": "d"}, "spec": {"replicas": 2}});
-    let live = apply(&request(None, &config, "me", 0)).expect("create").object;
+    let live = apply(&request(None, "me", 0), &config, false).expect("create").object;
     let nothing = json!({"metadata": {"name": "d"}});
-    let after = apply(&request(Some(&live), &nothing, "me", 1)).expect("give up").object;
+    let after = apply(&request(Some(&live), "me", 1), &nothing, false)
+        .expect("give up")
+        .object;
     assert_eq!(after, json!({"metadata": {"name": "d"}}));
 }
 
@@ -166,26 +159,23 @@ fn applying_status_leaves_the_rest_alone() {
     let live = created();
     let config =
         json!({"metadata": {"name": "d", "labels": {"a": "b"}}, "spec": {"replicas": 7}, "status": {"ready": 1}});
-    let status = Apply {
+    let status = Request {
         subresource: "status",
         scope: Scope::CUSTOM_STATUS,
-        ..request(Some(&live), &config, "me", 1)
+        ..request(Some(&live), "me", 1)
     };
-    let after = apply(&status).expect("status").object;
+    let after = apply(&status, &config, false).expect("status").object;
     assert_eq!(after["status"], json!({"ready": 1}));
     assert_eq!(
         fields(&after, "me", Operation::Apply, "status"),
         json!({"f:status": {".": {}, "f:ready": {}}})
     );
-    let error = apply(&Apply {
+    let status = Request {
         manager: "you",
-        applied: &json!({"status": {"ready": 2}}),
-        ..Apply {
-            live: Some(&after),
-            ..status
-        }
-    })
-    .expect_err("conflict");
+        live: Some(&after),
+        ..status
+    };
+    let error = apply(&status, &json!({"status": {"ready": 2}}), false).expect_err("conflict");
     assert_eq!(
         error.to_string(),
         "Apply failed with 1 conflict: conflict with \"me\" with subresource \"status\": .status.ready"
@@ -196,7 +186,9 @@ fn applying_status_leaves_the_rest_alone() {
 fn objects_without_owners_get_one_with_the_first_apply() {
     let live = json!({"metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 1}});
     let config = json!({"metadata": {"name": "d"}, "spec": {"paused": true}});
-    let after = apply(&request(Some(&live), &config, "me", 1)).expect("apply").object;
+    let after = apply(&request(Some(&live), "me", 1), &config, false)
+        .expect("apply")
+        .object;
     assert_eq!(
         fields(&after, "before-first-apply", Operation::Update, ""),
         json!({"f:spec": {".": {}, "f:replicas": {}}})
@@ -220,7 +212,7 @@ fn managed_fields_can_be_given_up_but_not_applied() {
     assert_eq!(after["metadata"].get("managedFields"), None);
     let config = json!({"metadata": {"managedFields": []}});
     assert_eq!(
-        apply(&request(Some(&live), &config, "me", 1)),
+        apply(&request(Some(&live), "me", 1), &config, false),
         Err(ApplyError::ManagedFieldsSet)
     );
 }
@@ -245,11 +237,11 @@ fn keys_that_make_no_sense_are_refused() {
     let schema = schema();
     let check = |spec: Value, want: &str| {
         let config = json!({"metadata": {}, "spec": spec});
-        let error = apply(&Apply {
+        let request = Request {
             schema: Some(&schema),
-            ..request(None, &config, "me", 0)
-        })
-        .expect_err("refused");
+            ..request(None, "me", 0)
+        };
+        let error = apply(&request, &config, false).expect_err("refused");
         assert_eq!(
             error.to_string(),
             format!("failed to create typed patch object (/; /, Kind=): {want}")
@@ -271,8 +263,8 @@ fn owner_references_and_finalizers_merge_by_item() {
     let one =
         json!({"metadata": {"finalizers": ["a"], "ownerReferences": [{"uid": "1", "name": "x", "controller": true}]}});
     let two = json!({"metadata": {"finalizers": ["b"], "ownerReferences": [{"uid": "2", "name": "y"}]}});
-    let live = apply(&request(None, &one, "one", 0)).expect("one").object;
-    let live = apply(&request(Some(&live), &two, "two", 1)).expect("two").object;
+    let live = apply(&request(None, "one", 0), &one, false).expect("one").object;
+    let live = apply(&request(Some(&live), "two", 1), &two, false).expect("two").object;
     assert_eq!(live["metadata"]["finalizers"], json!(["a", "b"]));
     assert_eq!(
         fields(&live, "two", Operation::Apply, ""),

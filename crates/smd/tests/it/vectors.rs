@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use windlass_schema::Schema;
-use windlass_smd::{Apply, ApplyError, ManagedFields, Operation, Scope, Update, Versions, apply, update};
+use windlass_smd::{ApplyError, ManagedFields, Operation, Request, Scope, Versions, apply, update};
 
 /// The schema that all recorded sequences use.
 pub(crate) fn schema() -> Schema {
@@ -78,20 +78,18 @@ fn replay(schema: &Schema, steps: &[Value], label: &str) {
         object["metadata"] = json!({});
         let manager = step["manager"].as_str().expect("manager");
         let mut conflicts = Vec::new();
+        let request = Request {
+            schema: Some(schema),
+            versions: Versions::ALIKE,
+            live: live.as_ref(),
+            manager,
+            api_version: "v1",
+            subresource: "",
+            scope: Scope::ALL,
+            now,
+        };
         let result = if step["op"] == "apply" {
-            let request = Apply {
-                schema: Some(schema),
-                versions: Versions::ALIKE,
-                live: live.as_ref(),
-                applied: &object,
-                manager,
-                api_version: "v1",
-                subresource: "",
-                scope: Scope::ALL,
-                force: step["force"] == true,
-                now,
-            };
-            match apply(&request) {
+            match apply(&request, &object, step["force"] == true) {
                 Ok(applied) => Some(applied.object),
                 Err(ApplyError::Conflicts(found)) => {
                     conflicts = found
@@ -110,16 +108,6 @@ fn replay(schema: &Schema, steps: &[Value], label: &str) {
                 Err(error) => unreachable!("{error}: {}", at()),
             }
         } else {
-            let request = Update {
-                schema: Some(schema),
-                versions: Versions::ALIKE,
-                live: live.as_ref(),
-                manager,
-                api_version: "v1",
-                subresource: "",
-                scope: Scope::ALL,
-                now,
-            };
             update(&request, &mut object);
             Some(object)
         };

@@ -6,8 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_schema::Schema;
 use windlass_smd::{
-    Apply, ApplyError, ManagedFields, Operation, Scope, Update, Versions, apply, object_managers, scale_managers,
-    update,
+    ApplyError, ManagedFields, Operation, Request, Scope, Versions, apply, object_managers, scale_managers, update,
 };
 
 fn schema(atomic: bool) -> Schema {
@@ -21,17 +20,15 @@ fn schema(atomic: bool) -> Schema {
     Schema::open_api(&json!({"type": "object", "properties": {"spec": spec}}), &Value::Null).expect("schema")
 }
 
-fn request<'a>(schema: &'a Schema, live: Option<&'a Value>, applied: &'a Value, manager: &'a str) -> Apply<'a> {
-    Apply {
+fn request<'a>(schema: &'a Schema, live: Option<&'a Value>, manager: &'a str) -> Request<'a> {
+    Request {
         schema: Some(schema),
         versions: Versions::ALIKE,
         live,
-        applied,
         manager,
         api_version: "g/v1",
         subresource: "",
         scope: Scope::ALL,
-        force: false,
         now: Timestamp::UNIX_EPOCH,
     }
 }
@@ -61,26 +58,38 @@ fn conflicts(outcome: Result<windlass_smd::Applied, ApplyError>) -> Vec<String> 
 fn managers_of_a_version_that_is_gone_are_forgotten() {
     let schema = schema(false);
     let (first, second) = (object(&json!({"n": 1})), object(&json!({"n": 2})));
-    let live = apply(&Apply {
-        api_version: "g/v0",
-        ..request(&schema, None, &first, "a")
-    })
+    let live = apply(
+        &Request {
+            api_version: "g/v0",
+            ..request(&schema, None, "a")
+        },
+        &first,
+        false,
+    )
     .expect("apply")
     .object;
     let gone = |_: &str| None;
-    let after = apply(&Apply {
-        versions: Versions::of(&gone),
-        ..request(&schema, Some(&live), &second, "b")
-    })
+    let after = apply(
+        &Request {
+            versions: Versions::of(&gone),
+            ..request(&schema, Some(&live), "b")
+        },
+        &second,
+        false,
+    )
     .expect("nobody is in the way")
     .object;
     assert_eq!(fields(&after, "a"), Value::Null);
     // While the version is there, so is its manager.
     let there = |_: &str| Some(Arc::new(self::schema(false)));
-    let refused = conflicts(apply(&Apply {
-        versions: Versions::of(&there),
-        ..request(&schema, Some(&live), &second, "b")
-    }));
+    let refused = conflicts(apply(
+        &Request {
+            versions: Versions::of(&there),
+            ..request(&schema, Some(&live), "b")
+        },
+        &second,
+        false,
+    ));
     assert_eq!(refused, ["\"a\" .spec.n"]);
 }
 
@@ -88,30 +97,18 @@ fn managers_of_a_version_that_is_gone_are_forgotten() {
 fn what_became_one_value_is_owned_as_one() {
     let spec = json!({"m": {"k": "v"}, "l": ["x"]});
     let config = object(&spec);
-    let live = apply(&request(&schema(false), None, &config, "a"))
+    let live = apply(&request(&schema(false), None, "a"), &config, false)
         .expect("apply")
         .object;
     let schema = schema(true);
     let other = object(&json!({"n": 1}));
-    let after = apply(&request(&schema, Some(&live), &other, "b"))
+    let after = apply(&request(&schema, Some(&live), "b"), &other, false)
         .expect("apply")
         .object;
     assert_eq!(fields(&after, "a"), json!({"f:spec": {"f:l": {}, "f:m": {}}}));
     let mut updated = live.clone();
     updated["spec"]["n"] = json!(3);
-    update(
-        &Update {
-            schema: Some(&schema),
-            versions: Versions::ALIKE,
-            live: Some(&live),
-            manager: "u",
-            api_version: "g/v1",
-            subresource: "",
-            scope: Scope::ALL,
-            now: Timestamp::UNIX_EPOCH,
-        },
-        &mut updated,
-    );
+    update(&request(&schema, Some(&live), "u"), &mut updated);
     assert_eq!(fields(&updated, "a"), json!({"f:spec": {"f:l": {}, "f:m": {}}}));
 }
 
@@ -149,25 +146,13 @@ fn kubectl_takes_over_what_client_side_apply_wrote_and_nobody_has_changed() {
     let last = object(&json!({"n": 1, "m": {"k": "v"}}));
     let mut live = last.clone();
     live["metadata"]["annotations"] = json!({ANNOTATION: last.to_string()});
-    update(
-        &Update {
-            schema: Some(&schema),
-            versions: Versions::ALIKE,
-            live: None,
-            manager: "kubectl-client-side-apply",
-            api_version: "g/v1",
-            subresource: "",
-            scope: Scope::ALL,
-            now: Timestamp::UNIX_EPOCH,
-        },
-        &mut live,
-    );
+    update(&request(&schema, None, "kubectl-client-side-apply"), &mut live);
     let config = object(&json!({"n": 2, "m": {"k": "<v>"}}));
     assert_eq!(
-        conflicts(apply(&request(&schema, Some(&live), &config, "another"))).len(),
+        conflicts(apply(&request(&schema, Some(&live), "another"), &config, false)).len(),
         2
     );
-    let after = apply(&request(&schema, Some(&live), &config, "kubectl"))
+    let after = apply(&request(&schema, Some(&live), "kubectl"), &config, false)
         .expect("taken over")
         .object;
     assert_eq!(after["spec"], config["spec"]);
@@ -177,7 +162,7 @@ fn kubectl_takes_over_what_client_side_apply_wrote_and_nobody_has_changed() {
     );
     // What somebody else has changed meanwhile is in the way.
     live["spec"]["n"] = json!(7);
-    let refused = conflicts(apply(&request(&schema, Some(&live), &config, "kubectl")));
+    let refused = conflicts(apply(&request(&schema, Some(&live), "kubectl"), &config, false));
     assert_eq!(refused, ["\"kubectl-client-side-apply\" using g/v1 .spec.n"]);
 }
 
@@ -186,7 +171,7 @@ fn what_does_not_fit_the_schema_is_told_in_kubernetes_words() {
     let schema = schema(false);
     let check = |spec: Value, want: &str| {
         let config = object(&spec);
-        let error = apply(&request(&schema, None, &config, "a"))
+        let error = apply(&request(&schema, None, "a"), &config, false)
             .expect_err("refused")
             .to_string();
         assert_eq!(

@@ -1,0 +1,28 @@
+//! What apply and update are told.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_schema::Schema;
+
+use crate::scope::{Scope, Versions};
+
+/// A write: of what, by whom, and how far it goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The schema of the kind, if there is one.
+    pub schema: Option<&'a Schema>,
+    /// The schemas of the kind's other versions.
+    pub versions: Versions<'a>,
+    /// The object as it is, with its managedFields; `None` if it does not exist.
+    pub live: Option<&'a Value>,
+    /// Who writes.
+    pub manager: &'a str,
+    /// The API version of the request.
+    pub api_version: &'a str,
+    /// The subresource of the request; empty for the main resource.
+    pub subresource: &'a str,
+    /// What the request can change.
+    pub scope: Scope,
+    /// The time of the request.
+    pub now: Timestamp,
+}
