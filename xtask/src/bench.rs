@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use self::child::{Ending, demo};
 use self::figures::{Figure, Figures, Unit};
+use crate::cargo;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,25 +93,17 @@ pub(crate) fn apiserver(root: &Path, options: &[String]) -> Result<bool, String>
         .arg("--disk")
         .arg(&disk)
         .args(options);
-    let done = measure.current_dir(root).status();
-    let done = done.map_err(|error| format!("{}: {error}", program.display()))?;
-    Ok(done.success())
+    cargo::run(measure.current_dir(root))
 }
 
 /// Builds programs of the workspace for use, and says in which folder they are.
 fn build(root: &Path, packages: &[&str]) -> Result<PathBuf, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
-    build
-        .args(["build", "--release", "--quiet"])
-        .args(packages.iter().flat_map(|package| ["--package", package]))
-        .current_dir(root);
-    let done = build.status().map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !done.success() {
+    let mut build = cargo::cargo(root, &["build", "--release", "--quiet"]);
+    build.args(packages.iter().flat_map(|package| ["--package", package]));
+    if !cargo::run(&mut build)? {
         return Err("the release build failed".to_owned());
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release"))
+    Ok(cargo::target(root).join("release"))
 }
 
 fn say(what: &str) {

@@ -2,6 +2,7 @@
 
 mod bench;
 mod builtin;
+mod cargo;
 mod compat;
 mod r#gen;
 mod recorded;
@@ -162,34 +163,15 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
 
 /// Runs an example in a release build; false when it failed.
 fn example(root: &Path, package: &str, name: &str, argument: &str) -> Result<bool, String> {
-    std::process::Command::new(env!("CARGO"))
-        .current_dir(root)
-        .args([
-            "run",
-            "--quiet",
-            "--release",
-            "-p",
-            package,
-            "--example",
-            name,
-            "--",
-            argument,
-        ])
-        .status()
-        .map(|status| status.success())
-        .map_err(|error| format!("cannot run cargo: {error}"))
+    let example = ["--release", "-p", package, "--example", name, "--", argument];
+    cargo::run(cargo::cargo(root, &["run", "--quiet"]).args(example))
 }
 
 /// Runs the crash tests of server and store; false when one failed.
 fn crash(root: &Path, rounds: u32) -> Result<bool, String> {
     for (package, test) in [("windlass", "crash::"), ("windlass-store", "killed::")] {
-        let status = std::process::Command::new(env!("CARGO"))
-            .current_dir(root)
-            .args(["test", "-p", package, "--test", "it", test])
-            .env("WINDLASS_CRASH_ROUNDS", rounds.to_string())
-            .status()
-            .map_err(|error| format!("cannot run cargo: {error}"))?;
-        if !status.success() {
+        let mut tests = cargo::cargo(root, &["test", "-p", package, "--test", "it", test]);
+        if !cargo::run(tests.env("WINDLASS_CRASH_ROUNDS", rounds.to_string()))? {
             return Ok(false);
         }
     }

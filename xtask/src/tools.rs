@@ -12,6 +12,8 @@ use std::time::Instant;
 use clap::Args;
 use sha2::{Digest as _, Sha256};
 
+use crate::cargo;
+
 /// Options of `tools`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
@@ -148,8 +150,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
 
 /// Where the tools are.
 fn folder(root: &Path) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    target.join("tools")
+    cargo::target(root).join("tools")
 }
 
 fn choose(only: &[String]) -> Result<Vec<Tool>, String> {
