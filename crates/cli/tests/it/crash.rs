@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::support::{Up, objects};
 
@@ -58,7 +58,7 @@ fn body(name: &str, number: &str) -> ConfigMap {
 }
 
 /// Writes until there is no answer any more.
-async fn write(api: Api<ConfigMap>, writer: u64, mut known: Known, answered: Arc<AtomicU64>) -> Known {
+async fn write(api: Api<ConfigMap>, writer: u64, mut known: Known, answered: Arc<watch::Sender<u64>>) -> Known {
     loop {
         let chance = random();
         let name = format!("w{writer}-{}", chance % NAMES);
@@ -88,7 +88,7 @@ async fn write(api: Api<ConfigMap>, writer: u64, mut known: Known, answered: Arc
             Err(_) => return known,
         }
         known.pending = None;
-        answered.fetch_add(1, Ordering::Relaxed);
+        answered.send_modify(|number| *number += 1);
     }
 }
 
@@ -181,18 +181,20 @@ async fn a_server_killed_under_load_keeps_what_it_answered() {
         }
         (seen, at) = (now, listed);
 
-        let answered = Arc::new(AtomicU64::new(0));
+        let (answered, mut answers) = watch::channel(0);
+        let answered = Arc::new(answered);
         let follower = tokio::spawn(follow(api.clone(), std::mem::take(&mut seen), at));
         let mut writers = tokio::task::JoinSet::new();
         for (writer, known) in (0..).zip(std::mem::take(&mut known)) {
             let work = write(api.clone(), writer, known, Arc::clone(&answered));
             writers.spawn(async move { (writer, work.await) });
         }
+        drop(answered);
         let enough = random() % 150;
-        while answered.load(Ordering::Relaxed) < enough {
-            assert!(!writers.is_empty());
-            tokio::task::yield_now().await;
-        }
+        answers
+            .wait_for(|number| *number >= enough)
+            .await
+            .expect("somebody writes");
         server.kill();
         let mut back: Vec<(u64, Known)> = writers.join_all().await;
         back.sort_by_key(|(writer, _)| *writer);
