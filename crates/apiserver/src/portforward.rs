@@ -106,9 +106,9 @@ pub(crate) fn upgrade(
         return Err(ApiError::not_found("", "pods", pod));
     }
     if !has_token(headers, header::UPGRADE, "websocket") {
-        return Err(ApiError::bad_request(
-            "unable to upgrade: only WebSocket connections are served for port forwarding",
-        ));
+        return Err(ApiError::bad_request(format!(
+            "unable to upgrade: ports of pods are forwarded over WebSockets, in one of {PROTOCOLS:?}; SPDY, which kubectl speaks, is not served"
+        )));
     }
     let key = headers
         .get(header::SEC_WEBSOCKET_KEY)
