@@ -6,7 +6,6 @@ use serde_json::Value;
 use windlass_schema::{Condition, FieldError, Kind};
 
 use super::MUTATING;
-use super::hook::VARIABLES;
 use crate::names::{NameRule, qualified_name_problems, subdomain_problems};
 use crate::object::{strings, text};
 use crate::resource::Resource;
@@ -330,7 +329,7 @@ fn conditions(conditions: &[Value], at: &str, out: &mut Errors) {
         let expression = text(condition, "expression").trim();
         if expression.is_empty() {
             out.push(FieldError::required(format!("{at}.expression"), ""));
-        } else if let Err(why) = Condition::compile(expression, &VARIABLES) {
+        } else if let Err(why) = Condition::compile(expression) {
             out.push(FieldError::invalid(format!("{at}.expression"), expression.into(), why));
         }
         let name = text(condition, "name");

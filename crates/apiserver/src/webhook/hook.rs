@@ -14,9 +14,6 @@ use crate::selector::LabelSelector;
 /// How long a webhook may take that says nothing about it.
 const TIMEOUT_SECONDS: u64 = 10;
 
-/// What conditions may speak of.
-pub(super) const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "authorizer"];
-
 /// Which requests a webhook wants to see.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Rule {
@@ -125,7 +122,7 @@ fn one(configuration: &str, hook: &Value, before: &[Arc<Hook>]) -> Hook {
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
-            .map(|condition| Condition::compile(text(condition, "expression"), &VARIABLES))
+            .map(|condition| Condition::compile(text(condition, "expression")))
             .collect(),
         timeout: Duration::from_secs(
             hook.get("timeoutSeconds")

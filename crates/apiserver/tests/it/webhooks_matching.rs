@@ -209,13 +209,13 @@ async fn conditions_leave_requests_out_and_fail_by_policy() {
         0
     );
     // One that says no is stronger than one that has no value.
-    assert_eq!(asked(&["object.spec.none", "false"], "Fail").await.unwrap(), 0);
-    assert_eq!(asked(&["object.spec.none"], "Ignore").await.unwrap(), 0);
-    let refused = status(asked(&["object.spec.none"], "Fail").await);
+    assert_eq!(asked(&["object.spec.none == 1", "false"], "Fail").await.unwrap(), 0);
+    assert_eq!(asked(&["object.spec.none == 1"], "Ignore").await.unwrap(), 0);
+    let refused = status(asked(&["object.spec.none == 1"], "Fail").await);
     assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
     assert_eq!(
         refused.message,
-        "configmaps \"m6\" is forbidden: expression 'object.spec.none' resulted in error: no such key: spec"
+        "configmaps \"m6\" is forbidden: expression 'object.spec.none == 1' resulted in error: no such key: spec"
     );
     assert!(hooks.take().is_empty());
 }

@@ -132,16 +132,19 @@ impl Checker<'_> {
         if let Some((_, ty)) = self.scopes.iter().rev().find(|(known, _)| known == name) {
             return Some(ty.clone());
         }
-        if let Some((_, ty)) = self.outside.iter().find(|(known, _)| *known == name) {
-            self.checked.variables.insert(name.to_owned());
-            return Some(ty.clone());
-        }
-        Ty::of_name(name)
+        self.from_outside(name).or_else(|| Ty::of_name(name))
+    }
+
+    /// A variable of the expression, whose name may have dots in it.
+    fn from_outside(&mut self, name: &str) -> Option<Ty> {
+        let (_, ty) = self.outside.iter().find(|(known, _)| *known == name)?;
+        self.checked.variables.insert(name.to_owned());
+        Some(ty.clone())
     }
 
     fn select(&mut self, at: &IdedExpr, select: &SelectExpr) -> Ty {
         if !select.test
-            && let Some(ty) = qualified_name(at).and_then(|name| Ty::of_name(&name))
+            && let Some(ty) = qualified_name(at).and_then(|name| self.from_outside(&name).or_else(|| Ty::of_name(&name)))
         {
             return ty;
         }

@@ -183,6 +183,44 @@ impl Declared {
         Self::with_fields(name.to_owned(), min_bytes, fields)
     }
 
+    /// What conditions see of a request for admission.
+    pub(super) fn request() -> Arc<Self> {
+        let text = || Self::simple(Plain::String, 2, MAX_REQUEST - 2);
+        let list = |of| Self::collection(Plain::List, MAX_REQUEST, None, of);
+        let object = |name: &str, fields: Vec<(&str, Arc<Self>)>| {
+            let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field));
+            Self::with_fields(name.to_owned(), 2, fields.collect())
+        };
+        let named = |name: &str, last: &'static str| {
+            object(name, ["group", "version", last].map(|field| (field, text())).to_vec())
+        };
+        let kind = named("kubernetes.GroupVersionKind", "kind");
+        let resource = named("kubernetes.GroupVersionResource", "resource");
+        let extra = Self::collection(Plain::Map, MAX_REQUEST, Some(text()), list(text()));
+        let user = object(
+            "kubernetes.UserInfo",
+            vec![("username", text()), ("uid", text()), ("groups", list(text())), ("extra", extra)],
+        );
+        object(
+            "kubernetes.AdmissionRequest",
+            vec![
+                // The same types: the one may be compared with the other.
+                ("kind", Arc::clone(&kind)),
+                ("resource", Arc::clone(&resource)),
+                ("subResource", text()),
+                ("requestKind", kind),
+                ("requestResource", resource),
+                ("requestSubResource", text()),
+                ("name", text()),
+                ("namespace", text()),
+                ("operation", text()),
+                ("userInfo", user),
+                ("dryRun", Self::simple(Plain::Bool, 4, 0)),
+                ("options", Self::simple(Plain::Dyn, 1, MAX_REQUEST)),
+            ],
+        )
+    }
+
     fn with_fields(name: String, min_bytes: u64, fields: BTreeMap<String, Arc<Self>>) -> Arc<Self> {
         Arc::new(Self {
             name,

@@ -9,9 +9,10 @@ use cel::common::types::{DYN_TYPE, INT_TYPE, STRING_TYPE};
 use cel::{Context, DeclarationError, Env, ExecutionError, Value};
 
 use super::blame;
-use super::checker::{Problem, each_part};
+use super::checker::{self, Checked, Problem, each_part};
 use super::library::{self, AsVal as _, give, text};
 use super::patterns::{MATCHES, Patterns};
+use super::typing::Ty;
 
 /// What one evaluation may cost, about 0.1 s.
 pub(super) const PER_CALL: u64 = 1_000_000;
@@ -78,8 +79,21 @@ impl Program {
         self.parsed.references().has_variable(variable)
     }
 
+    /// What is known of its parts when it may use these variables, or what is wrong with it.
+    pub(super) fn check(&self, variables: &[(&str, Ty)]) -> Result<Checked, String> {
+        let (checked, mut problems) = checker::check(self.expression(), variables);
+        if problems.is_empty() {
+            checker::literals(self.expression(), &mut problems);
+        }
+        if problems.is_empty() {
+            Ok(checked)
+        } else {
+            Err(self.shown(problems))
+        }
+    }
+
     /// Problems as Kubernetes words them.
-    pub(super) fn shown(&self, mut problems: Vec<Problem>) -> String {
+    fn shown(&self, mut problems: Vec<Problem>) -> String {
         let info = self.parsed.source_info();
         problems.sort_by_key(|problem| info.offset_for(problem.id).map(|(start, _)| start));
         let shown = problems

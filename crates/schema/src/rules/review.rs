@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::checker::{self, check};
 use super::cost::estimate;
 use super::declared::{Declared, MAX_REQUEST};
 use super::program::Program;
@@ -179,13 +178,7 @@ impl Reviewed {
         };
         let variables = [("self", self.ty.clone()), ("oldSelf", old)];
         let expression = program.expression();
-        let (checked, mut problems) = check(expression, &variables);
-        if problems.is_empty() {
-            checker::literals(expression, &mut problems);
-        }
-        if !problems.is_empty() {
-            return Err(Trouble::Problems(program.shown(problems)));
-        }
+        let checked = program.check(&variables).map_err(Trouble::Problems)?;
         if !checked.ty(expression.id).is_exactly(wanted) {
             return Err(Trouble::WrongType);
         }

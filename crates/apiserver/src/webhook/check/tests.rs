@@ -224,7 +224,7 @@ fn selectors_and_conditions_can_be_evaluated() {
             "matchConditions[1].name: Duplicate value: \"a\"",
             "matchConditions[2].expression: Invalid value: \"1\": must evaluate to bool",
             "matchConditions[2].name: Required value",
-            "matchConditions[3].expression: Invalid value: \"x\": compilation failed: undeclared reference to 'x' (in container '')",
+            "matchConditions[3].expression: Invalid value: \"x\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'x' (in container '')\n | x\n | ^",
         ],
     );
     let many: Vec<Value> = (0..65)
