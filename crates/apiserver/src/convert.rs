@@ -67,7 +67,7 @@ fn is_ready(resource: &Resource, record: &Record) -> bool {
     if record.revision <= conversion.since && conversion.schema(stored).is_some_and(|s| s.shapes()) {
         return false;
     }
-    stored == wanted || conversion.is_same(stored, &wanted)
+    stored == wanted || conversion.is_same(stored, wanted)
 }
 
 /// The apiVersion of a stored object.
@@ -109,7 +109,7 @@ pub(crate) async fn bring(
         return Ok(records);
     }
     let services = &server.options.webhook_services;
-    let converted = conversion.convert(services, foreign, &wanted).await?;
+    let converted = conversion.convert(services, foreign, wanted).await?;
     for (place, mut object) in places.into_iter().zip(converted) {
         tidy(conversion, &mut object);
         records[place] = Arc::new(records[place].in_form(draft(&object)));
@@ -170,14 +170,14 @@ pub(crate) async fn as_if_stored(server: &Inner, resource: &Resource, object: Va
         return Ok(object);
     };
     let stored = converted(server, conversion, object, &resource.storage_api_version).await?;
-    converted(server, conversion, stored, &resource.api_version()).await
+    converted(server, conversion, stored, resource.api_version()).await
 }
 
 /// The conversion between the served and the stored version, where it may change more than the apiVersion.
 fn foreign(resource: &Resource) -> Option<&Conversion> {
     let (is, wanted) = (resource.api_version(), &resource.storage_api_version);
     let conversion = resource.conversion.as_deref()?;
-    (is != *wanted && !conversion.is_same(&is, wanted)).then_some(conversion)
+    (is != *wanted && !conversion.is_same(is, wanted)).then_some(conversion)
 }
 
 async fn converted(server: &Inner, conversion: &Conversion, object: Value, wanted: &str) -> Result<Value, ApiError> {
@@ -207,22 +207,17 @@ fn version_in(value: &[u8], wanted: &str) -> (bool, usize) {
 
 /// The encoding of a stored object in the served version: usually the stored bytes themselves.
 pub(crate) fn served_bytes(resource: &Resource, record: &Record) -> Result<Bytes, ApiError> {
-    let wanted = resource.api_version();
-    if !resource.converts() && version_in(&record.value, &wanted).0 {
+    if !resource.converts() && version_in(&record.value, resource.api_version()).0 {
         return Ok(record.value.clone());
     }
-    let mut out = Vec::with_capacity(record.value.len() + wanted.len());
-    put_served(resource, &wanted, record, &mut out)?;
+    let mut out = Vec::with_capacity(record.value.len() + resource.api_version().len());
+    put_served(resource, record, &mut out)?;
     Ok(out.into())
 }
 
-/// The same at the end of what is being written; `wanted` is the apiVersion of the resource.
-pub(crate) fn put_served(
-    resource: &Resource,
-    wanted: &str,
-    record: &Record,
-    out: &mut Vec<u8>,
-) -> Result<(), ApiError> {
+/// The same at the end of what is being written.
+pub(crate) fn put_served(resource: &Resource, record: &Record, out: &mut Vec<u8>) -> Result<(), ApiError> {
+    let wanted = resource.api_version();
     if resource.converts() {
         let object = served(resource, record)?;
         return serde_json::to_writer(out, &object).map_err(ApiError::internal);

@@ -110,7 +110,7 @@ pub(crate) fn foreign(resource: &Resource, object: &Value) -> Option<String> {
     }
     let want = resource.api_version();
     let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
-    let version = if version.is_empty() { &want } else { version };
+    let version = if version.is_empty() { want } else { version };
     let kind = if kind.is_empty() { &resource.kind } else { kind };
     if version == want && kind == resource.kind {
         return None;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use windlass_schema::Schema;
 
 use crate::crd::Conversion;
+use crate::jsonpath::JsonPath;
 use crate::names::NameRule;
 
 /// Kinds with rules of their own.
@@ -46,16 +47,25 @@ pub(crate) struct Column {
     pub(crate) format: String,
     pub(crate) description: String,
     pub(crate) priority: i64,
-    pub(crate) path: String,
+    /// Where a custom object has what the column shows; nothing where the path cannot be read.
+    pub(crate) path: Option<JsonPath>,
 }
 
 /// Where a schema comes from.
 #[derive(Debug)]
 pub(crate) enum SchemaSource {
     /// Derived from the built-in types on first use, once per process.
-    BuiltIn(&'static str, OnceLock<Option<Arc<Schema>>>),
+    BuiltIn(&'static str, OnceLock<Option<BuiltIn>>),
     /// From a CRD.
     Custom(Arc<Schema>),
+}
+
+/// What is known of a built-in type.
+#[derive(Debug)]
+pub(crate) struct BuiltIn {
+    schema: Arc<Schema>,
+    /// What an object has before anybody says anything.
+    nothing: Value,
 }
 
 /// A resource in one served version.
@@ -63,6 +73,8 @@ pub(crate) enum SchemaSource {
 pub(crate) struct Resource {
     pub(crate) group: String,
     pub(crate) version: String,
+    /// Both, as objects have them.
+    pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) list_kind: String,
     pub(crate) plural: String,
@@ -98,8 +110,8 @@ pub(crate) struct Resource {
 
 impl Resource {
     /// `v1` or `group/version`.
-    pub(crate) fn api_version(&self) -> String {
-        api_version(&self.group, &self.version)
+    pub(crate) fn api_version(&self) -> &str {
+        &self.api_version
     }
 
     /// Where kube-apiserver keeps the form of the kind that has no version.
@@ -168,9 +180,26 @@ impl Resource {
     /// The schema, if there is one.
     pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
         match &self.schema {
-            SchemaSource::BuiltIn(name, cell) => cell.get_or_init(|| crate::builtin::schema::parsed(name)).as_ref(),
+            SchemaSource::BuiltIn(..) => self.built_in().map(|known| &known.schema),
             SchemaSource::Custom(schema) => Some(schema),
         }
+    }
+
+    fn built_in(&self) -> Option<&BuiltIn> {
+        let SchemaSource::BuiltIn(name, cell) = &self.schema else {
+            return None;
+        };
+        let read = || {
+            let schema = crate::builtin::schema::parsed(name)?;
+            let nothing = crate::builtin::schema::nothing(&schema);
+            Some(BuiltIn { schema, nothing })
+        };
+        cell.get_or_init(read).as_ref()
+    }
+
+    /// What an object of a built-in kind has before anybody says anything.
+    pub(crate) fn nothing(&self) -> Option<&Value> {
+        self.built_in().map(|known| &known.nothing)
     }
 
     /// Whether objects of a custom resource have a part that is written apart.

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::builtin::cells::cells;
-use crate::jsonpath::{JsonPath, text_of};
-use crate::object::meta;
+use crate::jsonpath::text_of;
 use crate::resource::{Column, Resource, Special};
 
 /// What of the object goes along with its row.
@@ -96,14 +95,8 @@ fn done(resource: &Resource, object: &Value) -> Option<Value> {
 
 /// The cell of a custom resource.
 fn cell(column: &Column, object: &Value, now: jiff::Timestamp) -> Value {
-    if column.path == "@name" {
-        return meta(object, "name").into();
-    }
-    let Ok(path) = JsonPath::parse(&column.path) else {
-        return Value::Null;
-    };
-    let found = path.find(object);
-    let Some(first) = found.first() else {
+    let found = column.path.as_ref().and_then(|path| path.find(object).into_iter().next());
+    let Some(first) = found else {
         return Value::Null;
     };
     match column.kind.as_str() {

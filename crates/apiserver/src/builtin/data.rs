@@ -46,7 +46,7 @@ pub(crate) fn columns(group: &str, version: &str, plural: &str) -> Vec<Column> {
             format,
             description: String::new(),
             priority,
-            path: String::new(),
+            path: None,
         })
         .collect()
 }

@@ -64,8 +64,7 @@ impl Call<'_> {
         part: Part,
         now: Timestamp,
     ) -> Result<Value, ApiError> {
-        let api_version = self.resource.api_version();
-        check_type(config, &api_version, &self.resource.kind)?;
+        check_type(config, self.resource.api_version(), &self.resource.kind)?;
         self.requested(live, part, now, |request| {
             windlass_smd::apply(request, config, self.options.force.unwrap_or(false))
         })
@@ -87,7 +86,7 @@ impl Call<'_> {
             versions: Versions::of(&lookup),
             live,
             manager: &self.manager,
-            api_version: &self.resource.api_version(),
+            api_version: self.resource.api_version(),
             subresource,
             scope,
             now,

@@ -45,7 +45,7 @@ impl Call<'_> {
         Ok(out)
     }
 
-    /// Creates an object; `applied` holds what was applied when that is how it comes to be.
+    /// Creates an object; `by_apply` says that this is what was applied, and `name` what the path names.
     pub(crate) async fn create(
         &self,
         object: Value,
@@ -57,12 +57,6 @@ impl Call<'_> {
         self.settle().await;
         self.settle_definition(Part::Main, &outcome).await;
         Ok(outcome)
-    }
-
-    /// What a built-in kind has before anybody says anything.
-    fn nothing(&self) -> Option<Value> {
-        let schema = self.resource.schema().filter(|_| !self.resource.is_custom())?;
-        Some(builtin::schema::nothing(schema))
     }
 
     async fn create_alone(
@@ -129,8 +123,7 @@ impl Call<'_> {
         prepare::for_create(self.resource, &mut object, &fresh)?;
         self.admit(AdmissionVerb::Create, Part::Main, &mut object, None, &mut warnings)?;
         if !by_apply {
-            let before = self.nothing();
-            self.own(before.as_ref(), &mut object, Part::Main, now);
+            self.own(self.resource.nothing(), &mut object, Part::Main, now);
         }
         builtin::rules::admit(self.resource, &mut object);
         lookup::admit(self.server, self.resource, &mut object)?;

@@ -158,7 +158,7 @@ impl Call<'_> {
         let (field, value, must) = if kind != self.resource.kind {
             ("kind", kind, self.resource.kind.as_str())
         } else if version != want {
-            ("apiVersion", version, want.as_str())
+            ("apiVersion", version, want)
         } else {
             return Ok(());
         };

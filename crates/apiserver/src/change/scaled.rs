@@ -56,7 +56,7 @@ impl Call<'_> {
             meta_value(&new, "resourceVersion").cloned(),
         );
         let scale_owners = ManagedFields::of(&new).unwrap_or_default();
-        windlass_smd::object_managers(&owners, &scale_owners, &path, &self.resource.api_version()).write(&mut out);
+        windlass_smd::object_managers(&owners, &scale_owners, &path, self.resource.api_version()).write(&mut out);
         Ok(out)
     }
 

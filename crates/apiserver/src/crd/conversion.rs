@@ -38,6 +38,8 @@ pub(crate) struct Conversion {
     pub(crate) retired: CancellationToken,
     /// The schemas as the definition has them, by version.
     raw: BTreeMap<String, Value>,
+    /// By version, the first one with the same schema.
+    alike: BTreeMap<String, String>,
     webhook: Option<Webhook>,
 }
 
@@ -71,8 +73,14 @@ impl Conversion {
                 ))
             })
             .collect();
+        let first = |schema: &Value| raw.iter().find(|(_, other)| *other == schema);
+        let alike = raw
+            .iter()
+            .filter_map(|(version, schema)| Some((version.clone(), first(schema)?.0.clone())))
+            .collect();
         let spec = crd.pointer("/spec/conversion").unwrap_or(&Value::Null);
         Self {
+            alike,
             kind: kind.to_owned(),
             schemas,
             since: before
@@ -92,11 +100,8 @@ impl Conversion {
 
     /// Whether objects of two versions differ in nothing but their apiVersion.
     pub(crate) fn is_same(&self, a: &str, b: &str) -> bool {
-        let raw = |api_version: &str| {
-            self.raw
-                .get(api_version.split_once('/').map_or("", |(_, version)| version))
-        };
-        self.webhook.is_none() && raw(a).is_some() && raw(a) == raw(b)
+        let first = |api_version: &str| self.alike.get(api_version.split_once('/')?.1);
+        self.webhook.is_none() && first(a).is_some() && first(a) == first(b)
     }
 
     /// Brings objects into the form of an apiVersion, all with one question. kube-apiserver asks about each of them on its own, and

@@ -9,6 +9,7 @@ use windlass_schema::Schema;
 
 use super::conversion::Conversion;
 use super::{compare_versions, flag, is_established, names, storage_version, versions};
+use crate::jsonpath::JsonPath;
 use crate::names::NameRule;
 use crate::object::{strings, text};
 use crate::registry::Definition;
@@ -81,6 +82,7 @@ fn resource(crd: &Value, version: &Value, conversion: &Arc<Conversion>) -> Optio
     Some(Arc::new(Resource {
         group: group.to_owned(),
         version: version_name.to_owned(),
+        api_version: api_version(group, version_name),
         kind: text(names, "kind").to_owned(),
         list_kind: text(names, "listKind").to_owned(),
         plural: text(names, "plural").to_owned(),
@@ -139,7 +141,7 @@ fn columns(version: &Value) -> Vec<Column> {
         format: "name".to_owned(),
         description: String::new(),
         priority: 0,
-        path: "@name".to_owned(),
+        path: JsonPath::parse(".metadata.name").ok(),
     }];
     let own = version.get("additionalPrinterColumns").and_then(Value::as_array);
     for column in own.into_iter().flatten() {
@@ -155,7 +157,7 @@ fn columns(version: &Value) -> Vec<Column> {
                 words => words.to_owned(),
             },
             priority: column.get("priority").and_then(Value::as_i64).unwrap_or(0),
-            path: text(column, "jsonPath").to_owned(),
+            path: JsonPath::parse(text(column, "jsonPath")).ok(),
         });
     }
     if own.is_none_or(Vec::is_empty) {
@@ -165,7 +167,7 @@ fn columns(version: &Value) -> Vec<Column> {
             format: String::new(),
             description: String::new(),
             priority: 0,
-            path: ".metadata.creationTimestamp".to_owned(),
+            path: JsonPath::parse(".metadata.creationTimestamp").ok(),
         });
     }
     out

@@ -73,7 +73,7 @@ fn events(group: &str) -> Arc<Resource> {
 fn seen(rule: serde_json::Value, more: serde_json::Value) -> Option<String> {
     let hook = with_rule(rule, more);
     let others = || vec![events("events.k8s.io")];
-    seen_as(&hook, &events(""), others, "", Operation::Create, true).map(|r| r.api_version())
+    seen_as(&hook, &events(""), others, "", Operation::Create, true).map(|r| r.api_version().to_owned())
 }
 
 #[test]
