@@ -26,10 +26,9 @@ struct Row {
     fields: &'static str,
 }
 
+#[rustfmt::skip]
 const fn row([group, version, kind, plural, short, flags, fields]: [&'static str; 7]) -> Row {
-    #[rustfmt::skip]
-    let row = Row { group, version, kind, plural, short, flags, fields };
-    row
+    Row { group, version, kind, plural, short, flags, fields }
 }
 
 // Flags: N namespaced, S status, C scale, G generation, A in category "all", X in category "api-extensions", U create on update,

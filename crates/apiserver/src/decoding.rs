@@ -4,8 +4,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Number, Value};
 
 use crate::error::ApiError;
+use crate::go::json_type;
 use crate::object::text;
-use crate::options::json_type;
 use crate::resource::Resource;
 
 mod patches;
@@ -75,7 +75,7 @@ fn read(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), String> {
             if let Some(why) = syntax::mistake(bytes) {
                 return Err(format!("couldn't get version/kind; json parse error: {why}"));
             }
-            let (value, twice) = decode(bytes, form).map_err(|error| error.message)?;
+            let (value, twice) = json(bytes).map_err(in_body)?;
             (
                 value,
                 twice.into_iter().map(|p| format!("duplicate field \"{p}\"")).collect(),
@@ -120,19 +120,7 @@ fn summary(bytes: &[u8]) -> String {
 /// Decodes a body; also returns the paths of fields that occur twice.
 pub(crate) fn decode(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), ApiError> {
     match form {
-        Form::Json => {
-            let mut duplicates = Vec::new();
-            let mut de = serde_json::Deserializer::from_slice(bytes);
-            let seed = Seed {
-                place: Place::Top,
-                duplicates: &mut duplicates,
-            };
-            let value = seed
-                .deserialize(&mut de)
-                .and_then(|v| de.end().map(|()| v))
-                .map_err(|e| ApiError::bad_request(format!("couldn't get object from the request body: {e}")))?;
-            Ok((value, duplicates))
-        }
+        Form::Json => json(bytes).map_err(|e| ApiError::bad_request(in_body(e))),
         Form::Protobuf => crate::protobuf::decode(bytes)
             .map(|value| (value, Vec::new()))
             .map_err(|e| ApiError::bad_request(format!("the protobuf of the request cannot be read: {e}"))),
@@ -142,6 +130,23 @@ pub(crate) fn decode(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), A
             yaml(text).map_err(|e| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {e}")))
         }
     }
+}
+
+fn in_body(error: serde_json::Error) -> String {
+    format!("couldn't get object from the request body: {error}")
+}
+
+/// Decodes JSON; also returns the paths of fields that occur twice.
+fn json(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
+    let mut duplicates = Vec::new();
+    let mut de = serde_json::Deserializer::from_slice(bytes);
+    let seed = Seed {
+        place: Place::Top,
+        duplicates: &mut duplicates,
+    };
+    let value = seed.deserialize(&mut de)?;
+    de.end()?;
+    Ok((value, duplicates))
 }
 
 /// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null, the last of equal keys counts.

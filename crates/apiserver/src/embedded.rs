@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use windlass_schema::{FieldError, Schema};
 
+use crate::go::json_type;
 use crate::names::{NameRule, check_annotations, check_labels, qualified_name_problems};
 use crate::object::{strings, text};
 use crate::options::FieldValidation;
@@ -129,14 +130,7 @@ fn undecodable(known: &Schema, metadata: &Value) -> Option<String> {
     for part in parts.iter().skip(1) {
         at = at.get(part.trim_end_matches(']')).unwrap_or(at);
     }
-    let is = match at {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    let is = json_type(at);
     let wanted = match (field, parts.len()) {
         ("labels" | "annotations", 2) => "map[string]string",
         ("finalizers", 2) => "[]string",

@@ -25,6 +25,7 @@ mod dispatch;
 mod edge;
 mod embedded;
 mod error;
+mod go;
 mod graph;
 mod health;
 mod impersonate;

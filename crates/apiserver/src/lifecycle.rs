@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
-use windlass_store::{Change, Event, Expect, Key, ListQuery, Record, Write};
+use windlass_store::{Change, Event, Expect, Key, Record, Write};
 
 use crate::change::{Call, Mutation};
 use crate::convert::served;
@@ -23,6 +23,7 @@ use crate::graph::{Action, Graph};
 use crate::object::{decode, finalizers, meta_value, seconds, text};
 use crate::options::WriteOptions;
 use crate::prepare::Part;
+use crate::read;
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::user::UserInfo;
@@ -60,13 +61,7 @@ pub(crate) fn start(server: &Arc<Inner>) {
         found.map(|resource| resource.kind.clone())
     }));
     for resource in server.store.resources() {
-        let query = ListQuery {
-            resource: &resource,
-            namespace: None,
-            after: None,
-            at: None,
-        };
-        for record in server.store.list(&query).map(|p| p.items).unwrap_or_default() {
+        for record in read::all(&server.store, &resource, None) {
             work.object(&record);
         }
     }
@@ -262,10 +257,9 @@ struct Internal<'a> {
 
 impl<'a> Internal<'a> {
     fn new(server: &'a Arc<Inner>, who: &str) -> Self {
-        let name = format!("system:serviceaccount:kube-system:{who}");
         Self {
             server,
-            user: UserInfo::new(&name, &["system:serviceaccounts", "system:serviceaccounts:kube-system"]),
+            user: UserInfo::account("kube-system", who),
             options: WriteOptions::default(),
         }
     }
@@ -289,7 +283,7 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
     };
     let internal = Internal::new(server, "generic-garbage-collector");
     let call = internal.call(&resource, key.namespace());
-    let record = crate::read::find_served(server, &resource, key.namespace(), key.name()).await?;
+    let record = read::find_served(server, &resource, key.namespace(), key.name()).await?;
     if record.header.uid.as_ref() != uid.as_ref() {
         return Ok(());
     }
@@ -398,7 +392,7 @@ async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<(), ApiErro
         next.get("status").cloned().unwrap_or(Value::Null)
     };
     let internal = Internal::new(server, "customresource-controller");
-    let items = list(server, name, None);
+    let items = read::all(&server.store, name, None);
     let left = items.len();
     if left > 0 {
         crd::write_status(server, name, stage(crd::Deletion::InProgress)).await?;
@@ -433,16 +427,6 @@ async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<(), ApiErro
     let mut call = internal.call(&resource, "");
     "kube-apiserver".clone_into(&mut call.manager);
     call.change(name, &mutation, Part::Status).await.map(|_| ())
-}
-
-fn list(server: &Inner, storage: &str, namespace: Option<&str>) -> Vec<Arc<Record>> {
-    let query = ListQuery {
-        resource: storage,
-        namespace,
-        after: None,
-        at: None,
-    };
-    server.store.list(&query).map(|p| p.items).unwrap_or_default()
 }
 
 async fn delete_all(internal: &Internal<'_>, storage: &str, items: Vec<Arc<Record>>) -> Result<(), ApiError> {

@@ -5,10 +5,10 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 use windlass_schema::FieldError;
-use windlass_store::ListQuery;
 
 use crate::error::ApiError;
 use crate::object::{decode, meta, text};
+use crate::read;
 use crate::resource::Resource;
 use crate::server::Inner;
 
@@ -19,16 +19,8 @@ const FIRST_PORT: i64 = 30_000;
 const PORTS: i64 = 2_768;
 
 fn all(server: &Inner, storage: &str) -> Vec<Value> {
-    let query = ListQuery {
-        resource: storage,
-        namespace: None,
-        after: None,
-        at: None,
-    };
-    let Ok(found) = server.store.list(&query) else {
-        return Vec::new();
-    };
-    found.items.iter().filter_map(|record| decode(record).ok()).collect()
+    let records = read::all(&server.store, storage, None);
+    records.iter().filter_map(|record| decode(record).ok()).collect()
 }
 
 /// Completes a new object that is admitted: owned by nobody.

@@ -234,37 +234,24 @@ impl ListOptions {
         errors
     }
 
-    /// The resourceVersion; `None` when none is given, an error with the words of Go's number parser when it is no number.
+    /// The resourceVersion; `None` when none is given.
     pub(crate) fn revision(&self) -> Result<Option<u64>, String> {
-        self.version.as_deref().map(parse_revision).transpose()
+        self.version.as_deref().map(revision_option).transpose()
     }
 }
 
-/// Parses a resourceVersion.
+/// Parses a resourceVersion that was given as an option; what is none is refused as one.
+pub(crate) fn revision_option(text: &str) -> Result<u64, String> {
+    parse_revision(text).map_err(|why| FieldError::invalid("resourceVersion", text.into(), why).to_string())
+}
+
+/// Parses a resourceVersion; what is none is refused in the words of Go's number parser.
 pub(crate) fn parse_revision(text: &str) -> Result<u64, String> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| plain).ok_or_else(|| {
         let why = if plain { "value out of range" } else { "invalid syntax" };
-        let why = format!("strconv.ParseUint: parsing \"{text}\": {why}");
-        FieldError::invalid("resourceVersion", text.into(), why).to_string()
+        format!("strconv.ParseUint: parsing \"{text}\": {why}")
     })
-}
-
-/// What kube-apiserver says of a kind that it does not know.
-pub(crate) fn unregistered(kind: &str, version: &str) -> String {
-    format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"")
-}
-
-/// What Go calls the type of a JSON value.
-pub(crate) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::error::{ApiError, Cause, Details};
 use crate::object::{decode, generation, is_deleting, meta, seconds, text};
 use crate::options::{WriteOptions, WriteVerb};
 use crate::prepare::Part;
+use crate::read;
 use crate::registry::Custom;
 use crate::request::Query;
 use crate::resource::Resource;
@@ -49,7 +50,7 @@ pub(crate) async fn evict(asked: &Asked<'_>, resource: &Arc<Resource>, namespace
     let mut delete = DeleteOptions::parse(&options, &Query::default())?;
     let write = WriteOptions::parse(&asked.query, WriteVerb::Create)?;
     delete.dry_run |= write.dry_run;
-    let record = crate::read::find(asked.server, resource, namespace, name)?;
+    let record = read::find(asked.server, resource, namespace, name)?;
     let pod = served(resource, &record)?;
     if !is_free_to_go(&pod) {
         spend_budget(asked, namespace, &pod, &record.header.labels, delete.dry_run).await?;
@@ -89,22 +90,12 @@ async fn spend_budget(
     labels: &[(Box<str>, Box<str>)],
     dry_run: bool,
 ) -> Result<(), ApiError> {
-    let query = windlass_store::ListQuery {
-        resource: BUDGETS,
-        namespace: Some(namespace),
-        after: None,
-        at: None,
-    };
-    let Ok(found) = asked.server.store.list(&query) else {
-        return Ok(());
-    };
     let selects = |budget: &Value| {
         budget
             .pointer("/spec/selector")
             .is_some_and(|s| LabelSelector::from_object(s).matches(labels))
     };
-    let budgets: Vec<Value> = found
-        .items
+    let budgets: Vec<Value> = read::all(&asked.server.store, BUDGETS, Some(namespace))
         .iter()
         .filter_map(|r| decode(r).ok())
         .filter(selects)

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 use windlass_schema::FieldError;
 
 use crate::error::ApiError;
+use crate::go::{json_type, unregistered};
 use crate::object::{generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text};
-use crate::options::{json_type, unregistered};
 use crate::resource::{Resource, Special};
 
 /// What is said when an object names a namespace that the path does not.

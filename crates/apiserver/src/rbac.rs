@@ -10,7 +10,7 @@ mod policy;
 mod rule;
 
 use parking_lot::RwLock;
-use windlass_store::{ListQuery, Record, Store};
+use windlass_store::{Record, Store};
 
 pub(crate) use aggregate::settle;
 pub(crate) use bootstrap::make_defaults;
@@ -20,6 +20,7 @@ pub(crate) use rule::Rule;
 
 use crate::authorize::{Attributes, Decision};
 use crate::object::decode;
+use crate::read;
 use crate::user::UserInfo;
 use policy::{Binding, Policy, Role, RoleRef};
 
@@ -53,13 +54,7 @@ impl Rbac {
     pub(crate) fn load(store: &Store) -> Self {
         let mut policy = Policy::default();
         for resource in [ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS] {
-            let query = ListQuery {
-                resource,
-                namespace: None,
-                after: None,
-                at: None,
-            };
-            for record in store.list(&query).map(|page| page.items).unwrap_or_default() {
+            for record in read::all(store, resource, None) {
                 let key = &record.key;
                 take_over(&mut policy, resource, key.namespace(), key.name(), Some(&record));
             }

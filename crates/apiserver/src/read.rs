@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use serde_json::{Value, json};
-use windlass_store::{ListQuery, Record};
+use windlass_store::{ListQuery, Record, Store};
 
 use crate::accept::View;
 use crate::body::{ApiBody, json_bytes};
 use crate::continues::Continue;
 use crate::convert::{bring, bring_one, put_served, served, served_bytes};
 use crate::error::ApiError;
-use crate::options::{ListOptions, VersionMatch, parse_revision};
+use crate::options::{ListOptions, VersionMatch, revision_option};
 use crate::resource::Resource;
 use crate::selector::field_text;
 use crate::server::Inner;
@@ -99,10 +99,22 @@ pub(crate) async fn find_served(
     bring_one(server, resource, find(server, resource, namespace, name)?).await
 }
 
+/// Everything of a kind that is stored, in a namespace or anywhere.
+pub(crate) fn all(store: &Store, storage: &str, namespace: Option<&str>) -> Vec<Arc<Record>> {
+    let query = ListQuery {
+        resource: storage,
+        namespace,
+        after: None,
+        at: None,
+    };
+    // Only the past can be gone.
+    store.list(&query).map(|page| page.items).unwrap_or_default()
+}
+
 /// Checks which version a get asks for. There is no older state than the present to choose.
 pub(crate) fn check_version(server: &Inner, version: Option<&str>) -> Result<(), ApiError> {
     let wanted = version
-        .map(parse_revision)
+        .map(revision_option)
         .transpose()
         .map_err(|why| ApiError::new(500, "", why))?;
     let current = server.store.revision();

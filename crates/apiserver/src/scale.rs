@@ -12,6 +12,7 @@ use crate::change::Mutation;
 use crate::convert::served;
 use crate::dispatch::Asked;
 use crate::error::ApiError;
+use crate::go::dynamic_type;
 use crate::object::meta_value;
 use crate::options::WriteOptions;
 use crate::prepare::Part;
@@ -110,15 +111,12 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
 
 /// What is said about a value of the wrong type.
 fn accessor(path: &str, value: &Value, wanted: &str) -> String {
-    let (shown, is) = match value {
-        Value::Null => ("<nil>".to_owned(), "<nil>"),
-        Value::Bool(b) => (b.to_string(), "bool"),
-        Value::Number(n) if n.is_f64() => (n.to_string(), "float64"),
-        Value::Number(n) => (n.to_string(), "int64"),
-        Value::String(s) => (s.clone(), "string"),
-        Value::Array(_) => (value.to_string(), "[]interface {}"),
-        Value::Object(_) => (value.to_string(), "map[string]interface {}"),
+    let shown = match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     };
+    let is = dynamic_type(value);
     format!(".{path} accessor error: {shown} is of the type {is}, expected {wanted}")
 }
 

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
-use windlass_store::{Change, Expect, Key, Store, Write};
+use windlass_store::{Change, Expect, Key, Record, Store, Write};
 
 use crate::admission::AdmissionHook;
 use crate::authorize::{Authorization, Authorizer};
@@ -23,7 +23,7 @@ use crate::service::ClientService;
 use crate::user::UserInfo;
 use crate::watch_lines::Lines;
 use crate::webhook::WebhookServices;
-use crate::{builtin, crd, lifecycle, rbac, webhook};
+use crate::{builtin, crd, lifecycle, rbac, read, webhook};
 
 /// How a server is set up.
 #[derive(Clone)]
@@ -209,13 +209,7 @@ impl Inner {
 
     fn load_webhooks(&self) {
         for storage in [webhook::MUTATING, webhook::VALIDATING] {
-            let query = windlass_store::ListQuery {
-                resource: storage,
-                namespace: None,
-                after: None,
-                at: None,
-            };
-            for record in self.store.list(&query).map(|page| page.items).unwrap_or_default() {
+            for record in read::all(&self.store, storage, None) {
                 self.refresh_webhooks(storage, record.key.name());
             }
         }
@@ -242,23 +236,22 @@ impl Inner {
         *custom = Arc::new(next);
     }
 
-    /// All stored definitions.
-    pub(crate) fn definitions(&self) -> Vec<Value> {
-        let query = windlass_store::ListQuery {
-            resource: crd::STORAGE,
-            namespace: None,
-            after: None,
-            at: None,
+    /// The stored definitions, of one group or of all.
+    pub(crate) fn definitions(&self, group: Option<&str>) -> Vec<Value> {
+        let is_in = |record: &Record| {
+            let (_, its) = record.key.name().split_once('.').unwrap_or_default();
+            group.is_none_or(|group| group == its)
         };
-        self.store
-            .list(&query)
-            .map(|page| page.items.iter().filter_map(|r| decode(r).ok()).collect())
-            .unwrap_or_default()
+        let all = read::all(&self.store, crd::STORAGE, None);
+        all.iter()
+            .filter(|record| is_in(record))
+            .filter_map(|record| decode(record).ok())
+            .collect()
     }
 
     fn load_definitions(&self) {
         let mut custom = Custom::default();
-        for definition in self.definitions() {
+        for definition in self.definitions(None) {
             let name = crate::object::meta(&definition, "name");
             let revision = crate::object::meta(&definition, "resourceVersion").parse().unwrap_or(0);
             custom.set(name, Some(crd::definition(&definition, revision, None)));

@@ -43,6 +43,12 @@ impl UserInfo {
         }
     }
 
+    /// A service account.
+    pub(crate) fn account(namespace: &str, name: &str) -> Self {
+        let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
+        Self::new(&format!("system:serviceaccount:{namespace}:{name}"), &groups)
+    }
+
     /// Nobody known.
     pub fn anonymous() -> Self {
         Self {

@@ -7,9 +7,10 @@ use windlass_schema::{FieldError, Kind, Node, Schema};
 
 use crate::builtin;
 use crate::error::ApiError;
+use crate::go::json_type;
 use crate::names::{check_annotations, check_labels};
 use crate::object::{meta, meta_value, text};
-use crate::options::{FieldValidation, json_type};
+use crate::options::FieldValidation;
 use crate::prepare::{Part, immutable_errors};
 use crate::resource::{Resource, Special};
 
@@ -17,7 +18,7 @@ static METADATA: LazyLock<Option<Arc<Schema>>> =
     LazyLock::new(|| builtin::schema::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
 
 /// Why an object does not have the shape of its kind.
-enum Misshapen {
+pub(crate) enum Misshapen {
     /// Fields that are unknown or occur twice, where these are refused.
     Strict(Vec<String>),
     /// It cannot be read as the kind.
@@ -25,7 +26,7 @@ enum Misshapen {
 }
 
 impl Misshapen {
-    fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         match self {
             Self::Strict(problems) => {
                 // The YAML reader has a heading for its own.
@@ -60,7 +61,8 @@ pub(crate) fn shape(
     fit(resource, object, problems, mode).map_err(|misshapen| misshapen.error(resource))
 }
 
-fn fit(
+/// The same, for who has words of their own for what is refused.
+pub(crate) fn fit(
     resource: &Resource,
     object: &mut Value,
     problems: &[String],

@@ -116,15 +116,8 @@ impl Call<'_> {
         let mut out = self
             .placed(out, name)
             .map_err(|error| error.warned(&mut problems.to_vec()))?;
-        let mut found = validate::shape(self.resource, &mut out, &[], FieldValidation::Warn).map_err(|error| {
-            let kind = &self.resource.kind;
-            let prefix = format!(
-                "{kind} in version \"{}\" cannot be handled as a {kind}: ",
-                self.resource.version
-            );
-            let why = error.message.strip_prefix(&prefix).unwrap_or(&error.message);
-            undecodable(shown(), why)
-        })?;
+        let mut found = validate::fit(self.resource, &mut out, &[], FieldValidation::Warn)
+            .map_err(|misshapen| undecodable(shown(), &misshapen.words()))?;
         self.same_uid(old, &out, name)?;
         let mut all = problems.to_vec();
         all.append(&mut found);

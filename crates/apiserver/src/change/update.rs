@@ -148,12 +148,7 @@ impl Call<'_> {
             }
             return Ok(false);
         }
-        if let Err(why) = parse_revision(given) {
-            let words = why
-                .split_once("Invalid value: ")
-                .and_then(|(_, rest)| rest.split_once(": "));
-            return Err(ApiError::new(500, "", words.map_or(why.as_str(), |(_, words)| words)));
-        }
+        parse_revision(given).map_err(|why| ApiError::new(500, "", why))?;
         if given != record.revision.to_string() {
             return Err(self.modified(name));
         }

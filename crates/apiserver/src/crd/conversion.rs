@@ -12,6 +12,7 @@ use windlass_smd::go_type;
 
 use super::versions;
 use crate::error::ApiError;
+use crate::go::{dynamic_type, unregistered};
 use crate::names::{check_annotations, check_labels};
 use crate::object::{meta, strings, text};
 use crate::webhook::{Address, Endpoint, WebhookServices};
@@ -195,9 +196,7 @@ impl Webhook {
 fn check_answer(answer: &Value, uid: &str, review: &str) -> Result<Vec<Value>, String> {
     let (version, kind) = (text(answer, "apiVersion"), text(answer, "kind"));
     if !KINDS.contains(&kind) || !VERSIONS.contains(&version) {
-        return Err(format!(
-            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
-        ));
+        return Err(unregistered(kind, version));
     }
     if review == "v1" && (version, kind) != (VERSIONS[0], KINDS[0]) {
         return Err(format!(
@@ -262,7 +261,7 @@ fn restore(object: &Value, answer: &mut Value) -> Result<(), String> {
         Some(other) => {
             return Err(format!(
                 "invalid metadata of type {} in converted object",
-                go_type(other)
+                dynamic_type(other)
             ));
         }
     };
@@ -279,13 +278,13 @@ fn restore(object: &Value, answer: &mut Value) -> Result<(), String> {
         let Value::Object(map) = found else {
             return Err(format!(
                 "invalid metadata.{field} of type {} in converted object",
-                go_type(found)
+                dynamic_type(found)
             ));
         };
         if let Some((key, value)) = map.iter().find(|(_, value)| !value.is_string()) {
             return Err(format!(
                 "metadata.{field}[{key}] must be a string, but is {} in converted object",
-                go_type(value)
+                dynamic_type(value)
             ));
         }
         if kept.get(field) != Some(found) {

@@ -39,17 +39,19 @@ pub(crate) async fn settle_group(server: &Inner, group: &str) -> Result<(), ApiE
 /// Brings the status of all definitions up to date: it may be that a process ended in between.
 pub(crate) async fn settle_all(server: &Inner) -> Result<(), ApiError> {
     let _alone = server.crd_writes.lock().await;
-    for crd in server.definitions() {
-        if next(&crd, &server.definitions(), "").is_some() {
-            settle_one(server, meta(&crd, "name")).await?;
+    let all = server.definitions(None);
+    for crd in &all {
+        // Those that were settled before it have names that are its no more; it is looked at again when they are.
+        if next(crd, &all, "").is_some() {
+            settle_one(server, meta(crd, "name")).await?;
         }
     }
     Ok(())
 }
 
 async fn waiting(server: &Inner, group_name: &str) -> Result<(), ApiError> {
-    for crd in server.definitions() {
-        if group(&crd) == group_name && wants_names(&crd) {
+    for crd in server.definitions(Some(group_name)) {
+        if wants_names(&crd) {
             settle_one(server, meta(&crd, "name")).await?;
         }
     }
@@ -66,7 +68,7 @@ async fn settle_one(server: &Inner, name: &str) -> Result<(), ApiError> {
         return Ok(());
     };
     let now = seconds(server.now());
-    let Some(status) = next(&crd, &server.definitions(), &now) else {
+    let Some(status) = next(&crd, &server.definitions(Some(group(&crd))), &now) else {
         return Ok(());
     };
     write_status(server, name, status).await

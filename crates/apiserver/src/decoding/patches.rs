@@ -1,10 +1,11 @@
 //! From the bytes of a patch to a patch.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Form, decode, syntax};
 use crate::change::Mutation;
 use crate::error::ApiError;
+use crate::go::json_type;
 
 /// The media types of patches.
 const TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
@@ -32,32 +33,23 @@ pub(crate) fn patch(media: &str, custom: bool, body: &[u8]) -> Result<Mutation, 
         }
         "application/strategic-merge-patch+json" if !custom => {
             let (patch, twice) = json(body, "", "map[string]interface {}")?;
-            let patch = if patch.is_null() {
-                Value::Object(serde_json::Map::new())
-            } else {
-                patch
-            };
-            Ok(Mutation::Strategic(patch, duplicates(&twice)))
+            Ok(Mutation::Strategic(or_empty(patch), duplicates(&twice)))
         }
         "application/apply-patch+yaml" | "application/apply-patch+json" => {
             // Every JSON document is YAML; what starts like an object is one.
             let looks_json = body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
             let form = if looks_json { Form::Json } else { Form::Yaml };
-            let (config, twice) = decode(body, form).map_err(|error| {
-                let why = error
-                    .message
-                    .trim_start_matches("couldn't get object from the request body: ");
-                ApiError::bad_request(format!("error decoding YAML: {why}"))
-            })?;
-            let config = if config.is_null() {
-                Value::Object(serde_json::Map::new())
+            let (config, twice) = if looks_json {
+                super::json(body).map_err(|error| error.to_string())
             } else {
-                config
-            };
+                decode(body, form).map_err(|error| error.message)
+            }
+            .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
+            let config = or_empty(config);
             if !config.is_object() {
                 return Err(ApiError::bad_request(format!(
                     "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                    sort(&config)
+                    json_type(&config)
                 )));
             }
             // YAML tells where a key is for the second time, JSON which.
@@ -82,16 +74,9 @@ fn duplicates(paths: &[String]) -> Vec<String> {
     paths.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
 }
 
-/// What Go calls the type of a JSON value.
-fn sort(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+/// Null is taken for an object without fields.
+fn or_empty(value: Value) -> Value {
+    if value.is_null() { Value::Object(Map::new()) } else { value }
 }
 
 fn json(body: &[u8], prefix: &str, go_type: &str) -> Result<(Value, Vec<String>), ApiError> {
@@ -108,7 +93,7 @@ fn json(body: &[u8], prefix: &str, go_type: &str) -> Result<(Value, Vec<String>)
     if !fits {
         return Err(ApiError::bad_request(format!(
             "{prefix}json: cannot unmarshal {} into Go value of type {go_type}",
-            sort(&patch)
+            json_type(&patch)
         )));
     }
     let patch = if patch.is_null() && go_type.starts_with('[') {
@@ -131,14 +116,14 @@ fn unknown_in_operations(patch: &Value) -> Result<Vec<String>, ApiError> {
         let fields = match operation {
             Value::Null => continue,
             Value::Object(fields) => fields,
-            other => return bad(format!("{} into Go value of type handlers.jsonPatchOp", sort(other))),
+            other => return bad(format!("{} into Go value of type handlers.jsonPatchOp", json_type(other))),
         };
         for (name, value) in fields {
             match name.as_str() {
                 "op" | "path" | "from" if !(value.is_string() || value.is_null()) => {
                     return bad(format!(
                         "{} into Go struct field jsonPatchOp.{name} of type string",
-                        sort(value)
+                        json_type(value)
                     ));
                 }
                 "op" | "path" | "from" | "value" => {}

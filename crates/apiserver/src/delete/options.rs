@@ -5,6 +5,7 @@ use windlass_schema::{FieldError, Kind};
 
 use super::Propagation;
 use crate::error::ApiError;
+use crate::go::{json_type, unregistered};
 use crate::object::{strings, text};
 use crate::request::Query;
 
@@ -33,14 +34,10 @@ struct Given {
 
 impl Given {
     fn in_query(query: &Query) -> Result<Self, ApiError> {
-        let grace = query.get("gracePeriodSeconds").map(|text| {
-            text.parse()
-                .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))
-        });
         Ok(Self {
             propagation: query.all("propagationPolicy").next().map(str::to_owned),
             orphan: query.flag("orphanDependents"),
-            grace: grace.transpose()?,
+            grace: query.number("gracePeriodSeconds")?,
             dry_run: query.all("dryRun").map(str::to_owned).collect(),
             ..Self::default()
         })
@@ -52,10 +49,7 @@ impl Given {
         };
         let kind = text(body, "kind");
         if !matches!(kind, "" | "DeleteOptions") {
-            return Err(ApiError::bad_request(format!(
-                "no kind {kind:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
-                text(body, "apiVersion")
-            )));
+            return Err(ApiError::bad_request(unregistered(kind, text(body, "apiVersion"))));
         }
         let field = |key: &str| map.get(key).filter(|value| !value.is_null());
         let wanted = |key: &str| {
@@ -89,17 +83,10 @@ fn typed<'v, T>(
     let Some(value) = value else {
         return Ok(None);
     };
-    let have = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
     read(value).map(Some).ok_or_else(|| {
         ApiError::bad_request(format!(
-            "json: cannot unmarshal {have} into Go struct field DeleteOptions.{key} of type {wanted}"
+            "json: cannot unmarshal {} into Go struct field DeleteOptions.{key} of type {wanted}",
+            json_type(value)
         ))
     })
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Internal, delete_all, list};
+use super::{Internal, delete_all};
 use crate::change::Mutation;
 use crate::convert::served;
 use crate::error::ApiError;
 use crate::object::{is_deleting, seconds, text};
 use crate::prepare::Part;
+use crate::read;
 use crate::server::Inner;
 
 /// What is left in a namespace.
@@ -31,7 +32,7 @@ impl Left {
     }
 
     fn count(&mut self, server: &Inner, storage: &str, namespace: &str) {
-        let items = list(server, storage, Some(namespace));
+        let items = read::all(&server.store, storage, Some(namespace));
         if items.is_empty() {
             return;
         }
@@ -163,7 +164,7 @@ async fn delete_content(internal: &Internal<'_>, name: &str) -> (Left, Left) {
     const PODS: &str = "pods";
     let server = internal.server;
     let mut left = Left::default();
-    if let Err(error) = delete_all(internal, PODS, list(server, PODS, Some(name))).await {
+    if let Err(error) = delete_all(internal, PODS, read::all(&server.store, PODS, Some(name))).await {
         left.errors.push(error.message);
     }
     left.count(server, PODS, name);
@@ -176,7 +177,7 @@ async fn delete_content(internal: &Internal<'_>, name: &str) -> (Left, Left) {
     }
     let mut kinds = Vec::new();
     for storage in server.store.resources() {
-        let items = list(server, &storage, Some(name));
+        let items = read::all(&server.store, &storage, Some(name));
         if !items.is_empty() {
             kinds.push(async move {
                 let done = delete_all(internal, &storage, items).await;

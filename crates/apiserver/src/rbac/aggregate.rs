@@ -18,10 +18,7 @@ pub(crate) async fn settle(server: &Inner) {
     let Some(rbac) = server.authorizer.rbac() else {
         return;
     };
-    let user = UserInfo::new(
-        &format!("system:serviceaccount:kube-system:{CONTROLLER}"),
-        &["system:serviceaccounts", "system:serviceaccounts:kube-system"],
-    );
+    let user = UserInfo::account("kube-system", CONTROLLER);
     let options = WriteOptions {
         force: Some(true),
         ..WriteOptions::default()

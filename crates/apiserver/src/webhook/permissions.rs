@@ -15,10 +15,7 @@ pub(super) struct Asked {
 
 impl Permissions for Asked {
     fn check(&self, asked: &Permission) -> Permitted {
-        let account = asked.account.as_ref().map(|(namespace, name)| {
-            let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
-            UserInfo::new(&format!("system:serviceaccount:{namespace}:{name}"), &groups)
-        });
+        let account = asked.account.as_ref().map(|(namespace, name)| UserInfo::account(namespace, name));
         let target = match &asked.path {
             Some(path) => Target::Path(path),
             None => Target::Resource {

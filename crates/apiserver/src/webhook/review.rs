@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::hook::ReviewVersion;
 use super::matching::Operation;
 use crate::error::{ApiError, Cause, Details};
+use crate::go::unregistered;
 use crate::object::{strings, text};
 
 /// Group, version and kind of an object, or resource of a request.
@@ -147,9 +148,7 @@ fn known(review: &Value, version: ReviewVersion) -> Result<(), Unusable> {
         return Ok(());
     }
     if kind != "AdmissionReview" || !VERSIONS.contains(&api_version) {
-        return Err(Unusable::Unreadable(format!(
-            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
-        )));
+        return Err(Unusable::Unreadable(unregistered(kind, api_version)));
     }
     if api_version != version.api_version() {
         let short = |version: &str| version.rsplit('/').next().unwrap_or("").to_owned();
