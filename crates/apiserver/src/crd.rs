@@ -1,4 +1,5 @@
-//! Custom resource definitions: their rules, their status, and the resources they define. All but `settle` is pure.
+//! Custom resource definitions: their rules, their status, and the resources they define. All but `settle`, and
+//! asking a webhook in `conversion`, is pure.
 
 mod approval;
 mod check;

@@ -48,9 +48,10 @@ pub(crate) type Answer = Result<Response<ApiBody>, ApiError>;
 pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, body: Bytes) -> Response<ApiBody> {
     let path = parse_path(parts.uri.path());
     let query = Query::parse(parts.uri.query().unwrap_or(""));
-    let wishes = Wishes::of(&parts);
+    let wishes = Wishes::of(&parts, &query);
+    let verb = verb(&parts, path.as_ref(), &query);
     let mut key = RequestKey {
-        verb: verb(&parts, path.as_ref(), &query).to_owned(),
+        verb: verb.to_owned(),
         group: path.as_ref().map(|p| p.group.clone()).unwrap_or_default(),
         resource: path.as_ref().map_or_else(
             || parts.uri.path().to_owned(),
@@ -62,14 +63,13 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         agent: agent(&parts).to_owned(),
         code: 0,
     };
-    let lasts = key.verb == "watch" || parts.headers.contains_key(http::header::UPGRADE);
+    let lasts = verb == "watch" || parts.headers.contains_key(http::header::UPGRADE);
     let limit = deadline::of(&query);
-    let verb = key.verb.clone();
     let answer = async {
-        let other = authorize(server, user, &parts, path.as_ref(), &verb)?;
+        let other = authorize(server, user, &parts, path.as_ref(), verb)?;
         let user = other.as_ref().unwrap_or(user);
         match path {
-            Some(path) => answer_resource(server, user, parts, &body, query, path).await,
+            Some(path) => answer_resource(server, user, parts, &body, query, path, verb).await,
             None => answer_path(server, &parts),
         }
     };
@@ -264,6 +264,7 @@ async fn answer_resource(
     body: &Bytes,
     query: Query,
     path: ResourcePath,
+    verb: &'static str,
 ) -> Answer {
     if path.group.is_empty() && path.resource == "pods" && path.subresource.as_deref() == Some("portforward") {
         let namespace = path.namespace.unwrap_or_default();
@@ -288,7 +289,6 @@ async fn answer_resource(
     if !resource.namespaced && path.namespace.is_some() {
         return Err(unknown(parts.uri.path()));
     }
-    let verb = verb(&parts, Some(&path), &asked.query);
     let subject = match verb {
         "watch" => Subject::Watch,
         "list" | "deletecollection" => Subject::Collection,

@@ -30,8 +30,7 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    pub(crate) fn of(parts: &Parts) -> Self {
-        let query = Query::parse(parts.uri.query().unwrap_or(""));
+    pub(crate) fn of(parts: &Parts, query: &Query) -> Self {
         let agent = parts.headers.get(header::USER_AGENT).and_then(|v| v.to_str().ok());
         let by_hand = || {
             let agent = agent.unwrap_or("");

@@ -41,6 +41,8 @@ struct Stream {
     watcher: Option<Watcher>,
     pending: VecDeque<Bytes>,
     shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Ends when the definition of the resource has changed, or has gone.
+    retired: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// Wakes at the end or for the next bookmark.
     timer: Pin<Box<Sleep>>,
     wanted: Option<u64>,
@@ -80,6 +82,10 @@ pub(crate) async fn watch(
         watcher: None,
         pending: VecDeque::new(),
         shutdown: Box::pin(server.shutdown.clone().cancelled_owned()),
+        retired: resource
+            .conversion
+            .as_ref()
+            .map(|conversion| Box::pin(conversion.retired.clone().cancelled_owned())),
         timer: Box::pin(tokio::time::sleep_until(now + timeout)),
         wanted,
         ends: now + timeout,
@@ -96,10 +102,10 @@ pub(crate) async fn watch(
     Ok(response)
 }
 
-/// Waits until the definition of a resource has changed, or has gone.
-async fn retired(resource: &Resource) {
-    match &resource.conversion {
-        Some(conversion) => conversion.retired.cancelled().await,
+/// Waits for an end that there may not be.
+async fn end(of: &mut Option<Pin<Box<WaitForCancellationFutureOwned>>>) {
+    match of {
+        Some(end) => end.as_mut().await,
         None => std::future::pending().await,
     }
 }
@@ -198,7 +204,7 @@ impl Stream {
                 () = watcher.changed() => {}
                 () = self.shutdown.as_mut() => return None,
                 // Clients come back and see what the definition says now.
-                () = retired(&self.resource) => {
+                () = end(&mut self.retired) => {
                     self.take().await;
                     self.over = true;
                 }
@@ -277,24 +283,30 @@ impl Stream {
         if self.resource.conversion.is_none() {
             return Ok(events);
         }
+        // A webhook is asked about nothing that is not shown.
+        events.retain(|event| self.in_namespace(&event.record));
         let selective = !self.options.labels.is_empty() || !self.options.fields.0.is_empty();
         for event in &mut events {
-            let record = bring_one(&self.server, &self.resource, Arc::clone(&event.record)).await?;
-            let previous = match &event.previous {
-                Some(previous) if selective => {
-                    Some(bring_one(&self.server, &self.resource, Arc::clone(previous)).await?)
-                }
-                other => other.clone(),
+            let record = self.brought_one(&event.record).await?;
+            let previous = match event.previous.as_ref().filter(|_| selective) {
+                Some(previous) => self.brought_one(previous).await?,
+                None => None,
             };
-            if !Arc::ptr_eq(&record, &event.record) || selective {
+            if record.is_some() || previous.is_some() {
                 *event = Arc::new(Event {
-                    record,
-                    previous,
+                    record: record.unwrap_or_else(|| Arc::clone(&event.record)),
+                    previous: previous.or_else(|| event.previous.clone()),
                     deleted: event.deleted,
                 });
             }
         }
         Ok(events)
+    }
+
+    /// The object in a form in which it can be served, if it is in another.
+    async fn brought_one(&self, record: &Arc<Record>) -> Result<Option<Arc<Record>>, ApiError> {
+        let brought = bring_one(&self.server, &self.resource, Arc::clone(record)).await?;
+        Ok(Some(brought).filter(|brought| !Arc::ptr_eq(brought, record)))
     }
 
     /// What a change is to this watch, if anything.
@@ -386,7 +398,7 @@ fn start(line: &mut Vec<u8>, kind: &str) {
 fn put_full(resource: &Resource, kind: &str, record: &Record, line: &mut Vec<u8>) {
     start(line, kind);
     let before = line.len();
-    if let Err(error) = put_served(resource, &resource.api_version(), record, line) {
+    if let Err(error) = put_served(resource, record, line) {
         line.truncate(before);
         line.extend_from_slice(error.status().to_string().as_bytes());
     }

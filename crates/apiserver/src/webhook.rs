@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub(crate) use self::check::{client as check_client, errors};
 pub use self::client::WebhookServices;
-pub(crate) use self::client::{Address, Endpoint};
+pub(crate) use self::client::{Endpoint, Unanswered};
 use self::hook::Hook;
 pub(crate) use self::matching::Operation;
 pub(crate) use self::review::KindName;

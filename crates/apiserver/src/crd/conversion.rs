@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_schema::Schema;
@@ -15,7 +14,7 @@ use crate::error::ApiError;
 use crate::go::{dynamic_type, unregistered};
 use crate::names::{check_annotations, check_labels};
 use crate::object::{meta, strings, text};
-use crate::webhook::{Address, Endpoint, WebhookServices};
+use crate::webhook::{Endpoint, Unanswered, WebhookServices};
 
 /// How long a webhook may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -89,7 +88,7 @@ impl Conversion {
                 .map_or(revision, |before| before.since),
             raw,
             retired: CancellationToken::new(),
-            webhook: (text(spec, "strategy") == "Webhook").then(|| Webhook::of(spec)),
+            webhook: (text(spec, "strategy") == "Webhook").then(|| Webhook::of(spec, before.and_then(|b| b.webhook.as_ref()))),
         }
     }
 
@@ -145,26 +144,10 @@ impl Conversion {
 }
 
 impl Webhook {
-    fn of(spec: &Value) -> Self {
+    fn of(spec: &Value, before: Option<&Self>) -> Self {
         let config = spec.pointer("/webhook/clientConfig").unwrap_or(&Value::Null);
-        let address = match config.get("service") {
-            Some(service) if !service.is_null() => Address::Service {
-                namespace: text(service, "namespace").to_owned(),
-                name: text(service, "name").to_owned(),
-                port: service
-                    .get("port")
-                    .and_then(Value::as_u64)
-                    .and_then(|p| u16::try_from(p).ok())
-                    .unwrap_or(443),
-                path: text(service, "path").to_owned(),
-            },
-            _ => Address::Url(text(config, "url").to_owned()),
-        };
-        let roots = base64::engine::general_purpose::STANDARD
-            .decode(text(config, "caBundle"))
-            .unwrap_or_default();
         Self {
-            endpoint: Arc::new(Endpoint::new(address, roots)),
+            endpoint: Endpoint::of(config, before.map(|before| &before.endpoint)),
             reviews: strings(spec.pointer("/webhook/conversionReviewVersions"))
                 .into_iter()
                 .map(str::to_owned)
@@ -185,7 +168,8 @@ impl Webhook {
             "request": {"uid": uid, "desiredAPIVersion": wanted, "objects": objects},
         });
         let body = serde_json::to_vec(&question).map_err(|e| e.to_string())?;
-        let answer = self.endpoint.post_plain(services, TIMEOUT, body).await?;
+        let answer = self.endpoint.post(services, TIMEOUT, body).await;
+        let answer = answer.map_err(Unanswered::of_conversion)?;
         let answer: Value =
             serde_json::from_slice(&answer).map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))?;
         check_answer(&answer, &uid, review)

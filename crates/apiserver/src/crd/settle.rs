@@ -41,7 +41,7 @@ pub(crate) async fn settle_all(server: &Inner) -> Result<(), ApiError> {
     let _alone = server.crd_writes.lock().await;
     let all = server.definitions(None);
     for crd in &all {
-        // Those that were settled before it have names that are its no more; it is looked at again when they are.
+        // Found with what was there at first, done with what is there by then.
         if next(crd, &all, "").is_some() {
             settle_one(server, meta(crd, "name")).await?;
         }

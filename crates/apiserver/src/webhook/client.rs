@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use base64::Engine as _;
 use bytes::Bytes;
 use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -18,9 +19,11 @@ use parking_lot::RwLock;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
 use tokio::net::TcpStream;
 
 use crate::body::BoxError;
+use crate::object::text;
 
 /// Answers may not be larger.
 const MAX_ANSWER: usize = 16 << 20;
@@ -48,9 +51,40 @@ impl WebhookServices {
     }
 }
 
+/// Why a webhook has not answered, in words.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// There is no way to ask it.
+    NoClient(String),
+    /// The question or the answer was lost, or was none.
+    Lost(String),
+}
+
+impl Unanswered {
+    /// As admission says it.
+    pub(super) fn of_admission(self) -> String {
+        match self {
+            Self::NoClient(why) => no_client(&why),
+            Self::Lost(why) => format!("failed to call webhook: {why}"),
+        }
+    }
+
+    /// As conversion says it.
+    pub(crate) fn of_conversion(self) -> String {
+        match self {
+            Self::NoClient(why) => no_client(&why),
+            Self::Lost(why) => why,
+        }
+    }
+}
+
+fn no_client(why: &str) -> String {
+    format!("could not get REST client: {why}")
+}
+
 /// Where a webhook is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
+enum Address {
     Url(String),
     Service {
         namespace: String,
@@ -61,6 +95,20 @@ pub(crate) enum Address {
 }
 
 impl Address {
+    /// Where the `clientConfig` of a webhook leads.
+    fn of(config: &Value) -> Self {
+        let Some(service) = config.get("service").filter(|s| !s.is_null()) else {
+            return Self::Url(text(config, "url").to_owned());
+        };
+        let port = service.get("port").and_then(Value::as_u64);
+        Self::Service {
+            namespace: text(service, "namespace").to_owned(),
+            name: text(service, "name").to_owned(),
+            port: port.and_then(|p| u16::try_from(p).ok()).unwrap_or(443),
+            path: text(service, "path").to_owned(),
+        }
+    }
+
     /// The URL, with the time the webhook has.
     fn url(&self, timeout: Duration) -> String {
         let seconds = timeout.as_secs();
@@ -95,38 +143,34 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    pub(crate) fn new(address: Address, roots: Vec<u8>) -> Self {
-        Self {
-            address,
-            roots,
-            client: OnceLock::new(),
-        }
+    /// The endpoint that a `clientConfig` names: one of those that are known, with its connections, or a new one.
+    pub(crate) fn of<'k>(config: &Value, known: impl IntoIterator<Item = &'k Arc<Self>>) -> Arc<Self> {
+        let address = Address::of(config);
+        let roots = base64::engine::general_purpose::STANDARD
+            .decode(text(config, "caBundle"))
+            .unwrap_or_default();
+        let same = known.into_iter().find(|e| e.address == address && e.roots == roots);
+        same.map_or_else(
+            || {
+                Arc::new(Self {
+                    address,
+                    roots,
+                    client: OnceLock::new(),
+                })
+            },
+            Arc::clone,
+        )
     }
 
-    pub(super) fn is(&self, address: &Address, roots: &[u8]) -> bool {
-        self.address == *address && self.roots == roots
-    }
-
-    /// As [`Self::post`], in the words that conversions have for errors.
-    pub(crate) async fn post_plain(
+    /// Sends a question, and returns the body of the answer.
+    pub(crate) async fn post(
         &self,
         services: &WebhookServices,
         timeout: Duration,
         body: Vec<u8>,
-    ) -> Result<Bytes, String> {
-        let plain = |why: String| why.trim_start_matches("failed to call webhook: ").to_owned();
-        self.post(services, timeout, body).await.map_err(plain)
-    }
-
-    /// Sends a question, and returns the body of the answer. Errors are in words.
-    pub(super) async fn post(
-        &self,
-        services: &WebhookServices,
-        timeout: Duration,
-        body: Vec<u8>,
-    ) -> Result<Bytes, String> {
+    ) -> Result<Bytes, Unanswered> {
         let url = self.address.url(timeout);
-        let failed = |why: String| format!("failed to call webhook: Post {url:?}: {why}");
+        let failed = |why: String| Unanswered::Lost(format!("Post {url:?}: {why}"));
         if let Address::Service { namespace, name, .. } = &self.address
             && services.get(namespace, name).is_none()
         {
@@ -136,7 +180,7 @@ impl Endpoint {
             .client
             .get_or_init(|| connect(&self.address, &self.roots, services))
             .as_ref()
-            .map_err(|why| format!("could not get REST client: {why}"))?;
+            .map_err(|why| Unanswered::NoClient(why.clone()))?;
         let body = Bytes::from(body);
         let send = || async {
             let request = Request::post(&url)
@@ -145,7 +189,7 @@ impl Endpoint {
                 .header(header::USER_AGENT, "kube-apiserver-admission")
                 .body(Full::new(body.clone()))
                 .map_err(|e| failed(e.to_string()))?;
-            Ok::<_, String>(client.request(request).await)
+            Ok::<_, Unanswered>(client.request(request).await)
         };
         let exchange = async {
             let response = match send().await? {
@@ -163,7 +207,7 @@ impl Endpoint {
                 .map_err(|e| failed(format!("the answer could not be read: {}", chain(&*e))))?
                 .to_bytes();
             match refusal(status, is_text, &body) {
-                Some(why) => Err(format!("failed to call webhook: {why}")),
+                Some(why) => Err(Unanswered::Lost(why)),
                 None => Ok(body),
             }
         };

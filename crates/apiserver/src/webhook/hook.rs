@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
 use serde_json::Value;
 use windlass_schema::Condition;
 
-use super::client::{Address, Endpoint};
+use super::client::Endpoint;
 use crate::object::{meta, strings, text};
 use crate::selector::LabelSelector;
 
@@ -90,12 +89,7 @@ pub(super) fn parse(configuration: &Value, before: &[Arc<Hook>]) -> Vec<Arc<Hook
 
 fn one(configuration: &str, hook: &Value, before: &[Arc<Hook>]) -> Hook {
     let client = hook.get("clientConfig").unwrap_or(&Value::Null);
-    let (address, roots) = (address(client), roots(client));
-    let endpoint = before
-        .iter()
-        .map(|b| &b.endpoint)
-        .find(|e| e.is(&address, &roots))
-        .map_or_else(|| Arc::new(Endpoint::new(address, roots)), Arc::clone);
+    let endpoint = Endpoint::of(client, before.iter().map(|b| &b.endpoint));
     let selector = |key| hook.get(key).map(LabelSelector::from_object).unwrap_or_default();
     let known = strings(hook.get("admissionReviewVersions"));
     let version = known.iter().find_map(|v| match *v {
@@ -149,26 +143,4 @@ fn rule(rule: &Value) -> Rule {
             _ => Scope::Any,
         },
     }
-}
-
-fn address(client: &Value) -> Address {
-    let Some(service) = client.get("service").filter(|s| !s.is_null()) else {
-        return Address::Url(text(client, "url").to_owned());
-    };
-    Address::Service {
-        namespace: text(service, "namespace").to_owned(),
-        name: text(service, "name").to_owned(),
-        port: service
-            .get("port")
-            .and_then(Value::as_u64)
-            .and_then(|p| u16::try_from(p).ok())
-            .unwrap_or(443),
-        path: text(service, "path").to_owned(),
-    }
-}
-
-fn roots(client: &Value) -> Vec<u8> {
-    base64::engine::general_purpose::STANDARD
-        .decode(text(client, "caBundle"))
-        .unwrap_or_default()
 }

@@ -385,7 +385,7 @@ impl Occasion<'_> {
             .endpoint
             .post(services, hook.timeout, body)
             .await
-            .map_err(Failure::Call)?;
+            .map_err(|unanswered| Failure::Call(unanswered.of_admission()))?;
         let verdict = read(&answer, hook.version, &uid, mutating).map_err(|unusable| {
             Failure::Call(match unusable {
                 Unusable::Unreadable(why) => format!("failed to call webhook: {why}"),
