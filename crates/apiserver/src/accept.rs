@@ -4,6 +4,7 @@ use http::HeaderMap;
 
 use crate::error::ApiError;
 use crate::resource::Resource;
+use crate::table::Include;
 
 /// The form of objects in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,11 +12,27 @@ pub(crate) enum View {
     /// Whole.
     Full,
     /// Only the metadata of one.
-    Metadata,
+    Metadata(Meta),
     /// Only the metadata of a list of them.
-    MetadataList,
+    MetadataList(Meta),
     /// As rows of a table.
-    Table,
+    Table(Meta, Include),
+}
+
+/// The version of what is not the object itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meta {
+    V1,
+    V1beta1,
+}
+
+impl Meta {
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
 }
 
 /// How an answer is written.
@@ -57,13 +74,19 @@ impl<'a> Clause<'a> {
     }
 
     fn view(&self) -> Option<View> {
-        let known = || self.param("g") == Some("meta.k8s.io") && self.param("v") == Some("v1");
-        match self.param("as") {
-            None => Some(View::Full),
-            Some("Table") if known() => Some(View::Table),
-            Some("PartialObjectMetadata") if known() => Some(View::Metadata),
-            Some("PartialObjectMetadataList") if known() => Some(View::MetadataList),
-            Some(_) => None,
+        let Some(kind) = self.param("as") else {
+            return Some(View::Full);
+        };
+        let meta = match (self.param("g")?, self.param("v")?) {
+            ("meta.k8s.io", "v1") => Meta::V1,
+            ("meta.k8s.io", "v1beta1") => Meta::V1beta1,
+            _ => return None,
+        };
+        match kind {
+            "Table" => Some(View::Table(meta, Include::default())),
+            "PartialObjectMetadata" => Some(View::Metadata(meta)),
+            "PartialObjectMetadataList" => Some(View::MetadataList(meta)),
+            _ => None,
         }
     }
 }
@@ -92,9 +115,8 @@ fn clauses(headers: &HeaderMap) -> Vec<Clause<'_>> {
     out
 }
 
-/// The form that the Accept headers ask for, as far as it can be given.
-fn choose(headers: &HeaderMap) -> Option<(Media, View)> {
-    let clauses = clauses(headers);
+/// The form that the clauses ask for, as far as it can be given.
+fn choose(clauses: &[Clause<'_>]) -> Option<(Media, View)> {
     if clauses.is_empty() {
         return Some((Media::Json, View::Full));
     }
@@ -118,7 +140,7 @@ pub(crate) fn negotiate(headers: &HeaderMap, resource: &Resource, subject: Subje
         }));
     }
     let watches = subject == Subject::Watch;
-    choose(headers)
+    choose(&clauses)
         .filter(|(media, _)| !watches || *media == Media::Json)
         .map(|(_, view)| view)
         .ok_or_else(|| ApiError::not_acceptable(if watches { WATCH_TYPES } else { TYPES }))
@@ -126,7 +148,7 @@ pub(crate) fn negotiate(headers: &HeaderMap, resource: &Resource, subject: Subje
 
 /// The form of an answer that is about no resource.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), ApiError> {
-    choose(headers)
+    choose(&clauses(headers))
         .map(|_| ())
         .ok_or_else(|| ApiError::not_acceptable(TYPES))
 }
@@ -154,7 +176,7 @@ mod tests {
     fn check(accept: &str, want: Option<(Media, View)>) {
         let mut headers = HeaderMap::new();
         headers.insert(http::header::ACCEPT, accept.parse().unwrap());
-        assert_eq!(choose(&headers), want, "{accept}");
+        assert_eq!(choose(&clauses(&headers)), want, "{accept}");
     }
 
     #[test]
@@ -162,8 +184,14 @@ mod tests {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
         check("", Some((Media::Json, View::Full)));
         check("*/*", Some((Media::Json, View::Full)));
-        check(table, Some((Media::Json, View::Table)));
-        check(&format!("text/html,{table}"), Some((Media::Json, View::Table)));
+        let rows = Some((Media::Json, View::Table(Meta::V1, Include::Metadata)));
+        check(table, rows);
+        check(&format!("text/html,{table}"), rows);
+        check(
+            "application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io",
+            Some((Media::Json, View::Metadata(Meta::V1beta1))),
+        );
+        check("application/json;as=Table;v=v2;g=meta.k8s.io", None);
         check("application/json;as=Other;v=v1;g=meta.k8s.io", None);
         check(
             "application/json;q=0.1,application/yaml;q=0.2",

@@ -34,7 +34,7 @@ pub(crate) async fn delete(
         .map(|record| one(asked, resource, record, write, delete))
         .collect();
     let mut warnings: Vec<String> = futures::stream::iter(deletions).buffered(AT_ONCE).try_concat().await?;
-    let mut response = read::render(asked.server, resource, &listed, asked.view, asked.include)?;
+    let mut response = read::render(asked.server, resource, &listed, asked.view)?;
     warnings.dedup();
     for words in &warnings {
         crate::warnings::add(&mut response, words);

@@ -37,7 +37,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) body: &'a Bytes,
     pub(crate) query: Query,
     pub(crate) view: View,
-    pub(crate) include: Include,
 }
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -276,7 +275,6 @@ async fn answer_resource(
         parts: &parts,
         body,
         view: View::Full,
-        include: Include::default(),
         query,
     };
     if let Some(answer) = review::answer(&asked, &path) {
@@ -295,9 +293,9 @@ async fn answer_resource(
         _ => Subject::One,
     };
     asked.view = accept::negotiate(&parts.headers, &resource, subject)?;
-    if asked.view == View::Table {
+    if let View::Table(_, include) = &mut asked.view {
         let wanted = asked.query.get("includeObject");
-        asked.include = Include::parse(wanted).ok_or_else(|| {
+        *include = Include::parse(wanted).ok_or_else(|| {
             ApiError::bad_request(format!(
                 "Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', 'Object', 'None', or empty",
                 wanted.unwrap_or("")
@@ -335,7 +333,7 @@ impl Asked<'_> {
             });
         }
         let namespace = path.namespace.as_deref();
-        watch::watch(self.server, resource, namespace, options, self.view, self.include).await
+        watch::watch(self.server, resource, namespace, options, self.view).await
     }
 
     async fn answer(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
@@ -406,7 +404,7 @@ impl Asked<'_> {
         match method {
             "GET" => {
                 let options = ListOptions::parse(&self.query)?;
-                read::list(self.server, resource, namespace, &options, self.view, self.include).await
+                read::list(self.server, resource, namespace, &options, self.view).await
             }
             "POST" => {
                 if namespace.is_none() && resource.namespaced {
@@ -444,7 +442,7 @@ impl Asked<'_> {
             "GET" => {
                 read::check_version(self.server, self.query.get("resourceVersion"))?;
                 let record = read::find_served(self.server, resource, namespace, name).await?;
-                read::answer(self.server, resource, &record, self.view, self.include, 200)
+                read::answer(self.server, resource, &record, self.view, 200)
             }
             "PUT" => {
                 let options = WriteOptions::parse(&self.query, WriteVerb::Update)?;
@@ -488,7 +486,7 @@ impl Asked<'_> {
                 let mut response = if crate::object::text(&object, "kind") == "Status" {
                     body::json(200, &object)
                 } else {
-                    read::answer_value(self.server, resource, &object, self.view, self.include, 200)?
+                    read::answer_value(self.server, resource, &object, self.view, 200)?
                 };
                 for words in &done.warnings {
                     warnings::add(&mut response, words);
@@ -561,10 +559,10 @@ impl Asked<'_> {
     pub(crate) fn outcome(&self, resource: &Resource, outcome: &Outcome) -> Answer {
         let (server, code) = (self.server, if outcome.created { 201 } else { 200 });
         let mut response = if let Some(record) = &outcome.record {
-            read::answer(server, resource, record, self.view, self.include, code)?
+            read::answer(server, resource, record, self.view, code)?
         } else {
             let object = outcome.object(resource)?;
-            read::answer_value(server, resource, &object, self.view, self.include, code)?
+            read::answer_value(server, resource, &object, self.view, code)?
         };
         for words in &outcome.warnings {
             warnings::add(&mut response, words);

@@ -1,5 +1,7 @@
 //! Reading and writing the parts of an object that every kind has, and encoding it for the store.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use windlass_store::{Draft, Header, OwnerLink, Record};
 
@@ -81,8 +83,24 @@ pub(crate) fn generation(object: &Value) -> i64 {
 
 /// Decodes a stored object.
 pub(crate) fn decode(record: &Record) -> Result<Value, ApiError> {
-    serde_json::from_slice(&record.value)
-        .map_err(|e| ApiError::internal(format!("stored object {:?} is unreadable: {e}", record.key)))
+    serde_json::from_slice(&record.value).map_err(|error| unreadable(record, &error))
+}
+
+/// The metadata of a stored object, as it is encoded.
+pub(crate) fn raw_metadata(record: &Record) -> Result<&RawValue, ApiError> {
+    #[derive(Deserialize)]
+    struct Shallow<'a> {
+        #[serde(borrow)]
+        metadata: &'a RawValue,
+    }
+    let found: Result<Shallow<'_>, _> = serde_json::from_slice(&record.value);
+    found
+        .map(|object| object.metadata)
+        .map_err(|error| unreadable(record, &error))
+}
+
+fn unreadable(record: &Record, error: &serde_json::Error) -> ApiError {
+    ApiError::internal(format!("stored object {:?} is unreadable: {error}", record.key))
 }
 
 fn header(object: &Value) -> Header {

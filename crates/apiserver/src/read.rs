@@ -7,24 +7,37 @@ use http::Response;
 use serde_json::{Value, json};
 use windlass_store::{ListQuery, Record, Store};
 
-use crate::accept::View;
+use crate::accept::{Meta, View};
 use crate::body::{ApiBody, json_bytes};
 use crate::continues::Continue;
 use crate::convert::{bring, bring_one, put_served, served, served_bytes};
 use crate::error::ApiError;
+use crate::object::raw_metadata;
 use crate::options::{ListOptions, VersionMatch, revision_option};
 use crate::resource::Resource;
 use crate::selector::field_text;
 use crate::server::Inner;
 use crate::table;
 
+/// What shows only the metadata of an object.
+pub(crate) const PARTIAL: &str = "PartialObjectMetadata";
+
 /// Only the metadata of an object.
-pub(crate) fn metadata_only(object: &Value) -> Value {
+pub(crate) fn metadata_only(object: &Value, version: Meta) -> Value {
     json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
+        "kind": PARTIAL,
+        "apiVersion": version.api_version(),
         "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
     })
+}
+
+/// Only the metadata of a stored object, copied to the end of what is being written.
+pub(crate) fn put_metadata(record: &Record, version: Meta, out: &mut Vec<u8>) -> Result<(), ApiError> {
+    let metadata = raw_metadata(record)?;
+    let version = version.api_version();
+    let start = format!("{{\"kind\":\"{PARTIAL}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata}}}");
+    out.extend_from_slice(start.as_bytes());
+    Ok(())
 }
 
 /// Answers with one stored object.
@@ -33,14 +46,19 @@ pub(crate) fn answer(
     resource: &Resource,
     record: &Record,
     view: View,
-    include: table::Include,
     code: u16,
 ) -> Result<Response<ApiBody>, ApiError> {
-    if view == View::Full {
-        return Ok(json_bytes(code, served_bytes(resource, record)?));
+    match view {
+        View::Full => Ok(json_bytes(code, served_bytes(resource, record)?)),
+        View::Metadata(version) => {
+            let mut out = Vec::new();
+            put_metadata(record, version, &mut out)?;
+            Ok(json_bytes(code, out))
+        }
+        View::MetadataList(_) | View::Table(..) => {
+            answer_value(server, resource, &served(resource, record)?, view, code)
+        }
     }
-    let object = served(resource, record)?;
-    answer_value(server, resource, &object, view, include, code)
 }
 
 /// Answers with one object.
@@ -49,13 +67,12 @@ pub(crate) fn answer_value(
     resource: &Resource,
     object: &Value,
     view: View,
-    include: table::Include,
     code: u16,
 ) -> Result<Response<ApiBody>, ApiError> {
     Ok(match view {
         View::Full => crate::body::json(code, object),
-        View::Metadata => crate::body::json(code, &metadata_only(object)),
-        View::MetadataList => {
+        View::Metadata(version) => crate::body::json(code, &metadata_only(object, version)),
+        View::MetadataList(_) => {
             return Err(ApiError::new(
                 406,
                 "NotAcceptable",
@@ -65,10 +82,10 @@ pub(crate) fn answer_value(
                 ),
             ));
         }
-        View::Table => {
+        View::Table(version, include) => {
             let meta = json!({"resourceVersion": crate::object::meta(object, "resourceVersion")});
-            let rows = vec![table::row(resource, object, server.now(), include)];
-            crate::body::json(code, &table::table(resource, &rows, &meta))
+            let rows = vec![table::row(resource, object, server.now(), version, include)];
+            crate::body::json(code, &table::table(resource, version, &rows, &meta))
         }
     })
 }
@@ -321,10 +338,9 @@ pub(crate) async fn list(
     namespace: Option<&str>,
     options: &ListOptions,
     view: View,
-    include: table::Include,
 ) -> Result<Response<ApiBody>, ApiError> {
     let listed = collect(server, resource, namespace, options).await?;
-    render(server, resource, &listed, view, include)
+    render(server, resource, &listed, view)
 }
 
 /// Writes a list.
@@ -333,9 +349,8 @@ pub(crate) fn render(
     resource: &Resource,
     listed: &Listed,
     view: View,
-    include: table::Include,
 ) -> Result<Response<ApiBody>, ApiError> {
-    if view == View::Metadata {
+    if matches!(view, View::Metadata(_)) {
         return Err(ApiError::new(
             406,
             "NotAcceptable",
@@ -352,19 +367,18 @@ pub(crate) fn render(
     if let Some(remaining) = listed.remaining {
         meta["remainingItemCount"] = remaining.into();
     }
-    if view == View::Table {
+    if let View::Table(version, include) = view {
         let now = server.now();
         let mut rows = Vec::with_capacity(listed.items.len());
         for record in &listed.items {
-            rows.push(table::row(resource, &served(resource, record)?, now, include));
+            rows.push(table::row(resource, &served(resource, record)?, now, version, include));
         }
-        return Ok(crate::body::json(200, &table::table(resource, &rows, &meta)));
+        return Ok(crate::body::json(200, &table::table(resource, version, &rows, &meta)));
     }
     let (kind, version) = match view {
-        View::MetadataList => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned()),
+        View::MetadataList(version) => ("PartialObjectMetadataList", version.api_version()),
         _ => (resource.list_kind.as_str(), resource.api_version()),
     };
-    let wanted = resource.api_version();
     let size: usize = listed.items.iter().map(|r| r.value.len() + 1).sum();
     let mut out = Vec::with_capacity(size + 256);
     out.extend_from_slice(
@@ -379,11 +393,10 @@ pub(crate) fn render(
         if i > 0 {
             out.push(b',');
         }
-        if view == View::MetadataList {
-            let object = metadata_only(&served(resource, record)?);
-            out.extend_from_slice(object.to_string().as_bytes());
+        if let View::MetadataList(version) = view {
+            put_metadata(record, version, &mut out)?;
         } else {
-            put_served(resource, &wanted, record, &mut out)?;
+            put_served(resource, record, &mut out)?;
         }
     }
     out.extend_from_slice(b"]}");

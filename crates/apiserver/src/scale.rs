@@ -185,8 +185,8 @@ pub(crate) async fn answer(
     let call = asked.call(resource, namespace, &options);
     let outcome = call.change(name, &mutation, Part::Scale).await?;
     let scale = of(&*outcome.object(resource)?, paths);
-    if asked.view == View::Metadata {
-        return Ok(body::json(200, &read::metadata_only(&scale)));
+    if let View::Metadata(version) = asked.view {
+        return Ok(body::json(200, &read::metadata_only(&scale, version)));
     }
     Ok(body::json(200, &scale))
 }

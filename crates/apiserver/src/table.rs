@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::accept::Meta;
 use crate::builtin::cells::cells;
 use crate::jsonpath::text_of;
 use crate::resource::{Column, Resource, Special};
@@ -31,10 +32,10 @@ impl Include {
 }
 
 /// A table of rows.
-pub(crate) fn table(resource: &Resource, rows: &[Value], metadata: &Value) -> Value {
+pub(crate) fn table(resource: &Resource, version: Meta, rows: &[Value], metadata: &Value) -> Value {
     let columns: Vec<Value> = resource.columns.iter().map(definition).collect();
     json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1",
+        "kind": "Table", "apiVersion": version.api_version(),
         "metadata": metadata, "columnDefinitions": columns, "rows": rows,
     })
 }
@@ -56,7 +57,7 @@ fn definition(column: &Column) -> Value {
 }
 
 /// One row.
-pub(crate) fn row(resource: &Resource, object: &Value, now: jiff::Timestamp, include: Include) -> Value {
+pub(crate) fn row(resource: &Resource, object: &Value, now: jiff::Timestamp, version: Meta, include: Include) -> Value {
     let cells: Vec<Value> = if resource.is_custom() {
         resource.columns.iter().map(|c| cell(c, object, now)).collect()
     } else {
@@ -69,7 +70,7 @@ pub(crate) fn row(resource: &Resource, object: &Value, now: jiff::Timestamp, inc
     }
     match include {
         Include::Metadata => {
-            out.insert("object".into(), crate::read::metadata_only(object));
+            out.insert("object".into(), crate::read::metadata_only(object, version));
         }
         Include::Object => {
             out.insert("object".into(), object.clone());

@@ -20,7 +20,7 @@ use crate::body::{ApiBody, with_type};
 use crate::convert::{bring, bring_one, put_served, served};
 use crate::error::ApiError;
 use crate::options::ListOptions;
-use crate::read::{check_fields, metadata_only, selected};
+use crate::read::{PARTIAL, check_fields, put_metadata, selected};
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::table;
@@ -37,7 +37,6 @@ struct Stream {
     namespace: Option<String>,
     options: ListOptions,
     view: View,
-    include: table::Include,
     watcher: Option<Watcher>,
     pending: VecDeque<Bytes>,
     shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -60,7 +59,6 @@ pub(crate) async fn watch(
     namespace: Option<&str>,
     options: ListOptions,
     view: View,
-    include: table::Include,
 ) -> Result<Response<ApiBody>, ApiError> {
     check_fields(resource, &options)?;
     let wanted = options.revision().map_err(|why| ApiError::new(500, "", why))?;
@@ -78,7 +76,6 @@ pub(crate) async fn watch(
             .map(str::to_owned),
         options,
         view,
-        include,
         watcher: None,
         pending: VecDeque::new(),
         shutdown: Box::pin(server.shutdown.clone().cancelled_owned()),
@@ -262,7 +259,8 @@ impl Stream {
             if shares {
                 let line = self.server.lines.get(event, &self.resource, kind, || {
                     let mut line = Vec::with_capacity(event.record.value.len() + 64);
-                    put_full(&self.resource, kind, &shown(event, kind), &mut line);
+                    let record = shown(event, kind);
+                    put_line(kind, &mut line, |line| put_served(&self.resource, &record, line));
                     line
                 });
                 self.pending.push_back(line);
@@ -325,43 +323,38 @@ impl Stream {
     }
 
     fn put(&mut self, buffer: &mut Vec<u8>, kind: &str, record: &Record) {
-        if self.view == View::Full {
-            return put_full(&self.resource, kind, record, buffer);
-        }
-        start(buffer, kind);
-        match self.view {
-            View::Full => {}
-            View::Metadata | View::MetadataList => {
-                let object = served(&self.resource, record).unwrap_or(Value::Null);
-                buffer.extend_from_slice(metadata_only(&object).to_string().as_bytes());
-            }
-            View::Table => {
-                let object = served(&self.resource, record).unwrap_or(Value::Null);
-                let row = table::row(&self.resource, &object, self.server.now(), self.include);
+        let put = |buffer: &mut Vec<u8>| match self.view {
+            View::Full => put_served(&self.resource, record, buffer),
+            View::Metadata(version) | View::MetadataList(version) => put_metadata(record, version, buffer),
+            View::Table(version, include) => {
+                let object = served(&self.resource, record)?;
+                let row = table::row(&self.resource, &object, self.server.now(), version, include);
                 let meta = json!({"resourceVersion": record.revision.to_string()});
-                let mut table = table::table(&self.resource, &[row], &meta);
-                if self.sent_columns
-                    && let Some(map) = table.as_object_mut()
-                {
+                let mut table = table::table(&self.resource, version, &[row], &meta);
+                if self.sent_columns {
                     // Only the first event of a stream describes the columns.
-                    map.insert("columnDefinitions".into(), Value::Null);
+                    table["columnDefinitions"] = Value::Null;
                 }
-                self.sent_columns = true;
                 buffer.extend_from_slice(table.to_string().as_bytes());
+                Ok(())
             }
-        }
-        buffer.extend_from_slice(b"}\n");
+        };
+        put_line(kind, buffer, put);
+        self.sent_columns = true;
     }
 
     fn bookmark(&mut self, buffer: &mut Vec<u8>, revision: u64, initial_end: bool) {
         let mut object = match self.view {
             View::Full => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()}),
-            View::Metadata | View::MetadataList => {
-                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"})
+            View::Metadata(version) | View::MetadataList(version) => {
+                json!({"kind": PARTIAL, "apiVersion": version.api_version()})
             }
-            View::Table => table::table(&self.resource, &[], &json!({"resourceVersion": revision.to_string()})),
+            View::Table(version, _) => {
+                let meta = json!({"resourceVersion": revision.to_string()});
+                table::table(&self.resource, version, &[], &meta)
+            }
         };
-        if self.view != View::Table {
+        if !matches!(self.view, View::Table(..)) {
             object["metadata"] = json!({"resourceVersion": revision.to_string()});
             if initial_end {
                 object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
@@ -388,17 +381,13 @@ fn shown(event: &Event, kind: &str) -> Arc<Record> {
     }
 }
 
-fn start(line: &mut Vec<u8>, kind: &str) {
+/// The line of a change; what cannot be shown is told as the error that it is.
+fn put_line(kind: &str, line: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> Result<(), ApiError>) {
     line.extend_from_slice(b"{\"type\":\"");
     line.extend_from_slice(kind.as_bytes());
     line.extend_from_slice(b"\",\"object\":");
-}
-
-/// The line of a change to those who see whole objects.
-fn put_full(resource: &Resource, kind: &str, record: &Record, line: &mut Vec<u8>) {
-    start(line, kind);
     let before = line.len();
-    if let Err(error) = put_served(resource, record, line) {
+    if let Err(error) = put(line) {
         line.truncate(before);
         line.extend_from_slice(error.status().to_string().as_bytes());
     }
