@@ -54,6 +54,11 @@ impl Counters {
             .sum()
     }
 
+    /// Starts anew.
+    pub(crate) fn reset(&self) {
+        self.0.lock().clear();
+    }
+
     /// In the text format of Prometheus.
     pub(crate) fn render(&self) -> String {
         let mut out = String::from(

@@ -11,7 +11,7 @@ use crate::resource::Resource;
 mod patches;
 mod syntax;
 
-pub(crate) use self::patches::patch;
+pub(crate) use self::patches::{check_patch_type, patch};
 
 /// The media types that objects may come in.
 pub(crate) const OBJECT_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";

@@ -1,5 +1,7 @@
 //! From a request to the verb that answers it.
 
+mod paths;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,9 +27,7 @@ use crate::respond::Wishes;
 use crate::server::Inner;
 use crate::table::Include;
 use crate::user::UserInfo;
-use crate::{
-    collection, deadline, discovery, health, openapi, openapi_v2, pods, portforward, review, scale, warnings, watch,
-};
+use crate::{collection, deadline, pods, portforward, review, scale, warnings, watch};
 
 /// A request, ready to be answered.
 pub(crate) struct Asked<'a> {
@@ -69,7 +69,7 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         let user = other.as_ref().unwrap_or(user);
         match path {
             Some(path) => answer_resource(server, user, parts, &body, query, path, verb).await,
-            None => answer_path(server, &parts),
+            None => paths::answer(server, &parts),
         }
     };
     let answer = match limit {
@@ -202,60 +202,6 @@ pub(crate) fn admit_stranger(server: &Inner, user: &UserInfo, parts: &Parts) -> 
     authorize(server, user, parts, path.as_ref(), verb(parts, path.as_ref(), &query)).map(|_| ())
 }
 
-fn answer_path(server: &Inner, parts: &Parts) -> Answer {
-    let full = parts.uri.path();
-    if let Some(answer) = health::answer(full, parts.uri.query().unwrap_or(""), server.shutdown.is_cancelled()) {
-        return answer;
-    }
-    let path = full.strip_suffix('/').unwrap_or(full);
-    if !matches!(parts.method, Method::GET | Method::HEAD) {
-        let known = matches!(path, "" | "/version" | "/metrics" | "/openapi/v2" | "/openapi/v3")
-            || discovery::answer(server, path).is_some();
-        return Err(if known {
-            ApiError::method_not_allowed(parts.method.as_str())
-        } else {
-            unknown(path)
-        });
-    }
-    match path {
-        "/version" => Ok(body::json(200, &discovery::version(server))),
-        "/metrics" => Ok(body::with_type(
-            200,
-            "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
-            server.counters.render(),
-        )),
-        "" => Ok(body::json(200, &discovery::paths(&server.registry()))),
-        "/openapi/v2" => Ok(openapi_v2::answer(server, &parts.headers)),
-        "/openapi/v3" => Ok(openapi::index(server)),
-        _ if path.starts_with("/openapi/v3/") => {
-            openapi::document(server, &path["/openapi/v3/".len()..], &parts.headers, parts.uri.query())
-        }
-        "/api" | "/apis" => discovery::roots(server, path, &parts.headers),
-        _ => {
-            let answer = discovery::answer(server, path).ok_or_else(|| unknown(path))?;
-            accept::check(&parts.headers)?;
-            Ok(answer)
-        }
-    }
-}
-
-/// What is said of a path that leads nowhere.
-fn unknown(path: &str) -> ApiError {
-    let mut parts = path.split('/').skip(1);
-    let known = match parts.next() {
-        Some("api" | "version") => true,
-        Some("apis") => parts
-            .next()
-            .is_some_and(|group| crate::builtin::resources().iter().any(|r| r.group == group)),
-        _ => false,
-    };
-    if known {
-        ApiError::no_resource()
-    } else {
-        ApiError::no_page()
-    }
-}
-
 async fn answer_resource(
     server: &Arc<Inner>,
     user: &UserInfo,
@@ -283,9 +229,11 @@ async fn answer_resource(
     let registry = server.registry();
     let resource = registry
         .find(&path.group, &path.version, &path.resource)
-        .ok_or_else(|| unknown(parts.uri.path()))?;
-    if !resource.namespaced && path.namespace.is_some() {
-        return Err(unknown(parts.uri.path()));
+        .ok_or_else(|| paths::unknown(parts.uri.path()))?;
+    // Only what is read may be of all namespaces: there is no path to anything else of a custom resource.
+    let unplaced = resource.is_custom() && path.namespace.is_none() && !matches!(verb, "list" | "watch");
+    if resource.namespaced && unplaced || !resource.namespaced && path.namespace.is_some() {
+        return Err(paths::unknown(parts.uri.path()));
     }
     let subject = match verb {
         "watch" => Subject::Watch,
@@ -346,6 +294,10 @@ impl Asked<'_> {
         }
         match (&path.name, path.subresource.as_deref()) {
             (None, _) => self.collection(resource, namespace, method).await,
+            // The name is that of the object, whatever the path says.
+            (Some(_), None) if resource.is_custom() && method == "POST" => {
+                self.collection(resource, namespace, method).await
+            }
             (Some(name), Some(part)) if resource.is_custom() && !resource.has_part(part) => {
                 Err(ApiError::not_found(&resource.group, &resource.plural, name))
             }
@@ -425,7 +377,13 @@ impl Asked<'_> {
                 let options = ListOptions::parse(&self.query)?;
                 collection::delete(self, resource, namespace, &options, &delete).await
             }
-            _ => Err(ApiError::method_not_allowed(method)),
+            "PUT" | "PATCH" if resource.is_custom() => {
+                if method == "PATCH" {
+                    decoding::check_patch_type(decoding::media_type(&self.parts.headers))?;
+                }
+                Err(ApiError::bad_request("name must be provided"))
+            }
+            _ => Err(Self::no_method(resource, method)),
         }
     }
 
@@ -493,7 +451,16 @@ impl Asked<'_> {
                 }
                 Ok(response)
             }
-            _ => Err(ApiError::method_not_allowed(method)),
+            _ => Err(Self::no_method(resource, method)),
+        }
+    }
+
+    /// What is said of a method that means nothing.
+    fn no_method(resource: &Resource, method: &str) -> ApiError {
+        if resource.is_custom() {
+            ApiError::not_supported(&resource.group, &resource.plural, "")
+        } else {
+            ApiError::method_not_allowed(method)
         }
     }
 

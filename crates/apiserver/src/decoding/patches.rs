@@ -11,6 +11,14 @@ use crate::go::json_type;
 const TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 const BUILT_IN_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
 
+/// Refuses what is no patch of a custom object.
+pub(crate) fn check_patch_type(media: &str) -> Result<(), ApiError> {
+    if TYPES.split(", ").any(|known| known == media) {
+        return Ok(());
+    }
+    Err(ApiError::unsupported_media_type(TYPES))
+}
+
 /// The patch in a body of a media type.
 pub(crate) fn patch(media: &str, custom: bool, body: &[u8]) -> Result<Mutation, ApiError> {
     match media {
