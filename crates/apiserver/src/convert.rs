@@ -149,6 +149,24 @@ fn shape(conversion: &Conversion, object: &mut Value) {
     }
 }
 
+/// An object of one version of a resource in the form of another.
+pub(crate) async fn across(
+    server: &Inner,
+    from: &Resource,
+    to: &Resource,
+    mut object: Value,
+) -> Result<Value, ApiError> {
+    let (is, wanted) = (from.api_version(), to.api_version());
+    let Some(conversion) = from.conversion.as_deref().filter(|c| !c.is_same(is, wanted)) else {
+        to_storage(from, &mut object);
+        from_storage(to, &mut object);
+        return Ok(object);
+    };
+    let services = &server.options.webhook_services;
+    let converted = conversion.convert(services, vec![object], wanted).await?;
+    Ok(converted.into_iter().next().unwrap_or_default())
+}
+
 /// Encodes an object of the served version for the store.
 pub(crate) async fn stored_form(server: &Inner, resource: &Resource, object: &Value) -> Result<Draft, ApiError> {
     let wanted = &resource.storage_api_version;

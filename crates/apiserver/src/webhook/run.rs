@@ -13,9 +13,9 @@ use super::hook::Hook;
 use super::matching::{Operation, is_exempt, seen_as};
 use super::permissions::Asked;
 use super::review::{KindName, Question, ResourceName, Unusable, Verdict, body, denied, read};
-use crate::convert::{from_storage, to_storage};
+use crate::convert::across;
 use crate::error::ApiError;
-use crate::object::{meta_value, text};
+use crate::object::meta_value;
 use crate::resource::Resource;
 use crate::review::user_value;
 use crate::server::Inner;
@@ -58,6 +58,14 @@ enum Failure {
     Refused(ApiError),
 }
 
+/// A write as a webhook sees it.
+struct Seen<'o> {
+    /// The resource, in the version that the webhook wants.
+    resource: Arc<Resource>,
+    object: Option<Cow<'o, Value>>,
+    old: Option<Cow<'o, Value>>,
+}
+
 impl Occasion<'_> {
     /// Whether any webhook may be asked about the resource.
     pub(crate) fn concerns(resource: &Resource) -> bool {
@@ -81,13 +89,14 @@ impl Occasion<'_> {
                 if !first && !wanted[index] {
                     continue;
                 }
-                let Some(seen) = self.wants(hook, object.as_deref(), old)? else {
+                let Some(seen) = self.wants(hook, object.as_deref(), old).await? else {
                     continue;
                 };
-                if self
-                    .change(hook, &seen, object.as_deref_mut(), old, again, warnings)
-                    .await?
+                let made = self.change(hook, seen, again, warnings).await?;
+                if let (Some(made), Some(object)) = (made, object.as_deref_mut())
+                    && made != *object
                 {
+                    *object = made;
                     changed = true;
                     // Those before it have not seen this.
                     wanted.clone_from(&asked);
@@ -116,10 +125,10 @@ impl Occasion<'_> {
     ) -> Result<(), ApiError> {
         let mut calls = Vec::new();
         for hook in &hooks.validating {
-            if let Some(seen) = self.wants(hook, object, old)? {
+            if let Some(seen) = self.wants(hook, object, old).await? {
                 calls.push(async move {
                     let mut words = Vec::new();
-                    let answer = self.ask(hook, &seen, object, old, false, &mut words).await;
+                    let answer = self.ask(hook, &seen, false, &mut words).await;
                     (words, answer.map_or_else(|e| self.judge(hook, e), |_| Ok(())))
                 });
             }
@@ -132,17 +141,17 @@ impl Occasion<'_> {
         result
     }
 
-    /// Whether a webhook is there for this write, and in which version of the resource it wants to see it.
-    fn wants(
+    /// Whether a webhook is there for this write, and what it sees of it.
+    async fn wants<'o>(
         &self,
         hook: &Hook,
-        object: Option<&Value>,
-        old: Option<&Value>,
-    ) -> Result<Option<Arc<Resource>>, ApiError> {
+        object: Option<&'o Value>,
+        old: Option<&'o Value>,
+    ) -> Result<Option<Seen<'o>>, ApiError> {
         let is_namespace = self.resource.group.is_empty() && self.resource.plural == "namespaces";
         let versions = || self.server.registry().versions(self.resource);
         let namespaced = !is_namespace && !self.namespace.is_empty();
-        let Some(seen) = seen_as(
+        let Some(resource) = seen_as(
             hook,
             self.resource,
             versions,
@@ -176,27 +185,26 @@ impl Occasion<'_> {
                 return Ok(None);
             }
         }
-        let holds = hook.conditions.is_empty() || self.conditions_hold(hook, &seen, object, old)?;
+        let seen = Seen {
+            object: self.view(&resource, object).await?,
+            old: self.view(&resource, old).await?,
+            resource,
+        };
+        let holds = hook.conditions.is_empty() || self.conditions_hold(hook, &seen)?;
         Ok(holds.then_some(seen))
     }
 
     /// Whether all conditions hold. One that does not is enough to leave the webhook out; one that has no value is a failure.
-    fn conditions_hold(
-        &self,
-        hook: &Hook,
-        seen: &Arc<Resource>,
-        object: Option<&Value>,
-        old: Option<&Value>,
-    ) -> Result<bool, ApiError> {
+    fn conditions_hold(&self, hook: &Hook, seen: &Seen<'_>) -> Result<bool, ApiError> {
         let uses = |variable| hook.conditions.iter().flatten().any(|c| c.uses(variable));
         let mut facts = Facts::new();
-        for (name, value) in [("object", object), ("oldObject", old)] {
+        for (name, value) in [("object", &seen.object), ("oldObject", &seen.old)] {
             if uses(name) {
-                facts.set(name, value.map(|value| self.view(seen, value)).as_deref());
+                facts.set(name, value.as_deref());
             }
         }
         if uses("request") {
-            facts.set("request", Some(&self.facts(seen)));
+            facts.set("request", Some(&self.facts(&seen.resource)));
         }
         if uses("authorizer") {
             let asked = Asked {
@@ -249,7 +257,7 @@ impl Occasion<'_> {
     }
 
     /// What conditions see of the request: all but the objects, which are variables of their own.
-    fn facts(&self, seen: &Arc<Resource>) -> Value {
+    fn facts(&self, seen: &Resource) -> Value {
         let user = user_value(self.user);
         let question = self.question(seen, None, None, String::new(), &user);
         let mut facts = serde_json::to_value(question).unwrap_or_default();
@@ -259,18 +267,16 @@ impl Occasion<'_> {
         facts
     }
 
-    /// Asks one webhook that may change the object; returns whether it did.
+    /// Asks one webhook that may change the object; returns what it made of it, if anything.
     async fn change(
         &self,
         hook: &Hook,
-        seen: &Arc<Resource>,
-        object: Option<&mut Value>,
-        old: Option<&Value>,
+        seen: Seen<'_>,
         again: &dyn Again,
         warnings: &mut Vec<String>,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<Option<Value>, ApiError> {
         let mut words = Vec::new();
-        let answer = self.ask(hook, seen, object.as_deref(), old, true, &mut words).await;
+        let answer = self.ask(hook, &seen, true, &mut words).await;
         add(warnings, words);
         let patch = answer.and_then(|verdict| match verdict.patch {
             Some(encoded) => serde_json::from_slice::<Value>(&encoded)
@@ -279,23 +285,24 @@ impl Occasion<'_> {
             None => Ok(None),
         });
         let patch = match patch {
-            Ok(Some(Value::Array(steps))) if steps.is_empty() => return Ok(false),
-            Ok(None) => return Ok(false),
+            Ok(Some(Value::Array(steps))) if steps.is_empty() => return Ok(None),
+            Ok(None) => return Ok(None),
             Ok(Some(patch @ Value::Array(_))) => patch,
             Ok(Some(other)) => {
                 let what = if other.is_object() { "object" } else { "value" };
                 let why = format!("json: cannot unmarshal {what} into Go value of type jsonpatch.Patch");
-                return self.judge(hook, undecodable(&why)).map(|()| false);
+                return self.judge(hook, undecodable(&why)).map(|()| None);
             }
-            Err(failure) => return self.judge(hook, failure).map(|()| false),
+            Err(failure) => return self.judge(hook, failure).map(|()| None),
         };
-        let Some(object) = object else {
+        let Some(object) = seen.object else {
             return Err(ApiError::internal(format!(
                 "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
                 hook.name
             )));
         };
-        let mut patched = self.view(seen, object).into_owned();
+        let kind = ["apiVersion", "kind"].map(|key| (key, object.get(key).cloned()));
+        let mut patched = object.into_owned();
         match windlass_smd::json_patch(&mut patched, &patch) {
             Ok(()) => {}
             Err(
@@ -305,39 +312,22 @@ impl Occasion<'_> {
                 | PatchError::Unnamed(why),
             ) => return Err(ApiError::internal(why)),
         }
-        self.settle(hook, seen, object, &mut patched, again)?;
-        let changed = patched != *object;
-        *object = patched;
-        Ok(changed)
-    }
-
-    /// Brings a patched object back into the version of the request, and into order.
-    fn settle(
-        &self,
-        hook: &Hook,
-        seen: &Arc<Resource>,
-        object: &Value,
-        patched: &mut Value,
-        again: &dyn Again,
-    ) -> Result<(), ApiError> {
         let broken = |why: &str| {
             ApiError::internal(format!(
                 "the patch of admission webhook {:?} breaks the object: {why}",
                 hook.name
             ))
         };
-        let view = self.view(seen, object);
-        for key in ["apiVersion", "kind"] {
-            if view.get(key) != patched.get(key) {
-                return Err(broken(&format!("{key} must stay {:?}", text(&view, key))));
+        for (key, value) in kind {
+            if patched.get(key) != value.as_ref() {
+                let value = value.unwrap_or_default();
+                return Err(broken(&format!("{key} must stay {value}")));
             }
         }
-        if self.is_converted(seen) {
-            to_storage(seen, patched);
-            from_storage(self.resource, patched);
-        }
-        again.place(patched)?;
-        again.settle(patched).map_err(|error| broken(&error.message))
+        let mut patched = self.back(&seen.resource, patched).await?;
+        again.place(&patched)?;
+        again.settle(&mut patched).map_err(|error| broken(&error.message))?;
+        Ok(Some(patched))
     }
 
     fn is_converted(&self, seen: &Arc<Resource>) -> bool {
@@ -345,22 +335,33 @@ impl Occasion<'_> {
     }
 
     /// An object in the version that a webhook wants.
-    fn view<'o>(&self, seen: &Arc<Resource>, object: &'o Value) -> Cow<'o, Value> {
+    async fn view<'o>(
+        &self,
+        seen: &Arc<Resource>,
+        object: Option<&'o Value>,
+    ) -> Result<Option<Cow<'o, Value>>, ApiError> {
+        let Some(object) = object.filter(|_| self.is_converted(seen)) else {
+            return Ok(object.map(Cow::Borrowed));
+        };
+        let converted = across(self.server, self.resource, seen, object.clone()).await;
+        converted.map(|object| Some(Cow::Owned(object))).map_err(ApiError::internal)
+    }
+
+    /// What a webhook has made of an object in the version of the request.
+    async fn back(&self, seen: &Arc<Resource>, mut object: Value) -> Result<Value, ApiError> {
         if !self.is_converted(seen) {
-            return Cow::Borrowed(object);
+            return Ok(object);
         }
-        let mut object = object.clone();
-        to_storage(self.resource, &mut object);
-        from_storage(seen, &mut object);
-        Cow::Owned(object)
+        if let Some(schema) = seen.schema().filter(|_| seen.is_custom()) {
+            windlass_schema::default(schema, &mut object);
+        }
+        across(self.server, seen, self.resource, object).await
     }
 
     async fn ask(
         &self,
         hook: &Hook,
-        seen: &Arc<Resource>,
-        object: Option<&Value>,
-        old: Option<&Value>,
+        seen: &Seen<'_>,
         mutating: bool,
         warnings: &mut Vec<String>,
     ) -> Result<Verdict, Failure> {
@@ -373,11 +374,8 @@ impl Occasion<'_> {
         let uid = uuid::Uuid::new_v4().to_string();
         let body = {
             let user = user_value(self.user);
-            let (object, old) = (
-                object.map(|object| self.view(seen, object)),
-                old.map(|old| self.view(seen, old)),
-            );
-            let question = self.question(seen, object.as_deref(), old.as_deref(), uid.clone(), &user);
+            let (object, old) = (seen.object.as_deref(), seen.old.as_deref());
+            let question = self.question(&seen.resource, object, old, uid.clone(), &user);
             body(hook.version, &question)
         };
         let services = &self.server.options.webhook_services;
@@ -406,7 +404,7 @@ impl Occasion<'_> {
 
     fn question<'q>(
         &'q self,
-        seen: &'q Arc<Resource>,
+        seen: &'q Resource,
         object: Option<&'q Value>,
         old_object: Option<&'q Value>,
         uid: String,
