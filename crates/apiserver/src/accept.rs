@@ -75,7 +75,8 @@ impl<'a> Clause<'a> {
 
     fn view(&self) -> Option<View> {
         let Some(kind) = self.param("as") else {
-            return Some(View::Full);
+            let is_plain = self.param("g").is_none() && self.param("v").is_none();
+            return is_plain.then_some(View::Full);
         };
         let meta = match (self.param("g")?, self.param("v")?) {
             ("meta.k8s.io", "v1") => Meta::V1,

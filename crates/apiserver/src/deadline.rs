@@ -70,7 +70,7 @@ pub(crate) async fn within<T>(
         let mut error = ApiError::new(
             504,
             "Timeout",
-            "Timeout: request did not complete within requested timeout - context deadline exceeded",
+            "Timeout: request did not complete within the allotted timeout",
         );
         error.details = Some(Box::default());
         Err(error)

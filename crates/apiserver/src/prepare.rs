@@ -64,8 +64,7 @@ pub(crate) fn check_place(
             )));
         }
         if kind != resource.kind {
-            let why = FieldError::invalid("kind", kind.into(), format!("must be {}", resource.kind));
-            return Err(ApiError::invalid(&resource.group, kind, meta(object, "name"), &[why]));
+            return Err(other_kind(resource, object));
         }
     } else if let Some(why) = foreign(resource, object) {
         let kind = if kind.is_empty() { &resource.kind } else { kind };
@@ -101,6 +100,13 @@ pub(crate) fn check_place(
     }
     tidy_metadata(object);
     Ok(())
+}
+
+/// What is said of a custom object of another kind than its resource's.
+pub(crate) fn other_kind(resource: &Resource, object: &Value) -> ApiError {
+    let kind = text(object, "kind");
+    let why = FieldError::invalid("kind", kind.into(), format!("must be {}", resource.kind));
+    ApiError::invalid(&resource.group, kind, meta(object, "name"), &[why])
 }
 
 /// Why an object cannot be one of a built-in resource, when it says that it is something else.

@@ -96,7 +96,10 @@ fn done(resource: &Resource, object: &Value) -> Option<Value> {
 
 /// The cell of a custom resource.
 fn cell(column: &Column, object: &Value, now: jiff::Timestamp) -> Value {
-    let found = column.path.as_ref().and_then(|path| path.find(object).into_iter().next());
+    let found = column
+        .path
+        .as_ref()
+        .and_then(|path| path.find(object).into_iter().next());
     let Some(first) = found else {
         return Value::Null;
     };

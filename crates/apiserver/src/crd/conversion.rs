@@ -88,7 +88,8 @@ impl Conversion {
                 .map_or(revision, |before| before.since),
             raw,
             retired: CancellationToken::new(),
-            webhook: (text(spec, "strategy") == "Webhook").then(|| Webhook::of(spec, before.and_then(|b| b.webhook.as_ref()))),
+            webhook: (text(spec, "strategy") == "Webhook")
+                .then(|| Webhook::of(spec, before.and_then(|b| b.webhook.as_ref()))),
         }
     }
 

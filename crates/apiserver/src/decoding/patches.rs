@@ -84,7 +84,11 @@ fn duplicates(paths: &[String]) -> Vec<String> {
 
 /// Null is taken for an object without fields.
 fn or_empty(value: Value) -> Value {
-    if value.is_null() { Value::Object(Map::new()) } else { value }
+    if value.is_null() {
+        Value::Object(Map::new())
+    } else {
+        value
+    }
 }
 
 fn json(body: &[u8], prefix: &str, go_type: &str) -> Result<(Value, Vec<String>), ApiError> {
@@ -124,7 +128,12 @@ fn unknown_in_operations(patch: &Value) -> Result<Vec<String>, ApiError> {
         let fields = match operation {
             Value::Null => continue,
             Value::Object(fields) => fields,
-            other => return bad(format!("{} into Go value of type handlers.jsonPatchOp", json_type(other))),
+            other => {
+                return bad(format!(
+                    "{} into Go value of type handlers.jsonPatchOp",
+                    json_type(other)
+                ));
+            }
         };
         for (name, value) in fields {
             match name.as_str() {

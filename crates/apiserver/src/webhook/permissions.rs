@@ -15,7 +15,10 @@ pub(super) struct Asked {
 
 impl Permissions for Asked {
     fn check(&self, asked: &Permission) -> Permitted {
-        let account = asked.account.as_ref().map(|(namespace, name)| UserInfo::account(namespace, name));
+        let account = asked
+            .account
+            .as_ref()
+            .map(|(namespace, name)| UserInfo::account(namespace, name));
         let target = match &asked.path {
             Some(path) => Target::Path(path),
             None => Target::Resource {

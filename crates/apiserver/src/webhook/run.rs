@@ -16,6 +16,7 @@ use super::review::{KindName, Question, ResourceName, Unusable, Verdict, body, d
 use crate::convert::across;
 use crate::error::ApiError;
 use crate::object::meta_value;
+use crate::prepare::other_kind;
 use crate::resource::Resource;
 use crate::review::user_value;
 use crate::server::Inner;
@@ -89,7 +90,7 @@ impl Occasion<'_> {
                 if !first && !wanted[index] {
                     continue;
                 }
-                let Some(seen) = self.wants(hook, object.as_deref(), old).await? else {
+                let Some(seen) = self.wants(hook, object.as_deref(), old, true).await? else {
                     continue;
                 };
                 let made = self.change(hook, seen, again, warnings).await?;
@@ -125,7 +126,7 @@ impl Occasion<'_> {
     ) -> Result<(), ApiError> {
         let mut calls = Vec::new();
         for hook in &hooks.validating {
-            if let Some(seen) = self.wants(hook, object, old).await? {
+            if let Some(seen) = self.wants(hook, object, old, false).await? {
                 calls.push(async move {
                     let mut words = Vec::new();
                     let answer = self.ask(hook, &seen, false, &mut words).await;
@@ -147,6 +148,7 @@ impl Occasion<'_> {
         hook: &Hook,
         object: Option<&'o Value>,
         old: Option<&'o Value>,
+        mutating: bool,
     ) -> Result<Option<Seen<'o>>, ApiError> {
         let is_namespace = self.resource.group.is_empty() && self.resource.plural == "namespaces";
         let versions = || self.server.registry().versions(self.resource);
@@ -185,9 +187,14 @@ impl Occasion<'_> {
                 return Ok(None);
             }
         }
+        let unconverted = |error: ApiError| {
+            let error = ApiError::internal(error);
+            // Of those that may change the object it is said twice.
+            if mutating { ApiError::internal(error) } else { error }
+        };
         let seen = Seen {
-            object: self.view(&resource, object).await?,
-            old: self.view(&resource, old).await?,
+            object: self.view(&resource, object).await.map_err(unconverted)?,
+            old: self.view(&resource, old).await.map_err(unconverted)?,
             resource,
         };
         let holds = hook.conditions.is_empty() || self.conditions_hold(hook, &seen)?;
@@ -320,6 +327,9 @@ impl Occasion<'_> {
         };
         for (key, value) in kind {
             if patched.get(key) != value.as_ref() {
+                if key == "kind" && self.resource.is_custom() {
+                    return Err(other_kind(self.resource, &patched));
+                }
                 let value = value.unwrap_or_default();
                 return Err(broken(&format!("{key} must stay {value}")));
             }
@@ -344,7 +354,7 @@ impl Occasion<'_> {
             return Ok(object.map(Cow::Borrowed));
         };
         let converted = across(self.server, self.resource, seen, object.clone()).await;
-        converted.map(|object| Some(Cow::Owned(object))).map_err(ApiError::internal)
+        converted.map(|object| Some(Cow::Owned(object)))
     }
 
     /// What a webhook has made of an object in the version of the request.

@@ -144,7 +144,8 @@ impl Checker<'_> {
 
     fn select(&mut self, at: &IdedExpr, select: &SelectExpr) -> Ty {
         if !select.test
-            && let Some(ty) = qualified_name(at).and_then(|name| self.from_outside(&name).or_else(|| Ty::of_name(&name)))
+            && let Some(ty) =
+                qualified_name(at).and_then(|name| self.from_outside(&name).or_else(|| Ty::of_name(&name)))
         {
             return ty;
         }

@@ -17,6 +17,8 @@ static VARIABLES: LazyLock<Vec<(&str, Ty)>> = LazyLock::new(|| {
         ("object", Ty::Dyn),
         ("oldObject", Ty::Dyn),
         ("request", Declared::request().ty()),
+        // Of webhooks, kube-apiserver never says what it is.
+        ("namespaceObject", Declared::namespace().ty()),
         ("authorizer", Ty::Extra("kubernetes.authorization.Authorizer")),
         (
             "authorizer.requestResource",
@@ -71,8 +73,9 @@ impl Condition {
         let failed = |why: String| format!("compilation failed: {why}");
         let program = Program::compile(source).map_err(failed)?;
         let checked = program.check(&VARIABLES).map_err(failed)?;
-        if !checked.ty(program.expression().id).is_exactly(&Ty::Bool) {
-            return Err("must evaluate to bool".to_owned());
+        let ty = checked.ty(program.expression().id);
+        if !ty.is_exactly(&Ty::Bool) {
+            return Err(format!("must evaluate to bool but got {ty}"));
         }
         Ok(Self {
             source: source.to_owned(),
@@ -93,6 +96,7 @@ impl Condition {
                 context.add_variable_from_value(*name, value.clone());
             }
         }
+        context.add_variable_from_value("namespaceObject", Cel::Null);
         for (name, ask) in &facts.permissions {
             context.add_variable_as_val(*name, Box::new(ask.clone()));
         }
@@ -131,7 +135,7 @@ mod tests {
         check("object.metadata.name == 'a' && request.operation == 'CREATE'", Ok(true));
         check("object.metadata.namespace == 'n'", Ok(true));
         check("object.metadata.labels['a/b'] != 'c'", Ok(false));
-        check("oldObject == null", Ok(true));
+        check("oldObject == null && namespaceObject == null", Ok(true));
         check("has(object.spec.list) && object.spec.list.exists(i, i > 1)", Ok(true));
         check("'x' in request.userInfo.groups", Ok(true));
         check("sets.contains([1, 2, 3], object.spec.list)", Ok(true));
@@ -228,18 +232,18 @@ mod tests {
             "authorizer.check('get').allowed()",
             "compilation failed: ERROR: <input>:1:17: found no matching overload for 'check' applied to 'kubernetes.authorization.Authorizer.(string)'",
         );
-        for other in [
-            "1",
-            "'a'",
-            "[true]",
-            "object.a",
-            "object.a + 1",
-            "size(object)",
-            "true ? 1 : 2",
-            "object.l.map(i, i)",
-            "request.name",
+        for (other, ty) in [
+            ("1", "int"),
+            ("'a'", "string"),
+            ("[true]", "list(bool)"),
+            ("object.a", "dyn"),
+            ("size(object)", "int"),
+            ("true ? 1 : 2", "int"),
+            ("object.l.map(i, i)", "list(dyn)"),
+            ("request.name", "string"),
+            ("request", "kubernetes.AdmissionRequest"),
         ] {
-            refused(other, "must evaluate to bool");
+            refused(other, &format!("must evaluate to bool but got {ty}"));
         }
         assert!(Condition::compile("object.").is_err());
     }

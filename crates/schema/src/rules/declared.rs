@@ -171,52 +171,107 @@ impl Declared {
             }
         }
         if resource {
-            let text = || Self::simple(Plain::String, 2, MAX_REQUEST - 2);
-            let mut names = BTreeMap::new();
-            names.insert("name".to_owned(), text());
-            names.insert("generateName".to_owned(), text());
-            fields.insert("apiVersion".to_owned(), text());
-            fields.insert("kind".to_owned(), text());
-            let metadata = Self::with_fields(format!("{name}.metadata"), 2, names);
+            let names = [("name", Self::text()), ("generateName", Self::text())];
+            fields.insert("apiVersion".to_owned(), Self::text());
+            fields.insert("kind".to_owned(), Self::text());
+            let metadata = Self::record(&format!("{name}.metadata"), names);
             fields.insert("metadata".to_owned(), metadata);
         }
         Self::with_fields(name.to_owned(), min_bytes, fields)
     }
 
+    fn text() -> Arc<Self> {
+        Self::simple(Plain::String, 2, MAX_REQUEST - 2)
+    }
+
+    fn list(of: Arc<Self>) -> Arc<Self> {
+        Self::collection(Plain::List, MAX_REQUEST, None, of)
+    }
+
+    fn map(of: Arc<Self>) -> Arc<Self> {
+        Self::collection(Plain::Map, MAX_REQUEST, Some(Self::text()), of)
+    }
+
+    fn record<const N: usize>(name: &str, fields: [(&str, Arc<Self>); N]) -> Arc<Self> {
+        let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field));
+        Self::with_fields(name.to_owned(), 2, fields.collect())
+    }
+
     /// What conditions see of a request for admission.
     pub(super) fn request() -> Arc<Self> {
-        let text = || Self::simple(Plain::String, 2, MAX_REQUEST - 2);
-        let list = |of| Self::collection(Plain::List, MAX_REQUEST, None, of);
-        let object = |name: &str, fields: Vec<(&str, Arc<Self>)>| {
-            let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field));
-            Self::with_fields(name.to_owned(), 2, fields.collect())
-        };
         let named = |name: &str, last: &'static str| {
-            object(name, ["group", "version", last].map(|field| (field, text())).to_vec())
+            Self::record(name, ["group", "version", last].map(|field| (field, Self::text())))
         };
         let kind = named("kubernetes.GroupVersionKind", "kind");
         let resource = named("kubernetes.GroupVersionResource", "resource");
-        let extra = Self::collection(Plain::Map, MAX_REQUEST, Some(text()), list(text()));
-        let user = object(
+        let user = Self::record(
             "kubernetes.UserInfo",
-            vec![("username", text()), ("uid", text()), ("groups", list(text())), ("extra", extra)],
+            [
+                ("username", Self::text()),
+                ("uid", Self::text()),
+                ("groups", Self::list(Self::text())),
+                ("extra", Self::map(Self::list(Self::text()))),
+            ],
         );
-        object(
+        Self::record(
             "kubernetes.AdmissionRequest",
-            vec![
+            [
                 // The same types: the one may be compared with the other.
                 ("kind", Arc::clone(&kind)),
                 ("resource", Arc::clone(&resource)),
-                ("subResource", text()),
+                ("subResource", Self::text()),
                 ("requestKind", kind),
                 ("requestResource", resource),
-                ("requestSubResource", text()),
-                ("name", text()),
-                ("namespace", text()),
-                ("operation", text()),
+                ("requestSubResource", Self::text()),
+                ("name", Self::text()),
+                ("namespace", Self::text()),
+                ("operation", Self::text()),
                 ("userInfo", user),
                 ("dryRun", Self::simple(Plain::Bool, 4, 0)),
                 ("options", Self::simple(Plain::Dyn, 1, MAX_REQUEST)),
+            ],
+        )
+    }
+
+    /// What conditions would see of the namespace of a request.
+    pub(super) fn namespace() -> Arc<Self> {
+        let time = || Self::simple(Plain::Timestamp, 21, 32);
+        let number = || Self::simple(Plain::Int, 1, 0);
+        let metadata = Self::record(
+            "kubernetes.NamespaceMetadata",
+            [
+                ("name", Self::text()),
+                ("generateName", Self::text()),
+                ("namespace", Self::text()),
+                ("labels", Self::map(Self::text())),
+                ("annotations", Self::map(Self::text())),
+                ("UID", Self::text()),
+                ("creationTimestamp", time()),
+                ("deletionGracePeriodSeconds", number()),
+                ("deletionTimestamp", time()),
+                ("generation", number()),
+                ("resourceVersion", Self::text()),
+                ("finalizers", Self::list(Self::text())),
+            ],
+        );
+        let condition = Self::record(
+            "kubernetes.NamespaceCondition",
+            [
+                ("status", Self::text()),
+                ("type", Self::text()),
+                ("lastTransitionTime", time()),
+                ("message", Self::text()),
+                ("reason", Self::text()),
+            ],
+        );
+        let status = [("conditions", Self::list(condition)), ("phase", Self::text())];
+        let spec = [("finalizers", Self::list(Self::text()))];
+        Self::record(
+            "kubernetes.Namespace",
+            [
+                ("metadata", metadata),
+                ("spec", Self::record("kubernetes.NamespaceSpec", spec)),
+                ("status", Self::record("kubernetes.NamespaceStatus", status)),
             ],
         )
     }

@@ -222,7 +222,7 @@ fn selectors_and_conditions_can_be_evaluated() {
         &[
             "matchConditions[1].expression: Required value",
             "matchConditions[1].name: Duplicate value: \"a\"",
-            "matchConditions[2].expression: Invalid value: \"1\": must evaluate to bool",
+            "matchConditions[2].expression: Invalid value: \"1\": must evaluate to bool but got int",
             "matchConditions[2].name: Required value",
             "matchConditions[3].expression: Invalid value: \"x\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'x' (in container '')\n | x\n | ^",
         ],
