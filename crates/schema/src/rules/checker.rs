@@ -132,11 +132,11 @@ impl Checker<'_> {
         if let Some((_, ty)) = self.scopes.iter().rev().find(|(known, _)| known == name) {
             return Some(ty.clone());
         }
-        self.from_outside(name).or_else(|| Ty::of_name(name))
+        self.outer(name).or_else(|| Ty::of_name(name))
     }
 
     /// A variable of the expression, whose name may have dots in it.
-    fn from_outside(&mut self, name: &str) -> Option<Ty> {
+    fn outer(&mut self, name: &str) -> Option<Ty> {
         let (_, ty) = self.outside.iter().find(|(known, _)| *known == name)?;
         self.checked.variables.insert(name.to_owned());
         Some(ty.clone())
@@ -145,7 +145,7 @@ impl Checker<'_> {
     fn select(&mut self, at: &IdedExpr, select: &SelectExpr) -> Ty {
         if !select.test
             && let Some(ty) =
-                qualified_name(at).and_then(|name| self.from_outside(&name).or_else(|| Ty::of_name(&name)))
+                qualified_name(at).and_then(|name| self.outer(&name).or_else(|| Ty::of_name(&name)))
         {
             return ty;
         }
