@@ -75,7 +75,7 @@ fn read(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), String> {
             if let Some(why) = syntax::mistake(bytes) {
                 return Err(format!("couldn't get version/kind; json parse error: {why}"));
             }
-            let (value, twice) = json(bytes).map_err(in_body)?;
+            let (value, twice) = json(bytes).map_err(|e| in_body(&e))?;
             (
                 value,
                 twice.into_iter().map(|p| format!("duplicate field \"{p}\"")).collect(),
@@ -120,7 +120,7 @@ fn summary(bytes: &[u8]) -> String {
 /// Decodes a body; also returns the paths of fields that occur twice.
 pub(crate) fn decode(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), ApiError> {
     match form {
-        Form::Json => json(bytes).map_err(|e| ApiError::bad_request(in_body(e))),
+        Form::Json => json(bytes).map_err(|e| ApiError::bad_request(in_body(&e))),
         Form::Protobuf => crate::protobuf::decode(bytes)
             .map(|value| (value, Vec::new()))
             .map_err(|e| ApiError::bad_request(format!("the protobuf of the request cannot be read: {e}"))),
@@ -132,7 +132,7 @@ pub(crate) fn decode(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), A
     }
 }
 
-fn in_body(error: serde_json::Error) -> String {
+fn in_body(error: &serde_json::Error) -> String {
     format!("couldn't get object from the request body: {error}")
 }
 

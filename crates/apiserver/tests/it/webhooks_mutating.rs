@@ -127,7 +127,7 @@ async fn what_a_webhook_makes_must_be_valid() {
     };
     let invalid = refused("green").await;
     assert_eq!((invalid.code, invalid.reason.as_str()), (422, "Invalid"));
-    for name in ["missing", "kind", "version", "metadata", "nothing"] {
+    for name in ["missing", "version", "metadata", "nothing"] {
         let broken = refused(name).await;
         assert_eq!(
             (broken.code, broken.reason.as_str()),
@@ -137,11 +137,14 @@ async fn what_a_webhook_makes_must_be_valid() {
         );
     }
     assert!(
-        refused("kind")
+        refused("version")
             .await
             .message
             .contains("the patch of admission webhook \"m.example.com\" breaks the object")
     );
+    let other = refused("kind").await;
+    assert_eq!((other.code, other.reason.as_str()), (422, "Invalid"));
+    assert!(other.message.ends_with("must be Widget"), "{}", other.message);
     for name in ["other", "bad"] {
         let broken = refused(name).await;
         assert_eq!(broken.code, 500);

@@ -144,8 +144,7 @@ impl Checker<'_> {
 
     fn select(&mut self, at: &IdedExpr, select: &SelectExpr) -> Ty {
         if !select.test
-            && let Some(ty) =
-                qualified_name(at).and_then(|name| self.outer(&name).or_else(|| Ty::of_name(&name)))
+            && let Some(ty) = qualified_name(at).and_then(|name| self.outer(&name).or_else(|| Ty::of_name(&name)))
         {
             return ty;
         }
