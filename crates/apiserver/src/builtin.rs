@@ -1,5 +1,6 @@
 //! The kinds that Kubernetes itself has, as far as this server serves them, as data.
 
+pub(crate) mod autoscaler;
 pub(crate) mod cells;
 mod data;
 mod decode;
@@ -61,6 +62,7 @@ const ROWS: &[Row] = &[
     row(["events.k8s.io", "v1", "Event", "events", "ev", "NU",
         "regarding.kind,regarding.namespace,regarding.name,regarding.uid,regarding.apiVersion,regarding.resourceVersion,regarding.fieldPath,reason,reportingController,type"]),
     row(["autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "NSA", ""]),
+    row(["autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "NSA", ""]),
     row(["batch", "v1", "CronJob", "cronjobs", "cj", "NSGA", ""]),
     row(["batch", "v1", "Job", "jobs", "", "NSGA", "status.successful"]),
     row(["certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", "csr", "S", "spec.signerName"]),
@@ -89,6 +91,7 @@ const ROWS: &[Row] = &[
 
 fn special(row: &Row) -> Special {
     match (row.group, row.kind) {
+        ("autoscaling", _) if row.version == "v1" => Special::AutoscalerV1,
         (_, "Namespace") => Special::Namespace,
         (_, "Pod") => Special::Pod,
         (_, "Service") => Special::Service,
@@ -132,10 +135,10 @@ fn resource(row: &'static Row) -> Resource {
     } else {
         format!("{}.{}", row.plural, row.group)
     };
-    let stored_version = if row.kind == "Event" {
-        "v1".to_owned()
-    } else {
-        api_version(row.group, row.version)
+    let stored_version = match row.group {
+        _ if row.kind == "Event" => "v1".to_owned(),
+        "autoscaling" => "autoscaling/v2".to_owned(),
+        group => api_version(group, row.version),
     };
     let type_name: &'static str = Box::leak(type_name(row.group, row.version, row.kind).into());
     Resource {

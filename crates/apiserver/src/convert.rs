@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_store::{Draft, Record};
 
+use crate::builtin::autoscaler;
 use crate::crd::Conversion;
 use crate::error::ApiError;
 use crate::object::{decode, draft};
-use crate::resource::Resource;
+use crate::resource::{Resource, Special};
 use crate::server::Inner;
 
 /// How every stored object begins.
@@ -26,7 +27,10 @@ const EVENT_FIELDS: &[(&str, &str)] = &[
     ("reportingComponent", "reportingController"),
 ];
 
-fn rename(object: &mut Map<String, Value>, pairs: impl Iterator<Item = (&'static str, &'static str)>) {
+fn rename(object: &mut Value, pairs: impl Iterator<Item = (&'static str, &'static str)>) {
+    let Some(object) = object.as_object_mut() else {
+        return;
+    };
     for (from, to) in pairs {
         if let Some(value) = object.remove(from) {
             object.insert(to.to_owned(), value);
@@ -34,26 +38,30 @@ fn rename(object: &mut Map<String, Value>, pairs: impl Iterator<Item = (&'static
     }
 }
 
+fn set_version(object: &mut Value, api_version: &str) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".into(), api_version.into());
+    }
+}
+
 /// Brings an object of the served version into the stored form.
 pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
-    let Some(map) = object.as_object_mut() else {
-        return;
-    };
-    if resource.converts() {
-        rename(map, EVENT_FIELDS.iter().map(|(core, new)| (*new, *core)));
+    match resource.special {
+        Special::EventsV1 => rename(object, EVENT_FIELDS.iter().map(|(core, new)| (*new, *core))),
+        Special::AutoscalerV1 => autoscaler::to_v2(object),
+        _ => {}
     }
-    map.insert("apiVersion".into(), resource.storage_api_version.clone().into());
+    set_version(object, &resource.storage_api_version);
 }
 
 /// Brings a stored object into the form of the served version.
 pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
-    let Some(map) = object.as_object_mut() else {
-        return;
-    };
-    if resource.converts() {
-        rename(map, EVENT_FIELDS.iter().copied());
+    match resource.special {
+        Special::EventsV1 => rename(object, EVENT_FIELDS.iter().copied()),
+        Special::AutoscalerV1 => autoscaler::to_v1(object),
+        _ => {}
     }
-    map.insert("apiVersion".into(), resource.api_version().into());
+    set_version(object, resource.api_version());
 }
 
 /// Whether a stored object can be served with no more than another apiVersion.

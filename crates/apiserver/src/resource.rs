@@ -27,6 +27,8 @@ pub(crate) enum Special {
     Webhooks,
     /// An event in the form of events.k8s.io, stored in the core form.
     EventsV1,
+    /// An autoscaler in the form of version 1, stored in that of version 2.
+    AutoscalerV1,
     /// A custom resource.
     Custom,
 }
@@ -229,7 +231,7 @@ impl Resource {
 
     /// Objects must be changed on their way to and from the store by more than their apiVersion.
     pub(crate) fn converts(&self) -> bool {
-        self.special == Special::EventsV1
+        matches!(self.special, Special::EventsV1 | Special::AutoscalerV1)
     }
 }
 

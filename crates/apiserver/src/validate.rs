@@ -312,7 +312,11 @@ pub(crate) fn check(
         return Ok(());
     }
     // Events are judged as those of the core group.
-    let group = if resource.converts() { "" } else { &resource.group };
+    let group = if resource.special == Special::EventsV1 {
+        ""
+    } else {
+        &resource.group
+    };
     let refused = ApiError::invalid(group, &resource.kind, meta(object, "name"), &errors);
     Err(refused.warned(warnings))
 }

@@ -401,6 +401,12 @@ fn other(kind: &str, o: &Value, now: jiff::Timestamp) -> Option<Vec<Value>> {
             s("/preemptionPolicy").into(),
         ],
         "RuntimeClass" => vec![s("/handler").into(), old],
+        "HorizontalPodAutoscaler" if text(o, "apiVersion") == "autoscaling/v1" => {
+            let mut new = o.clone();
+            super::autoscaler::to_v2(&mut new);
+            new["apiVersion"] = "autoscaling/v2".into();
+            return other(kind, &new, now);
+        }
         "HorizontalPodAutoscaler" => {
             let least = o
                 .pointer("/spec/minReplicas")

@@ -21,11 +21,12 @@ mod workloads;
 use serde_json::{Value, json};
 use windlass_schema::FieldError;
 
+pub(crate) use self::cluster::default_autoscaler;
 use self::field::{or_set, set};
 use crate::error::ApiError;
 use crate::object::seconds;
 use crate::prepare::{Fresh, Part};
-use crate::resource::Resource;
+use crate::resource::{Resource, Special};
 
 /// Fills in what a kind has when nobody says otherwise.
 pub(crate) fn default(resource: &Resource, object: &mut Value) {
@@ -50,7 +51,8 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
         ("discovery.k8s.io", _) => services::default_slice(object),
         ("networking.k8s.io", "NetworkPolicy") => networking::default_policy(object),
         ("networking.k8s.io", "IngressClass") => networking::default_ingress_class(object),
-        ("autoscaling", _) => cluster::default_autoscaler(object),
+        ("autoscaling", _) if resource.special == Special::AutoscalerV1 => cluster::default_old_autoscaler(object),
+        ("autoscaling", _) => default_autoscaler(object),
         ("scheduling.k8s.io", _) => cluster::default_priority_class(object),
         ("storage.k8s.io", "StorageClass") => storage::default_class(object),
         ("storage.k8s.io", "CSIDriver") => storage::default_csi_driver(object),

@@ -330,11 +330,29 @@ pub(super) fn default_limits(object: &mut Value) {
     }
 }
 
-pub(super) fn default_autoscaler(object: &mut Value) {
+/// Fills in an autoscaler of version 1: what it goes by is not said there.
+pub(super) fn default_old_autoscaler(object: &mut Value) {
+    if let Some(spec) = object.get_mut("spec").filter(|s| s.is_object()) {
+        or_set(spec, "minReplicas", 1);
+    }
+}
+
+pub(crate) fn default_autoscaler(object: &mut Value) {
     let Some(spec) = object.get_mut("spec").filter(|s| s.is_object()) else {
         return;
     };
     or_set(spec, "minReplicas", 1);
+    if let Some(behavior) = spec.get_mut("behavior").filter(|b| b.is_object()) {
+        let all = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+        let four = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+        or_set(behavior, "scaleUp", json!({}));
+        or_set(behavior, "scaleDown", json!({}));
+        or_set(&mut behavior["scaleUp"], "stabilizationWindowSeconds", 0);
+        for (rules, policies) in [("scaleUp", json!([four, all])), ("scaleDown", json!([all]))] {
+            or_set(&mut behavior[rules], "selectPolicy", "Max");
+            or_set(&mut behavior[rules], "policies", policies);
+        }
+    }
     let none = spec["metrics"].as_array().is_none_or(Vec::is_empty);
     if none {
         let usual = json!([{"type": "Resource", "resource": {
