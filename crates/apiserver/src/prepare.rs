@@ -57,12 +57,12 @@ pub(crate) fn check_place(
     }
     let want = resource.api_version();
     let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    if version != want && (resource.is_custom() || is_other_version(resource, object)) {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({want})"
+        )));
+    }
     if resource.is_custom() {
-        if version != want {
-            return Err(ApiError::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({want})"
-            )));
-        }
         if kind != resource.kind {
             return Err(other_kind(resource, object));
         }
@@ -107,6 +107,15 @@ pub(crate) fn other_kind(resource: &Resource, object: &Value) -> ApiError {
     let kind = text(object, "kind");
     let why = FieldError::invalid("kind", kind.into(), format!("must be {}", resource.kind));
     ApiError::invalid(&resource.group, kind, meta(object, "name"), &[why])
+}
+
+/// Whether an object is of the kind of a built-in resource, in another version.
+fn is_other_version(resource: &Resource, object: &Value) -> bool {
+    let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    kind == resource.kind
+        && crate::builtin::resources()
+            .iter()
+            .any(|r| r.storage == resource.storage && r.api_version() == version)
 }
 
 /// Why an object cannot be one of a built-in resource, when it says that it is something else.

@@ -32,16 +32,7 @@ pub(crate) fn metadata_only(object: &Value, version: Meta) -> Value {
 }
 
 /// Only the metadata of a stored object, copied to the end of what is being written.
-pub(crate) fn put_metadata(
-    resource: &Resource,
-    record: &Record,
-    version: Meta,
-    out: &mut Vec<u8>,
-) -> Result<(), ApiError> {
-    if resource.converts() {
-        let object = metadata_only(&served(resource, record)?, version);
-        return serde_json::to_writer(out, &object).map_err(ApiError::internal);
-    }
+pub(crate) fn put_metadata(record: &Record, version: Meta, out: &mut Vec<u8>) -> Result<(), ApiError> {
     let metadata = raw_metadata(record)?;
     let version = version.api_version();
     let start = format!("{{\"kind\":\"{PARTIAL}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata}}}");
@@ -61,7 +52,7 @@ pub(crate) fn answer(
         View::Full => Ok(json_bytes(code, served_bytes(resource, record)?)),
         View::Metadata(version) => {
             let mut out = Vec::new();
-            put_metadata(resource, record, version, &mut out)?;
+            put_metadata(record, version, &mut out)?;
             Ok(json_bytes(code, out))
         }
         View::MetadataList(_) | View::Table(..) => {
@@ -403,7 +394,7 @@ pub(crate) fn render(
             out.push(b',');
         }
         if let View::MetadataList(version) = view {
-            put_metadata(resource, record, version, &mut out)?;
+            put_metadata(record, version, &mut out)?;
         } else {
             put_served(resource, record, &mut out)?;
         }

@@ -12,7 +12,6 @@ use crate::change::Mutation;
 use crate::convert::served;
 use crate::dispatch::Asked;
 use crate::error::ApiError;
-use crate::go::dynamic_type;
 use crate::object::meta_value;
 use crate::options::WriteOptions;
 use crate::prepare::Part;
@@ -116,7 +115,7 @@ fn accessor(path: &str, value: &Value, wanted: &str) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let is = dynamic_type(value);
+    let is = windlass_smd::go_type(value);
     format!(".{path} accessor error: {shown} is of the type {is}, expected {wanted}")
 }
 

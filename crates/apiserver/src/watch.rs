@@ -325,9 +325,7 @@ impl Stream {
     fn put(&mut self, buffer: &mut Vec<u8>, kind: &str, record: &Record) {
         let put = |buffer: &mut Vec<u8>| match self.view {
             View::Full => put_served(&self.resource, record, buffer),
-            View::Metadata(version) | View::MetadataList(version) => {
-                put_metadata(&self.resource, record, version, buffer)
-            }
+            View::Metadata(version) | View::MetadataList(version) => put_metadata(record, version, buffer),
             View::Table(version, include) => {
                 let object = served(&self.resource, record)?;
                 let row = table::row(&self.resource, &object, self.server.now(), version, include);

@@ -11,7 +11,7 @@ use windlass_smd::go_type;
 
 use super::versions;
 use crate::error::ApiError;
-use crate::go::{dynamic_type, unregistered};
+use crate::go::unregistered;
 use crate::names::{check_annotations, check_labels};
 use crate::object::{meta, strings, text};
 use crate::webhook::{Endpoint, Unanswered, WebhookServices};
@@ -246,7 +246,7 @@ fn restore(object: &Value, answer: &mut Value) -> Result<(), String> {
         Some(other) => {
             return Err(format!(
                 "invalid metadata of type {} in converted object",
-                dynamic_type(other)
+                go_type(other)
             ));
         }
     };
@@ -263,13 +263,13 @@ fn restore(object: &Value, answer: &mut Value) -> Result<(), String> {
         let Value::Object(map) = found else {
             return Err(format!(
                 "invalid metadata.{field} of type {} in converted object",
-                dynamic_type(found)
+                go_type(found)
             ));
         };
         if let Some((key, value)) = map.iter().find(|(_, value)| !value.is_string()) {
             return Err(format!(
                 "metadata.{field}[{key}] must be a string, but is {} in converted object",
-                dynamic_type(value)
+                go_type(value)
             ));
         }
         if kept.get(field) != Some(found) {
