@@ -71,6 +71,15 @@ pub enum ManagerError {
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
+    /// Nobody named a kubeconfig, and the one that kubectl would use cannot be used.
+    #[error("kubeconfig {place} cannot be used")]
+    DefaultKubeconfig {
+        /// Where it is looked for.
+        place: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: Box<kube::config::KubeconfigError>,
+    },
     /// A file that we should write holds something else.
     #[error("{} is not one of our kubeconfigs and stays as it is: {holds}", path.display())]
     NotOurs {
@@ -126,7 +135,7 @@ impl ManagerError {
                 "name another file with --kubeconfig; several files together: KUBECONFIG=ONE:OTHER kubectl config view"
                     .to_owned()
             }
-            Self::Kubeconfig { path, .. } if path.as_os_str() == "$KUBECONFIG" => {
+            Self::DefaultKubeconfig { .. } => {
                 "name a kubeconfig with --kubeconfig; `kubectl config view` shows the one in use".to_owned()
             }
             Self::Kubeconfig { path, .. } => {

@@ -1,7 +1,7 @@
 //! Clients for API servers over the network.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::net::TcpListener;
@@ -16,10 +16,15 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
-    let shown = kubeconfig.map_or_else(found, Path::to_owned);
-    let failed = |source: KubeconfigError| ManagerError::Kubeconfig {
-        path: shown.clone(),
-        source: Box::new(source),
+    let failed = |source: KubeconfigError| {
+        let source = Box::new(source);
+        match kubeconfig {
+            Some(path) => ManagerError::Kubeconfig {
+                path: path.to_owned(),
+                source,
+            },
+            None => ManagerError::DefaultKubeconfig { place: found(), source },
+        }
     };
     match kubeconfig {
         Some(path) => {
@@ -35,10 +40,10 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
     }
 }
 
-/// What a kubeconfig is called that nobody named: where it is looked for.
-fn found() -> PathBuf {
+/// Where a kubeconfig is looked for that nobody named.
+fn found() -> &'static str {
     let variable = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
-    variable.map_or_else(|| "~/.kube/config".into(), |_| "$KUBECONFIG".into())
+    variable.map_or("~/.kube/config", |_| "$KUBECONFIG")
 }
 
 /// A client for controllers, whose requests share one HTTP/2 connection.

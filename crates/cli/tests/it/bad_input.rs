@@ -120,6 +120,11 @@ fn paths_that_cannot_be_used_are_named() {
     let missing = folder.path().join("no-such-kubeconfig");
     let finished = run(folder.path(), &["manager", "--kubeconfig", missing.to_str().unwrap()]);
     finished.failed_with(&[missing.to_str().unwrap(), "hint: "]);
+    let finished = run(folder.path(), &["manager"]);
+    finished.failed_with(&[
+        "kubeconfig ~/.kube/config cannot be used",
+        "hint: name a kubeconfig with --kubeconfig",
+    ]);
     fs::write(&missing, "rubbish: [").unwrap();
     let finished = run(folder.path(), &["manager", "--kubeconfig", missing.to_str().unwrap()]);
     finished.failed_with(&[missing.to_str().unwrap()]);

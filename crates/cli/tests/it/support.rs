@@ -49,7 +49,9 @@ fn set_up<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
     for name in ["KUBECONFIG", "WINDLASS_DATA_DIR"] {
         command.env_remove(name);
     }
-    command.env("TMPDIR", folder).env("NO_COLOR", "1").stdin(Stdio::null())
+    // A home without the files of whoever runs the tests.
+    command.env("HOME", folder).env("TMPDIR", folder);
+    command.env("NO_COLOR", "1").stdin(Stdio::null())
 }
 
 /// Runs the program to its end.
