@@ -175,15 +175,12 @@ fn conflicts<'m>(
 fn refuse<'m>(conflicts: impl Iterator<Item = (&'m Entry, FieldSet)>) -> Result<(), ApplyError> {
     let mut all: Vec<(&Entry, FieldSet)> = conflicts.collect();
     all.sort_by(|(a, _), (b, _)| {
-        let key = |entry: &Entry| {
-            (
-                entry.manager.clone(),
-                entry.operation,
-                entry.api_version.clone(),
-                entry.subresource.clone(),
-            )
-        };
-        key(a).cmp(&key(b))
+        (&a.manager, a.operation, &a.api_version, &a.subresource).cmp(&(
+            &b.manager,
+            b.operation,
+            &b.api_version,
+            &b.subresource,
+        ))
     });
     let conflicts: Vec<Conflict> = all
         .into_iter()

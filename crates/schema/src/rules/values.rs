@@ -198,7 +198,7 @@ pub(super) fn parse_quantity(text: &str) -> Option<i128> {
         if power >= 0 {
             value.checked_mul(factor)
         } else {
-            Some((value + factor - 1) / factor)
+            Some(value / factor + i128::from(value % factor != 0))
         }
     };
     let value = if base == 1024 {
@@ -207,7 +207,7 @@ pub(super) fn parse_quantity(text: &str) -> Option<i128> {
             places,
         )?
     } else {
-        scale(mantissa, places + power)?
+        scale(mantissa, places.checked_add(power)?)?
     };
     Some(if negative { -value } else { value })
 }
@@ -261,4 +261,22 @@ fn is_name(text: &str) -> bool {
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.ends_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_rounded_up_and_never_too_large_to_be_read() {
+        let check = |text: &str, want: Option<i128>| assert_eq!(parse_quantity(text), want, "{text}");
+        check("1.5Ki", Some(1_536_000_000_000));
+        check("-0.1n", Some(-1));
+        check("1n", Some(1));
+        check("1e2147483647", None);
+        check("1e-2147483648", None);
+        check("99999999999999999999999999999999999999e-46", Some(10));
+        check("170141183460469231731687303715884105727e-47", Some(2));
+        check("170141183460469231731687303715884105727", None);
+    }
 }
