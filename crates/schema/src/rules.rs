@@ -6,6 +6,7 @@ mod condition;
 mod convert;
 mod cost;
 mod declared;
+mod depth;
 mod library;
 mod macros;
 mod patterns;

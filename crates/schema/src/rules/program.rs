@@ -10,6 +10,7 @@ use cel::{Context, DeclarationError, Env, ExecutionError, Value};
 
 use super::blame;
 use super::checker::{self, Checked, Problem, each_part};
+use super::depth;
 use super::library::{self, AsVal as _, give, text};
 use super::patterns::{MATCHES, Patterns};
 use super::typing::Ty;
@@ -51,7 +52,16 @@ pub(super) enum Outcome {
 impl Program {
     /// Parses an expression; errors are as Kubernetes words them.
     pub(super) fn compile(source: &str) -> Result<Self, String> {
+        depth::check(source)?;
         let parsed = library::env().compile(source).map_err(|errors| {
+            // The engine's parser wraps this in what only its makers can read.
+            let deep = errors
+                .errors
+                .iter()
+                .find(|error| error.msg.contains("Recursion limit of"));
+            if deep.is_some() {
+                return "expression recursion limit exceeded: 96".to_owned();
+            }
             let shown = errors.errors.iter().map(|error| {
                 let (line, column) = error.pos;
                 shown_at(source, (line.max(1), column.max(1)), &error.msg)
