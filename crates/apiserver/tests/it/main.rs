@@ -15,6 +15,8 @@ mod hookserver;
 mod objects;
 mod protocol;
 mod rbac;
+mod rbac_reviews;
+mod rbac_roles;
 mod stuck;
 mod support;
 mod views;

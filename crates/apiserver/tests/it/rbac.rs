@@ -2,7 +2,7 @@
 
 use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ pub(crate) async fn start() -> (ApiServer, Client) {
     start_on(Store::memory(Limits::default())).await
 }
 
-async fn start_on(store: Store) -> (ApiServer, Client) {
+pub(crate) async fn start_on(store: Store) -> (ApiServer, Client) {
     let mut options = Options::new(store);
     options.authorization = Authorization::Rbac;
     let server = ApiServer::start(options).await.unwrap();
@@ -24,7 +24,7 @@ async fn start_on(store: Store) -> (ApiServer, Client) {
     (server, admin)
 }
 
-fn user(server: &ApiServer, name: &str, groups: &[&str]) -> Client {
+pub(crate) fn user(server: &ApiServer, name: &str, groups: &[&str]) -> Client {
     Client::new(server.client_service(UserInfo::new(name, groups)), "default")
 }
 
@@ -33,7 +33,7 @@ fn parse<K: DeserializeOwned>(object: Value) -> K {
 }
 
 /// Makes objects of the RBAC group; plurals follow from kinds.
-async fn make(client: &Client, yaml: &str) {
+pub(crate) async fn make(client: &Client, yaml: &str) {
     let objects: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
     for object in objects {
         let made = try_make(client, &object).await;
@@ -41,7 +41,7 @@ async fn make(client: &Client, yaml: &str) {
     }
 }
 
-async fn try_make(client: &Client, object: &Value) -> kube::Result<Value> {
+pub(crate) async fn try_make(client: &Client, object: &Value) -> kube::Result<Value> {
     let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
     let place = object["metadata"]["namespace"]
         .as_str()
@@ -62,7 +62,7 @@ fn config_map(name: &str) -> ConfigMap {
     parse(json!({"metadata": {"name": name}}))
 }
 
-const READER: &str = r#"
+pub(crate) const READER: &str = r#"
 kind: Role
 metadata: {name: reader, namespace: default}
 rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list]}]
@@ -308,286 +308,6 @@ async fn paths_are_open_to_those_who_may() {
 }
 
 #[tokio::test]
-async fn nobody_gives_what_they_do_not_have() {
-    let (server, admin) = start().await;
-    make(
-        &admin,
-        r#"
-kind: ClusterRole
-metadata: {name: role-maker}
-rules:
-- {apiGroups: [rbac.authorization.k8s.io], resources: [roles, clusterroles, rolebindings, clusterrolebindings], verbs: ["*"], resourceNames: [own]}
-- {apiGroups: [rbac.authorization.k8s.io], resources: [roles, clusterroles, rolebindings, clusterrolebindings], verbs: [create, get, update, patch]}
-- {apiGroups: [""], resources: [pods], verbs: [get]}
----
-kind: ClusterRoleBinding
-metadata: {name: role-maker}
-roleRef: {kind: ClusterRole, name: role-maker}
-subjects: [{kind: User, name: eve}]
----
-kind: Role
-metadata: {name: strong, namespace: default}
-rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]
-"#,
-    )
-    .await;
-    let eve = user(&server, "eve", &["dev"]);
-    let role =
-        |rules: Value| json!({"kind": "Role", "metadata": {"name": "r", "namespace": "default"}, "rules": rules});
-    let pods = |verbs: &[&str]| json!([{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]);
-    let refused = status(try_make(&eve, &role(pods(&["get", "list", "delete"]))).await);
-    assert_eq!(refused.code, 403);
-    assert_eq!(
-        refused.message,
-        "roles.rbac.authorization.k8s.io \"r\" is forbidden: user \"eve\" (groups=[\"dev\" \"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\" \"delete\"]}"
-    );
-    try_make(&eve, &role(pods(&["get"]))).await.unwrap();
-    let roles: Api<Role> = Api::namespaced(eve.clone(), "default");
-    let more = json!({"rules": pods(&["*"])});
-    let refused = status(roles.patch("r", &PatchParams::default(), &Patch::Merge(&more)).await);
-    assert!(refused.message.contains("not currently held"), "{}", refused.message);
-    // Binding is giving, too.
-    let binding = |name: &str, role: &str| {
-        json!({"kind": "RoleBinding", "metadata": {"name": name, "namespace": "default"},
-            "roleRef": {"kind": "Role", "name": role}, "subjects": [{"kind": "User", "name": "eve"}]})
-    };
-    let refused = status(try_make(&eve, &binding("b", "strong")).await);
-    assert!(
-        refused
-            .message
-            .contains("{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}"),
-        "{}",
-        refused.message
-    );
-    assert_eq!(status(try_make(&eve, &binding("b", "nowhere")).await).code, 404);
-    try_make(&eve, &binding("b", "r")).await.unwrap();
-    // Nor does gathering the rules of others help.
-    let gathering =
-        json!({"kind": "ClusterRole", "metadata": {"name": "g"}, "aggregationRule": {"clusterRoleSelectors": [{}]}});
-    let refused = status(try_make(&eve, &gathering).await);
-    assert!(
-        refused.message.contains("cluster-admin privileges"),
-        "{}",
-        refused.message
-    );
-    // Becoming part of a role is no more than having the rules; but the verbs `escalate` and `bind` are.
-    make(
-        &admin,
-        "
-kind: ClusterRole
-metadata: {name: trusted}
-rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate, bind]}]
----
-kind: RoleBinding
-metadata: {name: trusted, namespace: default}
-roleRef: {kind: ClusterRole, name: trusted}
-subjects: [{kind: User, name: eve}]
-",
-    )
-    .await;
-    roles
-        .patch("r", &PatchParams::default(), &Patch::Merge(&more))
-        .await
-        .unwrap();
-    try_make(&eve, &binding("c", "strong")).await.unwrap();
-    let elsewhere =
-        json!({"kind": "Role", "metadata": {"name": "r", "namespace": "kube-public"}, "rules": pods(&["list"])});
-    assert_eq!(status(try_make(&eve, &elsewhere).await).code, 403);
-}
-
-#[tokio::test]
-async fn roles_gather_rules_when_either_side_is_written() {
-    let (_server, admin) = start().await;
-    let roles: Api<ClusterRole> = Api::all(admin.clone());
-    let has = async |name: &str, resource: &str| {
-        let role = roles.get(name).await.unwrap();
-        role.rules
-            .unwrap_or_default()
-            .iter()
-            .any(|rule| rule.resources.iter().flatten().any(|r| r == resource))
-    };
-    // The defaults are filled in from the start, over two steps.
-    assert!(has("view", "configmaps").await && has("edit", "configmaps").await && has("admin", "configmaps").await);
-    assert!(!has("view", "secrets").await && has("edit", "secrets").await && has("admin", "rolebindings").await);
-    let toys = json!({"kind": "ClusterRole", "metadata": {"name": "toys-view", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
-        "rules": [{"apiGroups": ["example.com"], "resources": ["toys"], "verbs": ["get"]}]});
-    try_make(&admin, &toys).await.unwrap();
-    for name in ["view", "edit", "admin"] {
-        assert!(has(name, "toys").await, "{name}");
-    }
-    let other = json!({"rules": [{"apiGroups": ["example.com"], "resources": ["games"], "verbs": ["get"]}]});
-    roles
-        .patch("toys-view", &PatchParams::default(), &Patch::Merge(&other))
-        .await
-        .unwrap();
-    assert!(has("admin", "games").await && !has("admin", "toys").await);
-    // What is written into such a role does not last.
-    roles
-        .patch("view", &PatchParams::default(), &Patch::Merge(&json!({"rules": []})))
-        .await
-        .unwrap();
-    assert!(has("view", "games").await);
-    roles.delete("toys-view", &DeleteParams::default()).await.unwrap();
-    assert!(!has("view", "games").await && !has("admin", "games").await);
-}
-
-#[tokio::test]
-async fn defaults_are_completed_at_start_and_changes_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, admin) = start_on(Store::open(folder.path(), Limits::default()).unwrap()).await;
-    let roles: Api<ClusterRole> = Api::all(admin.clone());
-    let bindings: Api<ClusterRoleBinding> = Api::all(admin);
-    let masters = bindings.get("cluster-admin").await.unwrap();
-    assert_eq!(masters.subjects.unwrap()[0].name, "system:masters");
-    assert_eq!(
-        masters.metadata.labels.unwrap()["kubernetes.io/bootstrapping"],
-        "rbac-defaults"
-    );
-    bindings
-        .delete("system:discovery", &DeleteParams::default())
-        .await
-        .unwrap();
-    let mine = json!({"rules": [{"nonResourceURLs": ["/mine"], "verbs": ["get"]}]});
-    roles
-        .patch("system:monitoring", &PatchParams::default(), &Patch::Merge(&mine))
-        .await
-        .unwrap();
-    let off =
-        json!({"metadata": {"annotations": {"rbac.authorization.kubernetes.io/autoupdate": "false"}}, "rules": []});
-    roles
-        .patch("system:basic-user", &PatchParams::default(), &Patch::Merge(&off))
-        .await
-        .unwrap();
-    server.shutdown();
-    server.store().close().await;
-    let (_server, admin) = start_on(Store::open(folder.path(), Limits::default()).unwrap()).await;
-    let roles: Api<ClusterRole> = Api::all(admin.clone());
-    Api::<ClusterRoleBinding>::all(admin)
-        .get("system:discovery")
-        .await
-        .unwrap();
-    let urls: Vec<String> = roles
-        .get("system:monitoring")
-        .await
-        .unwrap()
-        .rules
-        .into_iter()
-        .flatten()
-        .flat_map(|rule| rule.non_resource_urls.unwrap_or_default())
-        .collect();
-    assert!(
-        urls.contains(&"/mine".to_owned()) && urls.contains(&"/metrics".to_owned()),
-        "{urls:?}"
-    );
-    assert!(
-        roles
-            .get("system:basic-user")
-            .await
-            .unwrap()
-            .rules
-            .unwrap_or_default()
-            .is_empty()
-    );
-}
-
-async fn review(client: &Client, path: &str, spec: Value) -> kube::Result<Value> {
-    let (group, kind) = ("authorization.k8s.io/v1", path.rsplit('/').next().unwrap());
-    let kind = match kind {
-        "selfsubjectaccessreviews" => "SelfSubjectAccessReview",
-        "subjectaccessreviews" => "SubjectAccessReview",
-        "localsubjectaccessreviews" => "LocalSubjectAccessReview",
-        _ => "SelfSubjectRulesReview",
-    };
-    let object = json!({"apiVersion": group, "kind": kind, "spec": spec});
-    let request = Request::post(format!("/apis/{group}/{path}")).header("content-type", "application/json");
-    let answer: Value = client
-        .request(request.body(object.to_string().into_bytes()).unwrap())
-        .await?;
-    Ok(answer["status"].clone())
-}
-
-#[tokio::test]
-async fn reviews_answer_with_reasons() {
-    let (server, admin) = start().await;
-    make(&admin, READER).await;
-    let list = json!({"namespace": "default", "verb": "list", "resource": "configmaps"});
-    let drop = json!({"namespace": "default", "verb": "delete", "resource": "configmaps"});
-    let bob = user(&server, "bob", &[]);
-    let check = async |client: &Client, path: &str, spec: Value, want: Value| {
-        assert_eq!(review(client, path, spec.clone()).await.unwrap(), want, "{path} {spec}");
-    };
-    let yes = json!({"allowed": true, "reason": r#"RBAC: allowed by RoleBinding "readers/default" of Role "reader" to User "bob""#});
-    let self_review = "selfsubjectaccessreviews";
-    check(&bob, self_review, json!({"resourceAttributes": list}), yes.clone()).await;
-    check(
-        &bob,
-        self_review,
-        json!({"resourceAttributes": drop}),
-        json!({"allowed": false}),
-    )
-    .await;
-    check(
-        &admin,
-        self_review,
-        json!({"resourceAttributes": drop}),
-        json!({"allowed": true}),
-    )
-    .await;
-    check(
-        &bob,
-        self_review,
-        json!({"nonResourceAttributes": {"verb": "get", "path": "/metrics"}}),
-        json!({"allowed": false}),
-    )
-    .await;
-    let about_bob = json!({"user": "bob", "resourceAttributes": list});
-    check(&admin, "subjectaccessreviews", about_bob.clone(), yes.clone()).await;
-    check(
-        &admin,
-        "namespaces/default/localsubjectaccessreviews",
-        about_bob.clone(),
-        yes,
-    )
-    .await;
-    let masters = json!({"groups": ["system:masters"], "resourceAttributes": drop});
-    check(&admin, "subjectaccessreviews", masters, json!({"allowed": true})).await;
-    // Only who may ask about others is answered; and the question must be whole.
-    assert_eq!(
-        status(review(&bob, "subjectaccessreviews", about_bob.clone()).await).code,
-        403
-    );
-    let elsewhere = "namespaces/kube-system/localsubjectaccessreviews";
-    assert_eq!(status(review(&admin, elsewhere, about_bob).await).code, 422);
-    assert_eq!(status(review(&bob, self_review, json!({})).await).code, 422);
-    let nobody = json!({"resourceAttributes": list});
-    assert_eq!(status(review(&admin, "subjectaccessreviews", nobody).await).code, 422);
-}
-
-#[tokio::test]
-async fn users_see_their_rules() {
-    let (server, admin) = start().await;
-    make(&admin, READER).await;
-    let bob = user(&server, "bob", &[]);
-    let path = "selfsubjectrulesreviews";
-    let rules = review(&bob, path, json!({"namespace": "default"})).await.unwrap();
-    let own = json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"]});
-    assert!(rules["resourceRules"].as_array().unwrap().contains(&own), "{rules}");
-    assert_eq!(rules["incomplete"], false);
-    assert!(
-        rules["nonResourceRules"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|rule| rule["nonResourceURLs"][0] == "/api")
-    );
-    let rules = review(&bob, path, json!({"namespace": "kube-system"})).await.unwrap();
-    assert!(!rules["resourceRules"].as_array().unwrap().contains(&own), "{rules}");
-    let rules = review(&admin, path, json!({"namespace": "default"})).await.unwrap();
-    assert_eq!(rules["resourceRules"][0]["resources"], json!(["*"]));
-    assert_eq!(status(review(&bob, path, json!({})).await).code, 400);
-}
-
-#[tokio::test]
 async fn being_somebody_else_is_asked_for() {
     let (server, admin) = start().await;
     make(
@@ -650,31 +370,6 @@ subjects: [{kind: User, name: ann}]
         Err(403),
     )
     .await;
-}
-
-#[tokio::test]
-async fn bindings_are_whole_or_refused() {
-    let (_server, admin) = start().await;
-    let binding = json!({"kind": "RoleBinding", "metadata": {"name": "b", "namespace": "default"},
-        "roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "Group", "name": "g"}]});
-    let stored = try_make(&admin, &binding).await.unwrap();
-    assert_eq!(stored["roleRef"]["apiGroup"], "rbac.authorization.k8s.io");
-    assert_eq!(stored["subjects"][0]["apiGroup"], "rbac.authorization.k8s.io");
-    let bindings: Api<RoleBinding> = Api::namespaced(admin.clone(), "default");
-    let other = json!({"roleRef": {"name": "s"}});
-    let refused = status(
-        bindings
-            .patch("b", &PatchParams::default(), &Patch::Merge(&other))
-            .await,
-    );
-    assert!(refused.message.contains("cannot change roleRef"), "{}", refused.message);
-    let wrong = json!({"kind": "Role", "metadata": {"name": "r", "namespace": "default"}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": []}]});
-    let refused = status(try_make(&admin, &wrong).await);
-    assert!(
-        refused.message.contains("rules[0].verbs: Required value"),
-        "{}",
-        refused.message
-    );
 }
 
 #[tokio::test]
