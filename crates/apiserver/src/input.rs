@@ -45,6 +45,31 @@ pub fn list_query(query: &str) -> Result<(), ApiError> {
 mod tests {
     use super::*;
 
+    /// Else an object would change by being read and written, and applying it again would never rest.
+    #[test]
+    fn numbers_are_read_as_what_was_written() {
+        let check = |text: &str| {
+            let read = object("application/yaml", text.as_bytes()).unwrap();
+            let again = object("application/json", read.to_string().as_bytes()).unwrap();
+            assert_eq!(again, read, "{text}");
+            assert_eq!(read.as_f64(), text.trim().parse().ok(), "{text}");
+        };
+        for long in [
+            "\n4444444444444444444444444444444444444444444\n",
+            "111111111111100200011068937977120715206",
+            "5588888866666666666888488888888888888888888555",
+            "2222222222222222222222",
+            "111111111111111055555111555555",
+            "1111111111111114111111411111",
+        ] {
+            check(long);
+        }
+        for n in 1..200_i32 {
+            check(&format!("{:?}", f64::from(n) / 7.0));
+            check(&format!("{:?}", f64::from(n) * 1e-30 / 3.0));
+        }
+    }
+
     #[test]
     fn what_clients_send_is_read_or_refused() {
         assert_eq!(object("application/yaml", b"a: [1, yes]").unwrap()["a"][0], 1);
