@@ -152,6 +152,10 @@ impl Normal {
                 if key == "managedFields" {
                     sort_managers(&mut items);
                 }
+                if key == "resourceRules" || key == "nonResourceRules" {
+                    // The bindings that they come from are looked at in no particular order.
+                    items.sort_by_cached_key(Value::to_string);
+                }
                 if key == "cells" {
                     items.iter_mut().for_each(forget_age);
                 }
@@ -254,6 +258,13 @@ mod tests {
             )),
             json!(r#"patch: Invalid value: OBJECT: strict decoding error: unknown field \"b\""#)
         );
+    }
+
+    #[test]
+    fn rules_of_a_review_are_sorted() {
+        let rules =
+            |paths: [&str; 2]| json!({"nonResourceRules": paths.map(|path| json!({"nonResourceURLs": [path]}))});
+        assert_eq!(normal(rules(["/version", "/api"])), rules(["/api", "/version"]));
     }
 
     #[test]
