@@ -9,6 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
+use tokio::time::MissedTickBehavior;
 use windlass_pki::LeafRequest;
 
 use crate::child::{Program, Programs};
@@ -126,6 +127,7 @@ impl Judge {
     /// Waits until a program is ready, unless one ends before.
     async fn ready(&mut self, program: &'static str, is_ready: impl AsyncFn() -> bool) -> Result<(), JudgeError> {
         let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let waiting = async {
             loop {
                 looks.tick().await;

@@ -10,7 +10,9 @@ use kube::api::ListParams;
 use kube::client::Body;
 use serde_json::json;
 use tower::ServiceExt as _;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass_infra_dev::Cloud;
 use windlass_judge::WriteTo;
 use windlass_kit::{Cx, Metrics, transport};
@@ -277,9 +279,11 @@ impl Env {
 /// What the controllers warn of is shown with a test that fails; `RUST_LOG` chooses another level.
 fn start_logging() {
     let level = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
-    let lines = tracing_subscriber::fmt()
-        .with_max_level(level.unwrap_or(LevelFilter::WARN))
-        .with_test_writer();
+    // The client logs every answer that is no success as an error; tests ask before there is anything, and say themselves what failed.
+    let shown = Targets::new()
+        .with_default(level.unwrap_or(LevelFilter::WARN))
+        .with_target("kube_client::client::builder", LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer().with_test_writer();
     // Fails only when another test was first.
-    let _ = lines.try_init();
+    let _ = tracing_subscriber::registry().with(lines).with(shown).try_init();
 }

@@ -9,15 +9,20 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
-use serde_json::Value;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::time::{Interval, MissedTickBehavior};
+use windlass_api::annotations::MANAGED_BY;
 use windlass_apiserver::UserInfo;
 use windlass_judge::{Counted, Judge, Ledger};
 use windlass_kit::{Metrics, transport};
+use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Embedded, EmbeddedOptions, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
 use windlass_suite::{install, kinds};
 
+use crate::objects::NAMESPACE;
 use crate::wait;
 
 /// A sort of API server.
@@ -212,12 +217,19 @@ fn new_folder() -> Arc<TempDir> {
     Arc::new(tempfile::tempdir().expect("a temporary folder can be made"))
 }
 
+/// A way to a server behind a socket. Only controllers come back by themselves when it cannot answer for now, as a real one shortly after
+/// kinds were defined.
 fn connect(config: &kube::Config, agent: Option<&'static str>) -> kube::Client {
     let mut config = config.clone();
     if let Some(agent) = agent {
         config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
     }
-    transport::connect(&config, &Metrics::new()).expect("the kubeconfig of a server can be used")
+    let client = if agent == Some(CONTROLLERS_AGENT) {
+        transport::connect(&config, &Metrics::new())
+    } else {
+        transport::connect_patiently(&config, &Metrics::new())
+    };
+    client.expect("the kubeconfig of a server can be used")
 }
 
 async fn start_ours(folder: &TempDir, definitions: bool, over_socket: bool) -> Inner {
@@ -268,9 +280,57 @@ async fn serve_definitions(client: &kube::Client) -> Webhooks {
         target: WebhookTarget::url(&format!("https://{address}")).expect("the URL is valid"),
         certificate_dir: None,
     };
-    webhooks::start(client.clone(), options)
+    let webhooks = webhooks::start(client.clone(), options)
         .await
-        .expect("a real server takes our webhooks")
+        .expect("a real server takes our webhooks");
+    asks(client).await;
+    webhooks
+}
+
+/// Asks until the server has noticed that there are webhooks: it follows their configuration by a watch, so the first writes after that is
+/// stored may still pass.
+async fn asks(client: &kube::Client) {
+    let entry = kinds::KINDS.iter().find(|entry| entry.admission.is_some());
+    let entry = entry.expect("some kind has a rule");
+    let resource = ApiResource {
+        group: entry.group.to_owned(),
+        version: entry.version.to_owned(),
+        api_version: format!("{}/{}", entry.group, entry.version),
+        kind: entry.kind.to_owned(),
+        plural: entry.plural.to_owned(),
+    };
+    let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &resource);
+    let name = "is-judged";
+    let mut judged = DynamicObject::new(name, &resource).data(json!({"spec": {"backend": {"inMemory": {}}}}));
+    judged.metadata.annotations = Some([(MANAGED_BY.to_owned(), "a test".to_owned())].into());
+    let created = objects.create(&PostParams::default(), &judged).await;
+    created.unwrap_or_else(|error| panic!("no {} can be made: {error}", entry.kind));
+    let dry = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let taken = Patch::Merge(json!({"metadata": {"annotations": {MANAGED_BY: null}}}));
+    let waiting = async {
+        let mut looks = patient(Duration::from_millis(20));
+        let is_refused = async || {
+            let answer = objects.patch(name, &dry, &taken).await;
+            matches!(answer, Err(kube::Error::Api(status)) if status.code == 422)
+        };
+        while !is_refused().await {
+            looks.tick().await;
+        }
+    };
+    let in_time = tokio::time::timeout(wait::TIMEOUT, waiting).await;
+    in_time.unwrap_or_else(|_| panic!("the server never asks the webhook for {}", entry.plural));
+    let deleted = objects.delete(name, &DeleteParams::default()).await;
+    deleted.unwrap_or_else(|error| panic!("{}/{name} cannot be deleted: {error}", entry.plural));
+}
+
+/// Ticks that never come in a burst, however late the ones before them were.
+fn patient(period: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// Installs definitions, and returns when what they define is served.
@@ -282,7 +342,7 @@ pub async fn define(client: &kube::Client, definitions: &[Value]) {
 
 /// Asks until what definitions define is listed: a real server prepares a kind when it is asked for it first, and refuses meanwhile.
 async fn serves(client: &kube::Client, definitions: &[Value]) {
-    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    let mut looks = patient(Duration::from_millis(20));
     for definition in definitions {
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
