@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// How long tests wait for anything: far more than it takes, so that a busy machine fails no test.
-pub const TIMEOUT: Duration = Duration::from_mins(1);
+pub const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// What can be waited for: objects of a type that live in namespaces.
 pub trait Watched:

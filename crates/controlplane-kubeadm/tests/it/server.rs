@@ -23,7 +23,7 @@ use windlass_kit::{Kit, ObjectKey};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_testkit::Server;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 struct World {
     _server: Server,

@@ -35,7 +35,7 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
             looks.tick().await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), waiting).await.expect(what);
+    tokio::time::timeout(Duration::from_mins(3), waiting).await.expect(what);
 }
 
 #[tokio::test]
