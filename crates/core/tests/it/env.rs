@@ -20,7 +20,7 @@ use windlass_remote::Clusters;
 use windlass_testkit::Server;
 
 /// Nothing that is waited for may take longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What is written at all is written within this time after its cause.
 const QUIET: Duration = Duration::from_millis(1500);

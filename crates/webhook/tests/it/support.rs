@@ -19,7 +19,7 @@ use windlass_webhook::{
 };
 
 /// How long anything may take: far more than it does.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A size may not shrink.
 pub(crate) fn rule() -> Rule {
