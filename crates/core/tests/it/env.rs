@@ -1,11 +1,13 @@
 //! A management cluster in this process, and somebody who plays the parts that these controllers wait for.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
+use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -218,16 +220,36 @@ impl Env {
     where
         K: kube::Resource + DeserializeOwned + Clone + Debug + Send + 'static,
     {
-        let list = objects.list(&kube::api::ListParams::default()).await.unwrap().items;
-        let mut last = list.clone();
-        if done(&list) {
-            return list;
-        }
+        // From events alone, one by one: asking the server anew would miss what was so only for a moment.
+        let mut last = Vec::new();
         let wait = async {
+            let mut there = BTreeMap::new();
+            let key = |object: &K| (object.namespace(), object.name_any());
             let mut events = watcher(objects.clone(), watcher::Config::default()).boxed();
             while let Some(event) = events.next().await {
-                event.unwrap();
-                last = objects.list(&kube::api::ListParams::default()).await.unwrap().items;
+                let is_whole = match event.unwrap() {
+                    Event::Init => {
+                        there.clear();
+                        false
+                    }
+                    Event::InitApply(object) => {
+                        there.insert(key(&object), object);
+                        false
+                    }
+                    Event::InitDone => true,
+                    Event::Apply(object) => {
+                        there.insert(key(&object), object);
+                        true
+                    }
+                    Event::Delete(object) => {
+                        there.remove(&key(&object));
+                        true
+                    }
+                };
+                if !is_whole {
+                    continue;
+                }
+                last = there.values().cloned().collect();
                 if done(&last) {
                     return;
                 }
