@@ -1,0 +1,1 @@
+//! Objects of a release, put into one namespace, labelled and checked.

@@ -1,0 +1,1 @@
+//! What cert-manager would do, done without it.

@@ -1,0 +1,1 @@
+//! Settings of a declaration, applied to the objects of a provider.

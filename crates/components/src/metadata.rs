@@ -1,0 +1,1 @@
+//! Which contract a release has.

@@ -1,0 +1,1 @@
+//! What is read from objects of any kind.

@@ -1,0 +1,1 @@
+//! Patches of a declaration, applied to the objects of a provider.

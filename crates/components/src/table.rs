@@ -1,0 +1,1 @@
+//! Where the releases of known providers are.
