@@ -8,16 +8,24 @@ use crate::schema;
 /// The CustomResourceDefinition of a kind.
 pub fn crd<K: ApiKind>() -> Value {
     let mut names = json!({
-        "categories": ["cluster-api"],
         "kind": K::KIND,
         "listKind": format!("{}List", K::KIND),
         "plural": K::PLURAL,
         "singular": K::KIND.to_lowercase(),
     });
+    if !K::CATEGORIES.is_empty() {
+        names["categories"] = json!(K::CATEGORIES);
+    }
     if !K::SHORT_NAMES.is_empty() {
         names["shortNames"] = json!(K::SHORT_NAMES);
     }
-    let mut labels = json!({ "cluster.x-k8s.io/provider": K::PROVIDER });
+    let mut labels = json!({});
+    if !K::PROVIDER.is_empty() {
+        labels["cluster.x-k8s.io/provider"] = json!(K::PROVIDER);
+    }
+    for (label, value) in K::LABELS {
+        labels[*label] = json!(value);
+    }
     if K::CONTRACT {
         labels["cluster.x-k8s.io/v1beta2"] = json!(K::VERSION);
     }

@@ -93,8 +93,12 @@ pub trait ApiKind:
     const PLURAL: &'static str;
     /// Short names for `kubectl`.
     const SHORT_NAMES: &'static [&'static str];
-    /// The value of the label `cluster.x-k8s.io/provider` on the CRD.
+    /// The groups of kinds that `kubectl get` finds it in.
+    const CATEGORIES: &'static [&'static str] = &["cluster-api"];
+    /// The value of the label `cluster.x-k8s.io/provider` on the CRD; empty for kinds that belong to no provider.
     const PROVIDER: &'static str;
+    /// Further labels of the CRD.
+    const LABELS: &'static [(&'static str, &'static str)] = &[];
     /// Whether the CRD names the contract version that it follows (providers do, the core does not).
     const CONTRACT: bool;
     /// The columns of `kubectl get`, in order.
@@ -126,6 +130,19 @@ pub trait ApiKind:
     }
 }
 
+/// The name of a Rust field in JSON: `r#type` is `type`, `provider_name` is `providerName`.
+#[doc(hidden)]
+pub fn json_name(field: &str) -> String {
+    let mut words = field.trim_start_matches("r#").split('_');
+    let mut name = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (first, rest) = word.split_at(word.len().min(1));
+        name.push_str(&first.to_ascii_uppercase());
+        name.push_str(rest);
+    }
+    name
+}
+
 /// A kind with `status.conditions`.
 pub trait Conditioned {
     /// The conditions; empty when there is no status yet.
@@ -146,7 +163,9 @@ macro_rules! api_kind {
         version: $version:literal,
         plural: $plural:literal,
         short_names: [$($short:literal),*],
+        $(categories: [$($category:literal),*],)?
         provider: $provider:literal,
+        $(labels: [$(($label:literal, $label_value:literal)),*],)?
         contract: $contract:literal,
         required: [$($required:literal),*],
         status: $status:literal,
@@ -215,7 +234,9 @@ macro_rules! api_kind {
             const KIND: &'static str = stringify!($kind);
             const PLURAL: &'static str = $plural;
             const SHORT_NAMES: &'static [&'static str] = &[$($short),*];
+            $(const CATEGORIES: &'static [&'static str] = &[$($category),*];)?
             const PROVIDER: &'static str = $provider;
+            $(const LABELS: &'static [(&'static str, &'static str)] = &[$(($label, $label_value)),*];)?
             const CONTRACT: bool = $contract;
             const COLUMNS: &'static [$crate::kind::Column] = &[$($column),*];
             const STATUS_SUBRESOURCE: bool = $status;
@@ -227,7 +248,10 @@ macro_rules! api_kind {
                 generator: &mut $crate::macro_support::SchemaGenerator,
                 properties: &mut $crate::macro_support::Map<String, $crate::macro_support::Value>,
             ) {
-                $( properties.insert(stringify!($field).to_owned(), generator.subschema_for::<$type>().to_value()); )*
+                $( properties.insert(
+                    $crate::kind::json_name(stringify!($field)),
+                    generator.subschema_for::<$type>().to_value(),
+                ); )*
             }
         }
     };
@@ -284,6 +308,14 @@ mod tests {
         .unwrap();
         assert_eq!(cluster.key(), ObjectKey::new("b", "a"));
         assert_eq!(cluster.status.unwrap().phase.as_deref(), Some("Flying"));
+    }
+
+    #[test]
+    fn fields_have_the_names_in_schemas_that_they_have_in_objects() {
+        let check = |field: &str, expect: &str| assert_eq!(json_name(field), expect);
+        check("spec", "spec");
+        check("provider_name", "providerName");
+        check("r#type", "type");
     }
 
     #[test]

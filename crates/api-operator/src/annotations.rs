@@ -1,0 +1,14 @@
+//! Annotation keys of the operator and of what it installs.
+
+pub use windlass_api::annotations::*;
+
+/// The replicas that a Deployment had before its provider was paused.
+pub const ORIGINAL_CONTROLLER_REPLICAS: &str = "management.cluster.x-k8s.io/original-controller-replicas";
+/// The hash of what was applied last.
+pub const APPLIED_SPEC_HASH: &str = "operator.cluster.x-k8s.io/applied-spec-hash";
+/// The content is compressed.
+pub const COMPRESSED: &str = "provider.cluster.x-k8s.io/compressed";
+/// Where the content of a ConfigMap came from.
+pub const SOURCE: &str = "provider.cluster.x-k8s.io/source";
+/// The version of cert-manager that was installed.
+pub const CERT_MANAGER_VERSION: &str = "cert-manager.clusterctl.cluster.x-k8s.io/version";
