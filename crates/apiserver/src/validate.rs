@@ -307,6 +307,9 @@ pub(crate) fn check(
     if resource.special == Special::Crd && part != Part::Status {
         warnings.extend(crate::crd::warnings(object, old));
     }
+    if part == Part::Main {
+        warnings.extend(builtin::rules::warnings(resource, object, old));
+    }
     let errors = errors(resource, part, object, old, warnings);
     if errors.is_empty() {
         return Ok(());

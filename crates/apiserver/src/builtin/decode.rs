@@ -12,6 +12,26 @@ pub(crate) fn decode(schema: &Schema, kind: &str, object: &mut Value) -> Result<
     Decoder { path: Vec::new() }.value(schema.root(), kind, object)
 }
 
+/// Texts of which nothing is left when they are empty, by their type. Published schemas do not tell them from texts that are optional.
+const EMPTY: &[(&str, &str)] = &[
+    ("Container", "image"),
+    ("Container", "workingDir"),
+    ("EnvVar", "value"),
+    ("PodSpec", "hostname"),
+    ("PodSpec", "nodeName"),
+    ("PodSpec", "priorityClassName"),
+    ("PodSpec", "serviceAccount"),
+    ("PodSpec", "serviceAccountName"),
+    ("PodSpec", "subdomain"),
+    ("ServicePort", "name"),
+    ("Subject", "namespace"),
+    ("Toleration", "effect"),
+    ("Toleration", "key"),
+    ("Toleration", "operator"),
+    ("Toleration", "value"),
+    ("VolumeMount", "subPath"),
+];
+
 struct Decoder {
     /// Names of fields only: neither indexes nor keys.
     path: Vec<String>,
@@ -50,6 +70,9 @@ impl Decoder {
                     // An empty list of managers is a request to forget them.
                     if key == "managedFields" {
                         return true;
+                    }
+                    if child.as_str() == Some("") {
+                        return !EMPTY.contains(&(owner, key));
                     }
                     node.properties
                         .get(key)
@@ -269,6 +292,28 @@ mod tests {
     fn empty_lists_and_maps_are_nothing_and_empty_structs_are_something() {
         let got = pod(json!({"spec": {"tolerations": [], "nodeSelector": {}, "volumes": [{"emptyDir": {}}]}}));
         assert_eq!(got.unwrap(), json!({"spec": {"volumes": [{"emptyDir": {}}]}}));
+    }
+
+    #[test]
+    fn empty_texts_are_nothing_unless_they_may_be_left_out() {
+        let got =
+            pod(json!({"spec": {"nodeName": "", "containers": [{"name": "", "env": [{"name": "A", "value": ""}]}]}}));
+        assert_eq!(
+            got.unwrap(),
+            json!({"spec": {"containers": [{"name": "", "env": [{"name": "A"}]}]}})
+        );
+        let claim =
+            json!({"spec": {"volumes": [{"ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": ""}}}}]}});
+        assert_eq!(pod(claim.clone()).unwrap(), claim);
+    }
+
+    #[test]
+    fn every_empty_text_is_a_field() {
+        for (name, field) in EMPTY {
+            let definition = super::super::data::definition(&format!("io.k8s.api.core.v1.{name}"))
+                .or_else(|| super::super::data::definition(&format!("io.k8s.api.rbac.v1.{name}")));
+            assert!(definition.unwrap()["properties"].get(field).is_some(), "{name} {field}");
+        }
     }
 
     #[test]

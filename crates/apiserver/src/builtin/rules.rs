@@ -16,6 +16,7 @@ mod selectors;
 mod services;
 mod storage;
 mod volumes;
+mod warnings;
 mod workloads;
 
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ use windlass_schema::FieldError;
 
 pub(crate) use self::cluster::default_autoscaler;
 use self::field::{or_set, set};
+pub(crate) use self::warnings::warnings;
 use crate::error::ApiError;
 use crate::object::seconds;
 use crate::prepare::{Fresh, Part};

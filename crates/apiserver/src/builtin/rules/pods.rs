@@ -51,8 +51,21 @@ pub(super) fn default_spec(spec: &mut Value) {
     if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|n| n < 0) {
         set(spec, "terminationGracePeriodSeconds", 1);
     }
+    name_account_twice(spec);
     containers::default(spec);
     volumes::default(spec);
+}
+
+/// The service account has an old name beside the one that counts.
+fn name_account_twice(spec: &mut Value) {
+    let name = ["serviceAccountName", "serviceAccount"]
+        .into_iter()
+        .find_map(|key| spec[key].as_str().filter(|name| !name.is_empty()))
+        .map(str::to_owned);
+    if let Some(name) = name {
+        set(spec, "serviceAccountName", name.clone());
+        set(spec, "serviceAccount", name);
+    }
 }
 
 /// Fills in the template at a pointer.
