@@ -4,11 +4,12 @@
 //! can be stopped and started again;
 //! [`faults`] make their way to the server a bad one. [`Objects`] is access to a management cluster wherever it runs: tests wait by
 //! watch ([`mod@wait`]), keep every version of an object ([`Life`]), and one that waits in vain fails with the conditions that
-//! explain why.
+//! explain why. Nothing runs pods there: [`Deployments`] plays that, as tests tell it.
 
 #![expect(clippy::panic, reason = "a test that cannot go on ends by a panic")]
 
 mod cluster;
+mod deployments;
 mod env;
 mod explain;
 mod external;
@@ -20,6 +21,7 @@ mod server;
 pub mod wait;
 
 pub use cluster::ClusterOf;
+pub use deployments::{Deployments, Fate, KUBELET, Which};
 pub use env::{Env, EnvBuilder};
 pub use external::{ByHand, EXTERNAL_ROLE, ExternalSystem, free_port};
 pub use life::{Life, Version};

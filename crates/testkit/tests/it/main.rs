@@ -5,6 +5,7 @@
 mod admission;
 mod admission_network;
 mod bad_input;
+mod deployments;
 mod external_core;
 mod external_life;
 mod external_machines;
