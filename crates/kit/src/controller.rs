@@ -55,6 +55,10 @@ pub trait Controller: Send + Sync + 'static {
     /// write to an object that has just been taken over by somebody else.
     const LOCKED: bool = false;
 
+    /// Whether objects of the kind can belong to a Cluster that pauses them. Without, nobody watches Clusters on behalf of this
+    /// controller, so it runs where that kind is not there yet.
+    const FOLLOWS_CLUSTERS: bool = true;
+
     /// `status.conditions` of an object; empty when there are none.
     fn conditions(object: &Self::Kind) -> &[Condition];
 
@@ -64,6 +68,12 @@ pub trait Controller: Send + Sync + 'static {
         let meta = object.meta();
         let name = meta.labels.as_ref()?.get(CLUSTER_LABEL)?;
         Some(ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), name))
+    }
+
+    /// Why an object is paused by a field of its own that this controller minds itself. The condition Paused says so; unlike with the
+    /// annotation, reconciles go on.
+    fn pauses_itself(_object: &Self::Kind) -> Option<String> {
+        None
     }
 
     /// What wakes objects of this kind, besides their own events.

@@ -12,6 +12,7 @@ use crate::events::{EventSubject, EventType, Events};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::object::{Dynamic, GroupKind, Object, ObjectKey};
+use crate::reader::Discovery;
 use crate::seen::Seen;
 use crate::tasks::Tasks;
 use crate::writer::Writer;
@@ -29,6 +30,7 @@ pub struct Cx {
 pub(crate) struct Ports {
     pub(crate) client: kube::Client,
     pub(crate) caches: Caches,
+    pub(crate) discovery: Discovery,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) names: Arc<dyn NameSource>,
     pub(crate) events: Events,

@@ -178,7 +178,8 @@ impl<C: Controller> Driver<C> {
                 .map(|object| key_of(object.meta()))
                 .collect()
         });
-        for watch in std::iter::once(pausing).chain(self.controller.watches()) {
+        let pausing = C::FOLLOWS_CLUSTERS.then_some(pausing);
+        for watch in pausing.into_iter().chain(self.controller.watches()) {
             watch.start(cx, wake.clone());
         }
     }
@@ -317,7 +318,8 @@ impl<C: Controller> Driver<C> {
             let said = status.get("observedGeneration").and_then(Value::as_i64);
             let said = said.or_else(|| cx.journal.generation());
             let (present, generation) = (C::conditions(&object), said.or(object.meta().generation));
-            let condition = pause::condition(present, None, generation, cx.now());
+            let why = C::pauses_itself(&object);
+            let condition = pause::condition(present, why.as_deref(), generation, cx.now());
             pause::add_to(&mut status, &condition);
             let pace = (C::STATUS_PACE, C::INITIALIZATION_IS_AWAITED);
             let old = || serde_json::to_value(&*object).map_or(Value::Null, |mut object| object["status"].take());
@@ -367,7 +369,8 @@ impl<C: Controller> Driver<C> {
 
     /// Why the object is paused, if it is.
     fn paused(cx: &Cx, object: &C::Kind) -> Option<String> {
-        let cluster = C::cluster_of(object).and_then(|key| cx.cache::<Cluster>().get(&key));
+        let of = C::FOLLOWS_CLUSTERS.then(|| C::cluster_of(object)).flatten();
+        let cluster = of.and_then(|key| cx.cache::<Cluster>().get(&key));
         let paused = cluster.is_some_and(|c| c.spec.paused.unwrap_or(false));
         pause::why(&C::Kind::kind(&()), object.meta(), paused)
     }

@@ -11,6 +11,7 @@ use crate::driver::ControllerEntry;
 use crate::events::Events;
 use crate::health;
 use crate::metrics::Metrics;
+use crate::reader::Discovery;
 use crate::tasks::Tasks;
 
 /// Everything that the controllers of one process share. Cheap to clone.
@@ -74,6 +75,7 @@ impl KitBuilder {
         let events = Events::start(self.client.clone(), self.clock.clone(), self.names.clone(), &self.tasks);
         let ports = Ports {
             caches: Caches::new(self.client.clone(), self.tasks.clone()),
+            discovery: Discovery::default(),
             client: self.client,
             clock: self.clock,
             names: self.names,

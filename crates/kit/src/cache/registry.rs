@@ -37,6 +37,8 @@ struct Kinds {
     dynamic: HashMap<Gvk, Arc<Store<Dynamic>>>,
     by_kind: HashMap<GroupKind, Vec<Arc<dyn AnyStore>>>,
     subscribers: Vec<DynSubscriber>,
+    /// Parts of kinds, by the type that is kept, the kind and the label selector. Nobody waits for these.
+    selected: HashMap<(TypeId, Gvk, String), Arc<dyn Any + Send + Sync>>,
 }
 
 impl Caches {
@@ -161,12 +163,37 @@ impl Caches {
         }
     }
 
+    /// The store of those objects of a kind that a label selector chooses; its watch starts with the first call.
+    pub(crate) fn selected<T: Cached>(&self, gvk: &Gvk, url: String, labels: &str) -> Arc<Store<T>> {
+        let id = (TypeId::of::<T>(), gvk.clone(), labels.to_owned());
+        let store = {
+            let mut kinds = self.0.kinds.lock();
+            let known = kinds.selected.get(&id).cloned();
+            if let Some(store) = known.and_then(|store| store.downcast::<Store<T>>().ok()) {
+                return store;
+            }
+            let store = Arc::new(Store::<T>::new(gvk.clone()));
+            kinds.selected.insert(id, store.clone());
+            store
+        };
+        let selector = Selector {
+            labels: Some(labels.to_owned()),
+            fields: None,
+        };
+        self.watch_selected(url, store.clone(), selector);
+        store
+    }
+
     fn watch<T: Cached>(&self, url: String, store: Arc<Store<T>>) {
+        self.watch_selected(url, store, Selector::default());
+    }
+
+    fn watch_selected<T: Cached>(&self, url: String, store: Arc<Store<T>>, selector: Selector) {
         let informer = Informer {
             client: self.0.client.clone(),
             url,
             store,
-            selector: Selector::default(),
+            selector,
         };
         self.0.tasks.spawn("watch", informer.run());
     }

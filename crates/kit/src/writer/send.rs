@@ -143,6 +143,14 @@ pub(crate) async fn look(
     }
 }
 
+/// [`exchange`] that does not wait for ever.
+pub(crate) async fn fetch(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Value, (ErrorKind, String)> {
+    match tokio::time::timeout(ANSWER, exchange(client, request)).await {
+        Ok(answer) => answer,
+        Err(_) => Err((ErrorKind::Transport, "no answer in 30 s".to_owned())),
+    }
+}
+
 /// Sends a request and decodes the answer.
 pub(super) async fn exchange(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Value, (ErrorKind, String)> {
     let answer = client

@@ -1,0 +1,296 @@
+//! Reads that no shared cache answers: of kinds that become known while running, built-in and cluster-scoped ones included, and of
+//! objects that are too large or too many to keep. Kinds are found by the server's discovery, asked once per group and version.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::{Request, header};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::cache::{Cache, Cached};
+use crate::cx::Cx;
+use crate::error::ErrorKind;
+use crate::object::{Gvk, Object, ObjectKey, gvk_of};
+use crate::seen::Seen;
+use crate::writer::fetch;
+
+/// How many objects a page of a list has.
+const PAGE: u32 = 250;
+/// What asks a server for the metadata of objects alone.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+
+/// How a kind is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The name in URLs.
+    pub plural: String,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+    /// Whether its objects can be listed, watched and deleted.
+    pub managed: bool,
+}
+
+/// What the server has told about its kinds.
+#[derive(Default)]
+pub(crate) struct Discovery {
+    groups: Mutex<HashMap<(String, String), Arc<HashMap<String, Resource>>>>,
+}
+
+impl Discovery {
+    /// How a kind is reached. The server is asked when the kind is not among those it told before.
+    pub(crate) async fn find(&self, client: &kube::Client, gvk: &Gvk) -> Seen<Resource> {
+        let group = (gvk.group.clone(), gvk.version.clone());
+        let known = self.groups.lock().get(&group).cloned();
+        if let Some(resource) = known.and_then(|kinds| kinds.get(&gvk.kind).cloned()) {
+            return Seen::Found(resource);
+        }
+        let kinds = match get(client, &group_url(gvk), "application/json").await {
+            Seen::Found(list) => Arc::new(kinds_of(&list)),
+            Seen::NotFound => return Seen::NotFound,
+            Seen::Failed(why) => return Seen::Failed(why),
+        };
+        let found = kinds.get(&gvk.kind).cloned();
+        self.groups.lock().insert(group, kinds);
+        found.into()
+    }
+}
+
+fn group_url(gvk: &Gvk) -> String {
+    if gvk.group.is_empty() {
+        format!("/api/{}", gvk.version)
+    } else {
+        format!("/apis/{}/{}", gvk.group, gvk.version)
+    }
+}
+
+/// The kinds of an `APIResourceList`, without subresources.
+fn kinds_of(list: &Value) -> HashMap<String, Resource> {
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    let resources = list["resources"].as_array().into_iter().flatten();
+    let own = resources.filter(|r| !r["name"].as_str().unwrap_or("/").contains('/'));
+    own.map(|r| {
+        let has = |verb: &str| {
+            r["verbs"]
+                .as_array()
+                .is_some_and(|verbs| verbs.iter().any(|v| v == verb))
+        };
+        let resource = Resource {
+            plural: text(&r["name"]),
+            namespaced: r["namespaced"].as_bool().unwrap_or(false),
+            managed: has("list") && has("delete"),
+        };
+        (text(&r["kind"]), resource)
+    })
+    .collect()
+}
+
+async fn get(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
+    let request = match Request::get(url).header(header::ACCEPT, accept).body(Vec::new()) {
+        Ok(request) => request,
+        Err(error) => return Seen::Failed(error.to_string()),
+    };
+    match fetch(client, request).await {
+        Ok(value) => Seen::Found(value),
+        Err((ErrorKind::NotFound, _)) => Seen::NotFound,
+        Err((_, why)) => Seen::Failed(format!("cannot read {url}: {why}")),
+    }
+}
+
+#[derive(Deserialize)]
+struct Item {
+    metadata: ObjectMeta,
+}
+
+impl Cx {
+    /// How a kind is reached; not found when the server does not serve it.
+    pub async fn resource(&self, gvk: &Gvk) -> Seen<Resource> {
+        self.ports.discovery.find(&self.ports.client, gvk).await
+    }
+
+    /// One object as it is stored now; not found also when its kind is not served.
+    pub async fn read_value(&self, gvk: &Gvk, key: &ObjectKey) -> Seen<Value> {
+        let resource = match self.resource(gvk).await {
+            Seen::Found(resource) => resource,
+            Seen::NotFound => return Seen::NotFound,
+            Seen::Failed(why) => return Seen::Failed(why),
+        };
+        let namespace = if resource.namespaced {
+            key.namespace.as_str()
+        } else {
+            ""
+        };
+        let url = collection_url(gvk, &resource.plural, namespace);
+        get(&self.ports.client, &format!("{url}/{}", key.name), "application/json").await
+    }
+
+    /// One object of a kind that is known at compile time, as it is stored now, without caching the kind.
+    pub async fn read<K: Object>(&self, key: &ObjectKey) -> Seen<K> {
+        let gvk = gvk_of::<K>();
+        let url = collection_url(&gvk, &K::plural(&()), &key.namespace);
+        let found = get(&self.ports.client, &format!("{url}/{}", key.name), "application/json").await;
+        decoded(found)
+    }
+
+    /// The objects of a namespace that a label selector chooses, as they are stored now. No namespace means all of them.
+    pub async fn list<K: Object>(&self, namespace: &str, labels: &str) -> Seen<Vec<K>> {
+        let url = collection_url(&gvk_of::<K>(), &K::plural(&()), namespace);
+        let mut all = Vec::new();
+        let mut next = String::new();
+        loop {
+            let page = get(
+                &self.ports.client,
+                &page_url(&url, labels, PAGE, &next),
+                "application/json",
+            )
+            .await;
+            let mut page = match page {
+                Seen::Found(page) => page,
+                Seen::NotFound => return Seen::NotFound,
+                Seen::Failed(why) => return Seen::Failed(why),
+            };
+            let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            for item in items {
+                match serde_json::from_value(item) {
+                    Ok(object) => all.push(object),
+                    Err(error) => return Seen::Failed(format!("cannot decode an object of {url}: {error}")),
+                }
+            }
+            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => token.clone_into(&mut next),
+                None => return Seen::Found(all),
+            }
+        }
+    }
+
+    /// The metadata of at most `limit` objects of a kind, in all namespaces, that a label selector chooses; not found when the server
+    /// does not serve the kind.
+    pub async fn metadata_of(&self, gvk: &Gvk, labels: &str, limit: u32) -> Seen<Vec<ObjectMeta>> {
+        let resource = match self.resource(gvk).await {
+            Seen::Found(resource) => resource,
+            Seen::NotFound => return Seen::NotFound,
+            Seen::Failed(why) => return Seen::Failed(why),
+        };
+        let url = collection_url(gvk, &resource.plural, "");
+        let page = get(&self.ports.client, &page_url(&url, labels, limit, ""), METADATA).await;
+        match page.map(|mut page| serde_json::from_value::<Vec<Item>>(page["items"].take())) {
+            Seen::Found(Ok(items)) => Seen::Found(items.into_iter().map(|item| item.metadata).collect()),
+            Seen::Found(Err(error)) => Seen::Failed(format!("cannot decode the metadata of {url}: {error}")),
+            Seen::NotFound => Seen::NotFound,
+            Seen::Failed(why) => Seen::Failed(why),
+        }
+    }
+
+    /// Every kind that the server serves, in its preferred version, whose objects can be listed and deleted.
+    pub async fn served(&self) -> Seen<Vec<Gvk>> {
+        let client = &self.ports.client;
+        let groups = match get(client, "/apis", "application/json").await {
+            Seen::Found(groups) => groups,
+            other => return other.map(|_| Vec::new()),
+        };
+        let named = groups["groups"].as_array().into_iter().flatten().filter_map(|group| {
+            let version = group["preferredVersion"]["version"].as_str()?;
+            Some((group["name"].as_str()?.to_owned(), version.to_owned()))
+        });
+        let mut all = Vec::new();
+        for (group, version) in std::iter::once((String::new(), "v1".to_owned())).chain(named) {
+            let gvk = |kind: &str| Gvk {
+                group: group.clone(),
+                version: version.clone(),
+                kind: kind.to_owned(),
+            };
+            // A group whose server does not answer hides its own kinds only.
+            if let Seen::Found(list) = get(client, &group_url(&gvk("")), "application/json").await {
+                let kinds = kinds_of(&list);
+                let managed = kinds.iter().filter(|(_, resource)| resource.managed);
+                all.extend(managed.map(|(kind, _)| gvk(kind)));
+            }
+        }
+        all.sort_by(|a, b| (&a.group, &a.kind).cmp(&(&b.group, &b.kind)));
+        Seen::Found(all)
+    }
+
+    /// A cache of the objects of a kind that a label selector chooses, as whatever `T` keeps of them. One watch per selection and
+    /// process, started with the first call. Nobody waits for it: before its first list it is empty, and when the kind is not
+    /// served, it stays so. Not found when the server does not serve the kind.
+    pub async fn selected<T: Cached>(&self, gvk: &Gvk, labels: &str) -> Seen<Cache<T>> {
+        let resource = self.resource(gvk).await;
+        resource.map(|resource| {
+            let url = collection_url(gvk, &resource.plural, "");
+            Cache::new(self.ports.caches.selected::<T>(gvk, url, labels), None, None)
+        })
+    }
+}
+
+fn decoded<T: DeserializeOwned>(found: Seen<Value>) -> Seen<T> {
+    match found.map(serde_json::from_value) {
+        Seen::Found(Ok(object)) => Seen::Found(object),
+        Seen::Found(Err(error)) => Seen::Failed(error.to_string()),
+        Seen::NotFound => Seen::NotFound,
+        Seen::Failed(why) => Seen::Failed(why),
+    }
+}
+
+fn collection_url(gvk: &Gvk, plural: &str, namespace: &str) -> String {
+    let group = group_url(gvk);
+    if namespace.is_empty() {
+        format!("{group}/{plural}")
+    } else {
+        format!("{group}/namespaces/{namespace}/{plural}")
+    }
+}
+
+fn page_url(url: &str, labels: &str, limit: u32, next: &str) -> String {
+    let mut query = form(&[("labelSelector", labels), ("continue", next)]);
+    query.push_str(&format!("limit={limit}"));
+    format!("{url}?{query}")
+}
+
+/// Parameters that are set, percent-encoded, each followed by `&`.
+fn form(parameters: &[(&str, &str)]) -> String {
+    let mut out = String::new();
+    for (name, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {
+        out.push_str(name);
+        out.push('=');
+        for byte in value.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                out.push(char::from(byte));
+            } else {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        out.push('&');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn discovery_tells_kinds_and_not_their_subresources() {
+        let list = json!({"resources": [
+            {"name": "services", "kind": "Service", "namespaced": true, "verbs": ["list", "delete"]},
+            {"name": "services/status", "kind": "Service", "namespaced": true, "verbs": ["get"]},
+            {"name": "bindings", "kind": "Binding", "namespaced": true, "verbs": ["create"]},
+        ]});
+        let kinds = kinds_of(&list);
+        assert_eq!(kinds.len(), 2);
+        assert_eq!(
+            (kinds["Service"].plural.as_str(), kinds["Service"].managed),
+            ("services", true)
+        );
+        assert!(!kinds["Binding"].managed);
+    }
+
+    #[test]
+    fn selectors_are_encoded() {
+        let url = page_url("/api/v1/secrets", "a/b=c,d!=e", 5, "");
+        assert_eq!(url, "/api/v1/secrets?labelSelector=a%2Fb%3Dc%2Cd%21%3De&limit=5");
+    }
+}
