@@ -1,1 +1,203 @@
-//! Variables in texts.
+//! Variables in texts, as `clusterctl` replaces them.
+//!
+//! `${NAME}` is a variable. `$NAME` is text, and `$$` outside of variables is one dollar, so that `$${NAME}` is text, too. Blanks
+//! around a name (`${ NAME }`) are forgiven.
+//!
+//! | form | becomes |
+//! | --- | --- |
+//! | `${NAME}` | the value |
+//! | `${NAME:=text}`, `${NAME:-text}`, `${NAME=text}`, also with `:?` and `:+` | the value, or the text when that is empty; the text may have variables |
+//! | `${NAME^}`, `${NAME^^}`, `${NAME,}`, `${NAME,,}` | with the first letter, or all of them, in upper or lower case |
+//! | `${#NAME}` | the length in bytes |
+//! | `${NAME:from}`, `${NAME:from:length}` | a part of it; a negative `from` counts from the end |
+//! | `${NAME#pattern}`, `${NAME##pattern}` | without the shortest, longest beginning that fits; `*`, `?` and `[a-z]` in it |
+//! | `${NAME%pattern}`, `${NAME%%pattern}` | the same at its end; with the pattern read backwards, so sets do not work there |
+//! | `${NAME/text/other}`, `${NAME//text/other}` | with the first, with every occurrence replaced; `\/` is a slash |
+//! | `${NAME/#text/other}`, `${NAME/%text/other}` | with that beginning, that end replaced |
+//!
+//! What clusterctl does not know is an error here as well: `${NAME-text}`, `${NAME+text}`, `${NAME?text}`.
+//!
+//! **Which variables are required** ([`Template::variables`]): those that stand in the text itself, not within another's default,
+//! and whose first occurrence has nothing after the name or an empty default (`${NAME:=}`). Whatever a first occurrence has for
+//! arguments, be it the pattern of a replacement, counts as its default. A variable that is only named within a default is empty
+//! where nobody sets it.
+//!
+//! Three differences from clusterctl, where it does what nobody wants: a zero byte does not end the text, a negative length counts
+//! from the end instead of ending the program, and characters are never cut in two.
+
+mod ops;
+mod parse;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use ops::Op;
+pub use parse::{Problem, SyntaxError};
+
+/// The longest text that one variable may become. Replacements within replacements could grow beyond any memory.
+const MAX_VALUE: usize = 4 << 20;
+
+/// The longest text that a template may become.
+const MAX_TEXT: usize = 64 << 20;
+
+/// A text with variables. It borrows the text: parsing copies nothing.
+#[derive(Debug)]
+pub struct Template<'a> {
+    nodes: Vec<Node<'a>>,
+    length: usize,
+}
+
+#[derive(Debug)]
+enum Node<'a> {
+    Text(&'a str),
+    Call(Box<Call<'a>>),
+}
+
+/// A variable and what is done with its value.
+#[derive(Debug)]
+struct Call<'a> {
+    name: &'a str,
+    op: Op,
+    args: Vec<Arg<'a>>,
+}
+
+#[derive(Debug)]
+enum Arg<'a> {
+    Text(Cow<'a, str>),
+    Call(Call<'a>),
+}
+
+/// Why a template has no text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// Required variables have no value; all of them, sorted.
+    #[error("value for variables [{}] is not set", names.join(", "))]
+    Missing {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// The text of one variable would be too long, or take too long to find.
+    #[error(
+        "what ${{{name}}} becomes is longer than {MAX_VALUE} bytes or takes too long to find; simplify the expression"
+    )]
+    TooLong {
+        /// The variable.
+        name: String,
+    },
+    /// The whole text would be too long.
+    #[error("the text would be longer than {MAX_TEXT} bytes with its variables replaced")]
+    TooMuch,
+}
+
+impl<'a> Template<'a> {
+    /// Finds the variables of a text.
+    pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
+        Ok(Self {
+            nodes: parse::parse(text)?,
+            length: text.len(),
+        })
+    }
+
+    /// The variables by name with their defaults, as `clusterctl generate provider --describe` lists them: without a default, a
+    /// value is required. A default that is another variable is `${OTHER}`.
+    pub fn variables(&self) -> BTreeMap<String, Option<String>> {
+        let mut found = BTreeMap::new();
+        for call in self.calls() {
+            if !found.contains_key(call.name) {
+                found.insert(call.name.to_owned(), call.default());
+            }
+        }
+        found
+    }
+
+    /// Every variable that may be asked for, also those within the defaults of others.
+    pub fn names(&self) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        for call in self.calls() {
+            call.names(&mut found);
+        }
+        found
+    }
+
+    /// The text with values in place of variables. Each variable is looked up once.
+    pub fn render(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<String, RenderError> {
+        let values: BTreeMap<&str, Option<String>> =
+            self.names().into_iter().map(|name| (name, lookup(name))).collect();
+        let missing: Vec<String> = self
+            .variables()
+            .into_iter()
+            .filter(|(name, default)| default.is_none() && values.get(name.as_str()).is_none_or(Option::is_none))
+            .map(|(name, _)| name)
+            .collect();
+        if !missing.is_empty() {
+            return Err(RenderError::Missing { names: missing });
+        }
+        let mut text = String::with_capacity(self.length);
+        for node in &self.nodes {
+            match node {
+                Node::Text(part) => text.push_str(part),
+                Node::Call(call) => text.push_str(&call.value(&values)?),
+            }
+            if text.len() > MAX_TEXT {
+                return Err(RenderError::TooMuch);
+            }
+        }
+        Ok(text)
+    }
+
+    fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
+        self.nodes.iter().filter_map(|node| match node {
+            Node::Text(_) => None,
+            Node::Call(call) => Some(&**call),
+        })
+    }
+}
+
+impl<'a> Call<'a> {
+    fn default(&self) -> Option<String> {
+        let mut default = String::new();
+        for arg in &self.args {
+            match arg {
+                Arg::Text(text) => default.push_str(text),
+                Arg::Call(call) => {
+                    default.push_str("${");
+                    default.push_str(call.name);
+                    default.push('}');
+                }
+            }
+        }
+        Some(default).filter(|text| !text.is_empty())
+    }
+
+    fn names(&self, found: &mut BTreeSet<&'a str>) {
+        found.insert(self.name);
+        for arg in &self.args {
+            if let Arg::Call(call) = arg {
+                call.names(found);
+            }
+        }
+    }
+
+    fn value<'v>(&'v self, values: &'v BTreeMap<&str, Option<String>>) -> Result<Cow<'v, str>, RenderError> {
+        let too_long = || RenderError::TooLong {
+            name: self.name.to_owned(),
+        };
+        let args: Vec<Cow<'v, str>> = self
+            .args
+            .iter()
+            .map(|arg| match arg {
+                Arg::Text(text) => Ok(Cow::Borrowed(&**text)),
+                Arg::Call(call) => call.value(values),
+            })
+            .collect::<Result<_, _>>()?;
+        let value = values.get(self.name).and_then(Option::as_deref).unwrap_or_default();
+        let text = ops::apply(self.op, value, &args, MAX_VALUE).ok_or_else(too_long)?;
+        if text.len() > MAX_VALUE {
+            return Err(too_long());
+        }
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;
