@@ -24,3 +24,4 @@ pub mod object;
 pub mod patch;
 pub mod table;
 pub mod version;
+mod yaml;

@@ -1,1 +1,275 @@
-//! Objects in YAML.
+//! The objects of a file with several YAML documents.
+//!
+//! Documents are read one by one, so that no more than one of them is in memory in more than its final form, and an error names
+//! the document and the line of the file. What is wrong is told apart by what the reader can do about it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::object::{self, Identity};
+use crate::yaml::{self, NotYaml};
+
+/// Why a file is not a list of objects. Lines and documents are counted from 1; lines are those of the text that was read, after
+/// variables have been replaced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    /// No objects at all.
+    #[error("there is no object in it: it is empty or has comments only")]
+    Empty,
+    /// A web page or an error of an object store.
+    #[error("it is {what}, not YAML: the address answers with a page for people, a login or an error")]
+    Html {
+        /// What it is: `a web page`, `XML`.
+        what: &'static str,
+    },
+    /// No text.
+    #[error("it is not text: it may be compressed or an archive, which is not unpacked")]
+    Binary,
+    /// A line is indented with a tab.
+    #[error("document {document}, line {line}: the line is indented with a tab, which YAML forbids; use blanks")]
+    Tab {
+        /// Which document.
+        document: usize,
+        /// Which line.
+        line: usize,
+    },
+    /// The text ends where it cannot.
+    #[error("document {document}, line {line}: the text ends in the middle of an object; it is not whole")]
+    Truncated {
+        /// Which document.
+        document: usize,
+        /// Its last line.
+        line: usize,
+    },
+    /// No YAML.
+    #[error("document {document}, line {line}: {problem}")]
+    Syntax {
+        /// Which document.
+        document: usize,
+        /// Which line.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A document that is no object.
+    #[error("document {document}, line {line}: it is {found}, not an object with apiVersion, kind and metadata")]
+    NotAnObject {
+        /// Which document.
+        document: usize,
+        /// Where it begins.
+        line: usize,
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// An object lacks what names it.
+    #[error("document {document}, line {line}: {object} has no {field}, which must be a text")]
+    Missing {
+        /// Which document.
+        document: usize,
+        /// Where it begins.
+        line: usize,
+        /// What is known of it.
+        object: String,
+        /// What it lacks.
+        field: &'static str,
+    },
+    /// Two objects are the same.
+    #[error("line {second}: {object} is there twice, first in line {first}")]
+    Twice {
+        /// Which object.
+        object: Identity,
+        /// Where the document with the first begins.
+        first: usize,
+        /// Where the document with the second begins.
+        second: usize,
+    },
+}
+
+/// A document and where it is.
+struct Document<'a> {
+    text: &'a str,
+    number: usize,
+    line: usize,
+    last: bool,
+}
+
+/// Reads all objects of a text, in order. A `List` counts as its items.
+pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
+    match yaml::sniff(text) {
+        Some(NotYaml::Html) => return Err(ManifestError::Html { what: "a web page" }),
+        Some(NotYaml::Xml) => return Err(ManifestError::Html { what: "XML" }),
+        Some(NotYaml::Binary) => return Err(ManifestError::Binary),
+        None => {}
+    }
+    let mut objects = Vec::new();
+    let mut lines: BTreeMap<Identity, usize> = BTreeMap::new();
+    for document in documents(text.trim_start_matches('\u{feff}')) {
+        for object in document.objects()? {
+            let identity = document.identify(&object)?;
+            if let Some(first) = lines.get(&identity) {
+                return Err(ManifestError::Twice {
+                    object: identity,
+                    first: *first,
+                    second: document.line,
+                });
+            }
+            lines.insert(identity, document.line);
+            objects.push(object);
+        }
+    }
+    if objects.is_empty() {
+        return Err(ManifestError::Empty);
+    }
+    Ok(objects)
+}
+
+/// The documents of a text that have content, each with its number and its first line.
+fn documents(text: &str) -> Vec<Document<'_>> {
+    let mut found: Vec<Document<'_>> = Vec::new();
+    let mut start = 0;
+    let mut start_line = 1;
+    let mut at = 0;
+    let mut push = |from: usize, to: usize, line: usize| {
+        let text = &text[from..to];
+        if let Some(blank) = text.split('\n').position(|line| !is_nothing(line)) {
+            let number = found.len() + 1;
+            let skipped: usize = text.split_inclusive('\n').take(blank).map(str::len).sum();
+            found.push(Document {
+                text: &text[skipped..],
+                number,
+                line: line + blank,
+                last: false,
+            });
+        }
+    };
+    for (line, content) in (1..).zip(text.split_inclusive('\n')) {
+        if is_separator(content) {
+            push(start, at, start_line);
+            start = at + content.len();
+            start_line = line + 1;
+        }
+        at += content.len();
+    }
+    push(start, text.len(), start_line);
+    if let Some(last) = found.last_mut() {
+        last.last = true;
+    }
+    found
+}
+
+/// `---`, alone or before a comment.
+fn is_separator(line: &str) -> bool {
+    line.strip_prefix("---").is_some_and(|rest| {
+        let rest = rest.trim();
+        rest.is_empty() || rest.starts_with('#')
+    })
+}
+
+/// A line without content: blank, a comment, a directive such as `%YAML 1.2`, the end of a document.
+fn is_nothing(line: &str) -> bool {
+    let content = line.trim();
+    content.is_empty() || content.starts_with('#') || line.starts_with('%') || line.trim_end() == "..."
+}
+
+impl Document<'_> {
+    fn objects(&self) -> Result<Vec<Value>, ManifestError> {
+        let mut value = yaml::read(self.text).map_err(|error| self.classify(&yaml::problem(&error)))?;
+        let is_list = object::kind(&value) == "List" && object::group(&value).is_empty();
+        if let Some(items) = value.get_mut("items").filter(|_| is_list).and_then(Value::as_array_mut) {
+            return Ok(std::mem::take(items));
+        }
+        Ok(match value {
+            Value::Null => Vec::new(),
+            value => vec![value],
+        })
+    }
+
+    /// What a YAML error really is.
+    fn classify(&self, (line, problem): &(usize, String)) -> ManifestError {
+        let document = self.number;
+        let lines: Vec<&str> = self.text.lines().collect();
+        // The parser may notice a tab on the line after it.
+        let near = line.saturating_sub(2)..(line + 1).min(lines.len());
+        let tab = near.clone().find(|index| {
+            let indentation = lines[*index].len() - lines[*index].trim_start().len();
+            lines[*index][..indentation].contains('\t') && !lines[*index].trim().is_empty()
+        });
+        if let Some(tab) = tab {
+            return ManifestError::Tab {
+                document,
+                line: self.line + tab,
+            };
+        }
+        let end = lines.iter().rposition(|line| !line.trim().is_empty()).unwrap_or(0) + 1;
+        let at_end = *line >= end || problem.contains("eof") || problem.contains("EOF") || problem.contains("end of");
+        let unfinished = self.last && (at_end || problem.contains("quote") || problem.contains("unclosed"));
+        if unfinished {
+            return ManifestError::Truncated {
+                document,
+                line: self.line + end - 1,
+            };
+        }
+        ManifestError::Syntax {
+            document,
+            line: self.line + line - 1,
+            problem: problem.clone(),
+        }
+    }
+
+    /// Which object it is; all of what names it has to be there.
+    fn identify(&self, value: &Value) -> Result<Identity, ManifestError> {
+        if !value.is_object() {
+            return Err(ManifestError::NotAnObject {
+                document: self.number,
+                line: self.line,
+                found: sort_of(value),
+            });
+        }
+        let missing = [
+            ("apiVersion", &["apiVersion"][..]),
+            ("kind", &["kind"]),
+            ("metadata.name", &["metadata", "name"]),
+        ]
+        .into_iter()
+        .find(|(_, path)| object::text(value, path).is_empty());
+        let namespace = &value["metadata"]["namespace"];
+        let odd = !(namespace.is_null() || namespace.is_string());
+        let missing = missing.or(odd.then_some(("metadata.namespace", &[][..])));
+        let Some((field, _)) = missing else {
+            return Ok(Identity::of(value));
+        };
+        if self.last && !self.text.ends_with('\n') {
+            return Err(ManifestError::Truncated {
+                document: self.number,
+                line: self.line + self.text.trim_end().matches('\n').count(),
+            });
+        }
+        let object = match (object::kind(value), object::name(value)) {
+            ("", "") => "an object".to_owned(),
+            ("", name) => format!("the object {name:?}"),
+            (kind, "") => format!("a {kind}"),
+            (kind, name) => format!("{kind} {name}"),
+        };
+        Err(ManifestError::Missing {
+            document: self.number,
+            line: self.line,
+            object,
+            field,
+        })
+    }
+}
+
+fn sort_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests;
