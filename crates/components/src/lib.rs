@@ -22,6 +22,7 @@ pub mod manifest;
 pub mod metadata;
 pub mod object;
 pub mod patch;
+mod plural;
 pub mod table;
 pub mod version;
 mod yaml;

@@ -1,0 +1,95 @@
+//! In which order objects are applied, and which ones outlive their provider.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::DEFINITIONS;
+use crate::object::{group, is, kind, text};
+
+/// When an object is applied. What is removed goes in the other direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// The Namespace, which is there before everything in it.
+    Namespace,
+    /// Definitions, before objects of their kinds and before who watches these.
+    Definitions,
+    /// Service accounts, roles, bindings.
+    Access,
+    /// Whatever workloads read or are reached through: Secrets, ConfigMaps, Services.
+    Settings,
+    /// Objects of cert-manager: before what authorities are put into.
+    Certificates,
+    /// Configurations of webhooks, quotas of admission: from here on the provider is asked.
+    Webhooks,
+    /// What runs.
+    Workloads,
+    /// Objects of kinds that the provider itself defines: its webhooks may have to answer first.
+    Own,
+}
+
+impl Stage {
+    /// The stage of an object of a provider that defines kinds of `own` groups.
+    pub fn of(object: &Value, own: &BTreeSet<String>) -> Self {
+        match (group(object), kind(object)) {
+            ("", "Namespace") => Self::Namespace,
+            (DEFINITIONS, "CustomResourceDefinition") => Self::Definitions,
+            ("rbac.authorization.k8s.io", _) | ("", "ServiceAccount") => Self::Access,
+            ("cert-manager.io", _) => Self::Certificates,
+            ("admissionregistration.k8s.io", _) => Self::Webhooks,
+            ("apps" | "batch", _) | ("", "Pod") => Self::Workloads,
+            (group, _) if own.contains(group) => Self::Own,
+            _ => Self::Settings,
+        }
+    }
+}
+
+/// The groups of the kinds that definitions among the objects define.
+fn own_groups(objects: &[Value]) -> BTreeSet<String> {
+    objects
+        .iter()
+        .filter(|object| is(object, DEFINITIONS, "CustomResourceDefinition"))
+        .map(|definition| text(definition, &["spec", "group"]).to_owned())
+        .collect()
+}
+
+/// The objects in the order in which they are applied; those of the same stage as they were.
+pub fn in_order(objects: Vec<Value>) -> Vec<(Stage, Value)> {
+    let own = own_groups(&objects);
+    let mut staged: Vec<_> = objects
+        .into_iter()
+        .map(|object| (Stage::of(&object, &own), object))
+        .collect();
+    staged.sort_by_key(|(stage, _)| *stage);
+    staged
+}
+
+/// The objects of a provider by what becomes of them when it goes.
+#[derive(Debug, Default)]
+pub struct Parts {
+    /// The Namespace, which is its users'.
+    pub namespace: Option<Value>,
+    /// Definitions, which stay as long as there are objects of their kinds.
+    pub definitions: Vec<Value>,
+    /// Other objects of the whole cluster.
+    pub cluster: Vec<Value>,
+    /// Objects in the namespace of the provider.
+    pub namespaced: Vec<Value>,
+}
+
+/// Sorts objects that have been put into their namespace.
+pub fn split(objects: Vec<Value>) -> Parts {
+    let mut parts = Parts::default();
+    for object in objects {
+        if is(&object, "", "Namespace") {
+            parts.namespace = Some(object);
+        } else if is(&object, DEFINITIONS, "CustomResourceDefinition") {
+            parts.definitions.push(object);
+        } else if crate::object::namespace(&object).is_empty() {
+            parts.cluster.push(object);
+        } else {
+            parts.namespaced.push(object);
+        }
+    }
+    parts
+}
