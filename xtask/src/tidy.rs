@@ -28,6 +28,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("topology", "schema"),
     ("topology", "smd"),
     ("topology", "conditions"),
+    ("components", "smd"),
     ("remote", "kit"),
     ("apiserver", "store"),
     ("testkit", "manager"),

@@ -1,0 +1,207 @@
+//! Which setting of a manager is which flag: the table.
+//!
+//! Managers of providers are programs of many authors. Where the container of a provider already has a flag under another
+//! name, that one is used; a flag is passed only for what was set.
+
+use windlass_api_operator::Settings;
+
+/// How much is logged, and where profiles are served, while a manager is debugged.
+pub(crate) const DEBUG_VERBOSITY: i64 = 5;
+pub(crate) const DEBUG_PROFILER: &str = "localhost:6060";
+
+/// One row of the table.
+pub struct Flag {
+    /// The field below `spec.manager`.
+    pub field: &'static str,
+    /// The flag, without dashes.
+    pub name: &'static str,
+    /// Other names that managers have for it: the first that the container has is used, others are taken away.
+    pub also: &'static [&'static str],
+    /// The flag of another setting, that takes over where a container has it and none of the names.
+    pub otherwise: Option<&'static str>,
+    /// What the flag is to be.
+    pub(crate) value: fn(&Settings) -> Option<Wanted>,
+}
+
+/// What a flag is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// This, whether the container has the flag or not.
+    Always(String),
+    /// This, but only where the container has the flag: managers that do not know it would not start.
+    WhereKnown(String),
+}
+
+impl Wanted {
+    pub(crate) fn value(&self) -> &str {
+        match self {
+            Self::Always(value) | Self::WhereKnown(value) => value,
+        }
+    }
+}
+
+fn always(value: Option<impl ToString>) -> Option<Wanted> {
+    value.map(|value| Wanted::Always(value.to_string()))
+}
+
+const fn flag(field: &'static str, name: &'static str, value: fn(&Settings) -> Option<Wanted>) -> Flag {
+    Flag {
+        field,
+        name,
+        also: &[],
+        otherwise: None,
+        value,
+    }
+}
+
+const fn named(mut flag: Flag, also: &'static [&'static str]) -> Flag {
+    flag.also = also;
+    flag
+}
+
+const fn or(mut flag: Flag, otherwise: &'static str) -> Flag {
+    flag.otherwise = Some(otherwise);
+    flag
+}
+
+/// A setting of the election, where there is one: without it nothing of it is passed.
+macro_rules! election {
+    ($field:ident) => {
+        |s| {
+            always(
+                s.leader_election
+                    .as_ref()
+                    .filter(|e| e.leader_elect)
+                    .and_then(|e| e.$field.as_ref()),
+            )
+        }
+    };
+}
+
+/// The field whose flag is merged with what the components say, where the API is that of today's operator.
+pub(crate) const FEATURE_GATES: &str = "featureGates";
+/// The flag that keeps a manager to one namespace. Providers watch all namespaces, so it is never passed.
+pub const NAMESPACE: &str = "namespace";
+
+/// All settings that have a flag. Beside these, `controller.groupKindConcurrency` has one flag for each kind
+/// ([`concurrency_flag`]) and `additionalArgs` names its flags itself.
+pub const FLAGS: &[Flag] = &[
+    flag("profilerAddress", "profiler-address", |s| {
+        always(s.profiler_address.as_ref())
+    }),
+    flag("maxConcurrentReconciles", "max-concurrent-reconciles", |s| {
+        always(s.max_concurrent_reconciles)
+    }),
+    named(flag("verbosity", "v", |s| always(s.verbosity)), &["verbosity"]),
+    flag(FEATURE_GATES, "feature-gates", |s| {
+        let gates = s.feature_gates.iter().map(|(name, on)| format!("{name}={on}"));
+        always(Some(gates.collect::<Vec<_>>().join(",")).filter(|gates| !gates.is_empty()))
+    }),
+    flag("syncPeriod", "sync-period", |s| always(s.sync_period)),
+    named(
+        flag("leaderElection.leaderElect", "leader-elect", |s| {
+            always(s.leader_election.as_ref().map(|e| e.leader_elect))
+        }),
+        &["enable-leader-election"],
+    ),
+    flag(
+        "leaderElection.leaseDuration",
+        "leader-elect-lease-duration",
+        election!(lease_duration),
+    ),
+    flag(
+        "leaderElection.renewDeadline",
+        "leader-elect-renew-deadline",
+        election!(renew_deadline),
+    ),
+    flag(
+        "leaderElection.retryPeriod",
+        "leader-elect-retry-period",
+        election!(retry_period),
+    ),
+    flag(
+        "leaderElection.resourceLock",
+        "leader-elect-resource-lock",
+        election!(resource_lock),
+    ),
+    named(
+        flag(
+            "leaderElection.resourceName",
+            "leader-election-id",
+            election!(resource_name),
+        ),
+        &["leader-elect-resource-name"],
+    ),
+    named(
+        flag(
+            "leaderElection.resourceNamespace",
+            "leader-election-namespace",
+            election!(resource_namespace),
+        ),
+        &["leader-elect-resource-namespace"],
+    ),
+    or(
+        named(
+            flag("metrics.bindAddress", "metrics-bind-addr", |s| {
+                always(s.metrics_bind_address.as_ref())
+            }),
+            &["metrics-bind-address", "metrics-addr"],
+        ),
+        "diagnostics-address",
+    ),
+    flag("metrics.diagnosticsAddress", "diagnostics-address", |s| {
+        always(s.diagnostics_address.as_ref())
+    }),
+    flag("metrics.insecureDiagnostics", "insecure-diagnostics", |s| {
+        s.insecure_diagnostics.map(|yes| match yes {
+            true => Wanted::Always(yes.to_string()),
+            // That it is off is what managers without the flag do anyway.
+            false => Wanted::WhereKnown(yes.to_string()),
+        })
+    }),
+    named(
+        flag("health.healthProbeBindAddress", "health-addr", |s| {
+            always(s.health_probe_bind_address.as_ref())
+        }),
+        &["health-probe-bind-address", "healthz-addr"],
+    ),
+    flag("webhook.port", "webhook-port", |s| always(s.webhook_port)),
+    flag("webhook.host", "webhook-host", |s| always(s.webhook_host.as_ref())),
+    named(
+        flag("webhook.certDir", "webhook-cert-dir", |s| {
+            always(s.webhook_cert_dir.as_ref())
+        }),
+        &["webhook-cert-path"],
+    ),
+    // No provider of today has a flag for it, so it is passed only to those that show one.
+    named(
+        flag("gracefulShutDown", "graceful-shutdown-timeout", |s| {
+            s.graceful_shutdown.map(|time| Wanted::WhereKnown(time.to_string()))
+        }),
+        &["graceful-shutdown"],
+    ),
+];
+
+impl Flag {
+    /// All names of the flag, the usual one first.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.also.iter().copied())
+    }
+}
+
+/// The flag for how many objects of a kind are reconciled at once: `AWSCluster.infrastructure.cluster.x-k8s.io` is
+/// `awscluster-concurrency`.
+pub fn concurrency_flag(kind: &str) -> String {
+    let kind = kind.split('.').next().unwrap_or(kind);
+    format!("{}-concurrency", kind.to_lowercase())
+}
+
+/// What the settings come to: debugging outweighs the fields beside it, which stay as they were declared.
+pub(crate) fn effective(settings: &Settings) -> Settings {
+    let mut out = settings.clone();
+    if settings.debug {
+        out.verbosity = Some(DEBUG_VERBOSITY);
+        out.profiler_address = Some(DEBUG_PROFILER.to_owned());
+    }
+    out
+}

@@ -1,0 +1,243 @@
+//! Ports, probes, Services and mounts follow the addresses that a manager is told to serve at.
+
+use serde_json::{Map, Value, json};
+
+use super::{Note, container_mut, object_name};
+use crate::args::Arguments;
+
+/// Where controllers look for the certificate of their webhooks when nobody tells them.
+const CERT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
+
+/// What a manager's flags say about where it serves.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Endpoints {
+    webhook: Option<String>,
+    health: Option<String>,
+    metrics: Option<String>,
+    diagnostics: Option<String>,
+    cert_dir: Option<String>,
+}
+
+/// A port of a Pod has another number now.
+pub(super) struct Move {
+    field: String,
+    namespace: Value,
+    labels: Map<String, Value>,
+    from: i64,
+    to: i64,
+}
+
+/// One of the ports that a manager serves at.
+struct Endpoint<'a> {
+    before: &'a Option<String>,
+    after: &'a Option<String>,
+    /// What container ports are called that are for it.
+    names: &'a [&'a str],
+    /// Where it is when nobody tells.
+    usual: i64,
+}
+
+impl Endpoints {
+    pub(super) fn of(args: &Arguments) -> Self {
+        let flag = |field: &str| {
+            let flag = super::flags::FLAGS.iter().find(|flag| flag.field == field)?;
+            flag.names().find_map(|name| args.get(name))
+        };
+        Self {
+            webhook: flag("webhook.port"),
+            health: flag("health.healthProbeBindAddress"),
+            metrics: flag("metrics.bindAddress"),
+            diagnostics: flag("metrics.diagnosticsAddress"),
+            cert_dir: flag("webhook.certDir"),
+        }
+    }
+}
+
+/// The port of `:8443`, `[::]:8443` or `8443`.
+fn port(address: &str) -> Option<i64> {
+    let port = address.rsplit_once(':').map_or(address, |(_, port)| port);
+    port.parse().ok().filter(|port| (1..=65535).contains(port))
+}
+
+/// Changes container ports, probes and mounts so that they fit, and tells which ports moved.
+pub(super) fn follow(
+    object: &mut Value,
+    container: &str,
+    before: &Endpoints,
+    after: &Endpoints,
+    field: &str,
+    notes: &mut Vec<Note>,
+    moves: &mut Vec<Move>,
+) {
+    let name = object_name(object);
+    let pod = object["spec"]["template"]["metadata"]["labels"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    let namespace = object["metadata"]["namespace"].clone();
+    // Metrics and diagnostics are one endpoint in managers that know both words.
+    let metrics: &[&str] = if after.diagnostics.is_some() { &[] } else { &["metrics"] };
+    let endpoints = [
+        (
+            "webhook.port",
+            &before.webhook,
+            &after.webhook,
+            &["webhook-server", "webhook"][..],
+            9443,
+        ),
+        (
+            "health.healthProbeBindAddress",
+            &before.health,
+            &after.health,
+            &["healthz", "health"][..],
+            9440,
+        ),
+        ("metrics.bindAddress", &before.metrics, &after.metrics, metrics, 8080),
+        (
+            "metrics.diagnosticsAddress",
+            &before.diagnostics,
+            &after.diagnostics,
+            &["diagnostics", "metrics"][..],
+            8443,
+        ),
+    ];
+    let mut note = |setting: &str, what: String| {
+        notes.push(Note::done(&format!("{field}.{setting}"), &name, what).in_container(container));
+    };
+    let Some(container) = container_mut(object, container) else {
+        return;
+    };
+    for (setting, before, after, names, usual) in endpoints {
+        let endpoint = Endpoint {
+            before,
+            after,
+            names,
+            usual,
+        };
+        let Some((from, to)) = endpoint.moved(container) else {
+            continue;
+        };
+        if renumber(container, from, to) {
+            note(setting, format!("moved port {from} of the container to {to}"));
+        }
+        moves.push(Move {
+            field: format!("{field}.{setting}"),
+            namespace: namespace.clone(),
+            labels: pod.clone(),
+            from,
+            to,
+        });
+    }
+    if before.health != after.health && after.health.as_deref() == Some("0") && drop_probes(container) {
+        note(
+            "health.healthProbeBindAddress",
+            "took the probes away: nothing answers them".to_owned(),
+        );
+    }
+    if before.cert_dir != after.cert_dir
+        && let Some(dir) = &after.cert_dir
+        && mount(container, before.cert_dir.as_deref().unwrap_or(CERT_DIR), dir)
+    {
+        note("webhook.certDir", format!("mounted the certificate at {dir}"));
+    }
+}
+
+impl Endpoint<'_> {
+    /// From which to which port the endpoint moved, if it did.
+    fn moved(&self, container: &Value) -> Option<(i64, i64)> {
+        if self.before == self.after {
+            return None;
+        }
+        let to = port(self.after.as_deref()?)?;
+        let named = |name: &&str| {
+            let ports = container["ports"].as_array()?;
+            ports.iter().find(|port| port["name"] == **name)?["containerPort"].as_i64()
+        };
+        let told = self.before.as_deref().and_then(port);
+        let from = told.or_else(|| self.names.iter().find_map(named)).unwrap_or(self.usual);
+        (from != to).then_some((from, to))
+    }
+}
+
+/// Gives a container port and the probes that name it by number another number.
+fn renumber(container: &mut Value, from: i64, to: i64) -> bool {
+    let mut changed = false;
+    for port in container["ports"].as_array_mut().into_iter().flatten() {
+        for field in ["containerPort", "hostPort"] {
+            if let Some(number) = port.get_mut(field).filter(|number| **number == json!(from)) {
+                *number = json!(to);
+                changed = true;
+            }
+        }
+    }
+    for probe in PROBES {
+        for how in ["httpGet", "tcpSocket", "grpc"] {
+            let number = container.get_mut(probe).and_then(|p| p.get_mut(how)?.get_mut("port"));
+            if let Some(number) = number.filter(|number| **number == json!(from)) {
+                *number = json!(to);
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
+
+/// Probes over HTTP would fail for ever where nothing answers.
+fn drop_probes(container: &mut Value) -> bool {
+    let Some(container) = container.as_object_mut() else {
+        return false;
+    };
+    let http =
+        |container: &Map<String, Value>, probe: &str| container.get(probe).is_some_and(|p| p["httpGet"].is_object());
+    let found: Vec<&str> = PROBES.into_iter().filter(|probe| http(container, probe)).collect();
+    for probe in &found {
+        container.remove(*probe);
+    }
+    !found.is_empty()
+}
+
+fn mount(container: &mut Value, from: &str, to: &str) -> bool {
+    let same = |path: &Value| path.as_str().map(|path| path.trim_end_matches('/')) == Some(from.trim_end_matches('/'));
+    let mounts = container["volumeMounts"].as_array_mut();
+    let found = mounts.into_iter().flatten().find(|mount| same(&mount["mountPath"]));
+    match found {
+        Some(mount) => {
+            mount["mountPath"] = json!(to);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Services that lead to the port by its number lead to where it is now; those that lead there by its name do anyway.
+pub(super) fn services(objects: &mut [Value], moved: &Move, notes: &mut Vec<Note>) {
+    for object in objects {
+        if object["kind"] != "Service" || object["metadata"]["namespace"] != moved.namespace {
+            continue;
+        }
+        let selects = object["spec"]["selector"].as_object().is_some_and(|selector| {
+            !selector.is_empty() && selector.iter().all(|(key, value)| moved.labels.get(key) == Some(value))
+        });
+        if !selects {
+            continue;
+        }
+        let name = object_name(object);
+        for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {
+            // Without a target, a port leads to itself.
+            let target = port
+                .get("targetPort")
+                .filter(|target| !target.is_null())
+                .unwrap_or(&port["port"]);
+            if *target == json!(moved.from) {
+                port["targetPort"] = json!(moved.to);
+                notes.push(Note::done(
+                    &moved.field,
+                    &name,
+                    format!("leads to port {} now", moved.to),
+                ));
+            }
+        }
+    }
+}
