@@ -20,6 +20,7 @@ pub(crate) struct Finding {
 const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("api-kubeadm", "api"),
     ("api-ext", "api"),
+    ("api-operator", "api"),
     ("smd", "schema"),
     ("contract", "smd"),
     ("conditions", "contract"),
@@ -40,6 +41,7 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("apiserver", "api", "the API server knows no Cluster API kind"),
     ("apiserver", "api-kubeadm", "the API server knows no Cluster API kind"),
     ("apiserver", "api-ext", "the API server knows no Cluster API kind"),
+    ("apiserver", "api-operator", "the API server knows no Cluster API kind"),
     ("store", "api", "the store knows no kind"),
     ("store", "schema", "the store never decodes an object"),
     (

@@ -143,6 +143,18 @@ pub fn json_name(field: &str) -> String {
     name
 }
 
+/// A schema with a description: its type's, or the one that its field has.
+#[doc(hidden)]
+pub fn described(mut schema: Value, doc: &str) -> Value {
+    if let Some(node) = schema.as_object_mut()
+        && !node.contains_key("description")
+        && !doc.trim().is_empty()
+    {
+        node.insert("description".to_owned(), Value::from(doc.trim()));
+    }
+    schema
+}
+
 /// A kind with `status.conditions`.
 pub trait Conditioned {
     /// The conditions; empty when there is no status yet.
@@ -157,7 +169,7 @@ macro_rules! api_kind {
     (
         $(#[doc = $doc:literal])+
         pub struct $kind:ident {
-            $( $(#[$field_meta:meta])* pub $field:ident: $type:ty, )*
+            $( $(#[$($field_meta:tt)+])* pub $field:ident: $type:ty, )*
         }
         group: $group:literal,
         version: $version:literal,
@@ -179,7 +191,7 @@ macro_rules! api_kind {
             /// Standard object metadata.
             #[serde(default)]
             pub metadata: $crate::macro_support::ObjectMeta,
-            $( $(#[$field_meta])* pub $field: $type, )*
+            $( $(#[$($field_meta)+])* pub $field: $type, )*
         }
 
         impl $crate::macro_support::serde::Serialize for $kind {
@@ -190,7 +202,7 @@ macro_rules! api_kind {
                     api_version: &'static str,
                     kind: &'static str,
                     metadata: &'a $crate::macro_support::ObjectMeta,
-                    $( $(#[$field_meta])* $field: &'a $type, )*
+                    $( $(#[$($field_meta)+])* $field: &'a $type, )*
                 }
                 $crate::macro_support::serde::Serialize::serialize(
                     &Wire {
@@ -250,11 +262,23 @@ macro_rules! api_kind {
             ) {
                 $( properties.insert(
                     $crate::kind::json_name(stringify!($field)),
-                    generator.subschema_for::<$type>().to_value(),
+                    $crate::kind::described(
+                        generator.subschema_for::<$type>().to_value(),
+                        $crate::field_doc!($(#[$($field_meta)+])*),
+                    ),
                 ); )*
             }
         }
     };
+}
+
+/// The doc comment among the attributes of a field.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! field_doc {
+    (@one doc = $doc:literal) => { $doc };
+    (@one $($other:tt)+) => { "" };
+    ($(#[$($meta:tt)+])*) => { concat!($($crate::field_doc!(@one $($meta)+)),*) };
 }
 
 /// Implements [`Conditioned`](crate::kind::Conditioned) for kinds whose status is optional and holds conditions.
@@ -316,6 +340,19 @@ mod tests {
         check("spec", "spec");
         check("provider_name", "providerName");
         check("r#type", "type");
+    }
+
+    #[test]
+    fn fields_are_described_by_their_type_or_else_by_themselves() {
+        let check = |schema: Value, doc: &str, expect: &Value| assert_eq!(&described(schema, doc), expect);
+        check(json!({"description": "a"}), "b", &json!({"description": "a"}));
+        check(json!({}), " b", &json!({"description": "b"}));
+        check(json!({}), "", &json!({}));
+        assert_eq!(
+            crate::field_doc!(#[doc = " one"] #[serde(default)] #[doc = " two"]),
+            " one two"
+        );
+        assert_eq!(crate::field_doc!(), "");
     }
 
     #[test]

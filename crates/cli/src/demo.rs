@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use windlass_apiserver::RequestKey;
 use windlass_manager::up::CONTROLLERS_AGENT;
-use windlass_suite::kinds::{KINDS, KindEntry};
+use windlass_suite::kinds::{self, KindEntry};
 
 use self::external::External;
 use self::manifests::{Manifests, NAMESPACE, Shape};
@@ -449,7 +449,7 @@ fn cpu_seconds() -> Option<f64> {
 }
 
 fn kind(name: &str) -> Option<&'static KindEntry> {
-    KINDS.iter().find(|entry| entry.kind == name)
+    kinds::find(name)
 }
 
 fn api(client: &kube::Client, name: &str) -> Api<DynamicObject> {

@@ -7,6 +7,7 @@ use windlass_api::kind::ApiKind;
 use windlass_api_ext::infrastructure::{DevCluster, DevClusterTemplate, DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
+use windlass_api_operator::{inventory, management, operator};
 
 use crate::admission::Admission;
 
@@ -55,12 +56,18 @@ impl KindEntry {
     pub fn crd_name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
+
+    /// The kind with its group, which no other kind has: `Kind.group`.
+    pub fn full_name(&self) -> String {
+        format!("{}.{}", self.kind, self.group)
+    }
 }
 
-/// All kinds, by group and name.
+/// All kinds, by group and name. Where two groups have a kind of the same name, the first is meant by the bare name.
 pub const KINDS: &[KindEntry] = &[
     KindEntry::of::<KubeadmConfig>(),
     KindEntry::of::<KubeadmConfigTemplate>(),
+    KindEntry::of::<inventory::Provider>(),
     KindEntry::of::<Cluster>(),
     KindEntry::of::<ClusterClass>(),
     KindEntry::of::<Machine>(),
@@ -73,7 +80,28 @@ pub const KINDS: &[KindEntry] = &[
     KindEntry::of::<DevClusterTemplate>(),
     KindEntry::of::<DevMachine>(),
     KindEntry::of::<DevMachineTemplate>(),
+    KindEntry::of::<operator::AddonProvider>(),
+    KindEntry::of::<operator::BootstrapProvider>(),
+    KindEntry::of::<operator::ControlPlaneProvider>(),
+    KindEntry::of::<operator::CoreProvider>(),
+    KindEntry::of::<operator::IPAMProvider>(),
+    KindEntry::of::<operator::InfrastructureProvider>(),
+    KindEntry::of::<operator::RuntimeExtensionProvider>(),
+    KindEntry::of::<management::BootstrapProvider>(),
+    KindEntry::of::<management::ControlPlaneProvider>(),
+    KindEntry::of::<management::CoreProvider>(),
+    KindEntry::of::<management::InfrastructureProvider>(),
 ];
+
+/// A kind by its name, or by name and group: `Machine`, `CoreProvider.management.cluster.x-k8s.io`.
+pub fn find(name: &str) -> Option<&'static KindEntry> {
+    let (kind, group) = name
+        .split_once('.')
+        .map_or((name, None), |(kind, group)| (kind, Some(group)));
+    KINDS
+        .iter()
+        .find(|entry| entry.kind == kind && group.is_none_or(|group| entry.group == group))
+}
 
 /// The CustomResourceDefinitions of all kinds.
 pub fn all_crds() -> Vec<Value> {
@@ -126,12 +154,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_kind_is_found_by_its_full_name() {
+        for entry in KINDS {
+            assert_eq!(find(&entry.full_name()).unwrap().crd_name(), entry.crd_name());
+            assert_eq!(find(entry.kind).unwrap().kind, entry.kind);
+        }
+        assert_eq!(find("CoreProvider").unwrap().group, "operator.cluster.x-k8s.io");
+        assert!(find("Machine.example.com").is_none() && find("").is_none());
+    }
+
     // EX-008, EX-092: one key, one name for it, and no second annotation that would make anything ready.
     #[test]
     fn there_is_one_annotation_for_it() {
         let constants = [
             include_str!("../../api/src/annotations.rs"),
             include_str!("../../api-ext/src/annotations.rs"),
+            include_str!("../../api-operator/src/annotations.rs"),
         ];
         let lines = constants.iter().flat_map(|text| text.lines());
         let found: Vec<&str> = lines

@@ -19,7 +19,7 @@ use windlass_kit::{Cx, Metrics, transport};
 use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Running, Selection, controllers};
 use windlass_suite::controllers::Ports;
-use windlass_suite::kinds::KINDS;
+use windlass_suite::kinds::{KINDS, find};
 
 use crate::faults::Faults;
 use crate::load::{self, Load};
@@ -180,7 +180,7 @@ impl Env {
 
     /// How often the controllers wrote to an object or a subresource of it, refused writes included.
     pub fn writes_to(&self, kind: &str, name: &str) -> BTreeMap<WriteTo, u64> {
-        let entry = KINDS.iter().find(|entry| entry.kind == kind);
+        let entry = find(kind);
         let plural = entry.map_or("", |entry| entry.plural);
         self.server.counters().of(|write| {
             let object = (write.resource.as_str(), write.namespace.as_str(), write.name.as_str());
@@ -229,9 +229,9 @@ impl Env {
         before.reconciles.remove(controller);
         let patch = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": touch}}});
         for entry in KINDS {
-            let all = self.dynamic(entry.kind).list(&ListParams::default()).await;
+            let all = self.dynamic(&entry.full_name()).list(&ListParams::default()).await;
             for object in all.unwrap_or_else(|error| panic!("cannot list {}: {error}", entry.plural)) {
-                self.merge(entry.kind, &object.metadata.name.unwrap_or_default(), &patch)
+                self.merge(&entry.full_name(), &object.metadata.name.unwrap_or_default(), &patch)
                     .await;
             }
         }

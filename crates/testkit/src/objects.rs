@@ -10,7 +10,7 @@ use kube::discovery::{ApiGroup, Discovery, verbs};
 use serde_json::Value;
 use windlass_api::labels;
 use windlass_kit::ObjectKey;
-use windlass_suite::kinds::{KINDS, KindEntry};
+use windlass_suite::kinds::{KINDS, KindEntry, find};
 
 use crate::explain;
 use crate::wait::{self, Watched};
@@ -98,11 +98,11 @@ impl Objects {
         sent.unwrap_or_else(|error| panic!("cannot delete {kind} {name}: {error}"));
     }
 
-    /// Access to one of our kinds, or to Roles and their bindings.
+    /// Access to one of our kinds, by its name or `Kind.group`, or to Roles and their bindings.
     pub fn dynamic(&self, kind: &str) -> Api<DynamicObject> {
         let rights = matches!(kind, "Role" | "RoleBinding")
             .then(|| ApiResource::from_gvk(&GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", kind)));
-        let ours = || KINDS.iter().find(|entry| entry.kind == kind).map(resource);
+        let ours = || find(kind).map(resource);
         let resource = rights
             .or_else(ours)
             .unwrap_or_else(|| panic!("{kind} is none of our kinds"));
@@ -149,7 +149,7 @@ impl Objects {
             named.is_some_and(|name| name == cluster)
         };
         for entry in KINDS {
-            let (api, resource) = (self.dynamic(entry.kind), resource(entry));
+            let (api, resource) = (self.dynamic(&entry.full_name()), resource(entry));
             let found = wait::until(api, resource, None, |all: &[DynamicObject]| {
                 !all.iter().any(|object| {
                     is_its_own(&object.metadata)
@@ -196,7 +196,7 @@ impl Objects {
     pub async fn explain(&self) -> String {
         let mut lines = Vec::new();
         for entry in KINDS {
-            let all = self.dynamic(entry.kind).list(&ListParams::default()).await;
+            let all = self.dynamic(&entry.full_name()).list(&ListParams::default()).await;
             for object in all.map(|list| list.items).unwrap_or_default() {
                 lines.extend(explain::lines(
                     entry.kind,
