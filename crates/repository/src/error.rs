@@ -1,0 +1,446 @@
+//! Why files could not be had. Each variant is something else that a person can do.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Why files could not be had; the message says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The address has no form that files can be fetched from.
+    #[error("{url:?} is not an address to fetch a provider from: {why}")]
+    InvalidUrl {
+        /// The address, without passwords.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Local files are for command lines.
+    #[error(
+        "{url:?} is a folder of this machine, which only the command line reads: serve it over HTTPS, or put the files into \
+         ConfigMaps and set fetchConfig.selector"
+    )]
+    LocalFolder {
+        /// The address.
+        url: String,
+    },
+    /// The repository does not have this version.
+    #[error("{place} has no version {version:?}; {}", known(available))]
+    VersionNotFound {
+        /// The repository.
+        place: String,
+        /// What was asked for.
+        version: String,
+        /// What it has; empty where nobody could say.
+        available: Vec<String>,
+    },
+    /// The version is there, the file is not.
+    #[error("version {version} in {place} has no file {file:?}; {}", files(available))]
+    FileNotFound {
+        /// The repository.
+        place: String,
+        /// The version.
+        version: String,
+        /// The file.
+        file: String,
+        /// The files that it has; empty where nobody could say.
+        available: Vec<String>,
+    },
+    /// The version is there and says nothing about contracts.
+    #[error(
+        "version {version} in {place} has no metadata.yaml, which says the contract that it speaks: publish the file with the \
+         release, or choose another version"
+    )]
+    NoMetadata {
+        /// The repository.
+        place: String,
+        /// The version.
+        version: String,
+    },
+    /// There is no such repository, or nobody may know.
+    #[error("{place} does not exist, or is private: check its address{}", match token { Some(name) => format!(", and set {name} if it is private"), None => ", and whether the token may read it".to_owned() })]
+    RepositoryNotFound {
+        /// The repository.
+        place: String,
+        /// The variable to set, where no token was sent.
+        token: Option<&'static str>,
+    },
+    /// Nothing was released.
+    #[error("{place} has no release whose tag is a semantic version such as v1.2.3")]
+    NoVersions {
+        /// The repository.
+        place: String,
+    },
+    /// Nobody says which versions there are.
+    #[error("{place} does not say which versions it has: set spec.version")]
+    NoList {
+        /// The repository.
+        place: String,
+    },
+    /// Too many requests.
+    #[error("{host} takes no more requests from here for now{}{}", until.map(|until| format!(", until {until}")).unwrap_or_default(), match token { Some(name) => format!("; with a token in {name} it would take more"), None => String::new() })]
+    RateLimited {
+        /// Who said so.
+        host: String,
+        /// When it ends.
+        until: Option<Timestamp>,
+        /// How long that is from the answer on.
+        wait: Duration,
+        /// The variable to set, where no token was sent.
+        token: Option<&'static str>,
+    },
+    /// The credentials are wrong, or there are none.
+    #[error("{host} wants {}", credentials(*sent, variables))]
+    Unauthorized {
+        /// Who said so.
+        host: String,
+        /// Whether some were sent.
+        sent: bool,
+        /// The variables that hold them; empty where none are ever sent.
+        variables: &'static str,
+    },
+    /// The credentials are right and do not allow it.
+    #[error("{host} does not allow to read {url}{}: {}", said(message), if *sent { "ask for the right to read it" } else { "set credentials in the provider's variables" })]
+    Forbidden {
+        /// Who said so.
+        host: String,
+        /// What was asked for.
+        url: String,
+        /// Its words.
+        message: String,
+        /// Whether credentials were sent.
+        sent: bool,
+    },
+    /// The server shows a certificate of somebody whom nobody trusts.
+    #[error("the certificate of {host} is not trusted ({why}): give its authority as PEM, or correct the certificate")]
+    Untrusted {
+        /// The server.
+        host: String,
+        /// What TLS says.
+        why: String,
+    },
+    /// Extra authorities cannot be read.
+    #[error("the extra authorities are not certificates in PEM: {why}")]
+    Authorities {
+        /// What is wrong.
+        why: String,
+    },
+    /// No connection.
+    #[error(
+        "{host} cannot be reached: {why}; check the address, the network, and whether a proxy is needed (HTTPS_PROXY)"
+    )]
+    Unreachable {
+        /// The server.
+        host: String,
+        /// What the machine says.
+        why: String,
+    },
+    /// The proxy does not pass anything on.
+    #[error("the proxy {proxy} does not connect to {host}: {why}; check HTTPS_PROXY and NO_PROXY")]
+    Proxy {
+        /// The proxy, without passwords.
+        proxy: String,
+        /// Where to.
+        host: String,
+        /// What it says.
+        why: String,
+    },
+    /// No answer, or none that goes on.
+    #[error("{url} did not answer within {} s", after.as_secs_f32())]
+    TimedOut {
+        /// What was asked for.
+        url: String,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The server has a problem.
+    #[error(
+        "{url} answers {status}{}: the server has a problem, nothing is wrong with the address",
+        said(message)
+    )]
+    Server {
+        /// What was asked for.
+        url: String,
+        /// The status, from 500 on.
+        status: u16,
+        /// Its words.
+        message: String,
+    },
+    /// A status that means nothing here.
+    #[error("{url} answers {status}{}, which is not a file", said(message))]
+    Status {
+        /// What was asked for.
+        url: String,
+        /// The status.
+        status: u16,
+        /// Its words.
+        message: String,
+    },
+    /// Redirects that lead nowhere, or out of TLS.
+    #[error("{url} redirects {why}")]
+    Redirect {
+        /// What was asked for.
+        url: String,
+        /// Where.
+        why: String,
+    },
+    /// Nobody has so much to say about a provider.
+    #[error("{url} is longer than {limit} bytes: is it the right file?")]
+    TooLarge {
+        /// What was asked for.
+        url: String,
+        /// What is taken.
+        limit: usize,
+    },
+    /// The connection ended before the file did.
+    #[error("{url} ended after {got} bytes{}: the connection broke, or the file is not whole on the server", expected.map(|all| format!(" of {all}")).unwrap_or_default())]
+    Truncated {
+        /// What was asked for.
+        url: String,
+        /// How many bytes came.
+        got: u64,
+        /// How many were announced.
+        expected: Option<u64>,
+    },
+    /// What came is not what is said to be there.
+    #[error(
+        "{what} is not what its checksum says: expected {expected}, got {found}; it was changed on the way or on the server"
+    )]
+    Checksum {
+        /// The file.
+        what: String,
+        /// What it should have.
+        expected: String,
+        /// What it has.
+        found: String,
+    },
+    /// A page to look at.
+    #[error(
+        "{url} is a web page, not YAML: a sign-in page or a proxy's, or the address of a page that only links to the file"
+    )]
+    Html {
+        /// What was asked for.
+        url: String,
+    },
+    /// Nothing is in it.
+    #[error("{what} is empty")]
+    Empty {
+        /// The file.
+        what: String,
+    },
+    /// Not text.
+    #[error("{what} is not text in UTF-8{}", if *gzip { ": it is compressed with gzip; publish it as it is" } else { "" })]
+    NotText {
+        /// The file.
+        what: String,
+        /// It begins as gzip does.
+        gzip: bool,
+    },
+    /// An answer of an API that is not as its documentation says.
+    #[error("{url} answers with something else than {expected}: {why}")]
+    NotUnderstood {
+        /// What was asked for.
+        url: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// A local file cannot be read.
+    #[error("{path} cannot be read: {why}")]
+    Unreadable {
+        /// The file or folder.
+        path: String,
+        /// What the machine says.
+        why: String,
+    },
+    /// No ConfigMap has the labels.
+    #[error(
+        "no ConfigMap in namespace {namespace:?} has the labels {selector:?}: create one for each version, with the keys metadata and components"
+    )]
+    NoConfigMaps {
+        /// The provider's namespace.
+        namespace: String,
+        /// The labels.
+        selector: String,
+    },
+    /// A ConfigMap lacks one of the two files.
+    #[error("ConfigMap {config_map} has no key {key:?}{}", found(keys))]
+    MissingKey {
+        /// Namespace and name.
+        config_map: String,
+        /// What is missing.
+        key: &'static str,
+        /// The keys that it has.
+        keys: Vec<String>,
+    },
+    /// A ConfigMap is for no version.
+    #[error("ConfigMap {config_map} is for no version: {version:?} ({from}) is not one such as v1.2.3")]
+    ConfigMapVersion {
+        /// Namespace and name.
+        config_map: String,
+        /// What it says.
+        version: String,
+        /// Where it says so.
+        from: String,
+    },
+    /// Two ConfigMaps are for the same version.
+    #[error("version {version} is in several ConfigMaps of namespace {namespace:?}: {}; delete all but one, or make the selector say which", config_maps.join(", "))]
+    Ambiguous {
+        /// The version.
+        version: String,
+        /// The namespace.
+        namespace: String,
+        /// Their names.
+        config_maps: Vec<String>,
+    },
+    /// Parts of a file that was split are missing or do not fit.
+    #[error("version {version} is split over ConfigMaps of namespace {namespace:?}, and {why}")]
+    Parts {
+        /// The version.
+        version: String,
+        /// The namespace.
+        namespace: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// What is said to be compressed is not.
+    #[error(
+        "ConfigMap {config_map} says that its components are compressed, and they are not as gzip writes them: {why}"
+    )]
+    NotCompressed {
+        /// Namespace and name.
+        config_map: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A version that cannot be the name of anything in Kubernetes.
+    #[error("version {version:?} cannot be the value of a label, so no ConfigMap can be for it")]
+    NoLabel {
+        /// The version.
+        version: String,
+    },
+}
+
+fn known(available: &[String]) -> String {
+    /// More would not fit into a condition, and nobody reads them.
+    const MOST: usize = 12;
+    let newest = available
+        .iter()
+        .rev()
+        .take(MOST)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    match available.len() {
+        0 => "check the version".to_owned(),
+        count if count > MOST => format!("there are {newest} and {} older ones", count - MOST),
+        _ => format!("there are {newest}"),
+    }
+}
+
+fn credentials(sent: bool, variables: &str) -> String {
+    match (sent, variables) {
+        (_, "") => {
+            "credentials, and folders in the web are read without any: use a host that wants none, or ConfigMaps"
+                .to_owned()
+        }
+        (true, _) => format!("other credentials: those in {variables} were not accepted"),
+        (false, _) => format!("credentials: set {variables} in the provider's variables"),
+    }
+}
+
+fn files(available: &[String]) -> String {
+    match available {
+        [] => "check the address".to_owned(),
+        _ => format!("it has {}", available.join(", ")),
+    }
+}
+
+fn found(keys: &[String]) -> String {
+    match keys {
+        [] => "; it is empty".to_owned(),
+        _ => format!("; it has {}", keys.join(", ")),
+    }
+}
+
+fn said(message: &str) -> String {
+    if message.is_empty() {
+        String::new()
+    } else {
+        format!(" ({message})")
+    }
+}
+
+impl Error {
+    pub(crate) fn invalid_url(url: &str, why: &str) -> Self {
+        Self::InvalidUrl {
+            url: url.to_owned(),
+            why: why.to_owned(),
+        }
+    }
+
+    /// One word for a condition or an event.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::InvalidUrl { .. } | Self::LocalFolder { .. } => "InvalidFetchURL",
+            Self::VersionNotFound { .. } | Self::NoVersions { .. } | Self::NoList { .. } => "VersionNotFound",
+            Self::FileNotFound { .. } => "FileNotFound",
+            Self::NoMetadata { .. } => "MetadataNotFound",
+            Self::RepositoryNotFound { .. } => "RepositoryNotFound",
+            Self::RateLimited { .. } => "RateLimited",
+            Self::Unauthorized { .. } => "Unauthorized",
+            Self::Forbidden { .. } => "Forbidden",
+            Self::Untrusted { .. } | Self::Authorities { .. } => "CertificateNotTrusted",
+            Self::Unreachable { .. } => "Unreachable",
+            Self::Proxy { .. } => "ProxyError",
+            Self::TimedOut { .. } => "TimedOut",
+            Self::Server { .. } | Self::Status { .. } | Self::Redirect { .. } | Self::NotUnderstood { .. } => {
+                "UnexpectedAnswer"
+            }
+            Self::TooLarge { .. } => "TooLarge",
+            Self::Truncated { .. } => "Truncated",
+            Self::Checksum { .. } => "ChecksumMismatch",
+            Self::Html { .. } => "WebPage",
+            Self::Empty { .. } | Self::NotText { .. } => "NotYAML",
+            Self::Unreadable { .. } => "Unreadable",
+            Self::NoConfigMaps { .. } => "ConfigMapNotFound",
+            Self::MissingKey { .. } => "ConfigMapKeyMissing",
+            Self::ConfigMapVersion { .. } | Self::NoLabel { .. } => "ConfigMapVersionInvalid",
+            Self::Ambiguous { .. } => "ConfigMapAmbiguous",
+            Self::Parts { .. } | Self::NotCompressed { .. } => "ConfigMapDamaged",
+        }
+    }
+
+    /// When asking again makes sense, where somebody said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { wait, .. } => Some(*wait),
+            _ => None,
+        }
+    }
+
+    /// It may pass without anybody doing something.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::RateLimited { .. }
+                | Self::Unreachable { .. }
+                | Self::Proxy { .. }
+                | Self::TimedOut { .. }
+                | Self::Server { .. }
+                | Self::Truncated { .. }
+        )
+    }
+
+    /// The thing that was asked for is not there, rather than out of reach.
+    pub fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            Self::VersionNotFound { .. }
+                | Self::FileNotFound { .. }
+                | Self::NoMetadata { .. }
+                | Self::RepositoryNotFound { .. }
+        )
+    }
+}

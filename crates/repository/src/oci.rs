@@ -1,0 +1,243 @@
+//! Artifacts in registries: files are the layers of a manifest, and called as their annotation for a title says.
+
+mod access;
+pub(crate) mod publish;
+pub(crate) mod reference;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::github::understood;
+use crate::http::Answer;
+use crate::names::METADATA;
+use crate::repository::{Files, Repository};
+use crate::{content, digest, version};
+use access::Session;
+use reference::{Reference, is_tag};
+
+const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
+                         application/vnd.docker.distribution.manifest.v2+json, \
+                         application/vnd.docker.distribution.manifest.list.v2+json";
+const TITLE: &str = "org.opencontainers.image.title";
+/// An index may name a manifest for each of many providers.
+const MOST_MANIFESTS: usize = 64;
+const MOST_PAGES: usize = 50;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest {
+    #[serde(default)]
+    layers: Vec<Descriptor>,
+    #[serde(default)]
+    manifests: Vec<Descriptor>,
+}
+
+#[derive(Deserialize, Clone)]
+struct Descriptor {
+    digest: String,
+    #[serde(default)]
+    size: u64,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Tags {
+    tags: Option<Vec<String>>,
+}
+
+/// Of an artifact that holds several versions those in its files' names; of others the tags.
+pub(crate) async fn versions(of: &Repository, reference: &Reference) -> Result<Vec<String>, Error> {
+    let session = Session::new(&of.client, &of.credentials.oci);
+    if reference.tag.is_none() && reference.digest.is_none() {
+        return tags(of, &session, reference).await;
+    }
+    let titles = titles(of, &session, reference, "").await?;
+    let named: Vec<String> = titles
+        .keys()
+        .filter_map(|title| of.names.version_in(title))
+        .map(str::to_owned)
+        .collect();
+    match (named.is_empty(), of.source.pinned()) {
+        (false, _) => Ok(named),
+        (true, Some(tag)) => Ok(vec![tag.to_owned()]),
+        (true, None) => Err(Error::NoList { place: of.place() }),
+    }
+}
+
+/// Both files of a version. The most precise names win.
+pub(crate) async fn files(of: &Repository, reference: &Reference, version: &str) -> Result<Files, Error> {
+    let session = Session::new(&of.client, &of.credentials.oci);
+    let titles = titles(of, &session, reference, version).await?;
+    let find = |names: &[String]| {
+        names
+            .iter()
+            .find_map(|name| Some((name.clone(), titles.get(name)?.clone())))
+    };
+    let all = || titles.keys().cloned().collect::<Vec<_>>();
+    let names = of.names.artifact_components(version);
+    let Some((name, components)) = find(&names) else {
+        return Err(of.absent(version, &names.join(" or "), all()));
+    };
+    let Some((_, metadata)) = find(&of.names.artifact_metadata(version)) else {
+        return Err(of.absent(version, METADATA, all()));
+    };
+    Ok(Files {
+        components: blob(of, &session, reference, &name, &components).await?,
+        metadata: blob(of, &session, reference, METADATA, &metadata).await?,
+        from: format!("{} {version} {name}", of.place()),
+    })
+}
+
+/// All files of an artifact by title.
+async fn titles(
+    of: &Repository,
+    session: &Session<'_>,
+    reference: &Reference,
+    version: &str,
+) -> Result<BTreeMap<String, Descriptor>, Error> {
+    // Registries take no plus in tags; the underscore for it is what everybody writes.
+    let by_version = version.replace('+', "_");
+    let wanted = match (&reference.digest, &reference.tag) {
+        (Some(digest), _) => digest,
+        (None, Some(tag)) => tag,
+        (None, None) => &by_version,
+    };
+    if !wanted.starts_with("sha256:") && !is_tag(wanted) {
+        return Err(no_version(of, session, reference, version).await);
+    }
+    let answer = session
+        .get(&reference.at(&format!("manifests/{wanted}")), MANIFESTS)
+        .await?;
+    let first = match answer.status.as_u16() {
+        200 => manifest(&answer, wanted)?,
+        404 if reference.tag.is_none() && reference.digest.is_none() => {
+            return Err(no_version(of, session, reference, version).await);
+        }
+        404 => {
+            return Err(Error::VersionNotFound {
+                place: of.place(),
+                version: wanted.clone(),
+                available: tags(of, session, reference).await.unwrap_or_default(),
+            });
+        }
+        _ => return Err(answer.refusal(session.access())),
+    };
+    let mut found = BTreeMap::new();
+    let mut layers = first.layers;
+    for inner in first.manifests.iter().take(MOST_MANIFESTS) {
+        let answer = session
+            .get(&reference.at(&format!("manifests/{}", inner.digest)), MANIFESTS)
+            .await?;
+        if answer.status.as_u16() != 200 {
+            return Err(answer.refusal(session.access()));
+        }
+        layers.extend(manifest(&answer, &inner.digest)?.layers);
+    }
+    for layer in layers {
+        if let Some(title) = layer.annotations.get(TITLE).cloned()
+            && layer.size > 0
+        {
+            found.entry(title).or_insert(layer);
+        }
+    }
+    Ok(found)
+}
+
+fn manifest(answer: &Answer, wanted: &str) -> Result<Manifest, Error> {
+    let announced = answer.header("docker-content-digest");
+    let expected = if wanted.starts_with("sha256:") {
+        Some(wanted)
+    } else {
+        announced
+    };
+    if let Some(expected) = expected {
+        digest::check(&answer.url.to_string(), &answer.body, expected)?;
+    }
+    understood(answer, "a manifest")
+}
+
+async fn no_version(of: &Repository, session: &Session<'_>, reference: &Reference, version: &str) -> Error {
+    match tags(of, session, reference).await {
+        Ok(available) => Error::VersionNotFound {
+            place: of.place(),
+            version: version.to_owned(),
+            available: version::sorted(available),
+        },
+        Err(error @ Error::RepositoryNotFound { .. }) => error,
+        Err(_) => Error::VersionNotFound {
+            place: of.place(),
+            version: version.to_owned(),
+            available: Vec::new(),
+        },
+    }
+}
+
+async fn tags(of: &Repository, session: &Session<'_>, reference: &Reference) -> Result<Vec<String>, Error> {
+    let mut url = reference.at("tags/list?n=1000");
+    let mut all = Vec::new();
+    for _ in 0..MOST_PAGES {
+        let answer = session.get(&url, "application/json").await?;
+        let tags: Tags = match answer.status.as_u16() {
+            200 => understood(&answer, "a list of tags")?,
+            404 => {
+                let access = session.access();
+                let token = (!access.sent).then_some(access.variables);
+                return Err(Error::RepositoryNotFound {
+                    place: of.place(),
+                    token,
+                });
+            }
+            _ => return Err(answer.refusal(session.access())),
+        };
+        all.extend(
+            tags.tags
+                .unwrap_or_default()
+                .into_iter()
+                .map(|tag| tag.replace('_', "+")),
+        );
+        let next = answer.header("link").filter(|link| link.contains("rel=\"next\""));
+        let next = next
+            .and_then(|link| link.split_once('<')?.1.split_once('>'))
+            .map(|(next, _)| url.join(next));
+        match next.transpose()? {
+            // Credentials go where the address says, whatever a list says.
+            Some(next) if next.same_origin(&url) => url = next,
+            _ => break,
+        }
+    }
+    Ok(all)
+}
+
+async fn blob(
+    of: &Repository,
+    session: &Session<'_>,
+    reference: &Reference,
+    title: &str,
+    descriptor: &Descriptor,
+) -> Result<String, Error> {
+    let what = format!("{title} of {}", of.place());
+    let limit = of.client.longest();
+    if descriptor.size > limit as u64 {
+        return Err(Error::TooLarge { url: what, limit });
+    }
+    let answer = session
+        .get(&reference.at(&format!("blobs/{}", descriptor.digest)), "*/*")
+        .await?;
+    if answer.status.as_u16() != 200 {
+        return Err(answer.refusal(session.access()));
+    }
+    let got = answer.body.len() as u64;
+    if got < descriptor.size {
+        let expected = Some(descriptor.size);
+        return Err(Error::Truncated {
+            url: what,
+            got,
+            expected,
+        });
+    }
+    digest::check(&what, &answer.body, &descriptor.digest)?;
+    content::text(&what, &answer.body)
+}
