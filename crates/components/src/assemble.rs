@@ -96,7 +96,7 @@ pub enum AssembleError {
     #[error("{object}: {field} is {found}; expected {expected}")]
     Field {
         /// Which object.
-        object: Identity,
+        object: Box<Identity>,
         /// Which field.
         field: String,
         /// What it is.
@@ -143,7 +143,7 @@ fn put_labels(object: &mut Value, label: &str) -> Result<(), AssembleError> {
         return Ok(());
     }
     Err(AssembleError::Field {
-        object: Identity::of(object),
+        object: Box::new(Identity::of(object)),
         field: "metadata.labels".to_owned(),
         found: object["metadata"]["labels"].to_string(),
         expected: "a map",
@@ -198,7 +198,7 @@ fn check_name(definition: &Value) -> Result<(), AssembleError> {
         .find(|(_, text)| text.is_empty());
     if let Some((field, _)) = missing {
         return Err(AssembleError::Field {
-            object: Identity::of(definition),
+            object: Box::new(Identity::of(definition)),
             field: field.to_owned(),
             found: "missing".to_owned(),
             expected: "a text",

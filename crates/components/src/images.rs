@@ -52,7 +52,7 @@ pub struct ImageError {
 #[error("container {container:?} of {object}: {error}")]
 pub struct OverrideError {
     /// The workload.
-    pub object: Identity,
+    pub object: Box<Identity>,
     /// Its container.
     pub container: String,
     /// What is wrong.
@@ -182,7 +182,7 @@ pub fn override_images(objects: &mut [Value], component: &str, overrides: &Overr
                 continue;
             }
             let parsed = Image::parse(image).map_err(|error| OverrideError {
-                object: identity.clone(),
+                object: Box::new(identity.clone()),
                 container: object::text(container, &["name"]).to_owned(),
                 error,
             })?;

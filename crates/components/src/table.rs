@@ -65,6 +65,8 @@ pub fn names(type_: ProviderType) -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use ProviderType::{Bootstrap, ControlPlane, Core, Infrastructure, RuntimeExtension};
+
     use super::*;
 
     #[test]
@@ -93,7 +95,6 @@ mod tests {
             );
         };
         let sigs = |name: &str| format!("kubernetes-sigs/cluster-api{name}");
-        use ProviderType::{Bootstrap, ControlPlane, Core, Infrastructure, RuntimeExtension};
         let infrastructure = "infrastructure-components.yaml";
         check(Core, "cluster-api", Some((&sigs(""), "core-components.yaml")));
         check(Infrastructure, "aws", Some((&sigs("-provider-aws"), infrastructure)));

@@ -129,7 +129,7 @@ fn inject_from(object: &mut Value, target: &str) -> Result<(), AssembleError> {
         }
         let Some((_, name)) = value.split_once('/').filter(|(_, name)| !name.contains('/')) else {
             return Err(AssembleError::Field {
-                object: Identity::of(object),
+                object: Box::new(Identity::of(object)),
                 field: format!("metadata.annotations[{key}]"),
                 found: format!("{value:?}"),
                 expected: "NAMESPACE/NAME",
@@ -149,7 +149,7 @@ fn list_mut<'v>(object: &'v mut Value, field: &'static str) -> Result<&'v mut [V
     };
     if let Some(found) = found {
         return Err(AssembleError::Field {
-            object: Identity::of(object),
+            object: Box::new(Identity::of(object)),
             field: field.to_owned(),
             found,
             expected: "a list",
@@ -211,11 +211,13 @@ fn certificate(certificate: &mut Value, was: Option<&str>, target: &str) -> Resu
     match spec.get_mut("dnsNames") {
         None | Some(Value::Null) => Ok(()),
         Some(Value::Array(names)) => {
-            names.iter_mut().for_each(|name| rename(name, was, target));
+            for name in names {
+                rename(name, was, target);
+            }
             Ok(())
         }
         Some(other) => Err(AssembleError::Field {
-            object: identity,
+            object: Box::new(identity),
             field: "spec.dnsNames".to_owned(),
             found: other.to_string(),
             expected: "a list",

@@ -92,9 +92,9 @@ fn without_a_target_the_namespace_of_the_release_stays() {
     assert_eq!(made.namespace, provider.own_namespace());
     let without_labels = |objects: &[Value]| {
         let mut objects = objects.to_vec();
-        objects
-            .iter_mut()
-            .for_each(|object| object["metadata"]["labels"] = Value::Null);
+        for object in &mut objects {
+            object["metadata"]["labels"] = Value::Null;
+        }
         objects
     };
     assert_eq!(without_labels(&made.objects), without_labels(&before));
