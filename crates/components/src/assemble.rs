@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use windlass_api_operator::{ProviderType, annotations, labels};
 
+use crate::metadata::CONTRACTS;
 use crate::object::{self, Identity, is, map_at, name};
 use crate::plural;
 pub use order::{Parts, Stage, in_order, split};
@@ -121,12 +122,14 @@ pub fn assemble(input: Input<'_>) -> Result<Components, AssembleError> {
         .to_owned();
     let label = type_.label(name);
     let kinds = namespace::cluster_wide(&objects);
+    let mut notes = Vec::new();
     for object in &mut objects {
         namespace::put(object, &kinds, own.as_deref(), &target)?;
+        notes.extend(namespace::watch_all(object));
         put_labels(object, &label)?;
     }
     check(&objects)?;
-    let notes = contract_notes(&objects);
+    notes.extend(contract_notes(&objects));
     Ok(Components {
         label,
         namespace: target,
@@ -215,43 +218,29 @@ fn check_name(definition: &Value) -> Result<(), AssembleError> {
     })
 }
 
-/// Definitions whose contract labels (`cluster.x-k8s.io/v1beta2: v1beta1_v1beta2`) name versions that they do not serve: whoever
-/// follows the label finds nothing.
+/// Definitions none of whose contract labels (`cluster.x-k8s.io/v1beta2: v1beta1_v1beta2`) names a version that they serve: whoever
+/// follows them finds nothing. Labels of contracts that are no longer in use are often left behind, and do no harm.
 fn contract_notes(objects: &[Value]) -> Vec<String> {
-    let mut notes = Vec::new();
-    for definition in objects
+    let definitions = objects
         .iter()
-        .filter(|o| is(o, DEFINITIONS, "CustomResourceDefinition"))
-    {
-        let served = |version: &str| {
-            let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-            versions
-                .into_iter()
-                .any(|v| v["name"] == version && v["served"] != false)
-        };
-        let labels = definition["metadata"]["labels"].as_object().into_iter().flatten();
-        for (label, versions) in labels {
-            let contract = label.strip_prefix(CONTRACT_PREFIX).filter(|rest| is_contract(rest));
-            let (Some(contract), Some(versions)) = (contract, versions.as_str()) else {
-                continue;
-            };
-            let unknown: Vec<&str> = versions.split('_').filter(|version| !served(version)).collect();
-            if !unknown.is_empty() {
-                notes.push(format!(
-                    "CustomResourceDefinition {}: its label for the contract {contract} names {}, which it does not serve",
-                    name(definition),
-                    unknown.join(", ")
-                ));
-            }
-        }
-    }
-    notes
-}
-
-/// `v1beta2`, `v1`.
-fn is_contract(text: &str) -> bool {
-    text.strip_prefix('v')
-        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        .filter(|o| is(o, DEFINITIONS, "CustomResourceDefinition"));
+    definitions
+        .filter_map(|definition| {
+            let versions = definition["spec"]["versions"].as_array().map_or(&[][..], Vec::as_slice);
+            let served = |version: &str| versions.iter().any(|v| v["name"] == version && v["served"] != false);
+            let labels = &definition["metadata"]["labels"];
+            let named: Vec<&str> = CONTRACTS
+                .iter()
+                .filter_map(|contract| labels[format!("{CONTRACT_PREFIX}{contract}")].as_str())
+                .flat_map(|versions| versions.split('_'))
+                .collect();
+            let nowhere = !named.is_empty() && !named.iter().any(|version| served(version));
+            nowhere.then(|| {
+                let (name, named) = (name(definition), named.join(", "));
+                format!("CustomResourceDefinition {name}: its contract labels name {named}, and it serves none of these versions")
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use serde_json::Value;
 use windlass_meta::GroupKind;
 
 use super::{AssembleError, DEFINITIONS};
-use crate::object::{Identity, group, is, kind, text};
+use crate::args::Arguments;
+use crate::customize::flags;
+use crate::object::{self, Identity, group, is, kind, text};
 
 /// Where cert-manager takes the authority from that it puts into an object: `namespace/name` of a Certificate, of a Secret.
 const INJECT_FROM: [&str; 2] = [
@@ -235,4 +237,30 @@ fn rename(name: &mut Value, was: &str, target: &str) {
         *part = target;
         *name = parts.join(".").into();
     }
+}
+
+/// Takes the argument from a manager that confines it to one namespace; says so.
+pub(super) fn watch_all(object: &mut Value) -> Vec<String> {
+    if !is(object, "apps", "Deployment") {
+        return Vec::new();
+    }
+    let identity = Identity::of(object);
+    let mut notes = Vec::new();
+    let managers = object::containers_mut(object).filter(|container| text(container, &["name"]) == "manager");
+    for manager in managers {
+        let Ok(mut arguments) = Arguments::of(manager) else {
+            continue;
+        };
+        let confined = arguments
+            .get(flags::NAMESPACE)
+            .filter(|namespace| !namespace.is_empty());
+        if let Some(namespace) = confined {
+            arguments.remove(flags::NAMESPACE);
+            arguments.write(manager);
+            notes.push(format!(
+                "{identity}: the argument --namespace={namespace} is left out, as providers look after all namespaces"
+            ));
+        }
+    }
+    notes
 }

@@ -306,20 +306,44 @@ fn definitions_are_named_as_they_are_looked_for() {
     assert!(run(skipped).is_ok());
 }
 
+// OP-184, OP-215
+#[test]
+fn managers_look_after_all_namespaces() {
+    let made = put(vec![deployment("old", "d")], Some("new")).unwrap();
+    let containers = &made.objects[0]["spec"]["template"]["spec"]["containers"];
+    assert_eq!(containers[0]["args"], json!(["--leader-elect", "--v=2"]));
+    assert_eq!(
+        containers[1]["args"],
+        json!(["--namespace=x"]),
+        "only the manager is known to mean that"
+    );
+    assert_eq!(
+        made.notes,
+        ["Deployment new/d: the argument --namespace=x is left out, as providers look after all namespaces"]
+    );
+}
+
 #[test]
 fn contract_labels_that_lead_nowhere_are_noted() {
     let run = |labels: Value| {
         let mut crd = definition("foos.g", "g", "Foo");
         crd["metadata"]["labels"] = labels;
-        put(vec![deployment("old", "d"), crd], Some("new")).unwrap().notes
+        let mut made = put(vec![deployment("old", "d"), crd], Some("new")).unwrap();
+        made.notes.split_off(1)
     };
+    let none = [""; 0];
     assert_eq!(
         run(json!({"cluster.x-k8s.io/v1beta2": "v1", "cluster.x-k8s.io/provider": "x"})),
-        [""; 0]
+        none
     );
     assert_eq!(
-        run(json!({"cluster.x-k8s.io/v1beta2": "v1_v2"})),
-        ["CustomResourceDefinition foos.g: its label for the contract v1beta2 names v2, which it does not serve"]
+        run(json!({"cluster.x-k8s.io/v1beta1": "v0_v1", "cluster.x-k8s.io/v1alpha3": "v0"})),
+        none
+    );
+    assert_eq!(run(json!({})), none);
+    assert_eq!(
+        run(json!({"cluster.x-k8s.io/v1beta2": "v2_v3"})),
+        ["CustomResourceDefinition foos.g: its contract labels name v2, v3, and it serves none of these versions"]
     );
 }
 
