@@ -30,6 +30,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("topology", "smd"),
     ("topology", "conditions"),
     ("components", "smd"),
+    ("components", "pki"),
     ("remote", "kit"),
     ("apiserver", "store"),
     ("testkit", "manager"),

@@ -1,1 +1,212 @@
-//! What cert-manager would do, done without it.
+//! What cert-manager would do for a provider's webhooks, done without it.
+//!
+//! [`plan`] finds what a provider's files ask cert-manager for, [`put`] replaces it: a Secret for each Certificate, and the
+//! bundle of authorities wherever `cert-manager.io/inject-ca-from` says so. [`stand_in`] does both and issues what is
+//! missing, about to end, or for other names than before.
+//!
+//! Every provider has an authority of its own, kept in a Secret beside the others. A new one is put into all bundles some
+//! time before anything is issued by it, and an old one stays in them until it ends, so that no client ever meets a
+//! certificate that it does not trust. Where keys come from and what time it is, the caller says.
+
+mod authority;
+mod inject;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windlass_pki::{Certificate, LeafRequest, LeafUsage, PkiError, PrivateKey};
+
+pub use self::authority::Authorities;
+pub use self::inject::{Issued, put};
+pub use self::plan::{Injection, Plan, Request, plan};
+use crate::customize::Note;
+
+/// The certificate, in Secrets of the type `kubernetes.io/tls`.
+pub const CERTIFICATE: &str = "tls.crt";
+/// The key that belongs to it.
+pub const KEY: &str = "tls.key";
+/// Whom to trust; who issued the certificate comes first.
+pub const BUNDLE: &str = "ca.crt";
+
+/// Why there cannot be certificates.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateError {
+    /// The provider's files ask for what only cert-manager can do.
+    #[error("cert-manager is not installed, and what the provider asks of it cannot be done without: {}", .0.join("; "))]
+    NeedsCertManager(Vec<String>),
+    /// A certificate or key could not be made.
+    #[error("{what}: {source}")]
+    Pki {
+        /// What was to be made.
+        what: String,
+        /// Why it could not.
+        source: PkiError,
+    },
+    /// A certificate that is needed was not given.
+    #[error("no certificate was issued for Secret {0}")]
+    Missing(String),
+}
+
+/// Everything beside the objects that certificates are made of.
+pub struct Means<'a> {
+    /// The namespace of the provider.
+    pub namespace: &'a str,
+    /// The name of the Secret that keeps the authority; it must be the provider's alone.
+    pub authority: &'a str,
+    /// What is stored: the name of a Secret, and a key in it.
+    pub stored: &'a dyn Fn(&str, &str) -> Option<Vec<u8>>,
+    /// Makes a key.
+    pub new_key: &'a mut dyn FnMut() -> Result<PrivateKey, PkiError>,
+    /// What time it is.
+    pub now: Timestamp,
+}
+
+/// What [`stand_in`] did.
+#[derive(Debug, Default)]
+pub struct StandIn {
+    /// What was decided.
+    pub notes: Vec<Note>,
+    /// When it has to be done again; never, if the provider has no certificates.
+    pub again: Option<Timestamp>,
+}
+
+/// Replaces what a provider's objects ask cert-manager for, and issues what has to be issued.
+///
+/// Whatever is stored and still good is used again, so that the same objects come out until a certificate is due.
+pub fn stand_in(objects: &mut Vec<Value>, means: &mut Means<'_>) -> Result<StandIn, CertificateError> {
+    let plan = plan(objects)?;
+    if plan.requests.is_empty() {
+        // Without any, there still may be objects of cert-manager that nothing uses.
+        let notes = put(objects, &plan, &BTreeMap::new())?;
+        return Ok(StandIn { notes, again: None });
+    }
+    let made = |what: &str| {
+        let what = what.to_owned();
+        move |source| CertificateError::Pki { what, source }
+    };
+    let stored = |key: &str| (means.stored)(means.authority, key);
+    let kept = Authorities::read(&stored);
+    let (authorities, done) = Authorities::next(kept, means.authority, means.now, means.new_key)
+        .map_err(made("making an authority for certificates"))?;
+    let mut notes: Vec<Note> = done
+        .into_iter()
+        .map(|what| Note::done(FIELD, &secret_name(means, means.authority), what))
+        .collect();
+    let mut again = authorities.due(means.now);
+    let mut issued = BTreeMap::new();
+    for request in &plan.requests {
+        let name = secret_name(means, &request.secret);
+        let have = |key: &str| (means.stored)(&request.secret, key);
+        let (one, due) = match kept_leaf(request, &have, &authorities, means.now) {
+            Some(kept) => kept,
+            None => {
+                let fresh = issue(request, &authorities, means).map_err(made(&name))?;
+                let names = request.names().collect::<Vec<_>>().join(", ");
+                notes.push(Note::done(FIELD, &name, format!("issued a certificate for {names}")));
+                fresh
+            }
+        };
+        again = again.min(due);
+        issued.insert(request.secret.clone(), one);
+    }
+    notes.extend(put(objects, &plan, &issued)?);
+    objects.push(authorities.secret(means.namespace, means.authority));
+    Ok(StandIn {
+        notes,
+        again: Some(again),
+    })
+}
+
+/// What notes about certificates are about.
+const FIELD: &str = "certificates";
+
+fn secret_name(means: &Means<'_>, name: &str) -> String {
+    format!("Secret {}/{name}", means.namespace)
+}
+
+/// When a certificate that ends then is to be issued anew: after two thirds of its life, or as long before its end as is
+/// asked for.
+///
+/// Certificates are valid from when their authority is, so their life is not what lies between their two dates.
+pub fn renew_at(not_after: Timestamp, life: SignedDuration, before: Option<SignedDuration>) -> Timestamp {
+    let third = SignedDuration::from_secs(life.as_secs() / 3);
+    let margin = before
+        .filter(|before| *before < life && before.is_positive())
+        .unwrap_or(third);
+    not_after.checked_sub(margin).unwrap_or(Timestamp::MIN)
+}
+
+/// What is stored for a request, and when it is due; nothing if it has to be issued: it is missing or damaged, for other
+/// names, of another authority, or due.
+fn kept_leaf(
+    request: &Request,
+    have: &dyn Fn(&str) -> Option<Vec<u8>>,
+    authorities: &Authorities,
+    now: Timestamp,
+) -> Option<(Issued, Timestamp)> {
+    let text = |key: &str| String::from_utf8(have(key)?).ok();
+    let using = authorities.using();
+    if request.authority {
+        return Some((authority_itself(authorities), authorities.due(now)));
+    }
+    let (certificate, key, bundle) = (text(CERTIFICATE)?, text(KEY)?, text(BUNDLE)?);
+    let leaf = Certificate::from_pem(&certificate).ok()?;
+    let issuer = Certificate::from_pem(&bundle).ok()?;
+    let pair = PrivateKey::from_pem(&key).ok()?;
+    let mut names: Vec<&str> = leaf.alternative_names().iter().map(String::as_str).collect();
+    let mut wanted: Vec<&str> = request.names().collect();
+    names.sort_unstable();
+    wanted.sort_unstable();
+    let due = renew_at(leaf.not_after(), request.life(), request.renew_before);
+    let good =
+        pair.public_der() == leaf.public_key_der() && issuer == *using.certificate() && names == wanted && now < due;
+    good.then(|| {
+        let bundle = authorities.bundle();
+        let issued = Issued {
+            certificate,
+            key,
+            bundle,
+        };
+        (issued, due)
+    })
+}
+
+/// A Certificate that is an authority: this one has the provider's.
+fn authority_itself(authorities: &Authorities) -> Issued {
+    Issued {
+        certificate: authorities.using().certificate().to_pem(),
+        key: authorities.using().key().to_pem(),
+        bundle: authorities.bundle(),
+    }
+}
+
+fn issue(request: &Request, authorities: &Authorities, means: &mut Means<'_>) -> Result<(Issued, Timestamp), PkiError> {
+    let key = (means.new_key)()?;
+    let leaf = LeafRequest {
+        common_name: request.common_name.clone(),
+        organization: request.organization.clone(),
+        alternative_names: request.names().map(str::to_owned).collect(),
+        usage: request.usage,
+        days: request.days,
+    };
+    let leaf = authorities.using().issue(&leaf, &key, means.now)?;
+    let issued = Issued {
+        certificate: leaf.to_pem(),
+        key: key.to_pem(),
+        bundle: authorities.bundle(),
+    };
+    Ok((issued, renew_at(leaf.not_after(), request.life(), request.renew_before)))
+}
+
+/// What a certificate may be used for, by cert-manager's words.
+fn usage(words: &[&str]) -> LeafUsage {
+    match (words.contains(&"client auth"), words.contains(&"server auth")) {
+        (true, true) => LeafUsage::Peer,
+        (true, false) => LeafUsage::Client,
+        (false, _) => LeafUsage::Server,
+    }
+}

@@ -1,0 +1,133 @@
+//! The authority of a provider's certificates: one that issues, one that comes next, those that were.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windlass_pki::{CaRequest, Certificate, CertificateAuthority, PkiError, PrivateKey};
+
+use super::inject::tls_secret;
+use super::{BUNDLE, CERTIFICATE, KEY, renew_at};
+
+/// Where the authority that comes next is kept.
+const NEXT_CERTIFICATE: &str = "next.crt";
+/// Its key.
+const NEXT_KEY: &str = "next.key";
+/// How long an authority is in all bundles before it issues anything. API servers take seconds to read a bundle, Pods
+/// about a minute to see a Secret, and what the operator applies may have to be tried again.
+const TRUSTED_AFTER: SignedDuration = SignedDuration::from_mins(30);
+
+/// The authorities of one provider.
+#[derive(Debug, Clone)]
+pub struct Authorities {
+    using: CertificateAuthority,
+    next: Option<CertificateAuthority>,
+    /// Still trusted: certificates that they issued may still be in use.
+    past: Vec<Certificate>,
+}
+
+impl Authorities {
+    /// Reads what [`Self::secret`] wrote, by the keys of the Secret; nothing if it is missing or damaged.
+    pub fn read(stored: &dyn Fn(&str) -> Option<Vec<u8>>) -> Option<Self> {
+        let text = |key: &str| String::from_utf8(stored(key)?).ok();
+        let pair = |certificate, key| CertificateAuthority::from_pem(&text(certificate)?, &text(key)?).ok();
+        let using = pair(CERTIFICATE, KEY).filter(|using| using.certificate().is_ca())?;
+        let next = pair(NEXT_CERTIFICATE, NEXT_KEY).filter(|next| next.certificate().is_ca());
+        let bundle = text(BUNDLE).unwrap_or_default();
+        let mut past = Certificate::all_from_pem(&bundle).unwrap_or_default();
+        past.retain(|one| {
+            one != using.certificate() && Some(one) != next.as_ref().map(CertificateAuthority::certificate)
+        });
+        Some(Self { using, next, past })
+    }
+
+    /// What they are from now on, and what was done to them.
+    ///
+    /// After two thirds of the life of the one in use, the next one is made; it takes over once everybody had the time to
+    /// trust it.
+    pub fn next(
+        kept: Option<Self>,
+        name: &str,
+        now: Timestamp,
+        new_key: &mut dyn FnMut() -> Result<PrivateKey, PkiError>,
+    ) -> Result<(Self, Vec<&'static str>), PkiError> {
+        let mut made = || CertificateAuthority::self_signed(&CaRequest::new(name), new_key()?, now);
+        let valid = |authority: &CertificateAuthority| authority.certificate().not_after() > now;
+        let mut done = Vec::new();
+        let Some(mut all) = kept.filter(|all| valid(&all.using)) else {
+            let all = Self {
+                using: made()?,
+                next: None,
+                past: Vec::new(),
+            };
+            return Ok((all, vec!["made an authority for certificates"]));
+        };
+        if let Some(next) = all.next.take_if(|next| trusted_at(next.certificate()) <= now) {
+            if valid(&next) {
+                let old = std::mem::replace(&mut all.using, next);
+                all.past.push(old.certificate().clone());
+                done.push("issues by the next authority from now on; the old one stays trusted until it ends");
+            } else {
+                done.push("dropped the next authority, which has ended");
+            }
+        }
+        if all.next.is_none() && due(all.using.certificate()) <= now {
+            all.next = Some(made()?);
+            done.push("made the next authority, which is trusted from now on and issues later");
+        }
+        let before = all.past.len();
+        all.past.retain(|one| one.not_after() > now);
+        if all.past.len() < before {
+            done.push("dropped an old authority, which has ended");
+        }
+        Ok((all, done))
+    }
+
+    /// The one that issues.
+    pub fn using(&self) -> &CertificateAuthority {
+        &self.using
+    }
+
+    /// All that are trusted, as PEM, the one that issues first.
+    pub fn bundle(&self) -> String {
+        let next = self.next.as_ref().map(CertificateAuthority::certificate);
+        let all = std::iter::once(self.using.certificate()).chain(next).chain(&self.past);
+        all.map(Certificate::to_pem).collect()
+    }
+
+    /// When something has to be done next. That an old one has ended is no reason: it is dropped when something else is.
+    pub(super) fn due(&self, now: Timestamp) -> Timestamp {
+        match &self.next {
+            Some(next) => trusted_at(next.certificate()).max(now),
+            None => due(self.using.certificate()),
+        }
+    }
+
+    /// The Secret that keeps them.
+    pub(super) fn secret(&self, namespace: &str, name: &str) -> Value {
+        let (certificate, key, bundle) = (
+            self.using.certificate().to_pem(),
+            self.using.key().to_pem(),
+            self.bundle(),
+        );
+        let next = self
+            .next
+            .as_ref()
+            .map(|next| (next.certificate().to_pem(), next.key().to_pem()));
+        let mut data = vec![(CERTIFICATE, &certificate), (KEY, &key), (BUNDLE, &bundle)];
+        if let Some((certificate, key)) = &next {
+            data.extend([(NEXT_CERTIFICATE, certificate), (NEXT_KEY, key)]);
+        }
+        tls_secret(namespace, name, &data)
+    }
+}
+
+fn due(certificate: &Certificate) -> Timestamp {
+    let life = certificate.not_after().duration_since(certificate.not_before());
+    renew_at(certificate.not_after(), life, None)
+}
+
+fn trusted_at(certificate: &Certificate) -> Timestamp {
+    certificate
+        .not_before()
+        .checked_add(TRUSTED_AFTER)
+        .unwrap_or(Timestamp::MAX)
+}
