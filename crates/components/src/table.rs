@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    // OP-008, OP-147, OP-148, OP-149, OP-150
+    // OP-008, OP-078, OP-147, OP-148, OP-149, OP-150, OP-154
     #[test]
     fn a_provider_is_found_by_type_and_name() {
         let check = |type_: ProviderType, name: &str, expect: Option<(&str, &str)>| {

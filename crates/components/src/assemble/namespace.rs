@@ -92,11 +92,12 @@ pub(super) fn put(
         Some(namespace) if !namespace.is_empty() => Some(namespace.to_owned()),
         _ => from.map(str::to_owned),
     };
-    if is(object, "", "Namespace") {
-        object["metadata"]["name"] = target.into();
-    }
+    let is_namespace = is(object, "", "Namespace");
     let namespaced = is_namespaced(object, own);
-    if let Some(metadata) = object["metadata"].as_object_mut() {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        if is_namespace {
+            metadata.insert("name".to_owned(), target.into());
+        }
         if namespaced {
             metadata.insert("namespace".to_owned(), target.into());
         } else {

@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use serde_json::json;
 use windlass_forge::{Flaw, LookAlike};
 
@@ -58,7 +59,9 @@ fn everything_comes_into_the_target_namespace() {
     let made = put(read(&provider), Some("foo")).unwrap();
     assert_eq!(made.namespace, "foo");
     let mut found = Vec::new();
-    made.objects.iter().for_each(|object| texts(object, &mut found));
+    for object in &made.objects {
+        texts(object, &mut found);
+    }
     let left: Vec<_> = found
         .iter()
         .filter(|text| text.contains(provider.own_namespace()))
@@ -384,4 +387,82 @@ fn what_outlives_a_provider_is_told_apart() {
         1 + parts.definitions.len() + parts.cluster.len() + parts.namespaced.len(),
         all
     );
+}
+
+// OP-069
+#[test]
+fn variables_are_replaced_for_providers_of_every_type() {
+    for type_ in ProviderType::ALL {
+        let text = LookAlike::new(type_.word(), "rig")
+            .requires("RIG_TOKEN")
+            .extra("extra")
+            .components();
+        let template = envsubst::Template::parse(&text).unwrap();
+        assert_eq!(template.variables()["RIG_TOKEN"], None);
+        let rendered = template
+            .render(|name| (name == "RIG_TOKEN").then(|| "t-1".to_owned()))
+            .unwrap();
+        let objects = manifest::parse(&rendered).unwrap();
+        let made = assemble(Input {
+            type_,
+            name: "rig",
+            namespace: Some("foo"),
+            objects,
+        });
+        let mut found = Vec::new();
+        for object in &made.unwrap().objects {
+            texts(object, &mut found);
+        }
+        assert!(found.iter().any(|text| text == "t-1"), "{type_}");
+        assert!(found.iter().any(|text| text == "nothing to note"), "{type_}");
+        assert!(!found.iter().any(|text| text.contains("${RIG")), "{type_}");
+    }
+}
+
+/// What damages YAML.
+const PIECES: &[&str] = &[
+    "",
+    "\n",
+    "---\n",
+    "\t",
+    ": ",
+    "- ",
+    "\"",
+    "{",
+    "[",
+    "null",
+    "x: 1\n",
+    "&a ",
+    "*a",
+    "|\n",
+    "#",
+    "!!binary ",
+];
+
+/// A file with a piece cut out, and another put in.
+fn damaged() -> impl Strategy<Value = String> {
+    let text = LookAlike::infrastructure("aws")
+        .without_required_variables()
+        .components();
+    let whole = envsubst::Template::parse(&text).unwrap().render(|_| None).unwrap();
+    (0..whole.len(), 0..200_usize, proptest::sample::select(PIECES)).prop_map(move |(from, length, piece)| {
+        // The file has no characters of several bytes.
+        let to = (from + length).min(whole.len());
+        [&whole[..from], piece, &whole[to..]].concat()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_damaged_file_is_answered_and_what_is_put_together_stays_so(text in damaged()) {
+        let Ok(objects) = manifest::parse(&text) else {
+            return Ok(());
+        };
+        if let Ok(made) = put(objects, Some("foo")) {
+            let again = put(made.objects.clone(), Some("foo")).unwrap();
+            prop_assert_eq!(again.objects, made.objects);
+        }
+    }
 }

@@ -139,3 +139,21 @@ fn an_image_that_cannot_be_read_is_named_with_its_container() {
         "container \"proxy\" of Deployment n/d: \"not an image\" is not an image: expected REPOSITORY/NAME:TAG or REPOSITORY/NAME@DIGEST"
     );
 }
+
+// OP-067, OP-068
+#[test]
+fn an_override_wins_over_an_image_that_is_a_variable() {
+    let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [\
+        {name: manager, image: '${IMG:=a.io/b:c}'}]}}}\n";
+    let template = crate::envsubst::Template::parse(text).unwrap();
+    let run = |image: Option<&str>, tags: Value| {
+        let rendered = template.render(|_| image.map(str::to_owned)).unwrap();
+        let mut objects = crate::manifest::parse(&rendered).unwrap();
+        override_images(&mut objects, "cluster-api", &overrides(tags)).unwrap();
+        list(&objects)
+    };
+    assert_eq!(run(None, json!({})), ["a.io/b:c"]);
+    assert_eq!(run(Some("x.io/y:z"), json!({})), ["x.io/y:z"]);
+    assert_eq!(run(None, json!({"cluster-api/b": {"tag": "mine"}})), ["a.io/b:mine"]);
+    assert_eq!(run(Some("x.io/y:z"), json!({"all": {"repository": "r"}})), ["r/y:z"]);
+}
