@@ -101,14 +101,13 @@ pub fn stand_in(objects: &mut Vec<Value>, means: &mut Means<'_>) -> Result<Stand
     for request in &plan.requests {
         let name = secret_name(means, &request.secret);
         let have = |key: &str| (means.stored)(&request.secret, key);
-        let (one, due) = match kept_leaf(request, &have, &authorities, means.now) {
-            Some(kept) => kept,
-            None => {
-                let fresh = issue(request, &authorities, means).map_err(made(&name))?;
-                let names = request.names().collect::<Vec<_>>().join(", ");
-                notes.push(Note::done(FIELD, &name, format!("issued a certificate for {names}")));
-                fresh
-            }
+        let (one, due) = if let Some(kept) = kept_leaf(request, &have, &authorities, means.now) {
+            kept
+        } else {
+            let fresh = issue(request, &authorities, means).map_err(made(&name))?;
+            let names = request.names().collect::<Vec<_>>().join(", ");
+            notes.push(Note::done(FIELD, &name, format!("issued a certificate for {names}")));
+            fresh
         };
         again = again.min(due);
         issued.insert(request.secret.clone(), one);

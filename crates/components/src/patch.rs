@@ -15,6 +15,7 @@ use windlass_api_operator::{PatchTarget, Patches, TargetedPatch, labels};
 
 use self::selector::Selector;
 use crate::customize::{Note, object_name};
+use crate::yaml;
 
 /// API groups whose kinds have lists that merge by key.
 const BUILT_IN: [&str; 17] = [
@@ -260,18 +261,26 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 
 /// The one document of a patch's text.
 fn document(patch: &str) -> Result<Value, String> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(patch)
-        .map_err(|error| format!("is not YAML: {}", first_line(&error.to_string())))?;
-    let mut documents = documents.into_iter().filter(|document| !document.is_null());
-    let first = documents.next().ok_or("is empty")?;
-    if documents.next().is_some() {
+    let has_content = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+    let separators = || patch.lines().enumerate().filter(|(_, line)| line.trim_end() == "---");
+    let inner = |nth: usize| {
+        patch
+            .lines()
+            .take(nth)
+            .any(|line| has_content(&line) && line.trim_end() != "---")
+    };
+    if separators().any(|(nth, _)| inner(nth)) {
         return Err("has more than one document: write one entry for each".to_owned());
     }
-    Ok(first)
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+    match yaml::read(patch) {
+        Ok(Value::Null) => Err("is empty".to_owned()),
+        Ok(document) => Ok(document),
+        Err(_) if !patch.lines().any(|line| has_content(&line)) => Err("is empty".to_owned()),
+        Err(error) => {
+            let (line, why) = yaml::problem(&error);
+            Err(format!("is not YAML, in its line {line}: {why}"))
+        }
+    }
 }
 
 impl Change {

@@ -95,7 +95,7 @@ pub(super) fn tls_secret(namespace: &str, name: &str, data: &[(&str, &String)]) 
 
 /// Tells an object whom to trust. Definitions without a webhook have nothing to trust.
 fn inject(one: &mut Value, bundle: &str) -> bool {
-    let mut set = |config: Option<&mut Value>| {
+    let set = |config: Option<&mut Value>| {
         let config = config.and_then(Value::as_object_mut);
         config
             .map(|config| config.insert("caBundle".to_owned(), json!(bundle)))

@@ -153,10 +153,13 @@ pub const FLAGS: &[Flag] = &[
         always(s.diagnostics_address.as_ref())
     }),
     flag("metrics.insecureDiagnostics", "insecure-diagnostics", |s| {
-        s.insecure_diagnostics.map(|yes| match yes {
-            true => Wanted::Always(yes.to_string()),
-            // That it is off is what managers without the flag do anyway.
-            false => Wanted::WhereKnown(yes.to_string()),
+        s.insecure_diagnostics.map(|yes| {
+            if yes {
+                Wanted::Always(yes.to_string())
+            } else {
+                // That it is off is what managers without the flag do anyway.
+                Wanted::WhereKnown(yes.to_string())
+            }
         })
     }),
     named(

@@ -1,99 +1,61 @@
-//! References to images: `registry:5000/path/name:tag@sha256:...`.
+//! Another image for a container.
 
 use windlass_api_operator::ImageOverride;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Image {
-    repository: Option<String>,
-    name: String,
-    tag: Option<String>,
-    digest: Option<String>,
-}
-
-impl Image {
-    fn parse(text: &str) -> Self {
-        let (rest, digest) = match text.split_once('@') {
-            Some((rest, digest)) => (rest, Some(digest.to_owned())),
-            None => (text, None),
-        };
-        let (repository, last) = match rest.rsplit_once('/') {
-            Some((repository, last)) => (Some(repository.to_owned()), last),
-            None => (None, rest),
-        };
-        let (name, tag) = match last.split_once(':') {
-            Some((name, tag)) => (name.to_owned(), Some(tag.to_owned())),
-            None => (last.to_owned(), None),
-        };
-        Self {
-            repository,
-            name,
-            tag,
-            digest,
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut out = self.repository.as_ref().map(|r| format!("{r}/")).unwrap_or_default();
-        out.push_str(&self.name);
-        for (sign, part) in [(':', &self.tag), ('@', &self.digest)] {
-            if let Some(part) = part {
-                out.push(sign);
-                out.push_str(part);
-            }
-        }
-        out
-    }
-}
+use crate::images::{Image, ImageError, ImageMeta};
 
 /// The image to use instead of the one that a container has. On an error, the part that is wrong and why.
 pub(super) fn overridden(have: &str, change: &ImageOverride) -> Result<String, (&'static str, String)> {
     let (repository, name, tag) = match change {
         ImageOverride::Whole(image) => {
-            let odd = image.is_empty() || image.contains(char::is_whitespace);
-            let why = || {
-                (
-                    "",
-                    format!("{image:?} is not an image: expected one like registry.example.com/name:tag"),
-                )
-            };
-            return if odd { Err(why()) } else { Ok(image.clone()) };
+            let whole = Image::parse(image).map_err(|error| ("", error.to_string()))?;
+            return Ok(whole.to_string());
         }
         ImageOverride::Parts { repository, name, tag } => (repository, name, tag),
     };
-    let mut image = Image::parse(have);
+    let check = |part: &'static str, text: String, why: String| {
+        let parsed = Image::parse(&text);
+        parsed.map_err(|ImageError { .. }| (part, why)).map(drop)
+    };
     if let Some(repository) = repository {
-        let trimmed = repository.trim_end_matches('/');
-        if trimmed.is_empty() || trimmed.contains(|c: char| c.is_whitespace() || c == '@') {
-            let why = format!("{repository:?} is not a repository: expected one like registry.example.com/path");
-            return Err((".repository", why));
-        }
-        image.repository = Some(trimmed.to_owned());
+        let why = format!("{repository:?} is not a repository: expected one like registry.example.com/path");
+        check(".repository", format!("{}/name", repository.trim_end_matches('/')), why)?;
     }
     if let Some(name) = name {
-        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || "/:@".contains(c)) {
-            let why =
-                format!("{name:?} is not a name: what is before its last / belongs to repository, and a tag to tag");
-            return Err((".name", why));
-        }
-        image.name.clone_from(name);
+        let why = format!("{name:?} is not a name: what is before its last / belongs to repository, and a tag to tag");
+        let bare = !name.contains(['/', ':', '@']);
+        check(".name", if bare { name.clone() } else { String::new() }, why)?;
     }
-    if let Some(tag) = tag {
-        // A tag says which image is meant, and so does a digest: only one of them can be right.
-        if tag.starts_with("sha256:") {
-            (image.tag, image.digest) = (None, Some(tag.clone()));
-        } else if tag.is_empty() || !tag.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)) {
-            return Err((".tag", format!("{tag:?} is not a tag: expected one like v1.2.3")));
-        } else {
-            (image.tag, image.digest) = (Some(tag.clone()), None);
-        }
+    // A digest says which image is meant, and so does a tag: only one of them can be right.
+    let digest = tag.clone().filter(|tag| tag.starts_with("sha256:"));
+    if let Some(tag) = tag.as_ref().filter(|_| digest.is_none()) {
+        check(
+            ".tag",
+            format!("name:{tag}"),
+            format!("{tag:?} is not a tag: expected one like v1.2.3"),
+        )?;
     }
-    if image.name.is_empty() {
+    let begin = if have.is_empty() {
+        name.as_deref().unwrap_or("")
+    } else {
+        have
+    };
+    if begin.is_empty() {
         return Err((
             ".name",
             "is needed: the container has no image to begin with".to_owned(),
         ));
     }
-    Ok(image.text())
+    let mut image = Image::parse(begin).map_err(|error| ("", format!("the container's {error}")))?;
+    image = image.with(&ImageMeta {
+        repository: repository.clone(),
+        name: name.clone(),
+        tag: tag.clone().filter(|_| digest.is_none()),
+    });
+    if digest.is_some() {
+        (image.tag, image.digest) = (None, digest);
+    }
+    Ok(image.to_string())
 }
 
 #[cfg(test)]

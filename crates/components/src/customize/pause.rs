@@ -118,23 +118,19 @@ fn find<'v>(live: &'v [Value], object: &Value) -> Option<&'v Value> {
 fn set(object: &mut Value, replicas: i64, original: Option<i64>) {
     object["spec"]["replicas"] = json!(replicas);
     let annotations = &mut object["metadata"]["annotations"];
-    match original {
-        Some(number) => {
-            if !annotations.is_object() {
-                *annotations = json!({});
-            }
-            annotations[ORIGINAL_CONTROLLER_REPLICAS] = json!(number.to_string());
+    if let Some(number) = original {
+        if !annotations.is_object() {
+            *annotations = json!({});
         }
-        None => {
-            let map = annotations.as_object_mut();
-            let empty = map.is_none_or(|map| {
-                map.remove(ORIGINAL_CONTROLLER_REPLICAS);
-                map.is_empty()
-            });
-            if empty && let Some(metadata) = object["metadata"].as_object_mut() {
-                metadata.remove("annotations");
-            }
-        }
+        annotations[ORIGINAL_CONTROLLER_REPLICAS] = json!(number.to_string());
+        return;
+    }
+    let empty = annotations.as_object_mut().is_none_or(|map| {
+        map.remove(ORIGINAL_CONTROLLER_REPLICAS);
+        map.is_empty()
+    });
+    if empty && let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("annotations");
     }
 }
 

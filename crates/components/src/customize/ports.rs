@@ -79,22 +79,22 @@ pub(super) fn follow(
     let metrics: &[&str] = if after.diagnostics.is_some() { &[] } else { &["metrics"] };
     let endpoints = [
         (
-            "webhook.port",
+            "webhook",
             &before.webhook,
             &after.webhook,
             &["webhook-server", "webhook"][..],
             9443,
         ),
         (
-            "health.healthProbeBindAddress",
+            "health",
             &before.health,
             &after.health,
             &["healthz", "health"][..],
             9440,
         ),
-        ("metrics.bindAddress", &before.metrics, &after.metrics, metrics, 8080),
+        ("metrics", &before.metrics, &after.metrics, metrics, 8080),
         (
-            "metrics.diagnosticsAddress",
+            "metrics",
             &before.diagnostics,
             &after.diagnostics,
             &["diagnostics", "metrics"][..],

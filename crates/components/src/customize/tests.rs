@@ -9,7 +9,7 @@ fn provider() -> Vec<Value> {
     vec![
         deployment(
             "capx-controller-manager",
-            json!([
+            &json!([
                 {
                     "name": "kube-rbac-proxy", "image": "proxy:v1", "args": ["--v=10"],
                 },
@@ -29,13 +29,13 @@ fn provider() -> Vec<Value> {
                 },
             ]),
         ),
-        service("webhook", json!({"port": 443, "targetPort": 9443})),
-        service("by-name", json!({"port": 443, "targetPort": "webhook-server"})),
-        service("metrics", json!({"port": 8443})),
+        service("webhook", &json!({"port": 443, "targetPort": 9443})),
+        service("by-name", &json!({"port": 443, "targetPort": "webhook-server"})),
+        service("metrics", &json!({"port": 8443})),
     ]
 }
 
-fn deployment(name: &str, containers: Value) -> Value {
+fn deployment(name: &str, containers: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"namespace": "ns", "name": name},
@@ -54,7 +54,7 @@ fn deployment(name: &str, containers: Value) -> Value {
     })
 }
 
-fn service(name: &str, port: Value) -> Value {
+fn service(name: &str, port: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"namespace": "ns", "name": name},
@@ -62,7 +62,7 @@ fn service(name: &str, port: Value) -> Value {
     })
 }
 
-fn today(spec: Value) -> Declared {
+fn today(spec: &Value) -> Declared {
     let object: operator::InfrastructureProvider = serde_json::from_value(json!({
         "apiVersion": "operator.cluster.x-k8s.io/v1alpha2", "kind": "InfrastructureProvider",
         "metadata": {"namespace": "ns", "name": "x"}, "spec": spec,
@@ -71,7 +71,7 @@ fn today(spec: Value) -> Declared {
     object.declared().unwrap()
 }
 
-fn proposed(spec: Value) -> Declared {
+fn proposed(spec: &Value) -> Declared {
     let object: management::InfrastructureProvider = serde_json::from_value(json!({
         "apiVersion": "management.cluster.x-k8s.io/v1alpha1", "kind": "InfrastructureProvider",
         "metadata": {"namespace": "ns", "name": "x"}, "spec": spec,
@@ -99,7 +99,7 @@ fn args_of(object: &Value, name: &str) -> Vec<String> {
 
 /// The manager's arguments after settings of a manager were applied to a provider without any.
 fn flags_for(declared: &Declared) -> Vec<String> {
-    let bare = vec![deployment("capx-controller-manager", json!([{"name": "manager"}]))];
+    let bare = vec![deployment("capx-controller-manager", &json!([{"name": "manager"}]))];
     args_of(&applied(bare, declared).0[0], "manager")
 }
 
@@ -121,7 +121,7 @@ fn every_setting_has_its_flag() {
         if field.starts_with("leaderElection.") && field != "leaderElection.leaderElect" {
             expect.insert(0, "--leader-elect=true");
         }
-        assert_eq!(flags_for(&proposed(json!({"manager": nested}))), expect, "{field}");
+        assert_eq!(flags_for(&proposed(&json!({"manager": nested}))), expect, "{field}");
     };
     check(
         "profilerAddress",
@@ -188,7 +188,7 @@ fn every_setting_has_its_flag() {
 
 #[test]
 fn settings_of_todays_api_have_their_flags() {
-    let check = |manager: Value, expect: &[&str]| assert_eq!(flags_for(&today(json!({"manager": manager}))), expect);
+    let check = |manager: Value, expect: &[&str]| assert_eq!(flags_for(&today(&json!({"manager": manager}))), expect);
     check(
         json!({"metrics": {"diagnosticsAddress": ":8444"}}),
         &["--diagnostics-address=:8444"],
@@ -254,9 +254,9 @@ const FLAG_FIELDS: [&str; 20] = [
 fn nothing_set_changes_nothing() {
     // OP-009, OP-015, OP-031, OP-045, OP-177, OP-182, OP-212
     for declared in [
-        today(json!({})),
-        proposed(json!({})),
-        today(json!({"manager": {}, "deployment": {}})),
+        today(&json!({})),
+        proposed(&json!({})),
+        today(&json!({"manager": {}, "deployment": {}})),
     ] {
         let (objects, notes) = applied(provider(), &declared);
         assert_eq!(objects, provider());
@@ -268,8 +268,8 @@ fn nothing_set_changes_nothing() {
 fn a_flag_keeps_the_name_that_the_manager_has_for_it() {
     // OP-027: managers without --v, and OP-040 for managers that know diagnostics only.
     let check = |before: &[&str], manager: Value, after: &[&str]| {
-        let objects = vec![deployment("capx", json!([{"name": "manager", "args": before}]))];
-        let (objects, _) = applied(objects, &today(json!({"manager": manager})));
+        let objects = vec![deployment("capx", &json!([{"name": "manager", "args": before}]))];
+        let (objects, _) = applied(objects, &today(&json!({"manager": manager})));
         assert_eq!(args_of(&objects[0], "manager"), after, "{before:?}");
     };
     check(&["--verbosity=1"], json!({"verbosity": 3}), &["--verbosity=3"]);
@@ -314,7 +314,7 @@ fn fields_of_the_manager_outweigh_arguments() {
     // OP-181, OP-182, OP-183, OP-210, OP-211
     let check = |manager: Value, args: Value, flag: &str, expect: Option<&str>| {
         let spec = json!({"manager": manager, "deployment": {"containers": [{"name": "manager", "args": args}]}});
-        let (objects, _) = applied(provider(), &proposed(spec));
+        let (objects, _) = applied(provider(), &proposed(&spec));
         let arguments = arguments(&objects[0], "manager").unwrap();
         assert_eq!(arguments.get(flag).as_deref(), expect, "{flag}");
         assert!(arguments.all(flag).len() <= 1);
@@ -363,12 +363,12 @@ fn fields_of_the_manager_outweigh_arguments() {
 #[test]
 fn todays_api_puts_gates_over_those_that_are_there() {
     let check = |before: &[&str], args: Value, expect: &str| {
-        let objects = vec![deployment("capx", json!([{"name": "manager", "args": before}]))];
+        let objects = vec![deployment("capx", &json!([{"name": "manager", "args": before}]))];
         let spec = json!({
             "manager": {"featureGates": {"B": true, "C": false}},
             "deployment": {"containers": [{"name": "manager", "args": args}]},
         });
-        let (objects, _) = applied(objects, &today(spec));
+        let (objects, _) = applied(objects, &today(&spec));
         assert_eq!(args_of(&objects[0], "manager"), [format!("--feature-gates={expect}")]);
     };
     check(&[], json!({}), "B=true,C=false");
@@ -389,7 +389,7 @@ fn todays_api_puts_gates_over_those_that_are_there() {
 fn debugging_outweighs_everything_and_keeps_what_was_declared() {
     // OP-028, OP-208, OP-226
     let spec = |debug: bool| {
-        proposed(json!({
+        proposed(&json!({
             "manager": {"debug": debug, "verbosity": 2, "profilerAddress": ":1"},
             "deployment": {"containers": [{"name": "manager", "args": {"v": "9"}}]},
         }))
@@ -416,7 +416,7 @@ fn flags_are_for_the_manager_alone() {
     // OP-185, OP-213
     let (objects, notes) = applied(
         provider(),
-        &today(json!({
+        &today(&json!({
             "manager": {"verbosity": 5},
             "deployment": {"containers": [{"name": "kube-rbac-proxy", "args": {"--unknown": "x=y"}}]},
         })),
@@ -437,8 +437,8 @@ fn flags_are_for_the_manager_alone() {
 fn providers_watch_all_namespaces() {
     // OP-038, OP-184, OP-215
     let check = |before: &[&str], spec: Value| {
-        let objects = vec![deployment("capx", json!([{"name": "manager", "args": before}]))];
-        let (objects, notes) = applied(objects, &proposed(spec));
+        let objects = vec![deployment("capx", &json!([{"name": "manager", "args": before}]))];
+        let (objects, notes) = applied(objects, &proposed(&spec));
         assert_eq!(args_of(&objects[0], "manager"), ["--v=1"], "{before:?}");
         assert_eq!(notes.len(), 1, "{notes:?}");
     };
@@ -459,7 +459,7 @@ fn settings_of_pods_replace() {
     let affinity = json!({"nodeAffinity": {}});
     let (objects, _) = applied(
         provider(),
-        &today(json!({"deployment": {
+        &today(&json!({"deployment": {
             "replicas": 0,
             "nodeSelector": {"a": "b"},
             "tolerations": [{"key": "b", "operator": "Exists"}],
@@ -497,7 +497,7 @@ fn settings_of_containers_are_applied() {
         },
         {"name": "prepare", "image": {"repository": "mirror"}},
     ]}});
-    let (objects, notes) = applied(provider(), &proposed(spec));
+    let (objects, notes) = applied(provider(), &proposed(&spec));
     let manager = container(&objects[0], "manager");
     assert_eq!(manager["image"], "gcr.io/myregistry/controller:v2");
     assert_eq!(
@@ -524,7 +524,7 @@ fn settings_of_containers_are_applied() {
     let whole = json!({"deployment": {"containers": [
         {"name": "manager", "imageUrl": "a/b@sha256:00", "command": ["/run"]},
     ]}});
-    let (objects, _) = applied(provider(), &today(whole));
+    let (objects, _) = applied(provider(), &today(&whole));
     assert_eq!(container(&objects[0], "manager")["image"], "a/b@sha256:00");
     assert_eq!(container(&objects[0], "manager")["command"], json!(["/run"]));
 }
@@ -534,7 +534,7 @@ fn ports_and_probes_follow() {
     // OP-043, OP-044
     let (objects, _) = applied(
         provider(),
-        &today(json!({"manager": {
+        &today(&json!({"manager": {
             "webhook": {"port": 9444, "certDir": "/certs/"},
             "health": {
                 "healthProbeBindAddress": "0.0.0.0:9441",
@@ -568,18 +568,18 @@ fn ports_and_probes_follow() {
     assert_eq!(port(3), json!({"port": 8443, "targetPort": 8444}));
     // Flags that are given as arguments are followed as well.
     let spec = json!({"deployment": {"containers": [{"name": "manager", "args": {"webhook-port": "9445"}}]}});
-    let (objects, _) = applied(provider(), &today(spec));
+    let (objects, _) = applied(provider(), &today(&spec));
     assert_eq!(objects[1]["spec"]["ports"][0]["targetPort"], 9445);
     // Without an answer to probes there must be none.
     let (objects, _) = applied(
         provider(),
-        &today(json!({"manager": {"health": {"healthProbeBindAddress": "0"}}})),
+        &today(&json!({"manager": {"health": {"healthProbeBindAddress": "0"}}})),
     );
     assert_eq!(container(&objects[0], "manager").get("readinessProbe"), None);
     // Services of others stay as they are.
     let mut other = provider();
     other[1]["spec"]["selector"] = json!({"control-plane": "other"});
-    let (objects, _) = applied(other.clone(), &today(json!({"manager": {"webhook": {"port": 9444}}})));
+    let (objects, _) = applied(other.clone(), &today(&json!({"manager": {"webhook": {"port": 9444}}})));
     assert_eq!(objects[1], other[1]);
 }
 
@@ -589,11 +589,11 @@ fn settings_find_their_deployments() {
     let several = |names: &[&str], container: &str| -> Vec<Value> {
         names
             .iter()
-            .map(|name| deployment(name, json!([{"name": container}])))
+            .map(|name| deployment(name, &json!([{"name": container}])))
             .collect()
     };
     let with_v5 = |objects: &[Value], spec: Value| -> Vec<String> {
-        let (objects, _) = applied(objects.to_vec(), &today(spec));
+        let (objects, _) = applied(objects.to_vec(), &today(&spec));
         let hit = |object: &&Value| object.to_string().contains("--v=5");
         objects
             .iter()
@@ -618,16 +618,16 @@ fn settings_find_their_deployments() {
         with_v5(&two, additional.clone()),
         ["azureserviceoperator-controller-manager"]
     );
-    let (objects, _) = applied(two, &today(additional));
+    let (objects, _) = applied(two, &today(&additional));
     assert_eq!(
         [&objects[0]["spec"]["replicas"], &objects[1]["spec"]["replicas"]],
         [2, 3]
     );
     // OP-170: a container that only another Deployment has is found there.
     let mut two = several(&["capz-controller-manager", "other"], "manager");
-    two[1] = deployment("other", json!([{"name": "special", "image": "a:v1"}]));
+    two[1] = deployment("other", &json!([{"name": "special", "image": "a:v1"}]));
     let spec = json!({"deployment": {"containers": [{"name": "special", "imageUrl": "b:v1"}]}});
-    assert_eq!(container(&applied(two, &today(spec)).0[1], "special")["image"], "b:v1");
+    assert_eq!(container(&applied(two, &today(&spec)).0[1], "special")["image"], "b:v1");
 }
 
 #[test]
@@ -635,27 +635,27 @@ fn what_is_not_there_is_told_with_what_is() {
     // OP-050
     let check = |declared: Declared, expect: &str| assert_eq!(refused(&declared), expect);
     check(
-        today(json!({"deployment": {"containers": [{"name": "foo"}]}})),
+        today(&json!({"deployment": {"containers": [{"name": "foo"}]}})),
         "spec.deployment.containers[0].name: there is no container \"foo\"; there are \
          kube-rbac-proxy, manager, prepare in Deployment ns/capx-controller-manager",
     );
     check(
-        today(json!({"additionalDeployments": {"foo": {}}})),
+        today(&json!({"additionalDeployments": {"foo": {}}})),
         "spec.additionalDeployments: the provider has no Deployment \"foo\"; it has capx-controller-manager",
     );
-    let mut objects = vec![deployment("capx", json!([{"name": "a"}, {"name": "b"}]))];
-    let error = customize(&mut objects, &today(json!({"manager": {"verbosity": 5}}))).unwrap_err();
+    let mut objects = vec![deployment("capx", &json!([{"name": "a"}, {"name": "b"}]))];
+    let error = customize(&mut objects, &today(&json!({"manager": {"verbosity": 5}}))).unwrap_err();
     assert_eq!(
         error.to_string(),
         "spec.manager: Deployment ns/capx has no container \"manager\", so it is not known which one is meant; \
          it has a, b, prepare"
     );
     let spec = json!({"additionalDeployments": {"capx": {"deployment": {"containers": [{"name": "foo"}]}}}});
-    assert!(customize(&mut objects, &today(spec)).unwrap_err().to_string().starts_with(
+    assert!(customize(&mut objects, &today(&spec)).unwrap_err().to_string().starts_with(
         "spec.additionalDeployments[capx].deployment.containers[0].name: there is no container \"foo\"; there are a, b, prepare"
     ));
-    let odd = vec![deployment("capx", json!([{"name": "manager", "args": ["--v", 5]}]))];
-    let error = customize(&mut odd.clone(), &today(json!({}))).unwrap_err();
+    let odd = vec![deployment("capx", &json!([{"name": "manager", "args": ["--v", 5]}]))];
+    let error = customize(&mut odd.clone(), &today(&json!({}))).unwrap_err();
     assert!(
         error
             .to_string()
@@ -667,7 +667,7 @@ fn what_is_not_there_is_told_with_what_is() {
 #[test]
 fn settings_that_contradict_each_other_are_refused() {
     let check = |spec: Value, expect: &str| {
-        let error = refused(&today(spec));
+        let error = refused(&today(&spec));
         assert!(error.contains(expect), "{error}");
     };
     let args = |args: Value| json!({"deployment": {"containers": [{"name": "manager", "args": args}]}});
@@ -689,7 +689,7 @@ fn settings_that_contradict_each_other_are_refused() {
         "spec.deployment.containers[0].image: \"a b\" is not an image",
     );
     // OP-180: the same twice is said once.
-    let (objects, _) = applied(provider(), &today(args(json!({"foo": "1", "--foo": "1"}))));
+    let (objects, _) = applied(provider(), &today(&args(json!({"foo": "1", "--foo": "1"}))));
     let foos = args_of(&objects[0], "manager")
         .into_iter()
         .filter(|arg| arg.contains("foo"))
@@ -700,7 +700,7 @@ fn settings_that_contradict_each_other_are_refused() {
 #[test]
 fn a_lease_that_is_renewed_too_late_is_refused() {
     // OP-034, OP-037
-    let mut declared = proposed(json!({"manager": {"leaderElection": {
+    let mut declared = proposed(&json!({"manager": {"leaderElection": {
         "leaderElect": true, "leaseDuration": "15s", "renewDeadline": "15s",
     }}}));
     assert!(customize(&mut provider(), &declared).is_ok());
@@ -728,7 +728,7 @@ proptest! {
             },
             "deployment": {"containers": [{"name": "manager", "args": args}]},
         });
-        for declared in [today(spec.clone()), proposed(spec)] {
+        for declared in [today(&spec), proposed(&spec)] {
             let mut once = objects.clone();
             // The same flag with two values is refused.
             if customize(&mut once, &declared).is_err() { continue; }

@@ -36,11 +36,11 @@ fn targeted(patch: &str, target: Option<PatchTarget>) -> Patches {
     }])
 }
 
-fn kind(kind: &str) -> Option<PatchTarget> {
-    Some(PatchTarget {
+fn kind(kind: &str) -> PatchTarget {
+    PatchTarget {
         kind: Some(kind.to_owned()),
         ..PatchTarget::default()
-    })
+    }
 }
 
 /// Which objects changed, by their place.
@@ -140,7 +140,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: not-important}
 spec: {template: {spec: {containers: [{name: manager, image: c:v2}], tolerations: [{key: b}]}}}";
-    apply(&mut all, &targeted(patch, kind("Deployment"))).unwrap();
+    apply(&mut all, &targeted(patch, Some(kind("Deployment")))).unwrap();
     let pod = &all[1]["spec"]["template"]["spec"];
     assert_eq!(
         pod["containers"][0],
@@ -150,7 +150,11 @@ spec: {template: {spec: {containers: [{name: manager, image: c:v2}], tolerations
     assert_eq!(pod["tolerations"], json!([{"key": "b"}]));
     assert_eq!(all[1]["metadata"]["name"], "capx-controller-manager");
     // Those of other kinds are replaced.
-    apply(&mut all, &targeted("spec: {containers: [{name: a}]}", kind("Thing"))).unwrap();
+    apply(
+        &mut all,
+        &targeted("spec: {containers: [{name: a}]}", Some(kind("Thing"))),
+    )
+    .unwrap();
     assert_eq!(all[2]["spec"]["containers"], json!([{"name": "a"}]));
 }
 
@@ -163,7 +167,7 @@ fn operations_are_applied() {
   value: --more=1
 - op: remove
   path: /spec/template/spec/tolerations";
-    let notes = apply(&mut all, &targeted(patch, kind("Deployment"))).unwrap();
+    let notes = apply(&mut all, &targeted(patch, Some(kind("Deployment")))).unwrap();
     let pod = &all[1]["spec"]["template"]["spec"];
     assert_eq!(pod["containers"][0]["args"], json!(["--v=1", "--more=1"]));
     assert_eq!(pod.get("tolerations"), None);
@@ -176,7 +180,7 @@ fn operations_are_applied() {
 #[test]
 fn an_object_can_be_left_out() {
     let mut all = objects();
-    apply(&mut all, &targeted("$patch: delete", kind("Thing"))).unwrap();
+    apply(&mut all, &targeted("$patch: delete", Some(kind("Thing")))).unwrap();
     assert_eq!(all.len(), 2);
 }
 
@@ -208,7 +212,7 @@ fn manifest_patches_name_what_they_are_for() {
 fn later_patches_see_earlier_ones() {
     let one = |patch: &str| TargetedPatch {
         patch: patch.to_owned(),
-        target: kind("Service"),
+        target: Some(kind("Service")),
     };
     let mut all = objects();
     let patches = Patches::Targeted(vec![
@@ -222,7 +226,7 @@ fn later_patches_see_earlier_ones() {
 #[test]
 fn labels_by_which_objects_are_found_stay() {
     let mut all = objects();
-    apply(&mut all, &targeted("metadata: {labels: null}", kind("Service"))).unwrap();
+    apply(&mut all, &targeted("metadata: {labels: null}", Some(kind("Service")))).unwrap();
     let labels = &all[0]["metadata"]["labels"];
     assert_eq!(labels["cluster.x-k8s.io/provider"], "infrastructure-x");
     assert_eq!(labels["clusterctl.cluster.x-k8s.io"], "");
@@ -242,7 +246,10 @@ fn what_is_wrong_is_told_with_its_place() {
             ..PatchTarget::default()
         })
     };
-    check(targeted("a: [", None), &["spec.patches[0]: patch is not YAML"]);
+    check(
+        targeted("a: [", None),
+        &["spec.patches[0]: patch is not YAML, in its line 1"],
+    );
     check(targeted("", None), &["spec.patches[0]: patch is empty"]);
     check(
         targeted("just text", None),
@@ -255,22 +262,25 @@ fn what_is_wrong_is_told_with_its_place() {
         &["spec.patches[0]: target.labelSelector", "parenthesis"],
     );
     check(
-        targeted("[{op: remove, path: /spec/no}]", kind("Deployment")),
+        targeted("[{op: remove, path: /spec/no}]", Some(kind("Deployment"))),
         &[
             "spec.patches[0] cannot be applied to Deployment ns/capx-controller-manager",
             "/spec/no",
         ],
     );
     check(
-        targeted("[{op: replace, path: /metadata/name, value: other}]", kind("Service")),
+        targeted(
+            "[{op: replace, path: /metadata/name, value: other}]",
+            Some(kind("Service")),
+        ),
         &["Service ns/webhook", "would change metadata.name"],
     );
     check(
-        targeted("metadata: null", kind("Service")),
+        targeted("metadata: null", Some(kind("Service"))),
         &["would change metadata.name"],
     );
     check(
-        targeted("metadata: {labels: [1]}", kind("Service")),
+        targeted("metadata: {labels: [1]}", Some(kind("Service"))),
         &["metadata.labels is not an object"],
     );
     check(
