@@ -5,6 +5,7 @@ mod dial;
 pub(crate) mod proxies;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -321,12 +322,19 @@ impl Client {
 }
 
 fn broken(url: &Url, error: &hyper::Error) -> Error {
-    let why = if error.is_parse() {
-        "it does not speak HTTP there".to_owned()
-    } else if error.is_incomplete_message() {
-        "it ended the connection without an answer".to_owned()
-    } else {
-        error.to_string()
+    let inner = std::error::Error::source(error);
+    let kind = inner
+        .and_then(|inner| inner.downcast_ref::<io::Error>())
+        .map(io::Error::kind);
+    let ended = matches!(
+        kind,
+        Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+    );
+    let why = match inner {
+        _ if error.is_parse() => "it does not speak HTTP there".to_owned(),
+        _ if ended || error.is_incomplete_message() => "it ended the connection without an answer".to_owned(),
+        Some(inner) => format!("{error}: {inner}"),
+        None => error.to_string(),
     };
     Error::Unreachable {
         host: url.authority(),

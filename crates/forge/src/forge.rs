@@ -1,0 +1,494 @@
+//! The server: who it is depends on the name that it is asked as.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use crate::answer::{Answer, Body};
+use crate::provider::LookAlike;
+use crate::registry::Registry;
+use crate::{github, gitlab, registry, tls, web};
+
+/// The names that the forge has certificates for.
+pub mod hosts {
+    /// Releases, for browsers.
+    pub const GITHUB: &str = "github.com";
+    /// Releases, for programs.
+    pub const GITHUB_API: &str = "api.github.com";
+    /// Where the files of releases really are.
+    pub const GITHUB_FILES: &str = "objects.githubusercontent.com";
+    /// The same repositories in a company.
+    pub const ENTERPRISE: &str = "github.example.com";
+    /// Packages.
+    pub const GITLAB: &str = "gitlab.example.com";
+    /// A folder in the web.
+    pub const WEB: &str = "files.example.com";
+    /// A registry.
+    pub const REGISTRY: &str = "registry.example.com";
+    /// Where the registry's tokens come from.
+    pub const REGISTRY_TOKENS: &str = "auth.example.com";
+    /// Where the registry's blobs really are.
+    pub const REGISTRY_FILES: &str = "storage.example.com";
+    /// The folder in the web again, with a certificate that nobody trusts.
+    pub const UNTRUSTED: &str = "untrusted.example.com";
+
+    pub(crate) const TRUSTED: [&str; 9] = [
+        GITHUB,
+        GITHUB_API,
+        GITHUB_FILES,
+        ENTERPRISE,
+        GITLAB,
+        WEB,
+        REGISTRY,
+        REGISTRY_TOKENS,
+        REGISTRY_FILES,
+    ];
+}
+
+/// Files by name.
+pub(crate) type Files = BTreeMap<String, Bytes>;
+
+/// A request that came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Who was asked.
+    pub host: String,
+    /// How.
+    pub method: String,
+    /// For what, with the query.
+    pub path: String,
+    /// The credentials that were shown.
+    pub authorization: Option<String>,
+    /// It asked for what has changed only.
+    pub conditional: bool,
+    /// What it was answered.
+    pub status: u16,
+}
+
+/// What a host wants to know of those who ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Demand {
+    /// This token; GitHub says to those without any that nothing is there.
+    Token(String),
+    /// A name and a password, in every request.
+    Basic(String, String),
+    /// A token from [`hosts::REGISTRY_TOKENS`], which wants a name and a password.
+    Login(String, String),
+    /// A token from there, which wants this one in exchange.
+    Refresh(String),
+    /// A token from there, which gives it to everybody.
+    Anonymous,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// This status.
+    Status(u16),
+    /// 403 with the headers of a limit that ends after so many seconds.
+    RateLimited(u32),
+    /// 429 that says only to come again after so many seconds.
+    TooMany(u32),
+    /// 403 that says in words only that there were too many at once.
+    Burst,
+    /// The connection ends after half of the content.
+    Truncated,
+    /// A page to sign in, with status 200.
+    Html,
+    /// No answer.
+    Stall,
+    /// The head of an answer, and nothing after it.
+    StallAfterHead,
+    /// The connection ends without an answer.
+    HangUp,
+    /// A redirect to this address.
+    Redirect(String),
+    /// Other content than there should be.
+    Changed,
+    /// This content with status 200.
+    Content(String),
+}
+
+#[derive(Debug)]
+struct Planned {
+    matching: String,
+    fault: Fault,
+    left: Option<usize>,
+}
+
+/// What is published, who may read it, and who came.
+#[derive(Default)]
+pub(crate) struct State {
+    /// By `owner/repository`, then in order of publication.
+    pub(crate) releases: Mutex<BTreeMap<String, Vec<github::Release>>>,
+    /// By project and package, then by version.
+    pub(crate) packages: Mutex<BTreeMap<(String, String), BTreeMap<String, Files>>>,
+    /// By path without slashes at its ends.
+    pub(crate) web: Mutex<Files>,
+    pub(crate) registry: Mutex<Registry>,
+    pub(crate) demands: Mutex<BTreeMap<String, Demand>>,
+    pub(crate) page: Mutex<Option<usize>>,
+    pub(crate) unlisted: Mutex<bool>,
+    faults: Mutex<Vec<Planned>>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+/// A request as the hosts see it.
+pub(crate) struct Asked {
+    pub(crate) host: String,
+    /// `https` or `http`.
+    pub(crate) scheme: &'static str,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: BTreeMap<String, String>,
+    pub(crate) authorization: Option<String>,
+    pub(crate) accept: String,
+    pub(crate) body: Bytes,
+}
+
+/// The server; it ends when it is dropped.
+pub struct Forge {
+    state: Arc<State>,
+    https: SocketAddr,
+    http: SocketAddr,
+    authority: String,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Forge {
+    /// Starts with nothing published.
+    pub async fn start() -> io::Result<Self> {
+        let tls = tls::tls(&hosts::TRUSTED, &[hosts::UNTRUSTED])?;
+        let state = Arc::new(State::default());
+        let (secure, plain) = (
+            TcpListener::bind("127.0.0.1:0").await?,
+            TcpListener::bind("127.0.0.1:0").await?,
+        );
+        let (https, http) = (secure.local_addr()?, plain.local_addr()?);
+        let acceptor = Some(TlsAcceptor::from(tls.config));
+        let tasks = [(secure, acceptor), (plain, None)]
+            .map(|(listener, acceptor)| tokio::spawn(accept(listener, acceptor, Arc::clone(&state))));
+        Ok(Self {
+            state,
+            https,
+            http,
+            authority: tls.authority,
+            tasks: tasks.into(),
+        })
+    }
+
+    /// Where clients find every host: by `*:PORT`.
+    pub fn hosts(&self) -> BTreeMap<String, SocketAddr> {
+        BTreeMap::from([("*:443".to_owned(), self.https), ("*:80".to_owned(), self.http)])
+    }
+
+    /// Whom clients have to trust, as PEM.
+    pub fn authority(&self) -> String {
+        self.authority.clone()
+    }
+
+    /// The address without TLS; there it is a registry, and a folder in the web for paths that do not begin with `/v2/`.
+    pub fn plain(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Adds files to a release of `owner/repository`; it comes to be with the first.
+    pub fn release(&self, repository: &str, tag: &str, files: &[(String, String)]) {
+        let mut releases = self.state.releases.lock();
+        let releases = releases.entry(repository.to_owned()).or_default();
+        github::release(releases, tag, false).files.extend(bytes(files));
+    }
+
+    /// A release that is not public yet.
+    pub fn draft(&self, repository: &str, tag: &str) {
+        let mut releases = self.state.releases.lock();
+        github::release(releases.entry(repository.to_owned()).or_default(), tag, true);
+    }
+
+    /// Releases a look-alike.
+    pub fn publish(&self, repository: &str, provider: &LookAlike) {
+        self.release(repository, provider.release(), &provider.files());
+    }
+
+    /// A version of a package of a project, whose name is encoded as in addresses.
+    pub fn package(&self, project: &str, package: &str, version: &str, files: &[(String, String)]) {
+        let mut packages = self.state.packages.lock();
+        let versions = packages.entry((project.to_owned(), package.to_owned())).or_default();
+        versions.entry(version.to_owned()).or_default().extend(bytes(files));
+    }
+
+    /// Files in a folder of the web.
+    pub fn folder(&self, folder: &str, files: &[(String, String)]) {
+        let folder = folder.trim_matches('/');
+        let files = bytes(files).map(|(name, content)| (format!("{folder}/{name}"), content));
+        self.state.web.lock().extend(files);
+    }
+
+    /// Folders of the web do not show what is in them.
+    pub fn hide_listings(&self) {
+        *self.state.unlisted.lock() = true;
+    }
+
+    /// An artifact with files, named by titles.
+    pub fn artifact(&self, repository: &str, tag: &str, files: &[(String, String)]) {
+        self.state.registry.lock().artifact(repository, tag, bytes(files));
+    }
+
+    /// An index with one manifest for each list of files.
+    pub fn artifact_index(&self, repository: &str, tag: &str, parts: &[Vec<(String, String)>]) {
+        let parts = parts.iter().map(|files| bytes(files).collect());
+        self.state.registry.lock().index(repository, tag, parts.collect());
+    }
+
+    /// What a host wants to know from now on.
+    pub fn demand(&self, host: &str, demand: Demand) {
+        self.state.demands.lock().insert(host.to_owned(), demand);
+    }
+
+    /// Lists are given in pages of that many, whatever clients ask for.
+    pub fn page_size(&self, size: usize) {
+        *self.state.page.lock() = Some(size);
+    }
+
+    /// From now on, requests whose host and path have this in them go wrong; so many of them, or all.
+    pub fn fault(&self, matching: &str, fault: Fault, times: Option<usize>) {
+        let matching = matching.to_owned();
+        self.state.faults.lock().push(Planned {
+            matching,
+            fault,
+            left: times,
+        });
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn heal(&self) {
+        self.state.faults.lock().clear();
+    }
+
+    /// All requests since the start or the last [`forget`](Self::forget).
+    pub fn seen(&self) -> Vec<Seen> {
+        self.state.seen.lock().clone()
+    }
+
+    /// How many requests had this in host and path.
+    pub fn count(&self, matching: &str) -> usize {
+        let seen = self.state.seen.lock();
+        seen.iter()
+            .filter(|seen| format!("{}{}", seen.host, seen.path).contains(matching))
+            .count()
+    }
+
+    /// Forgets who came.
+    pub fn forget(&self) {
+        self.state.seen.lock().clear();
+    }
+}
+
+impl Drop for Forge {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+fn bytes(files: &[(String, String)]) -> impl Iterator<Item = (String, Bytes)> {
+    files
+        .iter()
+        .map(|(name, content)| (name.clone(), Bytes::from(content.clone())))
+}
+
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, state: Arc<State>) {
+    // Connections end with the listener.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        let _ = stream.set_nodelay(true);
+        let (tls, state) = (tls.clone(), Arc::clone(&state));
+        connections.spawn(async move {
+            match tls {
+                Some(tls) => {
+                    if let Ok(stream) = tls.accept(stream).await {
+                        serve(stream, "https", state).await;
+                    }
+                }
+                None => serve(stream, "http", state).await,
+            }
+        });
+    }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, scheme: &'static str, state: Arc<State>) {
+    let service = service_fn(move |request| answered(request, scheme, Arc::clone(&state)));
+    // How connections end is what clients are tested on.
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+/// The error ends the connection.
+async fn answered(
+    request: Request<Incoming>,
+    scheme: &'static str,
+    state: Arc<State>,
+) -> Result<Response<Body>, io::Error> {
+    let text = |name: header::HeaderName| {
+        request
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned)
+    };
+    let known = text(header::IF_NONE_MATCH);
+    let path_and_query = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |path| path.as_str())
+        .to_owned();
+    let host = text(header::HOST)
+        .or_else(|| request.uri().authority().map(ToString::to_string))
+        .unwrap_or_default();
+    let asked = Asked {
+        host,
+        scheme,
+        method: request.method().to_string(),
+        path: request.uri().path().to_owned(),
+        query: query(request.uri().query().unwrap_or_default()),
+        authorization: text(header::AUTHORIZATION),
+        accept: text(header::ACCEPT).unwrap_or_default(),
+        body: request
+            .into_body()
+            .collect()
+            .await
+            .map_err(io::Error::other)?
+            .to_bytes(),
+    };
+    let fault = state.fault_for(&format!("{}{path_and_query}", asked.host));
+    let good = || state.route(&asked).unless_known(known.as_deref());
+    let (answer, how): (Answer, fn(Answer) -> Response<Body>) = match &fault {
+        None => (good(), Answer::send),
+        Some(Fault::Status(status)) => (
+            Answer::json(*status, &serde_json::json!({"message": "as the forge was told"})),
+            Answer::send,
+        ),
+        Some(Fault::RateLimited(seconds)) => (limited(*seconds), Answer::send),
+        Some(Fault::TooMany(seconds)) => (
+            Answer::new(429, "slow down").with("retry-after", seconds.to_string()),
+            Answer::send,
+        ),
+        Some(Fault::Burst) => {
+            let words = "You have exceeded a secondary rate limit. Please wait.";
+            (Answer::json(403, &serde_json::json!({"message": words})), Answer::send)
+        }
+        Some(Fault::Truncated) => (good(), Answer::send_half),
+        Some(Fault::Html) => {
+            let page = "<!DOCTYPE html>\n<html><body>Sign in</body></html>\n";
+            (Answer::new(200, page).with("content-type", "text/html"), Answer::send)
+        }
+        Some(Fault::StallAfterHead) => (good(), Answer::send_head),
+        Some(Fault::Redirect(to)) => (Answer::redirect(to), Answer::send),
+        Some(Fault::Changed) => {
+            let mut answer = good();
+            answer.body = [&answer.body[..], b" "].concat().into();
+            (answer, Answer::send)
+        }
+        Some(Fault::Content(content)) => (Answer::new(200, content.clone()), Answer::send),
+        Some(Fault::Stall | Fault::HangUp) => (Answer::new(599, ""), Answer::send),
+    };
+    state.seen.lock().push(Seen {
+        host: asked.host,
+        method: asked.method,
+        path: path_and_query,
+        authorization: asked.authorization,
+        conditional: known.is_some(),
+        status: answer.status,
+    });
+    match fault {
+        Some(Fault::Stall) => std::future::pending().await,
+        Some(Fault::HangUp) => Err(io::Error::other("the forge hangs up")),
+        _ => Ok::<_, Infallible>(how(answer)).map_err(|never| match never {}),
+    }
+}
+
+fn limited(seconds: u32) -> Answer {
+    let reset = Timestamp::now().as_second() + i64::from(seconds);
+    let words = "API rate limit exceeded for 203.0.113.7.";
+    Answer::json(403, &serde_json::json!({"message": words}))
+        .with("x-ratelimit-limit", "60")
+        .with("x-ratelimit-remaining", "0")
+        .with("x-ratelimit-reset", reset.to_string())
+}
+
+pub(crate) fn query(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), decoded(value))).collect()
+}
+
+/// Undoes %-encoding.
+pub(crate) fn decoded(text: &str) -> String {
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let (hex, rest) = piece.split_at_checked(2).unwrap_or((piece, ""));
+        bytes.extend(u8::from_str_radix(hex, 16));
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl State {
+    fn fault_for(&self, asked: &str) -> Option<Fault> {
+        let mut faults = self.faults.lock();
+        let planned = faults
+            .iter_mut()
+            .find(|planned| asked.contains(&planned.matching) && planned.left != Some(0))?;
+        planned.left = planned.left.map(|left| left - 1);
+        Some(planned.fault.clone())
+    }
+
+    fn route(&self, asked: &Asked) -> Answer {
+        match asked.host.as_str() {
+            hosts::GITHUB | hosts::GITHUB_API | hosts::GITHUB_FILES | hosts::ENTERPRISE => github::answer(self, asked),
+            hosts::GITLAB => gitlab::answer(self, asked),
+            hosts::REGISTRY | hosts::REGISTRY_TOKENS | hosts::REGISTRY_FILES => registry::answer(self, asked),
+            _ if asked.path.starts_with("/v2/") || asked.path == "/token" => registry::answer(self, asked),
+            _ => web::answer(self, asked),
+        }
+    }
+
+    /// The page of a list that a request asks for, and whether there is another.
+    pub(crate) fn page<T: Clone>(&self, asked: &Asked, all: &[T]) -> (Vec<T>, Option<usize>) {
+        let number = |name: &str, default: usize| {
+            asked
+                .query
+                .get(name)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(default)
+        };
+        let size = self.page.lock().unwrap_or_else(|| number("per_page", 30));
+        let page = number("page", 1).max(1);
+        let found: Vec<T> = all.iter().skip((page - 1) * size).take(size).cloned().collect();
+        (found, (page * size < all.len()).then_some(page + 1))
+    }
+}

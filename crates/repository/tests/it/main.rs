@@ -1,0 +1,11 @@
+//! Every sort of repository and everything that goes wrong there, from servers on loopback.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod env;
+mod faults;
+mod folder;
+mod github;
+mod oci;
+mod others;
+mod way;
