@@ -19,12 +19,13 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
 
 use crate::content;
 use crate::error::Error;
 use crate::url::{Scheme, Url};
 use cache::{Cache, Kept};
-use dial::Dial;
+use dial::{Dial, authorities_of};
 use proxies::Proxies;
 
 const MOST_REDIRECTS: usize = 8;
@@ -124,23 +125,29 @@ pub(crate) struct Answer {
     pub(crate) url: Url,
 }
 
+impl Default for Client {
+    /// One with the default settings, in which nothing can be wrong.
+    fn default() -> Self {
+        Self::trusting(Settings::default(), Vec::new())
+    }
+}
+
 impl Client {
     /// A client with these settings.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let dial = Dial::new(
-            settings.proxies,
-            settings.hosts,
-            &settings.authorities,
-            settings.patience,
-        )?;
+        let extra = authorities_of(&settings.authorities)?;
+        Ok(Self::trusting(settings, extra))
+    }
+
+    fn trusting(settings: Settings, extra: Vec<CertificateDer<'static>>) -> Self {
         let inner = Inner {
-            dial,
+            dial: Dial::new(settings.proxies, settings.hosts, extra, settings.patience),
             cache: Cache::new(settings.kept, settings.kept_in),
             patience: settings.patience,
             longest: settings.longest,
             folders: settings.folders,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Self { inner: Arc::new(inner) }
     }
 
     pub(crate) fn reads_folders(&self) -> bool {

@@ -40,16 +40,16 @@ impl Dial {
     pub(crate) fn new(
         proxies: Proxies,
         hosts: BTreeMap<String, SocketAddr>,
-        authorities: &[String],
+        extra: Vec<CertificateDer<'static>>,
         patience: Duration,
-    ) -> Result<Self, Error> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             proxies,
             hosts,
             patience,
-            extra: authorities_of(authorities)?,
+            extra,
             tls: OnceLock::new(),
-        })
+        }
     }
 
     pub(crate) async fn open(&self, url: &Url) -> Result<Opened, Error> {
@@ -142,7 +142,7 @@ impl Dial {
     }
 }
 
-fn authorities_of(bundles: &[String]) -> Result<Vec<CertificateDer<'static>>, Error> {
+pub(crate) fn authorities_of(bundles: &[String]) -> Result<Vec<CertificateDer<'static>>, Error> {
     let wrong = |why: &str| Error::Authorities { why: why.to_owned() };
     let mut all = Vec::new();
     for bundle in bundles {
