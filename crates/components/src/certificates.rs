@@ -113,7 +113,7 @@ pub fn stand_in(objects: &mut Vec<Value>, means: &mut Means<'_>) -> Result<Stand
         issued.insert(request.secret.clone(), one);
     }
     notes.extend(put(objects, &plan, &issued)?);
-    objects.push(authorities.secret(means.namespace, means.authority));
+    inject::replace(objects, authorities.secret(means.namespace, means.authority));
     Ok(StandIn {
         notes,
         again: Some(again),

@@ -62,8 +62,19 @@ pub fn put(
         forget(one);
     }
     objects.retain(|one| !is_of_cert_manager(one));
-    objects.extend(secrets);
+    for secret in secrets {
+        replace(objects, secret);
+    }
     Ok(notes)
+}
+
+/// Adds an object, in the place of the one that is there.
+pub(super) fn replace(objects: &mut Vec<Value>, object: Value) {
+    let identity = object::Identity::of(&object);
+    match objects.iter_mut().find(|one| object::Identity::of(one) == identity) {
+        Some(there) => *there = object,
+        None => objects.push(object),
+    }
 }
 
 fn secret(request: &Request, issued: &Issued) -> Value {

@@ -233,6 +233,17 @@ fn the_same_comes_out_until_something_is_due() {
 }
 
 #[test]
+fn secrets_that_are_there_are_replaced() {
+    let mut store = Store::default();
+    let (first, _) = store.pass(provider(), at(0));
+    let mut objects = provider();
+    objects.extend(first.iter().filter(|one| one["kind"] == "Secret").cloned());
+    let (again, _) = store.pass(objects, at(60));
+    assert_eq!(again.len(), first.len());
+    assert_eq!(again.iter().filter(|one| one["kind"] == "Secret").count(), 2);
+}
+
+#[test]
 fn other_names_and_damage_are_reasons_to_issue() {
     let check = |change: &dyn Fn(&mut Vec<Value>, &mut Store), keys: usize| {
         let mut store = Store::default();
