@@ -2,7 +2,7 @@
 
 mod affinity;
 
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 use windlass_api::schema::quantity;
 
@@ -48,6 +48,29 @@ pub fn verbosity(_: &mut SchemaGenerator) -> Schema {
 /// Whole numbers by name.
 pub fn integers(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "additionalProperties": {"type": "integer"}})
+}
+
+/// Values of a type by name, for a type whose fields are described elsewhere in the same schema: descriptions are half of a
+/// definition, and every server keeps them several times.
+pub fn by_name<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let mut values = generator.subschema_for::<T>().to_value();
+    if let Some(fields) = values.get_mut("properties").and_then(Value::as_object_mut) {
+        fields.values_mut().for_each(strip_descriptions);
+    }
+    json_schema!({"type": "object", "additionalProperties": values})
+}
+
+fn strip_descriptions(schema: &mut Value) {
+    let Value::Object(node) = schema else { return };
+    node.remove("description");
+    if let Some(properties) = node.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(strip_descriptions);
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(child) = node.get_mut(key) {
+            strip_descriptions(child);
+        }
+    }
 }
 
 /// A duration from zero on, such as `10m`.

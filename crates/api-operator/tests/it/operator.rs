@@ -69,6 +69,27 @@ fn a_server_takes_the_schema_and_its_rules() {
 }
 
 #[test]
+fn what_is_there_twice_is_described_once() {
+    fn strip(schema: &mut Value) {
+        if let Some(node) = schema.as_object_mut() {
+            if node.get("description").is_some_and(Value::is_string) {
+                node.remove("description");
+            }
+            node.values_mut().for_each(strip);
+        }
+    }
+    let definition = crd::<Kind>();
+    let spec = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    let further = &spec["additionalDeployments"]["additionalProperties"]["properties"];
+    for field in ["deployment", "manager"] {
+        let mut first = spec[field].clone();
+        strip(&mut first);
+        assert_eq!(first, further[field], "{field}");
+    }
+    assert!(spec["deployment"]["properties"]["replicas"]["description"].is_string());
+}
+
+#[test]
 fn everything_that_is_declared_is_in_the_model() {
     let election = json!({
         "leaderElect": true, "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "0s",

@@ -13,5 +13,6 @@ mod external_modes;
 mod external_switch;
 mod faults;
 mod life;
+mod operator_input;
 mod rights;
 mod settled;

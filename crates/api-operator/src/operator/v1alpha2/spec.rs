@@ -41,8 +41,9 @@ pub struct ProviderSpec {
     /// Patches for the provider's objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
-    /// Settings of the provider's further Deployments, by their names.
+    /// Settings of the provider's further Deployments, by their names; the fields are those of deployment and manager.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::by_name::<AdditionalDeployment>")]
     pub additional_deployments: BTreeMap<String, AdditionalDeployment>,
 }
 
