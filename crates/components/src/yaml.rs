@@ -42,11 +42,18 @@ pub(crate) fn sniff(text: &str) -> Option<NotYaml> {
     start.starts_with('<').then_some(NotYaml::Xml)
 }
 
-/// What is wrong and in which line of the text, from 1; without the place, which the caller tells.
+/// What is wrong and in which line of the text, from 1; without the place, which the caller tells,
+/// and without what stands there, which may be the value of a variable.
 pub(crate) fn problem(error: &Error) -> (usize, String) {
     let line = error
         .location()
         .map_or(1, |location| usize::try_from(location.line()).unwrap_or(1));
+    if matches!(error.without_snippet(), Error::NonFiniteFloat { .. }) {
+        return (
+            line.max(1),
+            "a number is too large, or none; quote it if it is meant as a text".to_owned(),
+        );
+    }
     let words = error.to_string();
     let first = words.lines().next().unwrap_or_default().trim_start_matches("error: ");
     let bare = match first.split_once(": ") {

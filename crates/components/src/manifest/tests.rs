@@ -173,3 +173,34 @@ fn the_flaws_of_look_alikes_are_found() {
     ));
     assert!(matches!(check(Flaw::TwinDeployments), ManifestError::Twice { .. }));
 }
+
+// OP-224
+#[test]
+fn values_are_not_told() {
+    let check = |value: &str| {
+        let text = format!("{A}data:\n  a: {value}\nb: c\n---\n{B}");
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(!error.contains("hush") && !error.contains("12e999"), "{error}");
+        assert!(error.starts_with("document 1, line "), "{error}");
+    };
+    for value in [
+        "*hush",
+        "%hush",
+        "@hush",
+        "\"hush",
+        "'hush",
+        "hush: x",
+        "[hush",
+        "{hush",
+        "hush\nhush",
+        "!!int hush",
+        "!<hush x",
+        "!e!hush x",
+        "\"\\hush\"",
+        "|hush",
+        "12e999",
+        "\"hush\" hush",
+    ] {
+        check(value);
+    }
+}
