@@ -1,14 +1,14 @@
-//! Holding a provider still: its Deployments have no replicas, and an annotation that says how many they had.
+//! Holding a provider still: what runs it has no replicas, and an annotation that says how many it had.
 //!
-//! Everything works on what is about to be applied and what is in the cluster, so that the number outlives upgrades and is
-//! written once, however often a provider is reconciled.
+//! The number is taken once ([`had`]), kept by whoever pauses, and put on every object that is applied meanwhile
+//! ([`hold`]), those of another version included; so neither a second look nor an upgrade loses it.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass_api_operator::annotations::ORIGINAL_CONTROLLER_REPLICAS;
 
-use super::{Note, is_deployment, object_name};
+use crate::object;
 
-/// What a Deployment says about the replicas that it had before.
+/// What an object says about the replicas that it had before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Original {
     /// Nothing: it is not paused.
@@ -19,9 +19,9 @@ pub enum Original {
     Malformed(String),
 }
 
-/// How many replicas a paused Deployment had.
-pub fn original(deployment: &Value) -> Original {
-    let Some(text) = deployment["metadata"]["annotations"].get(ORIGINAL_CONTROLLER_REPLICAS) else {
+/// How many replicas a paused object had.
+pub fn original(live: &Value) -> Original {
+    let Some(text) = live["metadata"]["annotations"].get(ORIGINAL_CONTROLLER_REPLICAS) else {
         return Original::None;
     };
     let text = text.as_str().unwrap_or_default();
@@ -31,106 +31,48 @@ pub fn original(deployment: &Value) -> Original {
     }
 }
 
-/// The replicas of a Deployment; Kubernetes makes it one where nothing is said.
-pub fn replicas(deployment: &Value) -> i64 {
-    deployment["spec"]["replicas"].as_i64().unwrap_or(1)
+/// The replicas of an object; Kubernetes makes it one where nothing is said.
+pub fn replicas(object: &Value) -> i64 {
+    object["spec"]["replicas"].as_i64().unwrap_or(1)
 }
 
-/// Takes the replicas of all Deployments away, and notes how many there were: what the Deployment of that name in the
-/// cluster says, else how many it has, else how many it was about to get.
-///
-/// `live` are the provider's Deployments in the cluster, also those of another version that this one replaces.
-pub fn pause(objects: &mut [Value], live: &[Value]) -> Vec<Note> {
-    let mut notes = Vec::new();
-    for object in objects.iter_mut().filter(|object| is_deployment(object)) {
-        let had = match (find(live, object), original(object)) {
-            (Some(live), _) => match original(live) {
-                Original::Replicas(number) => number,
-                // At zero, what a malformed annotation meant is lost: what is declared is the best guess.
-                Original::Malformed(_) if replicas(live) == 0 => declared(object),
-                Original::Malformed(_) | Original::None => replicas(live),
-            },
-            (None, Original::Replicas(number)) => number,
-            (None, Original::None | Original::Malformed(_)) => replicas(object),
-        };
-        set(object, 0, Some(had));
-        let what = format!("scaled it to 0; it gets {had} replicas back");
-        notes.push(Note::done("spec.paused", &object_name(object), what));
-    }
-    notes
-}
-
-/// Gives the Deployments back the replicas that those in the cluster had before they were paused. Without an annotation,
-/// or with one that is no number, a Deployment has the replicas that are declared.
-pub fn resume(objects: &mut [Value], live: &[Value]) -> Vec<Note> {
-    let mut notes = Vec::new();
-    for object in objects.iter_mut().filter(|object| is_deployment(object)) {
-        let had = find(live, object).map_or(Original::None, original);
-        let name = object_name(object);
-        let declared = declared(object);
-        match had {
-            Original::Replicas(number) => {
-                set(object, number, None);
-                notes.push(Note::done(
-                    "spec.paused",
-                    &name,
-                    format!("gave it its {number} replicas back"),
-                ));
-            }
-            Original::Malformed(text) => {
-                set(object, declared, None);
-                let what =
-                    format!("{ORIGINAL_CONTROLLER_REPLICAS} is {text:?}, not a number: gave it {declared} replicas");
-                notes.push(Note::done("spec.paused", &name, what));
-            }
-            Original::None if original(object) == Original::None => {}
-            Original::None => set(object, declared, None),
-        }
-    }
-    notes
-}
-
-/// Whether any of the Deployments is paused.
-pub fn any_paused(deployments: &[Value]) -> bool {
-    deployments
-        .iter()
-        .any(|deployment| original(deployment) != Original::None)
-}
-
-fn declared(object: &Value) -> i64 {
-    match original(object) {
-        Original::Replicas(number) => number,
-        Original::None | Original::Malformed(_) => replicas(object),
+/// How many replicas an object in the cluster has, or had before it was paused. Nothing, if it is paused but does not say
+/// how many: then what is declared is the best guess.
+pub fn had(live: &Value) -> Option<i64> {
+    match original(live) {
+        Original::Replicas(number) => Some(number),
+        Original::None => Some(replicas(live)),
+        Original::Malformed(_) => Some(replicas(live)).filter(|number| *number > 0),
     }
 }
 
-fn find<'v>(live: &'v [Value], object: &Value) -> Option<&'v Value> {
-    let key = |object: &Value| {
-        (
-            object["metadata"]["namespace"].clone(),
-            object["metadata"]["name"].clone(),
-        )
-    };
-    live.iter()
-        .find(|other| is_deployment(other) && key(other) == key(object))
+/// Takes the replicas away, and notes how many there were.
+pub fn hold(object: &mut Value, had: i64) {
+    set_replicas(object, 0);
+    if let Some(annotations) = object::map_at(object, &["metadata", "annotations"]) {
+        annotations.insert(ORIGINAL_CONTROLLER_REPLICAS.to_owned(), json!(had.to_string()));
+    }
 }
 
-fn set(object: &mut Value, replicas: i64, original: Option<i64>) {
-    object["spec"]["replicas"] = json!(replicas);
-    let annotations = &mut object["metadata"]["annotations"];
-    if let Some(number) = original {
-        if !annotations.is_object() {
-            *annotations = json!({});
-        }
-        annotations[ORIGINAL_CONTROLLER_REPLICAS] = json!(number.to_string());
+/// Gives the replicas back.
+pub fn give_back(object: &mut Value, had: i64) {
+    set_replicas(object, had);
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
-    }
-    let empty = annotations.as_object_mut().is_none_or(|map| {
-        map.remove(ORIGINAL_CONTROLLER_REPLICAS);
-        map.is_empty()
+    };
+    let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+    let is_left_empty = annotations.is_some_and(|annotations| {
+        annotations.remove(ORIGINAL_CONTROLLER_REPLICAS).is_some() && annotations.is_empty()
     });
-    if empty && let Some(metadata) = object["metadata"].as_object_mut() {
+    if is_left_empty {
         metadata.remove("annotations");
+    }
+}
+
+fn set_replicas(object: &mut Value, number: i64) {
+    let spec: Option<&mut Map<String, Value>> = object::map_at(object, &["spec"]);
+    if let Some(spec) = spec {
+        spec.insert("replicas".to_owned(), json!(number));
     }
 }
 
@@ -154,60 +96,48 @@ mod tests {
     }
 
     #[test]
-    fn pausing_takes_replicas_and_remembers_them() {
+    fn replicas_are_counted_once() {
         // OP-095, OP-096
-        let check = |want: Option<i64>, live: Option<Value>, expect: &str| {
-            let live: Vec<Value> = live.into_iter().collect();
-            let mut objects = vec![deployment(want, None), json!({"kind": "Service"})];
-            let notes = pause(&mut objects, &live);
-            assert_eq!(objects[0], deployment(Some(0), Some(expect)));
-            assert_eq!(objects[1], json!({"kind": "Service"}));
-            assert_eq!(notes.len(), 1);
-            // What is in the cluster then is not counted again.
-            let live = vec![objects[0].clone()];
-            let mut again = vec![deployment(want, None)];
-            pause(&mut again, &live);
-            assert_eq!(again, live);
-            pause(&mut again, &[]);
-            assert_eq!(again, live);
+        let check = |live: Value, expect: Option<i64>| {
+            assert_eq!(had(&live), expect);
+            let mut held = live;
+            hold(&mut held, expect.unwrap_or(2));
+            assert_eq!(replicas(&held), 0);
+            assert_eq!(had(&held), expect.or(Some(2)), "a second look");
         };
-        check(Some(3), None, "3");
-        check(None, None, "1");
-        check(Some(1), Some(deployment(Some(3), None)), "3");
-        check(Some(1), Some(deployment(Some(0), None)), "0");
-        check(Some(1), Some(deployment(Some(0), Some("3"))), "3");
-        check(Some(2), Some(deployment(Some(0), Some("x"))), "2");
-        check(Some(2), Some(deployment(Some(4), Some("-1"))), "4");
-        // OP-097: an upgrade while paused; the new version would have had another number.
-        check(Some(2), Some(deployment(Some(0), Some("5"))), "5");
+        check(deployment(Some(3), None), Some(3));
+        check(deployment(None, None), Some(1));
+        check(deployment(Some(0), None), Some(0));
+        check(deployment(Some(0), Some("3")), Some(3));
+        check(deployment(Some(5), Some("3")), Some(3));
+        check(deployment(Some(0), Some("many")), None);
+        check(deployment(Some(4), Some("-1")), Some(4));
     }
 
     #[test]
-    fn resuming_gives_replicas_back() {
+    fn another_version_is_held_and_gets_what_the_first_had() {
         // OP-097, OP-098
-        let check = |want: Option<i64>, live: Option<Value>, expect: Option<i64>| {
-            let live: Vec<Value> = live.into_iter().collect();
-            let mut objects = vec![deployment(want, None)];
-            resume(&mut objects, &live);
-            assert_eq!(objects, [deployment(expect, None)]);
-            assert!(!any_paused(&objects));
-        };
-        check(Some(1), Some(deployment(Some(0), Some("3"))), Some(3));
-        check(Some(2), Some(deployment(Some(0), Some("0"))), Some(0));
-        check(Some(2), Some(deployment(Some(0), Some("many"))), Some(2));
-        check(None, Some(deployment(Some(3), None)), None);
-        check(Some(2), None, Some(2));
+        let live = deployment(Some(0), Some("3"));
+        let mut next = deployment(Some(1), None);
+        hold(&mut next, had(&live).unwrap());
+        assert_eq!(next, live);
+        give_back(&mut next, had(&live).unwrap());
+        assert_eq!(next, deployment(Some(3), None));
     }
 
     #[test]
     fn other_annotations_stay() {
-        let mut objects = vec![deployment(Some(3), None)];
-        objects[0]["metadata"]["annotations"] = json!({"a": "b"});
-        let before = objects.clone();
-        pause(&mut objects, &[]);
-        assert!(any_paused(&objects));
-        let live = objects.clone();
-        resume(&mut objects, &live);
-        assert_eq!(objects, before);
+        let mut object = deployment(Some(3), None);
+        object["metadata"]["annotations"] = json!({"a": "b"});
+        let before = object.clone();
+        hold(&mut object, 3);
+        assert_eq!(original(&object), Original::Replicas(3));
+        give_back(&mut object, 3);
+        assert_eq!(object, before);
+        // What is there but empty was there before.
+        object["metadata"]["annotations"] = json!({});
+        let before = object.clone();
+        give_back(&mut object, 3);
+        assert_eq!(object, before);
     }
 }

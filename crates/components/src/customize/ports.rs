@@ -159,10 +159,16 @@ impl Endpoint<'_> {
     }
 }
 
+/// What a list has; nothing where there is none.
+fn list<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut Value> {
+    let items = value.pointer_mut(path).and_then(Value::as_array_mut);
+    items.into_iter().flatten()
+}
+
 /// Gives a container port and the probes that name it by number another number.
 fn renumber(container: &mut Value, from: i64, to: i64) -> bool {
     let mut changed = false;
-    for port in container["ports"].as_array_mut().into_iter().flatten() {
+    for port in list(container, "/ports") {
         for field in ["containerPort", "hostPort"] {
             if let Some(number) = port.get_mut(field).filter(|number| **number == json!(from)) {
                 *number = json!(to);
@@ -200,8 +206,7 @@ fn drop_probes(container: &mut Value) -> bool {
 
 fn mount(container: &mut Value, from: &str, to: &str) -> bool {
     let same = |path: &Value| path.as_str().map(|path| path.trim_end_matches('/')) == Some(from.trim_end_matches('/'));
-    let mounts = container["volumeMounts"].as_array_mut();
-    let found = mounts.into_iter().flatten().find(|mount| same(&mount["mountPath"]));
+    let found = list(container, "/volumeMounts").find(|mount| same(&mount["mountPath"]));
     match found {
         Some(mount) => {
             mount["mountPath"] = json!(to);
@@ -224,7 +229,7 @@ pub(super) fn services(objects: &mut [Value], moved: &Move, notes: &mut Vec<Note
             continue;
         }
         let name = object_name(object);
-        for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        for port in list(object, "/spec/ports") {
             // Without a target, a port leads to itself.
             let target = port
                 .get("targetPort")

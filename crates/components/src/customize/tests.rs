@@ -584,6 +584,42 @@ fn ports_and_probes_follow() {
 }
 
 #[test]
+fn what_is_not_there_is_not_made() {
+    // Ports, probes and mounts that a container does not have are not for settings to add.
+    let bare = vec![
+        deployment("capx-controller-manager", &json!([{"name": "manager"}])),
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "ns", "name": "headless"},
+            "spec": {"selector": {"control-plane": "capx-controller-manager"}},
+        }),
+    ];
+    let spec = json!({"manager": {"webhook": {"port": 1, "certDir": "/c"}, "health": {"healthProbeBindAddress": "0"}}});
+    let (objects, _) = applied(bare.clone(), &today(&spec));
+    let args = json!(["--health-addr=0", "--webhook-port=1", "--webhook-cert-dir=/c"]);
+    assert_eq!(
+        container(&objects[0], "manager"),
+        &json!({"name": "manager", "args": args})
+    );
+    assert_eq!(objects[1], bare[1]);
+}
+
+#[test]
+fn the_declaration_outweighs_overrides_of_images() {
+    // OP-068, OP-175
+    let mut objects = provider();
+    let meta = crate::images::ImageMeta {
+        repository: Some("mirror".to_owned()),
+        ..crate::images::ImageMeta::default()
+    };
+    let overrides = crate::images::Overrides([("all".to_owned(), meta)].into());
+    crate::images::override_images(&mut objects, "infrastructure-x", &overrides).unwrap();
+    let spec = json!({"deployment": {"containers": [{"name": "manager", "image": {"repository": "own"}}]}});
+    let (objects, _) = applied(objects, &proposed(&spec));
+    assert_eq!(container(&objects[0], "manager")["image"], "own/controller:v1");
+    assert_eq!(container(&objects[0], "kube-rbac-proxy")["image"], "mirror/proxy:v1");
+}
+
+#[test]
 fn settings_find_their_deployments() {
     // OP-185, and spec.additionalDeployments
     let several = |names: &[&str], container: &str| -> Vec<Value> {
