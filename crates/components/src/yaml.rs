@@ -14,8 +14,11 @@ pub(crate) enum NotYaml {
     Binary,
 }
 
-/// Reads one document: `0644` is octal, `yes` is true, the last of equal keys counts. (That a *key* `y` is `true` to Go is left
-/// out: who writes it means the letter.)
+/// Up to here every whole number that is a float is that number exactly.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Reads one document: `0644` is octal, `yes` is true, `1e3` and `1.0` are whole numbers, the last of equal keys counts. (That a *key*
+/// `y` is `true` to Go is left out: who writes it means the letter. What is too large for a number is refused, not a text.)
 pub(crate) fn read(text: &str) -> Result<Value, Error> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
@@ -23,7 +26,28 @@ pub(crate) fn read(text: &str) -> Result<Value, Error> {
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(text, options)
+    let mut value = serde_saphyr::from_str_with_options(text, options)?;
+    make_whole(&mut value);
+    Ok(value)
+}
+
+/// Go writes floats that are whole numbers without a point, and servers take them for integers.
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(make_whole),
+        Value::Object(map) => map.values_mut().for_each(make_whole),
+        Value::Number(number) if number.is_f64() => {
+            let whole = number
+                .as_f64()
+                .filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);
+            // As text, which needs no cast: `-0` is `0` there, too.
+            let whole = whole.and_then(|float| format!("{float:.0}").parse::<i64>().ok());
+            if let Some(whole) = whole {
+                *value = whole.into();
+            }
+        }
+        _ => {}
+    }
 }
 
 /// What a text is if it is obviously no YAML.

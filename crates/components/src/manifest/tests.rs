@@ -63,6 +63,17 @@ fn values_are_what_go_reads() {
     check("2024-01-02", json!("2024-01-02"));
     check("12:30:45", json!("12:30:45"));
     check("1.20", json!(1.2));
+    for (yaml, expect) in [
+        ("1e3", "1000"),
+        ("1.0", "1"),
+        ("08", "8"),
+        ("-0.0", "0"),
+        ("1e300", "1e300"),
+        ("[2.0]", "[2]"),
+    ] {
+        let objects = parse(&format!("{A}data: {yaml}\n")).unwrap();
+        assert_eq!(objects[0]["data"].to_string().replace('+', ""), expect, "{yaml}");
+    }
     check("{a: 1, a: 2}", json!({"a": 2}));
     check("{<<: {x: 1}, y: 2}", json!({"x": 1, "y": 2}));
 }
