@@ -2,6 +2,7 @@
 //! objects that are too large or too many to keep. Kinds are found by the server's discovery, asked once per group and version.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use http::{Request, header};
@@ -34,10 +35,13 @@ pub struct Resource {
     pub managed: bool,
 }
 
+/// The kinds of a group and version, by name.
+type Kinds = HashMap<String, Resource>;
+
 /// What the server has told about its kinds.
 #[derive(Default)]
 pub(crate) struct Discovery {
-    groups: Mutex<HashMap<(String, String), Arc<HashMap<String, Resource>>>>,
+    groups: Mutex<HashMap<(String, String), Arc<Kinds>>>,
 }
 
 impl Discovery {
@@ -68,7 +72,7 @@ fn group_url(gvk: &Gvk) -> String {
 }
 
 /// The kinds of an `APIResourceList`, without subresources.
-fn kinds_of(list: &Value) -> HashMap<String, Resource> {
+fn kinds_of(list: &Value) -> Kinds {
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
     let resources = list["resources"].as_array().into_iter().flatten();
     let own = resources.filter(|r| !r["name"].as_str().unwrap_or("/").contains('/'));
@@ -244,9 +248,8 @@ fn collection_url(gvk: &Gvk, plural: &str, namespace: &str) -> String {
 }
 
 fn page_url(url: &str, labels: &str, limit: u32, next: &str) -> String {
-    let mut query = form(&[("labelSelector", labels), ("continue", next)]);
-    query.push_str(&format!("limit={limit}"));
-    format!("{url}?{query}")
+    let query = form(&[("labelSelector", labels), ("continue", next)]);
+    format!("{url}?{query}limit={limit}")
 }
 
 /// Parameters that are set, percent-encoded, each followed by `&`.
@@ -259,7 +262,7 @@ fn form(parameters: &[(&str, &str)]) -> String {
             if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
                 out.push(char::from(byte));
             } else {
-                out.push_str(&format!("%{byte:02X}"));
+                let _ = write!(out, "%{byte:02X}");
             }
         }
         out.push('&');

@@ -3,6 +3,7 @@
 mod body;
 mod finalizer;
 mod lock;
+mod more;
 mod send;
 
 use std::sync::Arc;
@@ -15,7 +16,6 @@ use crate::error::{ErrorKind, WriteError};
 use crate::guard::Need;
 use crate::journal::Journal;
 use crate::object::{Dynamic, Gvk, Object, ObjectKey, gvk_from, gvk_of, key_of};
-use crate::seen::Seen;
 use send::{Call, Verb};
 pub(crate) use send::{fetch, look};
 
@@ -498,35 +498,6 @@ impl Writer {
             }),
             Err(error) => self.discovered(verb, gvk, key, &error.to_string()).await,
         }
-    }
-}
-
-impl Writer {
-    /// Where an object is written whose kind is built in, or so new that no cache has its definition.
-    async fn discovered(&self, verb: Verb, gvk: Gvk, key: ObjectKey, unknown: &str) -> Result<Target, WriteError> {
-        let (kind, why) = match self.ports.discovery.find(&self.ports.client, &gvk).await {
-            Seen::Found(resource) => {
-                let plural = resource.plural;
-                return Ok(Target { gvk, key, plural });
-            }
-            Seen::NotFound => (ErrorKind::NotFound, unknown.to_owned()),
-            Seen::Failed(why) => (ErrorKind::Transport, why),
-        };
-        Err(WriteError::new(kind, verb.word(), &gvk, &key, why))
-    }
-
-    /// Asks the server what it would say to [`Self::apply_value`], without doing anything.
-    pub async fn try_apply_value(&self, manager: &str, desired: &Value) -> Result<(), WriteError> {
-        let target = self.target_of_value(Verb::Apply, desired).await?;
-        let body = body::for_apply(desired.clone());
-        let (url, manager) = (target.url(None), query(manager));
-        let call = Call {
-            verb: Verb::Apply,
-            target: &target,
-            url: format!("{url}?fieldManager={manager}&force=true&dryRun=All"),
-            body: Some(&body),
-        };
-        self.send(&call).await.map(drop)
     }
 }
 

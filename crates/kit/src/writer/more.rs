@@ -1,0 +1,62 @@
+//! Writes of kinds that become known while running, trials, and what definitions say is stored.
+
+use serde_json::{Value, json};
+
+use super::send::{Call, Verb};
+use super::{Target, Writer, body, query};
+use crate::error::{ErrorKind, WriteError};
+use crate::object::{Gvk, ObjectKey, gvk_from};
+use crate::seen::Seen;
+
+impl Writer {
+    /// Where an object is written whose kind is built in, or so new that no cache has its definition.
+    pub(super) async fn discovered(
+        &self,
+        verb: Verb,
+        gvk: Gvk,
+        key: ObjectKey,
+        unknown: &str,
+    ) -> Result<Target, WriteError> {
+        let (kind, why) = match self.ports.discovery.find(&self.ports.client, &gvk).await {
+            Seen::Found(resource) => {
+                let plural = resource.plural;
+                return Ok(Target { gvk, key, plural });
+            }
+            Seen::NotFound => (ErrorKind::NotFound, unknown.to_owned()),
+            Seen::Failed(why) => (ErrorKind::Transport, why),
+        };
+        Err(WriteError::new(kind, verb.word(), &gvk, &key, why))
+    }
+
+    /// Notes on a definition in which versions objects are still stored.
+    pub async fn stored_versions(&self, manager: &str, definition: &str, versions: &[&str]) -> Result<(), WriteError> {
+        let gvk = gvk_from("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+        let target = self
+            .target(Verb::MergePatch, gvk, ObjectKey::new("", definition))
+            .await?;
+        let patch = json!({ "status": { "storedVersions": versions } });
+        let call = Call {
+            verb: Verb::MergePatch,
+            target: &target,
+            url: format!("{}?fieldManager={}", target.url(Some("status")), query(manager)),
+            body: Some(&patch),
+        };
+        let answer = self.send_or_doubt(&call).await?;
+        self.note(&target, &answer);
+        Ok(())
+    }
+
+    /// Asks the server what it would say to [`Self::apply_value`], without doing anything.
+    pub async fn try_apply_value(&self, manager: &str, desired: &Value) -> Result<(), WriteError> {
+        let target = self.target_of_value(Verb::Apply, desired).await?;
+        let body = body::for_apply(desired.clone());
+        let (url, manager) = (target.url(None), query(manager));
+        let call = Call {
+            verb: Verb::Apply,
+            target: &target,
+            url: format!("{url}?fieldManager={manager}&force=true&dryRun=All"),
+            body: Some(&body),
+        };
+        self.send(&call).await.map(drop)
+    }
+}

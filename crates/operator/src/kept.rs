@@ -1,0 +1,197 @@
+//! What is kept of an installed provider: which objects it is made of, compressed, and why they are as they are. It is in Secrets
+//! beside the declaration, as objects may hold credentials, so drift is repaired and a provider removed without fetching
+//! anything again, by whatever process runs the operator then.
+
+mod secrets;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read, Write};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_kit::Timestamp;
+
+use crate::objects::ObjectRef;
+pub use secrets::{Sealed, from_secrets, to_secrets};
+pub(crate) use secrets::{read, selector};
+
+/// The releases of a provider that are kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// What is installed.
+    pub current: Option<Release>,
+    /// What is being installed in its place, or could not be.
+    pub next: Option<Release>,
+}
+
+/// How far a release is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// Installed.
+    Current,
+    /// Being installed.
+    Next,
+    /// It could not be installed.
+    Failed,
+}
+
+impl State {
+    /// As the annotation says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Next => "next",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// What the annotation says.
+    pub fn read(word: &str) -> Option<Self> {
+        [Self::Current, Self::Next, Self::Failed]
+            .into_iter()
+            .find(|state| state.word() == word)
+    }
+}
+
+/// A rendered release of a provider, without its objects.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Release {
+    /// The version.
+    pub version: String,
+    /// The contract that it follows.
+    pub contract: String,
+    /// Hash of the declaration that it was rendered for.
+    pub hash: String,
+    /// The settings of the manager at that time, as they were declared.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub manager: Value,
+    /// The uid of the declaration that it was rendered for.
+    #[serde(default)]
+    pub owner: String,
+    /// When it was rendered.
+    pub made: Timestamp,
+    /// How many replicas Deployments get when they are no longer paused, by name: what they had before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replicas: BTreeMap<String, i64>,
+    /// Whether it is installed without replicas, as the provider is paused.
+    #[serde(default)]
+    pub paused: bool,
+    /// Objects that are neither in this release nor in the one before, but were left by attempts between or by other programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<ObjectRef>,
+    /// Why it could not be installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// When certificates that the operator issued have to be renewed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renew: Option<Timestamp>,
+    /// What the release asks of cert-manager, where the operator stands in for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Value>,
+    /// Whether storage versions were brought up to date since.
+    #[serde(default)]
+    pub migrated: bool,
+    /// How far it is. Kept in an annotation.
+    #[serde(skip, default = "next")]
+    pub state: State,
+    /// The names of the Secrets that it is in.
+    #[serde(skip)]
+    pub secrets: Vec<String>,
+    /// The objects, in the order of installation.
+    #[serde(skip)]
+    pub index: Vec<ObjectRef>,
+}
+
+fn next() -> State {
+    State::Next
+}
+
+impl Release {
+    /// What tells this release from others: Deployments carry it.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.version, self.hash.get(..12).unwrap_or(&self.hash))
+    }
+
+    /// Whether it is what a declaration asks for.
+    pub fn is_for(&self, version: &str, hash: &str) -> bool {
+        self.version == version && self.hash == hash
+    }
+
+    /// The objects of this release that are not in another one, and may be deleted.
+    pub fn beyond(&self, other: &Self) -> Vec<ObjectRef> {
+        let there: BTreeSet<_> = other.index.iter().map(ObjectRef::identity).collect();
+        let mine = self.index.iter().chain(&self.leftovers);
+        let beyond = mine.filter(|object| !there.contains(&object.identity()) && !object.is_kept_for_users());
+        beyond.cloned().collect()
+    }
+}
+
+/// Objects become lines of JSON, compressed one after the other.
+pub struct Packer {
+    out: GzEncoder<Vec<u8>>,
+    index: Vec<ObjectRef>,
+}
+
+impl std::fmt::Debug for Packer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Packer")
+            .field("objects", &self.index.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Packer {
+    fn default() -> Self {
+        Self {
+            out: GzEncoder::new(Vec::new(), Compression::default()),
+            index: Vec::new(),
+        }
+    }
+}
+
+impl Packer {
+    /// Adds an object.
+    pub fn add(&mut self, object: &Value) -> std::io::Result<()> {
+        serde_json::to_writer(&mut self.out, object)?;
+        self.out.write_all(b"\n")?;
+        self.index.push(ObjectRef::of(object));
+        Ok(())
+    }
+
+    /// The compressed lines, and what they are about.
+    pub fn finish(self) -> std::io::Result<(Vec<u8>, Vec<ObjectRef>)> {
+        Ok((self.out.finish()?, self.index))
+    }
+}
+
+/// The objects of compressed lines, one at a time.
+pub fn walk(packed: &[u8]) -> impl Iterator<Item = Result<Value, Unreadable>> {
+    let lines = BufReader::new(GzDecoder::new(packed)).lines();
+    lines.enumerate().map(|(at, line)| {
+        let line = line.map_err(|error| Unreadable(format!("object {at}: {error}")))?;
+        serde_json::from_str(&line).map_err(|error| Unreadable(format!("object {at}: {error}")))
+    })
+}
+
+/// What was kept is not what was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+/// What is compressed, as bytes again, up to a limit.
+pub fn unpack(packed: &[u8], most: u64) -> Result<Vec<u8>, Unreadable> {
+    let mut out = Vec::new();
+    let read = GzDecoder::new(packed).take(most + 1).read_to_end(&mut out);
+    match read {
+        Ok(n) if n as u64 > most => Err(Unreadable(format!("more than {most} bytes when unpacked"))),
+        Ok(_) => Ok(out),
+        Err(error) => Err(Unreadable(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

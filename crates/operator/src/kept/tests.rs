@@ -1,0 +1,105 @@
+use serde_json::json;
+use windlass_api_operator::ProviderType;
+use windlass_meta::ObjectKey;
+
+use super::*;
+
+fn release(version: &str, objects: &[Value]) -> Sealed {
+    let mut packer = Packer::default();
+    for object in objects {
+        packer.add(object).unwrap();
+    }
+    let (packed, index) = packer.finish().unwrap();
+    let release = Release {
+        version: version.to_owned(),
+        contract: "v1beta2".to_owned(),
+        hash: "0123456789abcdef".to_owned(),
+        manager: Value::Null,
+        owner: "u".to_owned(),
+        made: "2026-01-01T00:00:00Z".parse().unwrap(),
+        replicas: BTreeMap::new(),
+        paused: false,
+        leftovers: Vec::new(),
+        failure: None,
+        renew: None,
+        asked: Vec::new(),
+        migrated: false,
+        state: State::Current,
+        secrets: Vec::new(),
+        index,
+    };
+    Sealed { release, packed }
+}
+
+fn object(kind: &str, name: &str, padding: usize) -> Value {
+    // What compresses badly, so that little text makes many bytes.
+    let text: String = (0..padding)
+        .map(|n| crate::objects::hex(&crate::objects::short_hash(&n.to_le_bytes())))
+        .collect();
+    json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "n"}, "data": {"x": text}})
+}
+
+#[test]
+fn what_is_kept_is_read_again_also_past_the_size_of_a_secret() {
+    let check = |padding: usize, secrets: usize| {
+        let mut sealed = release("v1.0.0", &[object("ConfigMap", "a", padding), object("Secret", "b", 0)]);
+        let made = to_secrets(ProviderType::Infrastructure, &ObjectKey::new("n", "aws"), &sealed).unwrap();
+        assert_eq!(made.len(), secrets);
+        sealed.release.secrets = made.iter().map(|s| s.metadata.name.clone().unwrap()).collect();
+        let (kept, spare) = from_secrets(made).unwrap();
+        assert_eq!(kept.current, Some(sealed.release));
+        assert_eq!((kept.next, spare), (None, Vec::new()));
+    };
+    check(10, 1);
+    check(60_000, 2);
+}
+
+#[test]
+fn of_two_releases_in_a_state_the_newer_counts() {
+    let key = ObjectKey::new("n", "aws");
+    let secrets = |sealed: &Sealed| to_secrets(ProviderType::Infrastructure, &key, sealed).unwrap();
+    let old = release("v1.0.0", &[]);
+    let mut new = release("v1.1.0", &[]);
+    new.release.made = "2026-01-02T00:00:00Z".parse().unwrap();
+    let (old, new) = (secrets(&old), secrets(&new));
+    let old_name = old[0].metadata.name.clone().unwrap();
+    let (kept, spare) = from_secrets(old.into_iter().chain(new).collect()).unwrap();
+    assert_eq!(kept.current.unwrap().version, "v1.1.0");
+    assert_eq!(spare, [old_name]);
+}
+
+#[test]
+fn damage_is_told() {
+    let sealed = release("v1.0.0", &[object("ConfigMap", "a", 10)]);
+    let mut made = to_secrets(ProviderType::Core, &ObjectKey::new("n", "cluster-api"), &sealed).unwrap();
+    made[0]
+        .data
+        .as_mut()
+        .unwrap()
+        .get_mut("components")
+        .unwrap()
+        .0
+        .truncate(30);
+    let error = from_secrets(made).unwrap_err().to_string();
+    assert!(error.starts_with("Secret cluster-api-v1.0.0-"), "{error}");
+}
+
+// OP-085, OP-229
+#[test]
+fn definitions_and_namespaces_never_go_with_an_upgrade() {
+    let crd =
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    let old = release(
+        "v1.0.0",
+        &[crd, namespace, object("ConfigMap", "a", 0), object("Service", "s", 0)],
+    );
+    let new = release("v1.1.0", &[object("Service", "s", 0)]);
+    let beyond: Vec<_> = old
+        .release
+        .beyond(&new.release)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(beyond, ["ConfigMap n/a"]);
+}

@@ -1,0 +1,37 @@
+//! The provider operator: installs, upgrades, changes and removes the providers that are declared in a management cluster.
+//!
+//! - [`provider`] is the controller, the same for the eleven kinds of both APIs: `observe` reads, `plan` decides, `apply` writes,
+//!   `status` tells.
+//! - [`prepare`] makes a release of a wish: it fetches, and hands everything to crate `components`.
+//! - [`kept`] is what is kept of an installed provider, in Secrets beside its declaration.
+//! - [`tracker`] notices what is no longer as it was left; [`health`] says whether what runs works.
+//! - [`peers`] is what declared providers know of one another.
+
+mod certificates;
+pub mod health;
+pub mod kept;
+pub mod names;
+pub mod objects;
+pub mod peers;
+mod ports;
+pub mod prepare;
+pub mod provider;
+pub mod tracker;
+
+use windlass_api_operator::{management, operator};
+use windlass_kit::ControllerEntry;
+
+pub use ports::Operator;
+pub use provider::Providers;
+
+/// The controllers of all kinds of both APIs.
+pub fn entries(operator: &Operator) -> Vec<ControllerEntry> {
+    let mut entries = Vec::new();
+    macro_rules! add {
+        ($kind:ty) => {
+            entries.push(Providers::<$kind>::entry(operator));
+        };
+    }
+    peers::for_all_kinds!(add);
+    entries
+}

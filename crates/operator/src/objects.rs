@@ -1,0 +1,282 @@
+//! References to objects, their order, and hashes that tell whether an object is still as it was left.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use windlass_kit::{Cached, Dynamic, Gvk, ObjectKey, gvk_from};
+
+/// An object, by kind and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectRef {
+    /// `group/version`, or `v1`.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; empty for cluster-scoped objects.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// What a manifest says.
+    pub fn of(object: &Value) -> Self {
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        Self {
+            api_version: text(&object["apiVersion"]),
+            kind: text(&object["kind"]),
+            namespace: text(&object["metadata"]["namespace"]),
+            name: text(&object["metadata"]["name"]),
+        }
+    }
+
+    /// Group, version and kind.
+    pub fn gvk(&self) -> Gvk {
+        gvk_from(&self.api_version, &self.kind)
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace.as_str(), self.name.as_str())
+    }
+
+    /// The same object in whatever version: what two references have to have in common to mean the same.
+    pub fn identity(&self) -> (String, String, String, String) {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        (
+            group.to_owned(),
+            self.kind.clone(),
+            self.namespace.clone(),
+            self.name.clone(),
+        )
+    }
+
+    /// Whether it runs pods.
+    pub fn is_workload(&self) -> bool {
+        matches!(self.kind.as_str(), "Deployment" | "StatefulSet" | "DaemonSet")
+            && self.api_version.starts_with("apps/")
+    }
+
+    /// Whether it is a Deployment.
+    pub fn is_deployment(&self) -> bool {
+        self.kind == "Deployment" && self.api_version.starts_with("apps/")
+    }
+
+    /// Whether it defines a kind.
+    pub fn is_definition(&self) -> bool {
+        self.kind == "CustomResourceDefinition"
+    }
+
+    /// Whether the operator never deletes it: users' objects hang on it.
+    pub fn is_kept_for_users(&self) -> bool {
+        self.is_definition() || (self.kind == "Namespace" && self.api_version == "v1")
+    }
+
+    /// The place in the order of installation: what others need comes first, what runs comes last.
+    pub fn rank(&self) -> u8 {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        match (group, self.kind.as_str()) {
+            ("", "Namespace") => 0,
+            ("apiextensions.k8s.io", _) => 1,
+            ("", "ServiceAccount") => 2,
+            ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => 3,
+            ("rbac.authorization.k8s.io", _) => 4,
+            ("", "Secret" | "ConfigMap") => 5,
+            ("", "Service") => 6,
+            ("cert-manager.io", "Issuer" | "ClusterIssuer") => 7,
+            ("cert-manager.io", _) => 8,
+            ("admissionregistration.k8s.io", _) => 10,
+            ("apps", _) => 11,
+            ("clusterctl.cluster.x-k8s.io", "Provider") => 12,
+            _ => 9,
+        }
+    }
+}
+
+impl std::fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.namespace.is_empty() {
+            write!(f, "{} {}", self.kind, self.name)
+        } else {
+            write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+        }
+    }
+}
+
+/// Fields of metadata that the server sets by itself.
+const SERVER_SET: [&str; 6] = [
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+    "uid",
+];
+
+/// A hash of everything about an object that a person could have changed.
+pub fn hash_of(object: &Value) -> [u8; 16] {
+    let mut copy = object.clone();
+    if let Some(fields) = copy.as_object_mut() {
+        fields.remove("status");
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in SERVER_SET {
+                metadata.remove(field);
+            }
+        }
+    }
+    short_hash(copy.to_string().as_bytes())
+}
+
+/// Half a SHA-256.
+pub fn short_hash(bytes: &[u8]) -> [u8; 16] {
+    let full = Sha256::digest(bytes);
+    let mut short = [0; 16];
+    short.copy_from_slice(&full[..16]);
+    short
+}
+
+/// As hexadecimal text.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    halves.map(|half| char::from(DIGITS[usize::from(half)])).collect()
+}
+
+/// What a watch keeps of an object: what tells whether it is as it was left, and of a Deployment how it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Digest {
+    meta: ObjectMeta,
+    /// Hash of what it says.
+    pub hash: [u8; 16],
+    /// Of a Deployment.
+    pub running: Option<Running>,
+}
+
+/// How a Deployment is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Running {
+    /// How many replicas are wanted.
+    pub replicas: i64,
+    /// What the annotation of paused Deployments says.
+    pub original_replicas: Option<i64>,
+    /// The release that it is of.
+    pub release: Option<String>,
+    /// Whether whatever runs Deployments has looked at it at all.
+    pub observed: bool,
+    /// The condition Available: status, reason, message.
+    pub available: Option<(String, String, String)>,
+}
+
+impl Running {
+    /// What a stored Deployment says.
+    pub fn of(object: &Value) -> Self {
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        let status = &object["status"];
+        let annotation = |name: &str| object["metadata"]["annotations"][name].as_str();
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let available = conditions.into_iter().find(|c| c["type"] == "Available");
+        Self {
+            replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
+            original_replicas: annotation(windlass_api_operator::annotations::ORIGINAL_CONTROLLER_REPLICAS)
+                .and_then(|n| n.parse().ok()),
+            release: annotation(crate::names::RELEASE).map(str::to_owned),
+            observed: status["observedGeneration"].as_i64().unwrap_or(0) > 0,
+            available: available.map(|c| (text(&c["status"]), text(&c["reason"]), text(&c["message"]))),
+        }
+    }
+}
+
+impl Digest {
+    /// The digest of a stored object.
+    pub fn of(object: &Dynamic) -> Self {
+        let meta = object.metadata();
+        let value = object.value();
+        let label = windlass_api_operator::labels::PROVIDER;
+        let provider = meta.labels.as_ref().and_then(|labels| labels.get(label));
+        Self {
+            meta: ObjectMeta {
+                name: meta.name.clone(),
+                namespace: meta.namespace.clone(),
+                uid: meta.uid.clone(),
+                resource_version: meta.resource_version.clone(),
+                deletion_timestamp: meta.deletion_timestamp.clone(),
+                labels: provider.map(|provider| [(label.to_owned(), provider.clone())].into()),
+                ..ObjectMeta::default()
+            },
+            hash: hash_of(value),
+            running: (value["kind"] == "Deployment").then(|| Running::of(value)),
+        }
+    }
+
+    /// The label of the provider it belongs to.
+    pub fn provider(&self) -> &str {
+        let label = windlass_api_operator::labels::PROVIDER;
+        let labels = self.meta.labels.as_ref();
+        labels.and_then(|labels| labels.get(label)).map_or("", String::as_str)
+    }
+
+    /// The version that was seen.
+    pub fn version(&self) -> u64 {
+        let version = self.meta.resource_version.as_deref();
+        version.and_then(|v| v.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Dynamic::deserialize(deserializer).map(|object| Self::of(&object))
+    }
+}
+
+impl Cached for Digest {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    // It is nothing but what somebody reads.
+    fn strip(&mut self) {}
+
+    fn to_value(&self) -> Value {
+        json!({ "metadata": self.meta })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_of_what_people_say_and_not_of_what_servers_do() {
+        let object = |version: &str, size: i64, seen: i64| {
+            hash_of(&json!({
+                "metadata": {"name": "a", "resourceVersion": version, "uid": "u"},
+                "spec": {"size": size}, "status": {"seen": seen},
+            }))
+        };
+        assert_eq!(object("1", 1, 1), object("2", 1, 2));
+        assert_ne!(object("1", 1, 1), object("1", 2, 1));
+    }
+
+    #[test]
+    fn what_runs_comes_after_what_it_needs() {
+        let rank = |api_version: &str, kind: &str| {
+            ObjectRef::of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}})).rank()
+        };
+        let order = [
+            rank("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+            rank("v1", "ServiceAccount"),
+            rank("rbac.authorization.k8s.io/v1", "ClusterRole"),
+            rank("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+            rank("v1", "Service"),
+            rank("cert-manager.io/v1", "Issuer"),
+            rank("cert-manager.io/v1", "Certificate"),
+            rank("infrastructure.cluster.x-k8s.io/v1beta2", "Rig"),
+            rank("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+            rank("apps/v1", "Deployment"),
+            rank("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider"),
+        ];
+        assert!(order.is_sorted());
+    }
+}

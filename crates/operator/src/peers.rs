@@ -1,0 +1,123 @@
+//! All declared providers of the cluster, through both APIs, as far as they concern one another.
+
+use windlass_api_operator::{Api, ProviderObject, ProviderType, management, operator};
+use windlass_kit::{Cx, ObjectKey, Timestamp, Watch, key_of};
+
+/// A declared provider as the others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// What sort of provider.
+    pub type_: ProviderType,
+    /// Through which API.
+    pub api: Api,
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// The uid of the declaration.
+    pub uid: String,
+    /// When it was declared.
+    pub created: Option<Timestamp>,
+    /// Whether the declaration is being deleted.
+    pub deleting: bool,
+    /// Whether its specification pauses it, or would if it could be read.
+    pub paused: bool,
+    /// The contract of what is installed; none while nothing is.
+    pub contract: Option<String>,
+}
+
+impl Peer {
+    /// What others have to know of a declaration.
+    pub fn of<P: ProviderObject>(object: &P) -> Self {
+        let meta = object.meta();
+        Self {
+            type_: P::TYPE,
+            api: P::API,
+            key: key_of(meta),
+            uid: meta.uid.clone().unwrap_or_default(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
+            deleting: meta.deletion_timestamp.is_some(),
+            paused: object.declared().is_ok_and(|declared| declared.paused),
+            contract: object.status_parts().contract.map(str::to_owned),
+        }
+    }
+
+    /// Whether it is installed.
+    pub fn is_installed(&self) -> bool {
+        self.contract.is_some()
+    }
+
+    /// Who comes first of two that want to be the same provider: who is installed, else who was declared first.
+    pub fn goes_before(&self, other: &Self) -> bool {
+        let rank = |peer: &Self| {
+            (
+                !peer.is_installed(),
+                peer.created,
+                peer.key.namespace.clone(),
+                peer.key.name.clone(),
+                std::cmp::Reverse(peer.api),
+            )
+        };
+        rank(self) < rank(other)
+    }
+
+    /// `InfrastructureProvider ns/name`, with the API where that is not the same.
+    pub fn told_to(&self, api: Api) -> String {
+        if self.api == api {
+            format!("{} {}", self.type_, self.key)
+        } else {
+            format!("{} {} of {}", self.type_, self.key, self.api)
+        }
+    }
+}
+
+/// Does something for each of the eleven kinds.
+macro_rules! for_all_kinds {
+    ($do:ident) => {
+        $do!(operator::CoreProvider);
+        $do!(operator::BootstrapProvider);
+        $do!(operator::ControlPlaneProvider);
+        $do!(operator::InfrastructureProvider);
+        $do!(operator::IPAMProvider);
+        $do!(operator::RuntimeExtensionProvider);
+        $do!(operator::AddonProvider);
+        $do!(management::CoreProvider);
+        $do!(management::BootstrapProvider);
+        $do!(management::ControlPlaneProvider);
+        $do!(management::InfrastructureProvider);
+    };
+}
+pub(crate) use for_all_kinds;
+
+/// All declared providers but the one with this uid, by type, API and key.
+pub fn all_but(cx: &Cx, uid: &str) -> Vec<Peer> {
+    let mut peers = Vec::new();
+    macro_rules! add {
+        ($kind:ty) => {
+            peers.extend(cx.cache::<$kind>().all().iter().map(|object| Peer::of(&**object)));
+        };
+    }
+    for_all_kinds!(add);
+    peers.retain(|peer| peer.uid != uid);
+    peers
+}
+
+/// Wakes all declarations of a kind when one of any kind changes in what concerns others. What only one has to know it learns by
+/// its own events.
+pub(crate) fn watches<P: ProviderObject>() -> Vec<Watch> {
+    let mut watches = Vec::new();
+    macro_rules! add {
+        ($kind:ty) => {
+            watches.push(Watch::map::<$kind>(|cx, old, new| {
+                let (old, new) = (old.map(Peer::of), new.map(Peer::of));
+                if old == new {
+                    return Vec::new();
+                }
+                let changed = new.or(old).map(|peer| peer.uid);
+                let all = cx.cache::<P>().all();
+                let others = all.iter().filter(|object| object.meta().uid != changed);
+                others.map(|object| key_of(object.meta())).collect()
+            }));
+        };
+    }
+    for_all_kinds!(add);
+    watches
+}

@@ -1,0 +1,171 @@
+//! What rendering needs of the cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use windlass_api_operator::{Declared, ProviderType, keys, labels};
+use windlass_kit::{Cx, ObjectKey, Seen, gvk_from};
+
+use super::problem;
+use crate::names::reasons;
+use crate::objects::ObjectRef;
+use crate::ports::Operator;
+use crate::provider::plan::{Again, Blocked, LOOK_AGAIN};
+
+/// What the provider's Secret says, as text.
+pub(super) async fn variables(
+    cx: &Cx,
+    _operator: &Operator,
+    declared: &Declared,
+) -> Result<BTreeMap<String, String>, Blocked> {
+    let Some(key) = &declared.config_secret else {
+        return Ok(BTreeMap::new());
+    };
+    let missing = |message: String| problem(reasons::SECRET_MISSING, message).again(Again::After(LOOK_AGAIN));
+    let secret = match cx.read::<Secret>(key).await {
+        Seen::Found(secret) => secret,
+        Seen::NotFound => {
+            return Err(missing(format!(
+                "Secret {key} with the variables is not there; create it"
+            )));
+        }
+        Seen::Failed(why) => return Err(problem(reasons::SECRET_MISSING, why)),
+    };
+    let mut variables = BTreeMap::new();
+    for (name, bytes) in secret.data.unwrap_or_default() {
+        match String::from_utf8(bytes.0) {
+            Ok(text) => {
+                variables.insert(name, text);
+            }
+            Err(_) => return Err(missing(format!("Secret {key}: key {name} is not text in UTF-8"))),
+        }
+    }
+    Ok(variables)
+}
+
+/// The text of the additional manifests.
+pub(super) async fn manifests(cx: &Cx, declared: &Declared) -> Result<Option<String>, Blocked> {
+    let Some(key) = &declared.manifests else {
+        return Ok(None);
+    };
+    let missing = |message: String| problem(reasons::MANIFESTS_MISSING, message).again(Again::After(LOOK_AGAIN));
+    match cx.read::<ConfigMap>(key).await {
+        Seen::Found(map) => match map.data.unwrap_or_default().remove(keys::MANIFESTS) {
+            Some(text) => Ok(Some(text)),
+            None => Err(missing(format!("ConfigMap {key} has no key {}", keys::MANIFESTS))),
+        },
+        Seen::NotFound => Err(missing(format!(
+            "ConfigMap {key} with additional manifests is not there; create it"
+        ))),
+        Seen::Failed(why) => Err(problem(reasons::MANIFESTS_MISSING, why)),
+    }
+}
+
+/// Whether cert-manager would make certificates here.
+pub(super) async fn has_cert_manager(cx: &Cx) -> Result<bool, Blocked> {
+    match cx.resource(&gvk_from("cert-manager.io/v1", "Certificate")).await {
+        Seen::Found(_) => Ok(true),
+        Seen::NotFound => Ok(false),
+        Seen::Failed(why) => Err(problem(reasons::APPLY_ERROR, why)),
+    }
+}
+
+/// The Secrets with certificates that the operator issued for this provider before, by name.
+pub(crate) async fn certificates(
+    cx: &Cx,
+    key: &ObjectKey,
+    type_: ProviderType,
+) -> Result<BTreeMap<String, Secret>, Blocked> {
+    let selector = format!("{}={}", labels::PROVIDER, type_.label(&key.name));
+    match cx.list::<Secret>(&key.namespace, &selector).await {
+        Seen::Found(secrets) => {
+            let named = secrets
+                .into_iter()
+                .filter_map(|secret| Some((secret.metadata.name.clone()?, secret)));
+            Ok(named.collect())
+        }
+        Seen::NotFound => Ok(BTreeMap::new()),
+        Seen::Failed(why) => Err(problem(reasons::APPLY_ERROR, why)),
+    }
+}
+
+/// What another program has installed of a provider and is not in the release that takes its place: objects with the labels of
+/// clusterctl that nothing else owns. Definitions and namespaces stay.
+pub(super) async fn installed_by_others(
+    cx: &Cx,
+    declared: &Declared,
+    index: &[ObjectRef],
+) -> Result<Vec<ObjectRef>, Blocked> {
+    let failed = |why: String| problem(reasons::APPLY_ERROR, why);
+    let kinds = match cx.served().await {
+        Seen::Found(kinds) => kinds,
+        Seen::NotFound => Vec::new(),
+        Seen::Failed(why) => return Err(failed(why)),
+    };
+    let label = declared.type_.label(&declared.key.name);
+    let selector = format!("{},{}={label}", labels::CLUSTERCTL, labels::PROVIDER);
+    let there: BTreeSet<_> = index.iter().map(ObjectRef::identity).collect();
+    let mut left = Vec::new();
+    for gvk in kinds {
+        // Kinds of other API servers, and such as nobody may list, hold nothing that a release could have brought.
+        let Seen::Found(found) = cx.metadata_of(&gvk, &selector, 1000).await else {
+            continue;
+        };
+        for meta in found {
+            let object = ObjectRef {
+                api_version: gvk.api_version(),
+                kind: gvk.kind.clone(),
+                namespace: meta.namespace.unwrap_or_default(),
+                name: meta.name.unwrap_or_default(),
+            };
+            let is_ours = object.namespace.is_empty() || object.namespace == declared.key.namespace;
+            let is_free = meta.owner_references.is_none_or(|owners| owners.is_empty());
+            if is_ours && is_free && !object.is_kept_for_users() && !there.contains(&object.identity()) {
+                left.push(object);
+            }
+        }
+    }
+    left.sort();
+    left.dedup_by_key(|object| object.identity());
+    Ok(left)
+}
+
+/// A selector as text.
+pub(super) fn selector_text(selector: &LabelSelector) -> String {
+    let mut terms: Vec<String> = Vec::new();
+    for (key, value) in selector.match_labels.iter().flatten() {
+        terms.push(format!("{key}={value}"));
+    }
+    for expression in selector.match_expressions.iter().flatten() {
+        let values = expression.values.clone().unwrap_or_default().join(",");
+        terms.push(match expression.operator.as_str() {
+            "In" => format!("{} in ({values})", expression.key),
+            "NotIn" => format!("{} notin ({values})", expression.key),
+            "DoesNotExist" => format!("!{}", expression.key),
+            _ => expression.key.clone(),
+        });
+    }
+    terms.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // OP-057
+    #[test]
+    fn labels_and_expressions_of_a_selector_become_text() {
+        let selector: LabelSelector = serde_json::from_value(serde_json::json!({
+            "matchLabels": {"a": "b"},
+            "matchExpressions": [
+                {"key": "c", "operator": "In", "values": ["d", "e"]},
+                {"key": "f", "operator": "NotIn", "values": ["g"]},
+                {"key": "h", "operator": "Exists"},
+                {"key": "i", "operator": "DoesNotExist"},
+            ],
+        }))
+        .unwrap();
+        assert_eq!(selector_text(&selector), "a=b,c in (d,e),f notin (g),h,!i");
+    }
+}

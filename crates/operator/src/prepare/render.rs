@@ -1,0 +1,274 @@
+//! From files to a release. Pure but for the keys of certificates.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Value, json};
+use windlass_api_operator::{Declared, inventory, labels, reasons as known};
+use windlass_components::assemble::{self, assemble};
+use windlass_components::envsubst::{RenderError, Template};
+use windlass_components::{customize, images, manifest, patch};
+use windlass_kit::Timestamp;
+use windlass_repository::Files;
+
+use super::{Prepared, problem};
+use crate::certificates::{self, Office};
+use crate::kept::{Packer, Release, Sealed, State};
+use crate::names::{RELEASE, reasons};
+use crate::objects::ObjectRef;
+use crate::ports::Operator;
+use crate::provider::facts::Facts;
+use crate::provider::plan::{Again, Blocked, LOOK_AGAIN, Wish};
+
+/// Everything that a release is rendered from.
+pub(super) struct Input<'a> {
+    pub(super) operator: &'a Operator,
+    pub(super) facts: &'a Facts,
+    pub(super) declared: &'a Declared,
+    pub(super) wish: &'a Wish,
+    pub(super) version: String,
+    pub(super) contract: String,
+    pub(super) files: Files,
+    pub(super) variables: &'a BTreeMap<String, String>,
+    pub(super) additional: Option<String>,
+    pub(super) cert_manager: bool,
+    /// Secrets of this provider that are stored, by name.
+    pub(super) live: BTreeMap<String, Secret>,
+    pub(super) now: Timestamp,
+}
+
+/// Renders a release.
+pub(super) fn render(input: &Input<'_>) -> Result<Prepared, Blocked> {
+    let declared = input.declared;
+    let mut notes = Vec::new();
+    let mut objects = parse(&substitute(input, &input.files.components)?, &input.files.from)?;
+    if let Some(text) = &input.additional {
+        objects.extend(parse(&substitute(input, text)?, "the additional manifests")?);
+    }
+    let label = declared.type_.label(&declared.key.name);
+    images::override_images(&mut objects, &label, &input.operator.0.overrides)
+        .map_err(|error| problem(known::COMPONENTS_IMAGE_OVERRIDE_ERROR, error.to_string()))?;
+    let assembled = assemble(assemble::Input {
+        type_: declared.type_,
+        name: &declared.key.name,
+        namespace: Some(&declared.key.namespace),
+        objects,
+    })
+    .map_err(|error| problem(known::COMPONENTS_FETCH_ERROR, format!("{}: {error}", input.files.from)))?;
+    notes.extend(assembled.notes);
+    let mut objects = assembled.objects;
+    let told = customize::customize(&mut objects, declared)
+        .map_err(|error| problem(known::COMPONENTS_CUSTOMIZATION_ERROR, error.to_string()))?;
+    notes.extend(told.iter().map(ToString::to_string));
+    let told = patch::apply(&mut objects, &declared.patches)
+        .map_err(|error| problem(known::COMPONENTS_PATCH_ERROR, error.to_string()))?;
+    notes.extend(told.iter().map(ToString::to_string));
+    let (mut renew, mut asked) = (None, Vec::new());
+    if !input.cert_manager {
+        let office = Office {
+            label: &label,
+            namespace: &declared.key.namespace,
+            keys: &input.operator.0.keys,
+            live: &input.live,
+            now: input.now,
+        };
+        asked = certificates::asked(&objects);
+        let issued = office.stand_in(&mut objects);
+        renew = issued
+            .map_err(|error| problem(known::COMPONENTS_CUSTOMIZATION_ERROR, error))?
+            .again;
+    }
+    let own = |object: &Value| {
+        !(object["kind"] == "Namespace" && object["metadata"]["name"] == declared.key.namespace.as_str())
+    };
+    objects.retain(own);
+    objects.push(inventory_object(declared, &label, &input.version));
+    let mut release = release(input, renew);
+    release.asked = asked;
+    let sealed = seal(release, objects, &label, input.cert_manager)?;
+    Ok(Prepared { sealed, notes })
+}
+
+/// Packs objects in the order of installation.
+pub(crate) fn seal(
+    mut release: Release,
+    mut objects: Vec<Value>,
+    label: &str,
+    cert_manager: bool,
+) -> Result<Sealed, Blocked> {
+    let id = release.id();
+    for object in &mut objects {
+        settle(object, label, &id, cert_manager);
+    }
+    objects.sort_by_key(|object| ObjectRef::of(object).rank());
+    let mut packer = Packer::default();
+    let packing = |error: std::io::Error| problem(known::COMPONENTS_FETCH_ERROR, error.to_string());
+    for object in objects {
+        packer.add(&object).map_err(packing)?;
+    }
+    let (packed, index) = packer.finish().map_err(packing)?;
+    release.index = index;
+    Ok(Sealed { release, packed })
+}
+
+fn release(input: &Input<'_>, renew: Option<Timestamp>) -> Release {
+    let facts = input.facts;
+    let before = facts.current();
+    Release {
+        version: input.version.clone(),
+        contract: input.contract.clone(),
+        hash: facts.hash.clone(),
+        manager: facts.manager.clone(),
+        owner: facts.me.uid.clone(),
+        made: input.now,
+        replicas: before
+            .filter(|_| input.wish.paused)
+            .map(|current| current.replicas.clone())
+            .unwrap_or_default(),
+        paused: input.wish.paused,
+        leftovers: Vec::new(),
+        failure: None,
+        renew,
+        asked: Vec::new(),
+        migrated: false,
+        state: State::Next,
+        secrets: Vec::new(),
+        index: Vec::new(),
+    }
+}
+
+/// The text with the values of variables: those of the Secret, else of the operator's environment, else defaults.
+fn substitute(input: &Input<'_>, text: &str) -> Result<String, Blocked> {
+    let syntax = |error: String| problem(known::COMPONENTS_FETCH_ERROR, format!("{}: {error}", input.files.from));
+    let template = Template::parse(text).map_err(|error| syntax(error.to_string()))?;
+    let lookup = |name: &str| {
+        let environment = &input.operator.0.environment;
+        input.variables.get(name).or_else(|| environment.get(name)).cloned()
+    };
+    template.render(lookup).map_err(|error| match error {
+        RenderError::Missing { names } => {
+            let place = match &input.declared.config_secret {
+                Some(key) => format!("add them to Secret {key}"),
+                None => "create a Secret with them and name it in the declaration".to_owned(),
+            };
+            let message = format!(
+                "the components need variables without a value: {}; {place}",
+                names.join(", ")
+            );
+            problem(reasons::VARIABLES_MISSING, message).again(Again::After(LOOK_AGAIN))
+        }
+        other => syntax(other.to_string()),
+    })
+}
+
+fn parse(text: &str, from: &str) -> Result<Vec<Value>, Blocked> {
+    manifest::parse(text).map_err(|error| problem(known::COMPONENTS_FETCH_ERROR, format!("{from}: {error}")))
+}
+
+/// What clusterctl looks at to know what is installed.
+fn inventory_object(declared: &Declared, label: &str, version: &str) -> Value {
+    json!({
+        "apiVersion": <inventory::Provider as windlass_api::kind::ApiKind>::API_VERSION,
+        "kind": "Provider",
+        "metadata": {
+            "name": label,
+            "namespace": declared.key.namespace,
+            "labels": {
+                (labels::CLUSTERCTL): "",
+                (labels::CLUSTERCTL_CORE): labels::CLUSTERCTL_CORE_INVENTORY,
+                (labels::PROVIDER): label,
+            },
+        },
+        "providerName": declared.key.name,
+        "type": declared.type_.inventory(),
+        "version": version,
+        "watchedNamespace": "",
+    })
+}
+
+/// What is left out or added so that nobody fights over an object that is applied again and again.
+fn settle(object: &mut Value, label: &str, release: &str, cert_manager: bool) {
+    let of = ObjectRef::of(object);
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    let meta = &mut object["metadata"];
+    for (key, value) in [(labels::CLUSTERCTL, ""), (labels::PROVIDER, label)] {
+        meta["labels"][key] = json!(value);
+    }
+    if of.is_workload() {
+        meta["annotations"][RELEASE] = json!(release);
+    }
+    let injected = meta["annotations"]
+        .as_object()
+        .is_some_and(|notes| notes.contains_key("cert-manager.io/inject-ca-from"));
+    match of.kind.as_str() {
+        // The server owns the rules of aggregated roles.
+        "ClusterRole" if object["aggregationRule"].is_object() => {
+            if let Some(fields) = object.as_object_mut() {
+                fields.remove("rules");
+            }
+        }
+        "Secret" => encode(object),
+        _ => {}
+    }
+    if injected && cert_manager {
+        drop_bundles(object);
+    }
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+}
+
+/// A Secret's texts as the server stores them.
+fn encode(secret: &mut Value) {
+    let Some(texts) = secret.as_object_mut().and_then(|fields| fields.remove("stringData")) else {
+        return;
+    };
+    for (key, text) in texts.as_object().into_iter().flatten() {
+        secret["data"][key] = json!(STANDARD.encode(text.as_str().unwrap_or_default()));
+    }
+}
+
+/// cert-manager owns what it injects.
+fn drop_bundles(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("caBundle");
+            fields.values_mut().for_each(drop_bundles);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_bundles),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_fought_with() {
+        let check = |mut object: Value, expect: Value| {
+            settle(&mut object, "infrastructure-x", "r", true);
+            object.as_object_mut().unwrap().remove("metadata");
+            assert_eq!(object, expect);
+        };
+        check(
+            json!({"kind": "ClusterRole", "aggregationRule": {}, "rules": []}),
+            json!({"kind": "ClusterRole", "aggregationRule": {}}),
+        );
+        check(
+            json!({"kind": "Secret", "stringData": {"a": "b"}}),
+            json!({"kind": "Secret", "data": {"a": "Yg=="}}),
+        );
+        check(
+            json!({
+                "kind": "X", "metadata": {"annotations": {"cert-manager.io/inject-ca-from": "a/b"}},
+                "webhooks": [{"clientConfig": {"caBundle": "Cg==", "url": "u"}}],
+            }),
+            json!({"kind": "X", "webhooks": [{"clientConfig": {"url": "u"}}]}),
+        );
+    }
+}

@@ -1,0 +1,219 @@
+//! The only writer: carries out a plan, action by action, and stops at the first that fails.
+
+mod install;
+mod keep;
+mod remove;
+mod renew;
+mod replicas;
+mod storage;
+
+use std::sync::Arc;
+
+use serde_json::json;
+use windlass_api_operator::{ProviderObject, reasons as known};
+use windlass_kit::{Cx, ErrorKind, EventType, Triage, WriteError};
+
+use super::plan::{Action, Again, Blocked, Plan, Stage};
+use super::status::Done;
+use super::{Observed, whose};
+use crate::kept::{Kept, Sealed, State};
+use crate::names::{MANAGER, reasons};
+use crate::objects::ObjectRef;
+use crate::ports::Operator;
+use crate::tracker::Whose;
+
+/// How long an attempt is tried again before it is given up and taken back.
+const PATIENCE_SECONDS: i64 = 600;
+
+/// One run of a plan.
+struct Run<'a, P> {
+    cx: &'a Cx,
+    operator: &'a Operator,
+    object: &'a P,
+    whose: Whose,
+    /// What is kept, as it is now.
+    kept: Kept,
+    /// The next release with its objects, where this run rendered it.
+    rendered: Option<Sealed>,
+    done: Done,
+}
+
+/// Carries out a plan.
+pub(super) async fn apply<P: ProviderObject>(cx: &Cx, operator: &Operator, seen: &Observed<P>, plan: &Plan) -> Done {
+    let rendered = match &seen.prepared {
+        Some(Ok(prepared)) => Some(prepared.sealed.clone()),
+        _ => None,
+    };
+    let mut run = Run {
+        cx,
+        operator,
+        object: &*seen.object,
+        whose: whose(&*seen.object),
+        kept: seen
+            .facts
+            .kept
+            .as_ref()
+            .map(|kept| Kept::clone(kept))
+            .unwrap_or_default(),
+        rendered,
+        done: Done::default(),
+    };
+    for action in &plan.actions {
+        tracing::debug!(?action, "acting");
+        if let Err(failure) = Box::pin(run.act(action)).await {
+            run.fail(action, failure).await;
+            break;
+        }
+    }
+    let uid = run.object.meta().uid.clone().unwrap_or_default();
+    if run.done.released {
+        operator.0.kept.lock().remove(&uid);
+    } else if seen.facts.kept.is_ok() {
+        operator.0.kept.lock().insert(uid, Arc::new(run.kept.clone()));
+    }
+    run.tell(plan);
+    let current = run.kept.current.as_ref();
+    let deployments = current.map(|current| current.index.iter().filter(|object| object.is_deployment()));
+    let deployments = deployments.into_iter().flatten();
+    run.done.running = deployments
+        .map(|object| (object.name.clone(), operator.0.tracker.running(object)))
+        .collect();
+    run.done.kept = run.kept;
+    run.done
+}
+
+impl<P: ProviderObject> Run<'_, P> {
+    async fn act(&mut self, action: &Action) -> Result<(), Blocked> {
+        match action {
+            Action::SetVersion(version) => self.set_version(version).await,
+            Action::Keep => self.keep().await,
+            Action::Check => self.check().await,
+            Action::Migrate => self.migrate_before().await,
+            Action::Stop => self.stop().await,
+            Action::Install => self.install_next().await,
+            Action::Prune => self.prune().await,
+            Action::Commit => self.commit().await,
+            Action::Repair(which) => self.repair(which.as_deref()).await,
+            Action::Discard => self.discard().await,
+            Action::Hold => self.hold().await,
+            Action::Restore => self.restore().await,
+            Action::Settle => self.settle().await,
+            Action::Renew => self.renew().await,
+            Action::Remove => self.remove().await,
+            Action::Forget => self.forget().await,
+        }
+    }
+
+    /// A failure of something that replaces what runs is taken back when trying again cannot help.
+    async fn fail(&mut self, action: &Action, failure: Blocked) {
+        let replacing = matches!(action, Action::Stop | Action::Install | Action::Prune);
+        let final_ = failure.again != Again::Backoff || self.is_out_of_patience();
+        let can_go_back = self.kept.current.is_some() && self.kept.next.is_some();
+        if replacing
+            && final_
+            && can_go_back
+            && let Err(worse) = self.take_back(&failure).await
+        {
+            tracing::warn!(error = %worse.message, "the version before could not be put back yet");
+        }
+        self.done.failure = Some(failure);
+    }
+
+    fn is_out_of_patience(&self) -> bool {
+        let now = self.cx.now();
+        let made = self.kept.next.as_ref().map(|next| next.made);
+        made.is_some_and(|made| now.duration_since(made).as_secs() > PATIENCE_SECONDS)
+    }
+
+    /// Puts the current release back in the place of one that could not be installed.
+    async fn take_back(&mut self, failure: &Blocked) -> Result<(), Blocked> {
+        self.operator.0.tracker.doubt(&self.whose);
+        if let Some(next) = self.kept.next.as_mut() {
+            next.state = State::Failed;
+            next.failure = Some(failure.message.clone());
+            next.made = self.cx.now();
+        }
+        self.update_next().await?;
+        let (Some(current), Some(next)) = (self.kept.current.clone(), self.kept.next.clone()) else {
+            return Ok(());
+        };
+        self.stop_all_but(&current, &next.index).await?;
+        self.repair(None).await?;
+        self.delete_all(&next.beyond(&current)).await
+    }
+
+    /// The version that was chosen becomes part of the declaration, unless that changed meanwhile.
+    async fn set_version(&mut self, version: &str) -> Result<(), Blocked> {
+        let meta = self.object.meta();
+        let patch = json!({
+            "metadata": { "resourceVersion": meta.resource_version },
+            "spec": { "version": version },
+        });
+        let written = self
+            .cx
+            .writer()
+            .merge_patch::<P>(MANAGER, &self.whose.key, &patch)
+            .await;
+        let written = written.map_err(|error| refused(&error, "the declaration"))?;
+        self.done.generation = written.meta().generation;
+        Ok(())
+    }
+
+    /// Tells people what happened.
+    fn tell(&self, plan: &Plan) {
+        let told = |kind, reason: &str, message: &str| self.cx.event(self.object, kind, reason, message);
+        if let Some(problem) = self.done.failure.as_ref().or(plan.blocked.as_ref()) {
+            told(EventType::Warning, problem.reason, &problem.message);
+        }
+        if let (true, Some(current)) = (self.done.committed, &self.kept.current) {
+            let message = format!("version {} is installed", current.version);
+            let reason = if plan.replaces {
+                reasons::UPGRADED
+            } else {
+                reasons::INSTALLED
+            };
+            told(EventType::Normal, reason, &message);
+        }
+        if let Some(Action::Repair(Some(drifted))) = plan.actions.iter().find(|a| matches!(a, Action::Repair(Some(_))))
+        {
+            let names: Vec<_> = drifted.iter().take(10).map(ToString::to_string).collect();
+            let message = format!("put back as it was installed: {}", names.join(", "));
+            told(EventType::Normal, "DriftRepaired", &message);
+        }
+    }
+}
+
+/// What a write that did not succeed means. Servers quote what they refuse, so of Secrets their words are left out.
+fn refused(error: &WriteError, what: &str) -> Blocked {
+    let words = if what.starts_with("Secret ") {
+        "the server refuses its content"
+    } else {
+        error.message()
+    };
+    let message = match error.kind() {
+        ErrorKind::NotFound => format!("{what}: {words}; is what defines its kind installed?"),
+        _ => format!("{what}: {words}"),
+    };
+    let again = if error.retry() {
+        Again::Backoff
+    } else {
+        Again::After(super::plan::TRY_AGAIN)
+    };
+    Blocked::new(Stage::Install, reasons::APPLY_ERROR, message).again(again)
+}
+
+/// [`refused`] about an object.
+fn refused_object(error: &WriteError, object: &ObjectRef) -> Blocked {
+    refused(error, &object.to_string())
+}
+
+/// Something that a read could not tell.
+fn unread(why: impl Into<String>) -> Blocked {
+    Blocked::new(Stage::Install, reasons::APPLY_ERROR, why).again(Again::Backoff)
+}
+
+/// Something old that cannot be deleted.
+fn stuck(what: &ObjectRef) -> Blocked {
+    let message = format!("{what} of the version before is being deleted, and finalizers hold it");
+    Blocked::new(Stage::Install, known::OLD_COMPONENTS_DELETION_ERROR, message).again(Again::Backoff)
+}

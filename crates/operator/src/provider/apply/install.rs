@@ -1,0 +1,185 @@
+//! Applying releases: in order, one object at a time, each remembered as it was left.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use windlass_api_operator::{ProviderObject, annotations};
+use windlass_kit::{Deleted, Dynamic, ErrorKind, Seen, WriteError};
+
+use super::{Run, refused_object, stuck, unread};
+use crate::kept::{Release, Sealed, walk};
+use crate::names::MANAGER;
+use crate::objects::{ObjectRef, Running};
+use crate::provider::plan::{Again, Blocked};
+
+/// What a name gets that is only tried.
+const TRIED: &str = "-tried";
+
+impl<P: ProviderObject> Run<'_, P> {
+    /// Applies the next release.
+    pub(super) async fn install_next(&mut self) -> Result<(), Blocked> {
+        let Some(next) = self.kept.next.clone() else {
+            return Ok(());
+        };
+        let sealed = self.load(&next).await?;
+        // Until everything is as it should be, nobody knows how it was left.
+        self.operator.0.tracker.doubt(&self.whose);
+        self.apply_objects(&sealed, None).await
+    }
+
+    /// Applies the current release again.
+    pub(super) async fn repair(&mut self, which: Option<&[ObjectRef]>) -> Result<(), Blocked> {
+        let Some(current) = self.kept.current.clone() else {
+            return Ok(());
+        };
+        let sealed = self.load(&current).await?;
+        let which: Option<BTreeSet<_>> = which.map(|which| which.iter().map(ObjectRef::identity).collect());
+        self.apply_objects(&sealed, which.as_ref()).await?;
+        if which.is_none() {
+            self.operator.0.tracker.complete(&self.whose, &current.index);
+        }
+        Ok(())
+    }
+
+    /// Applies those objects of a release that are asked for.
+    pub(super) async fn apply_objects(
+        &self,
+        sealed: &Sealed,
+        which: Option<&BTreeSet<(String, String, String, String)>>,
+    ) -> Result<(), Blocked> {
+        let tracker = &self.operator.0.tracker;
+        tracker.watch(self.cx, &sealed.release.index).await;
+        for object in walk(&sealed.packed) {
+            let object = object.map_err(|error| unread(error.to_string()))?;
+            let of = ObjectRef::of(&object);
+            if which.is_some_and(|which| !which.contains(&of.identity())) {
+                continue;
+            }
+            let object = staged(object, &sealed.release);
+            let stored = self.apply_one(&of, &object).await?;
+            tracker.left(&self.whose, &of, &stored);
+        }
+        // Kinds that were not defined before are now.
+        tracker.watch(self.cx, &sealed.release.index).await;
+        Ok(())
+    }
+
+    async fn apply_one(&self, of: &ObjectRef, object: &Value) -> Result<std::sync::Arc<Dynamic>, Blocked> {
+        let writer = self.cx.writer();
+        let error = match writer.apply_value(MANAGER, object).await {
+            Ok(applied) => return Ok(applied.object),
+            Err(error) => error,
+        };
+        // Some fields cannot be changed once they are set: then the object is made anew, unless others hang on it.
+        if error.kind() != ErrorKind::Invalid || of.is_kept_for_users() || !self.delete_one(of, false).await? {
+            return Err(refused_object(&error, of));
+        }
+        let again = writer.apply_value(MANAGER, object).await;
+        again
+            .map(|applied| applied.object)
+            .map_err(|error| refused_object(&error, of))
+    }
+
+    /// Asks the server whether it would take the release that was rendered.
+    pub(super) async fn check(&mut self) -> Result<(), Blocked> {
+        let Some(sealed) = &self.rendered else {
+            return Ok(());
+        };
+        for object in walk(&sealed.packed) {
+            let object = object.map_err(|error| unread(error.to_string()))?;
+            let of = ObjectRef::of(&object);
+            let Err(error) = self.cx.writer().try_apply_value(MANAGER, &object).await else {
+                continue;
+            };
+            if !self.is_refused(&of, &object, &error).await {
+                continue;
+            }
+            let problem = refused_object(&error, &of);
+            let message = format!("nothing was changed, as the server would refuse {}", problem.message);
+            return Err(Blocked { message, ..problem }.again(Again::Backoff));
+        }
+        Ok(())
+    }
+
+    /// Whether an answer to a trial means that the release cannot be installed.
+    async fn is_refused(&self, of: &ObjectRef, object: &Value, error: &WriteError) -> bool {
+        match error.kind() {
+            // Its kind may come with the release itself.
+            ErrorKind::NotFound => false,
+            ErrorKind::Invalid if error.message().contains("dry run") => false,
+            // What cannot be changed can be made anew: tried under another name.
+            ErrorKind::Invalid if !of.is_kept_for_users() => {
+                let mut other = object.clone();
+                other["metadata"]["name"] = json!(format!("{}{TRIED}", of.name));
+                let tried = self.cx.writer().try_apply_value(MANAGER, &other).await;
+                tried.is_err_and(|error| error.kind() == ErrorKind::Invalid)
+            }
+            _ => true,
+        }
+    }
+
+    /// Stops what runs of other releases than the next one.
+    pub(super) async fn stop(&mut self) -> Result<(), Blocked> {
+        let Some(next) = self.kept.next.clone() else {
+            return Ok(());
+        };
+        let current = self.kept.current.iter().flat_map(|current| &current.index);
+        let others: Vec<_> = current.chain(&next.leftovers).cloned().collect();
+        self.stop_all_but(&next, &others).await
+    }
+
+    /// Deletes workloads among these objects and those of a release that are not of that release.
+    pub(super) async fn stop_all_but(&self, release: &Release, others: &[ObjectRef]) -> Result<(), Blocked> {
+        let all = release.index.iter().chain(others).filter(|object| object.is_workload());
+        let all: BTreeSet<_> = all.collect();
+        self.operator.0.tracker.doubt(&self.whose);
+        for object in all {
+            let live = match self.cx.read_value(&object.gvk(), &object.key()).await {
+                Seen::Found(live) => live,
+                Seen::NotFound => continue,
+                Seen::Failed(why) => return Err(unread(why)),
+            };
+            if Running::of(&live).release.as_deref() != Some(release.id().as_str()) {
+                self.delete_one(object, true).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes an object that is a provider's. False when there is none, or it is not.
+    pub(super) async fn delete_one(&self, object: &ObjectRef, wait: bool) -> Result<bool, Blocked> {
+        let live = match self.cx.read_value(&object.gvk(), &object.key()).await {
+            Seen::Found(live) => live,
+            Seen::NotFound => return Ok(false),
+            Seen::Failed(why) => return Err(unread(why)),
+        };
+        let live = Dynamic::new(live).map_err(|error| unread(format!("{object}: {error}")))?;
+        let label = self.whose.type_.label(&self.whose.key.name);
+        if live.label(windlass_api_operator::labels::PROVIDER) != Some(label.as_str()) {
+            tracing::info!(%object, "left alone: it no longer carries the label of the provider");
+            return Ok(false);
+        }
+        match self.cx.writer().delete_value(&live).await {
+            Ok(Deleted::Going) if wait => Err(stuck(object)),
+            Ok(_) => Ok(true),
+            Err(error) => Err(refused_object(&error, object)),
+        }
+    }
+}
+
+/// An object as it is applied now: without replicas while the provider is paused, and with those that it had before afterwards.
+pub(super) fn staged(mut object: Value, release: &Release) -> Value {
+    let of = ObjectRef::of(&object);
+    if !of.is_workload() || of.kind == "DaemonSet" {
+        return object;
+    }
+    let before = release.replicas.get(&of.name).copied();
+    if release.paused {
+        let original = before.or_else(|| object["spec"]["replicas"].as_i64()).unwrap_or(1);
+        object["metadata"]["annotations"][annotations::ORIGINAL_CONTROLLER_REPLICAS] = json!(original.to_string());
+        object["spec"]["replicas"] = json!(0);
+    } else if let Some(before) = before {
+        object["spec"]["replicas"] = json!(before);
+    }
+    object
+}

@@ -1,0 +1,112 @@
+//! Deleting: what a release lacks, what is not wanted, and everything.
+
+use k8s_openapi::api::core::v1::Secret;
+use windlass_api_operator::{ProviderObject, finalizers};
+use windlass_kit::Seen;
+
+use super::{Run, refused, unread};
+use crate::kept;
+use crate::names::{MANAGER, reasons};
+use crate::objects::ObjectRef;
+use crate::provider::plan::{Again, Blocked, LOOK_AGAIN, Stage};
+
+impl<P: ProviderObject> Run<'_, P> {
+    /// Deletes what the next release lacks of the current one, and of what attempts and other programs left.
+    pub(super) async fn prune(&mut self) -> Result<(), Blocked> {
+        let Some(next) = self.kept.next.clone() else {
+            return Ok(());
+        };
+        if let Some(current) = &self.kept.current {
+            self.delete_all(&current.beyond(&next)).await?;
+        }
+        self.delete_all(&next.leftovers).await
+    }
+
+    /// Deletes what a release brought that is no longer wanted, and forgets it.
+    pub(super) async fn discard(&mut self) -> Result<(), Blocked> {
+        let (Some(current), Some(next)) = (self.kept.current.clone(), self.kept.next.clone()) else {
+            return Ok(());
+        };
+        self.operator.0.tracker.doubt(&self.whose);
+        self.stop_all_but(&current, &next.index).await?;
+        self.delete_all(&next.beyond(&current)).await?;
+        self.repair(None).await?;
+        self.drop_secrets(&next.secrets).await?;
+        self.kept.next = None;
+        Ok(())
+    }
+
+    /// Deletes objects; definitions and namespaces are never among them.
+    pub(super) async fn delete_all(&self, objects: &[ObjectRef]) -> Result<(), Blocked> {
+        for object in objects.iter().filter(|object| !object.is_kept_for_users()) {
+            self.delete_one(object, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes everything that is installed, so that nothing is asked that is gone already: webhooks before what answers them, and
+    /// what runs before what it needs.
+    pub(super) async fn remove(&mut self) -> Result<(), Blocked> {
+        self.operator.0.tracker.forget(&self.whose);
+        let releases = self.kept.current.iter().chain(&self.kept.next);
+        let mut objects: Vec<_> = releases
+            .flat_map(|release| release.index.iter().chain(&release.leftovers))
+            .filter(|object| !object.is_kept_for_users())
+            .cloned()
+            .collect();
+        objects.sort();
+        objects.dedup_by_key(|object| object.identity());
+        objects.sort_by_key(removal_rank);
+        self.delete_all(&objects).await?;
+        for object in &objects {
+            let left = self.cx.read_value(&object.gvk(), &object.key()).await;
+            let Seen::Found(left) = left else { continue };
+            if left["metadata"]["deletionTimestamp"].is_string() {
+                let message = format!("{object} is being deleted, and finalizers hold it");
+                let blocked = Blocked::new(Stage::Remove, reasons::REMOVING, message);
+                return Err(blocked.again(Again::After(LOOK_AGAIN)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was kept, and lets the declaration go.
+    pub(super) async fn forget(&mut self) -> Result<(), Blocked> {
+        let mine = self.kept.current.is_some() || self.kept.next.is_some();
+        if mine {
+            let selector = kept::selector(self.whose.type_, &self.whose.key.name);
+            match self.cx.list::<Secret>(&self.whose.key.namespace, &selector).await {
+                Seen::Found(secrets) => {
+                    for secret in secrets {
+                        let deleted = self.cx.writer().delete(&secret).await;
+                        deleted.map_err(|error| refused(&error, "Secret with what was installed"))?;
+                    }
+                }
+                Seen::NotFound => {}
+                Seen::Failed(why) => return Err(unread(why)),
+            }
+            self.operator.0.tracker.forget(&self.whose);
+        }
+        let released = self
+            .cx
+            .writer()
+            .remove_finalizer(MANAGER, self.object, finalizers::PROVIDER)
+            .await;
+        released.map_err(|error| refused(&error, "the declaration"))?;
+        self.done.released = true;
+        self.kept = kept::Kept::default();
+        Ok(())
+    }
+}
+
+fn removal_rank(object: &ObjectRef) -> u8 {
+    match object.rank() {
+        // Custom objects, while whatever looks after them runs; webhooks; what runs.
+        9 => 0,
+        10 => 1,
+        11 => 2,
+        // The inventory, so that an interrupted removal still shows.
+        12 => 20,
+        rank => 15 - rank,
+    }
+}

@@ -1,0 +1,54 @@
+//! Pausing: Deployments without replicas, which remember what they had.
+
+use windlass_api_operator::ProviderObject;
+use windlass_kit::Seen;
+
+use super::{Run, unread};
+use crate::objects::{ObjectRef, Running};
+use crate::provider::plan::Blocked;
+
+impl<P: ProviderObject> Run<'_, P> {
+    /// Scales down. What Deployments had is kept before anything is changed, once.
+    pub(super) async fn hold(&mut self) -> Result<(), Blocked> {
+        let Some(mut current) = self.kept.current.clone() else {
+            return Ok(());
+        };
+        current.replicas.clear();
+        for object in scaled(&current.index) {
+            match self.cx.read_value(&object.gvk(), &object.key()).await {
+                Seen::Found(live) => {
+                    let running = Running::of(&live);
+                    let before = running.original_replicas.unwrap_or(running.replicas);
+                    current.replicas.insert(object.name.clone(), before);
+                }
+                Seen::NotFound => {}
+                Seen::Failed(why) => return Err(unread(why)),
+            }
+        }
+        current.paused = true;
+        self.kept.current = Some(current);
+        self.rescale().await
+    }
+
+    /// Scales up again.
+    pub(super) async fn restore(&mut self) -> Result<(), Blocked> {
+        if let Some(current) = &mut self.kept.current {
+            current.paused = false;
+        }
+        self.rescale().await
+    }
+
+    async fn rescale(&mut self) -> Result<(), Blocked> {
+        // Should this be cut off, everything is applied again.
+        self.operator.0.tracker.doubt(&self.whose);
+        self.update_current().await?;
+        self.repair(None).await
+    }
+}
+
+/// What has replicas.
+fn scaled(index: &[ObjectRef]) -> impl Iterator<Item = &ObjectRef> {
+    index
+        .iter()
+        .filter(|object| object.is_workload() && object.kind != "DaemonSet")
+}

@@ -1,0 +1,134 @@
+//! Storage versions: objects are stored as their definition said when they were last written. Before a definition loses a version,
+//! what is stored in it is written again; after an upgrade, everything is, once what converts runs.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use windlass_api_operator::ProviderObject;
+use windlass_kit::{Gvk, ObjectKey, Seen, gvk_from, key_of};
+
+use super::{Run, refused, unread};
+use crate::kept::walk;
+use crate::names::{MANAGER, reasons};
+use crate::objects::ObjectRef;
+use crate::provider::plan::{Again, Blocked, Stage};
+
+/// Objects of one kind that are written again at most.
+const MOST: u32 = 10_000;
+
+impl<P: ProviderObject> Run<'_, P> {
+    /// Before the next release is installed: brings objects out of the versions that its definitions no longer have. What converts is
+    /// still the release before.
+    pub(super) async fn migrate_before(&mut self) -> Result<(), Blocked> {
+        let Some(next) = self.kept.next.clone() else {
+            return Ok(());
+        };
+        let sealed = self.load(&next).await?;
+        for object in walk(&sealed.packed) {
+            let object = object.map_err(|error| unread(error.to_string()))?;
+            if !ObjectRef::of(&object).is_definition() {
+                continue;
+            }
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let Some(live) = self.definition(name).await? else {
+                continue;
+            };
+            let has: BTreeSet<_> = names_of(&object["spec"]["versions"]).collect();
+            let lost: Vec<_> = stored(&live).filter(|version| !has.contains(version)).collect();
+            if lost.is_empty() {
+                continue;
+            }
+            let storage = storage_version(&live).unwrap_or_default();
+            if !has.contains(storage) {
+                let message = format!(
+                    "CustomResourceDefinition {name}: objects are stored as {storage}, which version {} of the provider no longer \
+                     has; upgrade to a version in between first",
+                    next.version
+                );
+                return Err(Blocked::new(Stage::Install, reasons::APPLY_ERROR, message).again(Again::Event));
+            }
+            self.migrate(name, &live).await?;
+        }
+        Ok(())
+    }
+
+    /// After an upgrade: brings everything into the version that is stored now.
+    pub(super) async fn settle(&mut self) -> Result<(), Blocked> {
+        let Some(mut current) = self.kept.current.clone() else {
+            return Ok(());
+        };
+        for object in current.index.iter().filter(|object| object.is_definition()) {
+            if let Some(live) = self.definition(&object.name).await?
+                && stored(&live).count() > 1
+            {
+                self.migrate(&object.name, &live).await?;
+            }
+        }
+        current.migrated = true;
+        self.update(&current).await?;
+        self.kept.current = Some(current);
+        Ok(())
+    }
+
+    async fn definition(&self, name: &str) -> Result<Option<Value>, Blocked> {
+        let gvk = gvk_from("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+        match self.cx.read_value(&gvk, &ObjectKey::new("", name)).await {
+            Seen::Found(live) => Ok(Some(live)),
+            Seen::NotFound => Ok(None),
+            Seen::Failed(why) => Err(unread(why)),
+        }
+    }
+
+    /// Writes all objects of a kind as they are, which stores them in today's version, and notes that no other is left.
+    async fn migrate(&self, name: &str, live: &Value) -> Result<(), Blocked> {
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        let storage = storage_version(live).unwrap_or_default();
+        let gvk = Gvk {
+            group: text(&live["spec"]["group"]),
+            version: storage.to_owned(),
+            kind: text(&live["spec"]["names"]["kind"]),
+        };
+        let objects = match self.cx.metadata_of(&gvk, "", MOST).await {
+            Seen::Found(objects) => objects,
+            Seen::NotFound => Vec::new(),
+            Seen::Failed(why) => return Err(unread(why)),
+        };
+        for meta in &objects {
+            let key = key_of(meta);
+            let written = self
+                .cx
+                .writer()
+                .merge_patch_value(MANAGER, &gvk, &key, &json!({}))
+                .await;
+            match written {
+                Err(error) if !error.is_not_found() => {
+                    return Err(refused(&error, &format!("{} {key}", gvk.kind)));
+                }
+                _ => {}
+            }
+        }
+        self.cx
+            .writer()
+            .stored_versions(MANAGER, name, &[storage])
+            .await
+            .map_err(|error| refused(&error, &format!("CustomResourceDefinition {name}")))
+    }
+}
+
+fn names_of(versions: &Value) -> impl Iterator<Item = &str> {
+    versions
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|version| version["name"].as_str())
+}
+
+fn stored(definition: &Value) -> impl Iterator<Item = &str> {
+    let stored = definition["status"]["storedVersions"].as_array();
+    stored.into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn storage_version(definition: &Value) -> Option<&str> {
+    let versions = definition["spec"]["versions"].as_array()?;
+    versions.iter().find(|version| version["storage"] == true)?["name"].as_str()
+}

@@ -1,0 +1,280 @@
+//! The only reader.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Map, Value};
+use windlass_api_operator::{Declared, Problems, ProviderObject, inventory};
+use windlass_kit::{Crd, Cx, Gvk, ObjectKey, Seen, key_of};
+
+use super::facts::{Facts, InUse, Installed};
+use super::plan::{self, Intent};
+use super::{Observed, whose};
+use crate::kept::{self, Kept};
+use crate::objects::{ObjectRef, hex, short_hash};
+use crate::peers::{self, Peer};
+use crate::ports::Operator;
+use crate::prepare::prepare;
+
+/// What of a specification does not make another release: what it says beside is hashed.
+const BESIDE: [&str; 3] = ["version", "fetchConfig", "paused"];
+
+/// Reads everything; fetches only where a release is wanted that is not there.
+pub(super) async fn observe<P: ProviderObject>(cx: &Cx, operator: &Operator, object: Arc<P>) -> Observed<P> {
+    let facts = facts(cx, operator, &*object).await;
+    let intent = plan::intent(&facts, cx.now());
+    let prepared = match &intent {
+        Ok(Intent::Render(wish)) => Some(Box::pin(prepare(cx, operator, &facts, wish)).await),
+        _ => None,
+    };
+    Observed {
+        object,
+        facts,
+        intent,
+        prepared,
+    }
+}
+
+async fn facts<P: ProviderObject>(cx: &Cx, operator: &Operator, object: &P) -> Facts {
+    let me = Peer::of(object);
+    let whose = whose(object);
+    let tracker = &operator.0.tracker;
+    let peers = peers::all_but(cx, &me.uid);
+    let kept = kept(cx, operator, &me, &peers).await;
+    let current = kept.as_ref().ok().and_then(|kept| kept.current.as_ref());
+    let nothing = kept.as_ref().is_ok_and(|kept| kept.current.is_none());
+    let spec = spec_of(object);
+    let (declared, spec, locked) = effective(object, spec, current.map(|current| &current.manager));
+    let deployments = current.map(|current| current.index.iter().filter(|object| object.is_deployment()));
+    let running = deployments.into_iter().flatten();
+    let running = running
+        .map(|object| (object.name.clone(), tracker.running(object)))
+        .collect();
+    let in_use = match current {
+        Some(current) if me.deleting => in_use(cx, &current.index).await,
+        _ => Ok(Vec::new()),
+    };
+    Facts {
+        declared,
+        generation: object.meta().generation.unwrap_or(0),
+        conditions: object.conditions().to_vec(),
+        hash: hash_of(&spec),
+        manager: spec.get("manager").cloned().unwrap_or_default(),
+        locked,
+        inventory: if nothing && !me.deleting {
+            inventory(cx, &me).await
+        } else {
+            Ok(Vec::new())
+        },
+        watched: tracker.is_complete(&whose),
+        drifted: tracker.drifted(&whose),
+        running,
+        in_use,
+        kept,
+        peers,
+        me,
+    }
+}
+
+/// What is declared, without what is empty: `manager: {}` says nothing.
+fn spec_of<P: ProviderObject>(object: &P) -> Map<String, Value> {
+    let mut spec = serde_json::to_value(object).map_or(Value::Null, |mut object| object["spec"].take());
+    prune(&mut spec);
+    match spec {
+        Value::Object(spec) => spec,
+        _ => Map::new(),
+    }
+}
+
+fn prune(value: &mut Value) {
+    if let Value::Object(fields) = value {
+        fields.values_mut().for_each(prune);
+        fields.retain(|_, value| !value.is_null() && value.as_object().is_none_or(|fields| !fields.is_empty()));
+    }
+}
+
+fn hash_of(spec: &Map<String, Value>) -> String {
+    let told = spec.iter().filter(|(field, _)| !BESIDE.contains(&field.as_str()));
+    let told: Map<String, Value> = told.map(|(field, value)| (field.clone(), value.clone())).collect();
+    hex(&short_hash(Value::Object(told).to_string().as_bytes()))
+}
+
+/// What counts of a declaration: while `debug` is on, and was when the provider was installed, its manager's settings stay as they
+/// were then.
+fn effective<P: ProviderObject>(
+    object: &P,
+    spec: Map<String, Value>,
+    installed: Option<&Value>,
+) -> (Result<Declared, Problems>, Map<String, Value>, bool) {
+    let is_debug = |manager: Option<&Value>| manager.is_some_and(|manager| manager["debug"] == true);
+    let now = spec.get("manager");
+    let held = is_debug(installed) && is_debug(now) && installed != now;
+    if let (true, Some(installed)) = (held, installed) {
+        let mut changed = spec.clone();
+        changed.insert("manager".to_owned(), installed.clone());
+        let mut whole = serde_json::to_value(object).unwrap_or_default();
+        whole["spec"] = Value::Object(changed.clone());
+        if let Ok(object) = serde_json::from_value::<P>(whole) {
+            return (object.declared(), changed, true);
+        }
+    }
+    (object.declared(), spec, false)
+}
+
+/// What is kept of the provider; from memory where it was read before.
+async fn kept(cx: &Cx, operator: &Operator, me: &Peer, peers: &[Peer]) -> Result<Arc<Kept>, String> {
+    if let Some(kept) = operator.0.kept.lock().get(&me.uid) {
+        return Ok(kept.clone());
+    }
+    let selector = kept::selector(me.type_, &me.key.name);
+    let secrets = match cx.list::<Secret>(&me.key.namespace, &selector).await {
+        Seen::Found(secrets) => secrets,
+        Seen::NotFound => Vec::new(),
+        Seen::Failed(why) => return Err(why),
+    };
+    let (mut kept, _) = kept::from_secrets(secrets).map_err(|error| error.to_string())?;
+    // What another declaration of the same name has, through the other API, is none of ours.
+    let theirs = |owner: &str| peers.iter().any(|peer| peer.uid == owner);
+    kept.current = kept.current.filter(|release| !theirs(&release.owner));
+    kept.next = kept.next.filter(|release| !theirs(&release.owner));
+    let kept = Arc::new(kept);
+    operator.0.kept.lock().insert(me.uid.clone(), kept.clone());
+    Ok(kept)
+}
+
+async fn inventory(cx: &Cx, me: &Peer) -> Result<Vec<Installed>, String> {
+    let selector = "clusterctl.cluster.x-k8s.io/core=inventory";
+    let all = match cx.list::<inventory::Provider>("", selector).await {
+        Seen::Found(all) => all,
+        Seen::NotFound => Vec::new(),
+        Seen::Failed(why) => return Err(why),
+    };
+    let same = all.into_iter().filter(|provider| {
+        provider.provider_type() == Some(me.type_) && provider.provider_name.as_deref() == Some(me.key.name.as_str())
+    });
+    let mut found: Vec<_> = same
+        .map(|provider| Installed {
+            namespace: key_of(&provider.metadata).namespace,
+            version: provider.version.unwrap_or_default(),
+        })
+        .collect();
+    found.sort_by_key(|installed| installed.namespace == me.key.namespace);
+    Ok(found)
+}
+
+/// Objects of the kinds that these definitions define, but for those that were installed with them. Only kinds within namespaces
+/// count: workload clusters are nowhere else.
+async fn in_use(cx: &Cx, index: &[ObjectRef]) -> Result<Vec<InUse>, String> {
+    let own: Vec<_> = index.iter().map(ObjectRef::identity).collect();
+    let mut found = Vec::new();
+    for definition in index.iter().filter(|object| object.is_definition()) {
+        let key = ObjectKey::new("", definition.name.as_str());
+        let Some(crd) = cx.cache::<Crd>().get(&key) else {
+            continue;
+        };
+        let served = crd.spec.versions.iter().find(|version| version.served);
+        let (Some(version), "Namespaced") = (served, crd.spec.scope.as_str()) else {
+            continue;
+        };
+        let gvk = Gvk {
+            group: crd.spec.group.clone(),
+            version: version.name.clone(),
+            kind: crd.spec.names.kind.clone(),
+        };
+        let limit = u32::try_from(own.len()).unwrap_or(100).saturating_add(2).min(500);
+        let objects = match cx.metadata_of(&gvk, "", limit).await {
+            Seen::Found(objects) => objects,
+            Seen::NotFound => continue,
+            Seen::Failed(why) => return Err(why),
+        };
+        let keys = objects.iter().map(key_of);
+        let is_own = |key: &ObjectKey| {
+            let identity = (
+                gvk.group.clone(),
+                gvk.kind.clone(),
+                key.namespace.clone(),
+                key.name.clone(),
+            );
+            own.contains(&identity)
+        };
+        let mut users = keys.filter(|key| !is_own(key));
+        if let Some(example) = users.next() {
+            found.push(InUse {
+                kind: gvk.kind.clone(),
+                example,
+                more: users.next().is_some(),
+            });
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use windlass_api_operator::management::InfrastructureProvider;
+
+    fn provider(spec: &Value) -> InfrastructureProvider {
+        serde_json::from_value(json!({
+            "apiVersion": "management.cluster.x-k8s.io/v1alpha1", "kind": "InfrastructureProvider",
+            "metadata": {"name": "aws", "namespace": "capa-system"}, "spec": spec,
+        }))
+        .unwrap()
+    }
+
+    // OP-015, OP-109, OP-112
+    #[test]
+    fn what_was_not_changed_does_not_count() {
+        let check = |a: Value, b: Value, same: bool| {
+            let hash = |spec: &Value| hash_of(&spec_of(&provider(spec)));
+            assert_eq!(hash(&a) == hash(&b), same, "{a} {b}");
+        };
+        check(json!({}), json!({"manager": {}}), true);
+        check(json!({}), json!({"manager": {"health": {}}}), true);
+        check(json!({}), json!({"version": "v1.0.0", "paused": true}), true);
+        check(
+            json!({}),
+            json!({"fetchConfig": {"url": "https://github.com/a/b/releases"}}),
+            true,
+        );
+        check(json!({}), json!({"secretName": "a"}), false);
+        check(json!({}), json!({"manager": {"verbosity": 2}}), false);
+        check(json!({}), json!({"deployment": {"replicas": 0}}), false);
+    }
+
+    // OP-207, OP-208
+    #[test]
+    fn debug_holds_the_settings_of_the_manager() {
+        let check = |spec: Value, installed: Value, locked: bool, verbosity: Option<i64>| {
+            let object = provider(&spec);
+            let (declared, _, found) = effective(&object, spec_of(&object), Some(&installed));
+            assert_eq!((found, declared.unwrap().manager.verbosity), (locked, verbosity));
+        };
+        let debug = json!({"debug": true, "verbosity": 2});
+        check(
+            json!({"manager": {"debug": true, "verbosity": 3}}),
+            debug.clone(),
+            true,
+            Some(2),
+        );
+        check(
+            json!({"manager": {"debug": false, "verbosity": 3}}),
+            debug.clone(),
+            false,
+            Some(3),
+        );
+        check(
+            json!({"manager": {"debug": true, "verbosity": 2}}),
+            debug,
+            false,
+            Some(2),
+        );
+        check(
+            json!({"manager": {"debug": true, "verbosity": 3}}),
+            json!({}),
+            false,
+            Some(3),
+        );
+    }
+}

@@ -1,0 +1,476 @@
+//! What to do about a declared provider, decided from facts alone.
+//!
+//! Deciding has three steps, as each needs what the one before asked for: [`intent`] says what is wanted of the releases that there
+//! are, [`contract`] whether a release that was found may be installed, and [`plan`] what is done with what was rendered.
+
+pub mod contract;
+pub mod removal;
+
+use std::time::Duration;
+
+use windlass_api_operator::{Api, ProviderType, keys, reasons as known};
+use windlass_components::version::Version;
+use windlass_kit::Timestamp;
+
+use super::facts::Facts;
+use crate::kept::{Release, State};
+use crate::names::reasons;
+use crate::objects::ObjectRef;
+
+/// How long until something is looked at again that nobody tells of.
+pub const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How long until a release is tried again that could not be installed.
+pub const TRY_AGAIN: Duration = Duration::from_mins(10);
+
+/// What is in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The condition that tells it.
+    pub stage: Stage,
+    /// A word for it.
+    pub reason: &'static str,
+    /// What it is, and what to do.
+    pub message: String,
+    /// When to look again.
+    pub again: Again,
+}
+
+impl Blocked {
+    /// In the way, until some event.
+    pub fn new(stage: Stage, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            stage,
+            reason,
+            message: message.into(),
+            again: Again::Event,
+        }
+    }
+
+    /// With another time to look again.
+    #[must_use]
+    pub fn again(mut self, again: Again) -> Self {
+        self.again = again;
+        self
+    }
+}
+
+/// What a problem is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// What has to be so before anything is done.
+    Preflight,
+    /// Installing, or replacing what is installed.
+    Install,
+    /// Coming back from being paused.
+    Unpause,
+    /// Removing.
+    Remove,
+}
+
+/// When to look again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// When something changes that is watched.
+    Event,
+    /// After a time.
+    After(Duration),
+    /// After delays that grow.
+    Backoff,
+}
+
+/// What is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// A release has to be fetched and rendered.
+    Render(Wish),
+    /// The release that is kept as the next one has to be installed.
+    Resume,
+    /// The next release is no longer wanted: what it brought has to go.
+    Revert,
+    /// What is installed is what is wanted.
+    Rest,
+    /// Everything has to go.
+    Remove,
+    /// Nothing was ever installed; the declaration may go.
+    Release,
+}
+
+/// A release that is wished for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// The version; the latest where nothing is said.
+    pub version: Option<String>,
+    /// Why it is rendered.
+    pub occasion: Occasion,
+    /// Whether it is installed without replicas.
+    pub paused: bool,
+}
+
+/// Why a release is rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// There is none.
+    Install,
+    /// Another program has installed it.
+    Adopt {
+        /// The version that is installed.
+        from: String,
+    },
+    /// Another version is installed.
+    Upgrade {
+        /// That version.
+        from: String,
+    },
+    /// The version is installed with other settings.
+    Change,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Writes the version that was chosen into the declaration.
+    SetVersion(String),
+    /// Keeps what was rendered as the next release.
+    Keep,
+    /// Asks the server whether it would take all of it.
+    Check,
+    /// Brings stored objects out of versions that the next release no longer has.
+    Migrate,
+    /// Stops what runs of other releases.
+    Stop,
+    /// Applies the next release.
+    Install,
+    /// Deletes what the next release lacks.
+    Prune,
+    /// Makes the next release the current one.
+    Commit,
+    /// Applies the current release again: all of it, or these objects.
+    Repair(Option<Vec<ObjectRef>>),
+    /// Deletes what a release that is not wanted brought, and forgets it.
+    Discard,
+    /// Scales the Deployments down and remembers what they had.
+    Hold,
+    /// Gives the Deployments their replicas back.
+    Restore,
+    /// Brings storage versions up to date, now that whatever converts runs.
+    Settle,
+    /// Issues certificates anew that are about to end.
+    Renew,
+    /// Deletes everything that is installed but for definitions and namespaces.
+    Remove,
+    /// Forgets what was kept, and lets the declaration go.
+    Forget,
+}
+
+/// Everything that was decided.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// What to do, in order; what follows a failure is not done.
+    pub actions: Vec<Action>,
+    /// What is in the way.
+    pub blocked: Option<Blocked>,
+    /// Whether it counts as an upgrade or a change.
+    pub replaces: bool,
+    /// What people should know beside.
+    pub notes: Vec<String>,
+    /// When to look again though all went well.
+    pub requeue: Option<Duration>,
+}
+
+/// What was rendered, as far as deciding needs it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offered {
+    /// The release.
+    pub release: Release,
+    /// What people should know of it.
+    pub notes: Vec<String>,
+}
+
+/// What is wanted, or what is in the way of it.
+pub fn intent(facts: &Facts, now: Timestamp) -> Result<Intent, Blocked> {
+    if facts.me.deleting {
+        return removal::intent(facts);
+    }
+    let preflight = |reason, message: String| Err(Blocked::new(Stage::Preflight, reason, message));
+    if let Err(problems) = &facts.declared {
+        return preflight(problems.reason(), problems.to_string());
+    }
+    if let Err(why) = &facts.kept {
+        let message = format!("what is kept of the installed provider cannot be read: {why}");
+        let blocked = Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message);
+        return Err(blocked.again(Again::Backoff));
+    }
+    if let Some(rival) = facts.rival() {
+        let of = if facts.type_() == ProviderType::Core {
+            "core provider"
+        } else {
+            "provider"
+        };
+        let message = format!(
+            "there is already a declaration of this {of}: {}; delete one of the two",
+            rival.told_to(facts.me.api)
+        );
+        return preflight(known::MORE_THAN_ONE_EXISTS, message);
+    }
+    let (is_core, is_new) = (facts.type_() == ProviderType::Core, facts.current().is_none());
+    if is_core && facts.me.api == Api::V1Alpha2 && facts.me.key.name != keys::CORE {
+        let message = format!("the core provider is named {}, not {}", keys::CORE, facts.me.key.name);
+        return preflight(known::INCORRECT_CORE_PROVIDER_NAME, message);
+    }
+    if !is_core && is_new && facts.core().is_none() {
+        let message = "no core provider is installed yet; declare a CoreProvider, or see its conditions".to_owned();
+        return preflight(known::WAITING_FOR_CORE_PROVIDER_READY, message);
+    }
+    releases(facts, now)
+}
+
+/// What is wanted of the releases that there are.
+fn releases(facts: &Facts, now: Timestamp) -> Result<Intent, Blocked> {
+    let declared = facts.declared.as_ref().ok();
+    let wanted = declared.and_then(|declared| declared.version.clone());
+    let paused = contract::is_held(facts);
+    let Some(current) = facts.current() else {
+        return first(facts, wanted, paused);
+    };
+    // A version that was chosen once stays chosen when the field is emptied.
+    let version = wanted.unwrap_or_else(|| current.version.clone());
+    let same = current.is_for(&version, &facts.hash);
+    if same || (paused && current.version == version) {
+        return Ok(if facts.next().is_some() {
+            Intent::Revert
+        } else {
+            Intent::Rest
+        });
+    }
+    if let Some(next) = facts.next().filter(|next| next.is_for(&version, &facts.hash)) {
+        if next.state == State::Next {
+            return Ok(Intent::Resume);
+        }
+        let since = now.duration_since(next.made).unsigned_abs();
+        if since < TRY_AGAIN {
+            let why = next.failure.as_deref().unwrap_or("it could not be installed");
+            let message = format!("version {} was taken back: {why}", next.version);
+            let blocked = Blocked::new(Stage::Install, known::COMPONENTS_UPGRADE_ERROR, message);
+            return Err(blocked.again(Again::After(TRY_AGAIN.saturating_sub(since))));
+        }
+    }
+    let occasion = if current.version == version {
+        Occasion::Change
+    } else {
+        refuse_downgrade(&current.version, &version)?;
+        Occasion::Upgrade {
+            from: current.version.clone(),
+        }
+    };
+    Ok(Intent::Render(Wish {
+        version: Some(version),
+        occasion,
+        paused,
+    }))
+}
+
+/// The same while nothing is installed by the operator.
+fn first(facts: &Facts, wanted: Option<String>, paused: bool) -> Result<Intent, Blocked> {
+    if paused {
+        let message = "spec.paused is true: the provider is installed when it is no longer paused";
+        return Err(Blocked::new(Stage::Install, reasons::PAUSED, message));
+    }
+    if let Some(next) = facts.next()
+        && wanted.as_ref().is_none_or(|version| next.is_for(version, &facts.hash))
+        && next.hash == facts.hash
+    {
+        return Ok(Intent::Resume);
+    }
+    let inventory = match &facts.inventory {
+        Ok(inventory) => inventory,
+        Err(why) => {
+            let message = format!("the inventory of installed providers cannot be read: {why}");
+            return Err(Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message).again(Again::Backoff));
+        }
+    };
+    let namespace = &facts.me.key.namespace;
+    if let Some(elsewhere) = inventory.iter().find(|installed| installed.namespace != *namespace) {
+        let message = format!(
+            "version {} of this provider is already installed in namespace {}, as the inventory of clusterctl says; declare it \
+             there, or remove it there first",
+            elsewhere.version, elsewhere.namespace
+        );
+        let blocked = Blocked::new(Stage::Preflight, reasons::INSTALLED_ELSEWHERE, message);
+        return Err(blocked.again(Again::After(LOOK_AGAIN)));
+    }
+    let Some(installed) = inventory.first() else {
+        return Ok(Intent::Render(Wish {
+            version: wanted,
+            occasion: Occasion::Install,
+            paused,
+        }));
+    };
+    let from = installed.version.clone();
+    let version = wanted.unwrap_or_else(|| from.clone());
+    refuse_downgrade(&from, &version)?;
+    let occasion = if version == from {
+        Occasion::Adopt { from }
+    } else {
+        Occasion::Upgrade { from }
+    };
+    Ok(Intent::Render(Wish {
+        version: Some(version),
+        occasion,
+        paused,
+    }))
+}
+
+/// A lower patch is a version like any other; below that, stored objects could be lost on the way.
+fn refuse_downgrade(from: &str, to: &str) -> Result<(), Blocked> {
+    let (Ok(old), Ok(new)) = (Version::parse(from), Version::parse(to)) else {
+        return Ok(());
+    };
+    if (new.major(), new.minor()) >= (old.major(), old.minor()) {
+        return Ok(());
+    }
+    let message = format!("version {from} is installed and cannot become {to}: only the patch number may go down");
+    Err(Blocked::new(
+        Stage::Preflight,
+        known::UNSUPPORTED_PROVIDER_DOWNGRADE,
+        message,
+    ))
+}
+
+/// What to do about an intent. `offered` is what was rendered for it, where it asked for that.
+pub fn plan(
+    facts: &Facts,
+    intent: &Result<Intent, Blocked>,
+    offered: Option<&Result<Offered, Blocked>>,
+    now: Timestamp,
+) -> Plan {
+    let mut plan = match (intent, offered) {
+        (Ok(Intent::Render(wish)), Some(Ok(offered))) => replacing(facts, wish, offered),
+        (Ok(Intent::Render(_)), Some(Err(blocked))) | (Err(blocked), _) => Plan {
+            blocked: Some(blocked.clone()),
+            ..upkeep(facts, now)
+        },
+        (Ok(Intent::Resume), _) => resuming(facts),
+        (Ok(Intent::Revert), _) => {
+            let mut plan = upkeep(facts, now);
+            plan.actions.insert(0, Action::Discard);
+            plan
+        }
+        (Ok(Intent::Rest | Intent::Render(_)), _) => upkeep(facts, now),
+        (Ok(Intent::Remove), _) => Plan {
+            actions: vec![Action::Remove, Action::Forget],
+            ..Plan::default()
+        },
+        (Ok(Intent::Release), _) => Plan {
+            actions: vec![Action::Forget],
+            ..Plan::default()
+        },
+    };
+    if facts.locked {
+        let note = "spec.manager.debug is true: other changes of spec.manager have no effect until it is false";
+        plan.notes.push(note.to_owned());
+    }
+    plan
+}
+
+fn replacing(facts: &Facts, wish: &Wish, offered: &Offered) -> Plan {
+    let mut actions = Vec::new();
+    let declared = facts.declared.as_ref().ok();
+    if declared.is_some_and(|declared| declared.version.is_none()) {
+        actions.push(Action::SetVersion(offered.release.version.clone()));
+    }
+    let replaces = wish.occasion != Occasion::Install;
+    if replaces {
+        actions.push(Action::Check);
+    }
+    actions.push(Action::Keep);
+    match wish.occasion {
+        // What runs already is what is wanted, or becomes it in place.
+        Occasion::Install | Occasion::Adopt { .. } => {}
+        Occasion::Upgrade { .. } => actions.extend([Action::Migrate, Action::Stop]),
+        Occasion::Change => actions.push(Action::Stop),
+    }
+    actions.extend([Action::Install, Action::Prune, Action::Commit]);
+    Plan {
+        actions,
+        replaces: replaces && !matches!(wish.occasion, Occasion::Adopt { .. }),
+        notes: offered.notes.clone(),
+        ..Plan::default()
+    }
+}
+
+/// An attempt that was cut off is finished. What was done before is done again, as nobody knows how far it came.
+fn resuming(facts: &Facts) -> Plan {
+    let replaces = facts.current().is_some();
+    let mut actions = Vec::new();
+    if replaces {
+        actions.extend([Action::Migrate, Action::Stop]);
+    }
+    actions.extend([Action::Install, Action::Prune, Action::Commit]);
+    if let (Some(next), Ok(declared)) = (facts.next(), &facts.declared)
+        && declared.version.is_none()
+    {
+        actions.insert(0, Action::SetVersion(next.version.clone()));
+    }
+    Plan {
+        actions,
+        replaces,
+        ..Plan::default()
+    }
+}
+
+/// What keeps an installed provider as it is.
+fn upkeep(facts: &Facts, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    let (Some(current), false) = (facts.current(), facts.me.deleting) else {
+        return plan;
+    };
+    if facts.rival().is_some() {
+        return plan;
+    }
+    if let Ok(declared) = &facts.declared
+        && declared.version.is_none()
+    {
+        plan.actions.push(Action::SetVersion(current.version.clone()));
+    }
+    let asked = facts.declared.as_ref().is_ok_and(|declared| declared.paused);
+    let held = contract::is_held(facts);
+    if held && !asked {
+        plan.blocked = contract::unpause(facts);
+    }
+    if held != current.paused {
+        plan.actions.push(if held { Action::Hold } else { Action::Restore });
+    }
+    if held {
+        // Whoever pauses wants to change something by hand.
+        return plan;
+    }
+    if !facts.watched {
+        plan.actions.push(Action::Repair(None));
+    } else if !facts.drifted.is_empty() {
+        let drifted = facts.drifted.iter().cloned().collect();
+        plan.actions.push(Action::Repair(Some(drifted)));
+    }
+    if !current.migrated && is_available(facts) {
+        plan.actions.push(Action::Settle);
+    }
+    if let Some(renew) = current.renew {
+        if renew <= now {
+            plan.actions.push(Action::Renew);
+        } else {
+            plan.requeue = Some(renew.duration_since(now).unsigned_abs());
+        }
+    }
+    plan
+}
+
+/// Whether all Deployments are available.
+pub fn is_available(facts: &Facts) -> bool {
+    let is_up = |running: &Option<crate::objects::Running>| {
+        let available = running.as_ref().and_then(|running| running.available.as_ref());
+        available.is_some_and(|(status, _, _)| status == "True")
+    };
+    facts.running.iter().all(|(_, running)| is_up(running))
+}
+
+#[cfg(test)]
+mod tests;

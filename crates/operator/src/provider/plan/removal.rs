@@ -1,0 +1,60 @@
+//! When a provider may be removed.
+
+use windlass_api_operator::ProviderType;
+
+use super::{Again, Blocked, Intent, LOOK_AGAIN, Stage};
+use crate::names::reasons;
+use crate::provider::facts::Facts;
+
+/// What becomes of a declaration that is being deleted.
+pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
+    let blocked = |reason, message: String| Blocked::new(Stage::Remove, reason, message);
+    let kept = match &facts.kept {
+        Ok(kept) => kept,
+        Err(why) => {
+            let message = format!(
+                "what is kept of the installed provider cannot be read, so nobody knows what to remove: {why}; restore the Secret, \
+                 or delete it to leave the objects where they are"
+            );
+            return Err(blocked(reasons::KEPT_UNREADABLE, message).again(Again::Backoff));
+        }
+    };
+    // What belongs to another declaration is none of this one's business.
+    if (kept.current.is_none() && kept.next.is_none()) || facts.rival().is_some() {
+        return Ok(Intent::Release);
+    }
+    if facts.type_() == ProviderType::Core {
+        let others: Vec<_> = facts
+            .peers
+            .iter()
+            .filter(|peer| peer.type_ != ProviderType::Core)
+            .collect();
+        if !others.is_empty() {
+            let names: Vec<_> = others.iter().map(|peer| peer.told_to(facts.me.api)).collect();
+            let message = format!(
+                "other providers need the core provider; delete {} first",
+                names.join(", ")
+            );
+            return Err(blocked(reasons::PROVIDERS_LEFT, message));
+        }
+    }
+    match &facts.in_use {
+        Err(why) => {
+            let message = format!("nobody knows whether workload clusters use the provider: {why}");
+            Err(blocked(reasons::IN_USE, message).again(Again::After(LOOK_AGAIN)))
+        }
+        Ok(in_use) if !in_use.is_empty() => {
+            let each = in_use.iter().map(|found| {
+                let more = if found.more { " and more" } else { "" };
+                format!("{} {}{more}", found.kind, found.example)
+            });
+            let each: Vec<_> = each.collect();
+            let message = format!(
+                "objects of the provider's kinds are left, so workload clusters may use it; delete {}",
+                each.join(", ")
+            );
+            Err(blocked(reasons::IN_USE, message).again(Again::After(LOOK_AGAIN)))
+        }
+        Ok(_) => Ok(Intent::Remove),
+    }
+}

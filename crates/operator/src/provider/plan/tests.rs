@@ -1,0 +1,290 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_api_operator::{ProviderObject, management, operator};
+use windlass_kit::ObjectKey;
+
+use super::*;
+use crate::kept::Kept;
+use crate::peers::Peer;
+use crate::provider::facts::{InUse, Installed};
+
+const NOW: &str = "2026-06-01T00:00:00Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn object<P: ProviderObject>(name: &str, spec: &Value) -> P {
+    serde_json::from_value(json!({
+        "apiVersion": P::API_VERSION, "kind": P::KIND,
+        "metadata": {"name": name, "namespace": "n", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn release(version: &str, contract: &str) -> Release {
+    serde_json::from_value(json!({"version": version, "contract": contract, "hash": "h", "made": NOW})).unwrap()
+}
+
+/// A provider of which this is declared, beside a core that follows v1beta2, with nothing installed.
+fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
+    let object = object::<P>(name, spec);
+    let mut core = Peer::of(&self::object::<operator::CoreProvider>("cluster-api", &json!({})));
+    core.contract = Some("v1beta2".to_owned());
+    Facts {
+        declared: object.declared(),
+        me: Peer::of(&object),
+        generation: 1,
+        conditions: Vec::new(),
+        peers: vec![core],
+        hash: "h".to_owned(),
+        manager: Value::Null,
+        locked: false,
+        kept: Ok(Arc::new(Kept::default())),
+        inventory: Ok(Vec::new()),
+        watched: true,
+        drifted: std::collections::BTreeSet::new(),
+        running: Vec::new(),
+        in_use: Ok(Vec::new()),
+    }
+}
+
+fn infra(spec: &Value) -> Facts {
+    facts::<operator::InfrastructureProvider>("aws", spec)
+}
+
+fn with(mut facts: Facts, current: Option<Release>, next: Option<Release>) -> Facts {
+    facts.kept = Ok(Arc::new(Kept { current, next }));
+    facts
+}
+
+fn reason(facts: &Facts) -> &'static str {
+    intent(facts, now()).map_or_else(|blocked| blocked.reason, |_| "")
+}
+
+fn wish(facts: &Facts) -> (Option<String>, Occasion) {
+    match intent(facts, now()) {
+        Ok(Intent::Render(wish)) => (wish.version, wish.occasion),
+        other => panic!("{other:?}"),
+    }
+}
+
+// OP-011, OP-058, OP-059, OP-139
+#[test]
+fn what_cannot_be_read_is_told_by_its_field() {
+    let check = |spec: Value, expect: &str| assert_eq!(reason(&infra(&spec)), expect, "{spec}");
+    check(json!({"version": "1.2"}), "IncorrectVersionFormat");
+    check(json!({"version": "latest"}), "IncorrectVersionFormat");
+    check(json!({"fetchConfig": {}}), "FetchConfigValidationError");
+    check(json!({"version": "v1.0.0-rc.1"}), "");
+}
+
+// OP-066, OP-129, OP-130, OP-131
+#[test]
+fn others_come_first() {
+    let mut alone = infra(&json!({}));
+    alone.peers.clear();
+    assert_eq!(reason(&alone), "WaitingForCoreProviderReady");
+    let mut twin = infra(&json!({}));
+    twin.peers.push(Peer {
+        uid: "twin".to_owned(),
+        key: ObjectKey::new("a", "aws"),
+        ..twin.me.clone()
+    });
+    assert_eq!(reason(&twin), "MoreThanOneExists");
+    // Who is installed stays, whoever was declared first.
+    twin.me.contract = Some("v1beta2".to_owned());
+    assert_eq!(reason(&twin), "");
+    let second = facts::<management::CoreProvider>("other", &json!({}));
+    assert_eq!(reason(&second), "MoreThanOneExists");
+}
+
+// OP-012, OP-014, OP-079, OP-080, OP-107
+#[test]
+fn a_release_is_rendered_when_another_is_wanted() {
+    let check = |spec: Value, current: Option<(&str, &str)>, expect: (Option<&str>, Occasion)| {
+        let current = current.map(|(version, hash)| Release {
+            hash: hash.to_owned(),
+            ..release(version, "v1beta2")
+        });
+        let found = wish(&with(infra(&spec), current, None));
+        assert_eq!(found, (expect.0.map(str::to_owned), expect.1), "{spec}");
+    };
+    let upgrade = |from: &str| Occasion::Upgrade { from: from.to_owned() };
+    check(json!({}), None, (None, Occasion::Install));
+    check(
+        json!({"version": "v1.1.0"}),
+        Some(("v1.0.0", "h")),
+        (Some("v1.1.0"), upgrade("v1.0.0")),
+    );
+    check(
+        json!({"version": "v1.1.0"}),
+        Some(("v1.1.2", "h")),
+        (Some("v1.1.0"), upgrade("v1.1.2")),
+    );
+    check(json!({}), Some(("v1.0.0", "other")), (Some("v1.0.0"), Occasion::Change));
+    let kept = with(infra(&json!({})), Some(release("v1.0.0", "v1beta2")), None);
+    assert_eq!(intent(&kept, now()), Ok(Intent::Rest));
+    let down = with(
+        infra(&json!({"version": "v1.0.9"})),
+        Some(release("v1.1.0", "v1beta2")),
+        None,
+    );
+    assert_eq!(reason(&down), "UnsupportedProviderDowngradeReason");
+}
+
+#[test]
+fn what_clusterctl_installed_is_adopted_where_it_is() {
+    let check = |namespace: &str, spec: Value| {
+        let mut facts = infra(&spec);
+        facts.inventory = Ok(vec![Installed {
+            namespace: namespace.to_owned(),
+            version: "v1.2.0".to_owned(),
+        }]);
+        facts
+    };
+    let adopt = Occasion::Adopt {
+        from: "v1.2.0".to_owned(),
+    };
+    assert_eq!(wish(&check("n", json!({}))), (Some("v1.2.0".to_owned()), adopt));
+    let upgrade = Occasion::Upgrade {
+        from: "v1.2.0".to_owned(),
+    };
+    assert_eq!(
+        wish(&check("n", json!({"version": "v1.3.0"}))),
+        (Some("v1.3.0".to_owned()), upgrade)
+    );
+    assert_eq!(reason(&check("other", json!({}))), "InstalledElsewhere");
+}
+
+#[test]
+fn an_attempt_that_was_cut_off_is_finished_and_one_that_failed_waits() {
+    let spec = json!({"version": "v1.1.0"});
+    let mut next = release("v1.1.0", "v1beta2");
+    let current = || Some(release("v1.0.0", "v1beta2"));
+    next.state = State::Next;
+    assert_eq!(
+        intent(&with(infra(&spec), current(), Some(next.clone())), now()),
+        Ok(Intent::Resume)
+    );
+    next.state = State::Failed;
+    assert_eq!(
+        reason(&with(infra(&spec), current(), Some(next.clone()))),
+        "ComponentsUpgradeError"
+    );
+    next.made = "2026-05-31T00:00:00Z".parse().unwrap();
+    assert_eq!(
+        wish(&with(infra(&spec), current(), Some(next.clone()))).0.as_deref(),
+        Some("v1.1.0")
+    );
+    // Whoever wants the old version again gets it back.
+    let back = with(infra(&json!({"version": "v1.0.0"})), current(), Some(next));
+    assert_eq!(intent(&back, now()), Ok(Intent::Revert));
+    let plan = plan(&back, &Ok(Intent::Revert), None, now());
+    assert_eq!(plan.actions.first(), Some(&Action::Discard));
+}
+
+// OP-082, OP-083, OP-086: what runs is stopped only after everything is rendered, checked and kept.
+#[test]
+fn nothing_is_touched_before_all_is_there() {
+    let facts = with(
+        infra(&json!({"version": "v1.1.0"})),
+        Some(release("v1.0.0", "v1beta2")),
+        None,
+    );
+    let wanted = intent(&facts, now());
+    let offered = Ok(Offered {
+        release: release("v1.1.0", "v1beta2"),
+        notes: Vec::new(),
+    });
+    let done = plan(&facts, &wanted, Some(&offered), now());
+    use Action::{Check, Commit, Install, Keep, Migrate, Prune, Stop};
+    assert_eq!(done.actions, [Check, Keep, Migrate, Stop, Install, Prune, Commit]);
+    let problem = Err(Blocked::new(Stage::Install, "X", "y"));
+    let blocked = plan(&facts, &wanted, Some(&problem), now());
+    assert_eq!(blocked.actions, [Action::Settle], "what runs is looked after meanwhile");
+    assert_eq!(blocked.blocked.map(|b| b.reason), Some("X"));
+}
+
+// OP-081, OP-089, OP-091, OP-092, OP-101, OP-133, OP-135, OP-146
+#[test]
+fn contracts_have_to_fit() {
+    fn check<P: ProviderObject>(core: &str, mine: Option<&str>, target: &str, expect: &str) {
+        let mut facts = facts::<P>("aws", &json!({}));
+        facts.peers[0].contract = Some(core.to_owned());
+        let facts = with(facts, mine.map(|mine| release("v1.0.0", mine)), None);
+        let found = contract::check(&facts, "v1.0.0", target);
+        assert_eq!(
+            found.map_or_else(|blocked| blocked.reason, |()| ""),
+            expect,
+            "{core} {target}"
+        );
+    }
+    type Old = management::InfrastructureProvider;
+    type New = operator::InfrastructureProvider;
+    check::<New>("v1beta2", None, "v1beta2", "");
+    check::<New>("v1beta2", None, "v1beta1", "");
+    check::<New>("v1beta1", None, "v1beta2", "WaitingForCoreProviderUpgrade");
+    check::<New>("v1beta2", None, "v1alpha4", "CAPIVersionIncompatibility");
+    check::<Old>("v1beta2", None, "v1beta1", "ContractMismatch");
+    check::<Old>("v1beta2", Some("v1beta1"), "v1beta2", "NotAllProvidersPaused");
+    check::<Old>("v1beta2", Some("v1beta2"), "v1beta2", "");
+}
+
+// OP-116, OP-117, OP-118
+#[test]
+fn what_is_needed_is_not_removed() {
+    let mut facts = with(infra(&json!({})), Some(release("v1.0.0", "v1beta2")), None);
+    facts.me.deleting = true;
+    assert_eq!(intent(&facts, now()), Ok(Intent::Remove));
+    facts.in_use = Ok(vec![InUse {
+        kind: "AWSCluster".to_owned(),
+        example: ObjectKey::new("a", "b"),
+        more: true,
+    }]);
+    let blocked = intent(&facts, now()).unwrap_err();
+    assert_eq!(blocked.reason, "ProviderInUse");
+    assert!(
+        blocked.message.contains("AWSCluster a/b and more"),
+        "{}",
+        blocked.message
+    );
+    facts.in_use = Err("no answer".to_owned());
+    assert_eq!(reason(&facts), "ProviderInUse");
+    let mut never = infra(&json!({}));
+    never.me.deleting = true;
+    assert_eq!(intent(&never, now()), Ok(Intent::Release));
+    let mut core = self::facts::<operator::CoreProvider>("cluster-api", &json!({}));
+    core.peers = vec![infra(&json!({})).me];
+    core = with(core, Some(release("v1.0.0", "v1beta2")), None);
+    core.me.deleting = true;
+    assert_eq!(reason(&core), "OtherProvidersExist");
+}
+
+// OP-094, OP-096, OP-100
+#[test]
+fn paused_means_no_replicas_and_no_changes() {
+    let paused = |spec: Value, hash: &str, held: bool| {
+        let facts = facts::<management::InfrastructureProvider>("aws", &spec);
+        let current = Release {
+            hash: hash.to_owned(),
+            paused: held,
+            ..release("v1.0.0", "v1beta2")
+        };
+        with(facts, Some(current), None)
+    };
+    let actions = |facts: &Facts| plan(facts, &intent(facts, now()), None, now()).actions;
+    let version = json!("v1.0.0");
+    assert_eq!(
+        actions(&paused(json!({"version": version, "paused": true}), "other", false)),
+        [Action::Hold]
+    );
+    assert_eq!(
+        actions(&paused(json!({"version": version, "paused": true}), "h", true)),
+        []
+    );
+    let back = paused(json!({"version": version}), "h", true);
+    assert_eq!(actions(&back)[0], Action::Restore);
+}

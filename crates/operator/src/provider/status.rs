@@ -1,0 +1,161 @@
+//! The status of a declared provider, computed from what was known, decided and done.
+
+use serde_json::{Value, json};
+use windlass_api_operator::{Api, conditions as types};
+use windlass_conditions::{self as conditions, Status};
+use windlass_kit::Timestamp;
+
+use super::facts::Facts;
+use super::plan::{Blocked, Plan, Stage};
+use crate::health::Health;
+use crate::kept::{Kept, Release};
+use crate::names::reasons;
+use crate::objects::Running;
+
+/// What was done.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// What is kept now.
+    pub kept: Kept,
+    /// What went wrong.
+    pub failure: Option<Blocked>,
+    /// The generation of the declaration after the operator wrote to it.
+    pub generation: Option<i64>,
+    /// Whether the declaration was let go.
+    pub released: bool,
+    /// The Deployments as they are now.
+    pub running: Vec<(String, Option<Running>)>,
+    /// Whether the next release became the current one.
+    pub committed: bool,
+}
+
+/// The whole status.
+pub(super) fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    if done.released {
+        return None;
+    }
+    let generation = done.generation.unwrap_or(facts.generation);
+    let problem = done.failure.as_ref().or(plan.blocked.as_ref());
+    let current = done.kept.current.as_ref();
+    let mut all = facts.conditions.clone();
+    all.retain(|condition| condition.type_ == types::PROVIDER_UPGRADED || is_present(&condition.type_));
+    let mut set = |type_: &str, finding: Finding| {
+        let condition = conditions::condition(
+            type_,
+            finding.status,
+            &finding.reason,
+            finding.message,
+            now,
+            Some(generation),
+        );
+        conditions::set(&mut all, condition);
+    };
+    set(types::PREFLIGHT_CHECK_PASSED, preflight(problem));
+    set(types::PROVIDER_INSTALLED, installed(current, problem, plan));
+    if let Some(finding) = upgraded(facts, current, problem, plan, done) {
+        set(types::PROVIDER_UPGRADED, finding);
+    }
+    set(types::READY, ready(current, problem, done));
+    if facts.me.deleting {
+        set(types::DELETING, deleting(problem));
+    }
+    let mut status = json!({ "observedGeneration": generation, "conditions": all });
+    if let Some(current) = current {
+        status["contract"] = json!(current.contract);
+        if facts.me.api == Api::V1Alpha2 {
+            status["installedVersion"] = json!(current.version);
+        }
+    }
+    Some(status)
+}
+
+fn is_present(type_: &str) -> bool {
+    [types::PREFLIGHT_CHECK_PASSED, types::PROVIDER_INSTALLED, types::READY].contains(&type_)
+}
+
+struct Finding {
+    status: Status,
+    reason: String,
+    message: String,
+}
+
+impl Finding {
+    fn new(status: Status, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason: reason.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    fn problem(problem: &Blocked) -> Self {
+        Self::new(Status::False, problem.reason, problem.message.as_str())
+    }
+}
+
+fn preflight(problem: Option<&Blocked>) -> Finding {
+    match problem {
+        Some(problem) if problem.stage == Stage::Preflight => Finding::problem(problem),
+        _ => Finding::new(Status::True, reasons::PASSED, ""),
+    }
+}
+
+fn installed(current: Option<&Release>, problem: Option<&Blocked>, plan: &Plan) -> Finding {
+    match (current, problem) {
+        (Some(current), _) => {
+            let mut message = format!("version {} is installed", current.version);
+            for note in &plan.notes {
+                message.push_str("; ");
+                message.push_str(note);
+            }
+            Finding::new(Status::True, reasons::INSTALLED, message)
+        }
+        (None, Some(problem)) => Finding::problem(problem),
+        (None, None) => Finding::new(Status::False, reasons::NOT_INSTALLED, "nothing is installed"),
+    }
+}
+
+/// Only there once something was to be replaced.
+fn upgraded(
+    facts: &Facts,
+    current: Option<&Release>,
+    problem: Option<&Blocked>,
+    plan: &Plan,
+    done: &Done,
+) -> Option<Finding> {
+    let current = current?;
+    if let Some(problem) = problem.filter(|problem| matches!(problem.stage, Stage::Preflight | Stage::Install)) {
+        return Some(Finding::problem(problem));
+    }
+    let was_there = conditions::get(&facts.conditions, types::PROVIDER_UPGRADED).is_some();
+    let is_new = plan.replaces && done.committed;
+    (was_there || is_new).then(|| {
+        let message = format!("version {} is installed", current.version);
+        Finding::new(Status::True, reasons::UPGRADED, message)
+    })
+}
+
+fn ready(current: Option<&Release>, problem: Option<&Blocked>, done: &Done) -> Finding {
+    let Some(current) = current else {
+        return match problem {
+            Some(problem) => Finding::problem(problem),
+            None => Finding::new(Status::False, reasons::NOT_INSTALLED, "nothing is installed"),
+        };
+    };
+    if let Some(problem) = problem.filter(|problem| problem.stage == Stage::Unpause) {
+        return Finding::problem(problem);
+    }
+    if current.paused {
+        let message = "the provider is paused: its Deployments have no replicas";
+        return Finding::new(Status::False, reasons::PAUSED, message);
+    }
+    let health = Health::of(&done.running);
+    Finding::new(health.status, &health.reason, health.message)
+}
+
+fn deleting(problem: Option<&Blocked>) -> Finding {
+    match problem {
+        Some(problem) => Finding::new(Status::True, problem.reason, problem.message.as_str()),
+        None => Finding::new(Status::True, reasons::REMOVING, "the provider is being removed"),
+    }
+}

@@ -1,0 +1,74 @@
+//! What is installed stays as it was installed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_forge::LookAlike;
+use windlass_testkit::faults::Faults;
+
+use crate::env::{Env, V1ALPHA2};
+
+const CORE: (&str, &str, &str) = (V1ALPHA2, "CoreProvider", "cluster-api");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_changes_or_deletes_is_put_back() {
+    let mut env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    let name = LookAlike::core().deployment_names().remove(0);
+    let running = ("apps/v1", "Deployment", name.as_str());
+    let account = ("v1", "ServiceAccount", "cluster-api-manager");
+    for _ in 0..2 {
+        env.merge(running, json!({"spec": {"replicas": 5}})).await;
+        env.wait(running, "its replicas again", |d| d["spec"]["replicas"] != 5)
+            .await;
+        env.delete(account).await;
+        env.wait(account, "to be there again", |a| a["metadata"]["uid"].is_string())
+            .await;
+        // Another process does the same, from what is kept.
+        env.stop_operating().await;
+        env.delete(account).await;
+        env.operate(&Faults::none());
+        env.wait(account, "to be there again", |a| a["metadata"]["uid"].is_string())
+            .await;
+    }
+    env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settled_operator_makes_no_request() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
+    let writes = || -> Vec<_> {
+        let all = env.server.counters().of(|write| write.agent == "operator");
+        all.into_iter().collect()
+    };
+    // Quiet is when nothing was written for a while.
+    let mut last = writes();
+    let mut looks = tokio::time::interval(Duration::from_secs(2));
+    looks.tick().await;
+    let quiet = tokio::time::timeout(Duration::from_secs(20), async {
+        loop {
+            looks.tick().await;
+            let now = writes();
+            if now == last {
+                return;
+            }
+            last = now;
+        }
+    });
+    assert!(quiet.await.is_ok(), "it writes on and on: {last:?}");
+    let before = env
+        .get(CORE)
+        .await
+        .map(|object| object["metadata"]["resourceVersion"].clone());
+    env.merge(CORE, json!({"metadata": {"annotations": {"touched": "1"}}}))
+        .await;
+    let after = env
+        .get(CORE)
+        .await
+        .map(|object| object["metadata"]["resourceVersion"].clone());
+    assert_ne!(before.unwrap_or(Value::Null), after.unwrap_or(Value::Null));
+    looks.tick().await;
+    assert_eq!(writes(), last, "looking again changes nothing");
+}

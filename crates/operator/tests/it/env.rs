@@ -1,0 +1,276 @@
+//! An API server with the kinds of the operator, the operator on it, and whoever runs Deployments, where a test wants that.
+
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::discovery::{Scope, oneshot};
+use serde_json::{Value, json};
+use windlass_api::crd::crd;
+use windlass_api_operator::{inventory, management, operator};
+use windlass_forge::LookAlike;
+use windlass_kit::{Kit, Metrics, transport};
+use windlass_operator::{Operator, entries};
+use windlass_pki::{KeyAlgorithm, KeyPool};
+use windlass_repository::{Client, Settings};
+use windlass_testkit::faults::Faults;
+use windlass_testkit::{Deployments, Server, wait};
+
+/// How long a test waits for anything.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
+/// Where most tests declare providers.
+pub(crate) const NAMESPACE: &str = "providers";
+pub(crate) const V1ALPHA1: &str = "management.cluster.x-k8s.io/v1alpha1";
+pub(crate) const V1ALPHA2: &str = "operator.cluster.x-k8s.io/v1alpha2";
+
+pub(crate) struct Env {
+    pub(crate) server: Server,
+    pub(crate) client: kube::Client,
+    pub(crate) settings: Settings,
+    pub(crate) runs: Option<Deployments>,
+    kit: Option<Kit>,
+}
+
+fn definitions() -> Vec<Value> {
+    vec![
+        crd::<operator::CoreProvider>(),
+        crd::<operator::BootstrapProvider>(),
+        crd::<operator::ControlPlaneProvider>(),
+        crd::<operator::InfrastructureProvider>(),
+        crd::<operator::IPAMProvider>(),
+        crd::<operator::RuntimeExtensionProvider>(),
+        crd::<operator::AddonProvider>(),
+        crd::<management::CoreProvider>(),
+        crd::<management::BootstrapProvider>(),
+        crd::<management::ControlPlaneProvider>(),
+        crd::<management::InfrastructureProvider>(),
+        crd::<inventory::Provider>(),
+    ]
+}
+
+impl Env {
+    /// With whoever runs Deployments.
+    pub(crate) async fn start() -> Self {
+        let mut env = Self::idle(Settings::default()).await;
+        env.runs = Some(Deployments::run(env.client.clone()));
+        env.operate(&Faults::none());
+        env
+    }
+
+    /// Where nothing runs Deployments.
+    pub(crate) async fn without_nodes() -> Self {
+        let mut env = Self::idle(Settings::default()).await;
+        env.operate(&Faults::none());
+        env
+    }
+
+    /// Without an operator yet.
+    pub(crate) async fn idle(settings: Settings) -> Self {
+        let server = Server::start().await;
+        server.define(&definitions()).await;
+        let env = Self {
+            client: server.client("test"),
+            server,
+            settings,
+            runs: None,
+            kit: None,
+        };
+        env.namespace(NAMESPACE).await;
+        env
+    }
+
+    /// Starts an operator.
+    pub(crate) fn operate(&mut self, faults: &Faults) {
+        let metrics = Metrics::new();
+        let client = transport::in_process(faults.wrap(self.server.service("operator")), &metrics);
+        let kit = Kit::builder(client).metrics(metrics).build();
+        let client = Client::new(self.settings.clone()).expect("the settings are right");
+        let operator = Operator::new(client, KeyPool::new(1, KeyAlgorithm::EcdsaP256, 1));
+        kit.start(entries(&operator));
+        self.kit = Some(kit);
+    }
+
+    /// Ends the operator, as the end of its process does.
+    pub(crate) async fn stop_operating(&mut self) {
+        if let Some(kit) = self.kit.take() {
+            kit.shutdown().await;
+        }
+    }
+
+    pub(crate) async fn namespace(&self, name: &str) {
+        self.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+            .await;
+    }
+
+    async fn api(&self, api_version: &str, kind: &str, namespace: &str) -> (Api<DynamicObject>, ApiResource) {
+        let gvk = match api_version.split_once('/') {
+            Some((group, version)) => GroupVersionKind::gvk(group, version, kind),
+            None => GroupVersionKind::gvk("", api_version, kind),
+        };
+        let found = oneshot::pinned_kind(&self.client, &gvk).await;
+        let (resource, can) = found.unwrap_or_else(|error| panic!("{api_version} {kind}: {error}"));
+        let api = match can.scope {
+            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
+            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
+        };
+        (api, resource)
+    }
+
+    /// Applies an object.
+    pub(crate) async fn apply(&self, object: Value) -> Value {
+        self.try_apply(&object)
+            .await
+            .unwrap_or_else(|error| panic!("cannot apply {object}: {error}"))
+    }
+
+    pub(crate) async fn try_apply(&self, object: &Value) -> Result<Value, kube::Error> {
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        let namespace = text(&object["metadata"]["namespace"]);
+        let (api, _) = self
+            .api(&text(&object["apiVersion"]), &text(&object["kind"]), &namespace)
+            .await;
+        let parameters = PatchParams::apply("test").force();
+        let name = text(&object["metadata"]["name"]);
+        let stored = api.patch(&name, &parameters, &Patch::Apply(object)).await?;
+        Ok(serde_json::to_value(stored).expect("objects are JSON"))
+    }
+
+    /// Changes an object by a merge patch.
+    pub(crate) async fn merge(&self, of: (&str, &str, &str), patch: Value) {
+        let (api_version, kind, name) = of;
+        let (api, _) = self.api(api_version, kind, NAMESPACE).await;
+        let sent = api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        sent.unwrap_or_else(|error| panic!("cannot change {kind} {name}: {error}"));
+    }
+
+    pub(crate) async fn delete(&self, of: (&str, &str, &str)) {
+        let (api_version, kind, name) = of;
+        let (api, _) = self.api(api_version, kind, NAMESPACE).await;
+        let sent = api.delete(name, &DeleteParams::default()).await;
+        sent.unwrap_or_else(|error| panic!("cannot delete {kind} {name}: {error}"));
+    }
+
+    /// An object as it is stored.
+    pub(crate) async fn get(&self, of: (&str, &str, &str)) -> Option<Value> {
+        let (api_version, kind, name) = of;
+        let (api, _) = self.api(api_version, kind, NAMESPACE).await;
+        let found = api.get_opt(name).await.expect("the server answers");
+        found.map(|object| serde_json::to_value(object).expect("objects are JSON"))
+    }
+
+    /// Waits until an object is as it should be; `null` is one that is not there.
+    pub(crate) async fn wait(&self, of: (&str, &str, &str), what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+        let (api_version, kind, name) = of;
+        let (api, resource) = self.api(api_version, kind, NAMESPACE).await;
+        let value = |all: &[DynamicObject]| match all.first() {
+            Some(object) => serde_json::to_value(object).expect("objects are JSON"),
+            None => Value::Null,
+        };
+        let found = wait::until(api, resource, Some(name), |all| is_right(&value(all)));
+        let found = tokio::time::timeout(TIMEOUT, found).await.ok().flatten();
+        match found {
+            Some(all) => value(&all),
+            None => {
+                let is = self.get(of).await.unwrap_or_default();
+                panic!(
+                    "waited in vain for {kind} {name}: {what}; it is {:#} {}",
+                    is["status"], is["spec"]
+                )
+            }
+        }
+    }
+
+    /// Waits until a condition of a declared provider has a status and a reason, for the generation that there is.
+    pub(crate) async fn wait_condition(
+        &self,
+        of: (&str, &str, &str),
+        type_: &str,
+        status: &str,
+        reason: &str,
+    ) -> Value {
+        let what = format!("condition {type_} {status} {reason}");
+        let object = self
+            .wait(of, &what, |object| {
+                let now = object["metadata"]["generation"].clone();
+                let found = condition(object, type_);
+                found["status"] == status && found["reason"] == reason && found["observedGeneration"] == now
+            })
+            .await;
+        condition(&object, type_).clone()
+    }
+
+    /// Waits until a version is installed.
+    pub(crate) async fn wait_installed(&self, of: (&str, &str, &str), version: &str) -> Value {
+        let message = format!("version {version} is installed");
+        self.wait(of, &message, |object| {
+            let found = condition(object, "ProviderInstalled");
+            let same = object["status"]["observedGeneration"] == object["metadata"]["generation"];
+            found["status"] == "True" && found["message"].as_str().is_some_and(|m| m.starts_with(&message)) && same
+        })
+        .await
+    }
+
+    /// Puts the files of a provider into ConfigMaps that `provider-components: LABEL` selects.
+    pub(crate) async fn shelve(&self, provider: &LookAlike) {
+        self.apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": format!("{}-{}", provider.label(), provider.release()), "namespace": NAMESPACE,
+                "labels": {
+                    "provider-components": provider.label(),
+                    "provider.cluster.x-k8s.io/version": provider.release(),
+                },
+            },
+            "data": {"components": provider.components(), "metadata": provider.metadata()},
+        }))
+        .await;
+    }
+
+    /// A Secret with values for all variables that a provider needs.
+    pub(crate) async fn variables(&self, name: &str, provider: &LookAlike) {
+        let values = provider.required_variables().iter();
+        let values: serde_json::Map<_, _> = values.map(|name| (name.clone(), json!("dmFsdWU="))).collect();
+        self.apply(json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "data": values,
+        }))
+        .await;
+    }
+
+    /// A core provider at v1.0.0, shelved and declared.
+    pub(crate) async fn with_core(&self, api: &str) {
+        self.shelve(&LookAlike::core()).await;
+        self.apply(declaration(
+            api,
+            "CoreProvider",
+            "cluster-api",
+            json!({"version": "v1.0.0"}),
+        ))
+        .await;
+        self.wait_installed((api, "CoreProvider", "cluster-api"), "v1.0.0")
+            .await;
+    }
+}
+
+/// A declaration that takes its files from shelved ConfigMaps.
+pub(crate) fn declaration(api: &str, kind: &str, name: &str, mut spec: Value) -> Value {
+    let label = match kind {
+        "CoreProvider" => name.to_owned(),
+        "BootstrapProvider" => format!("bootstrap-{name}"),
+        "ControlPlaneProvider" => format!("control-plane-{name}"),
+        "AddonProvider" => format!("addon-{name}"),
+        _ => format!("infrastructure-{name}"),
+    };
+    spec["fetchConfig"] = json!({"selector": {"matchLabels": {"provider-components": label}}});
+    json!({
+        "apiVersion": api, "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    })
+}
+
+pub(crate) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions
+        .into_iter()
+        .find(|condition| condition["type"] == type_)
+        .unwrap_or(&Value::Null)
+}

@@ -1,0 +1,9 @@
+//! The operator on an API server of each test's own, with providers that look like real ones.
+
+mod airgap;
+mod contract;
+mod drift;
+mod env;
+mod preflight;
+mod removal;
+mod upgrade;

@@ -1,0 +1,122 @@
+//! What has to be so before anything is installed.
+
+use serde_json::{Value, json};
+use windlass_forge::LookAlike;
+
+use crate::env::{Env, NAMESPACE, V1ALPHA1, V1ALPHA2, declaration};
+
+const INFRA: (&str, &str, &str) = (V1ALPHA2, "InfrastructureProvider", "rig");
+
+// OP-065, OP-129, OP-130, OP-131, OP-138, OP-141, OP-224
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_missing_is_named_and_waited_for() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    let infra = LookAlike::infrastructure("rig");
+    let spec = json!({"version": "v1.0.0", "configSecret": {"name": "variables"}});
+    env.apply(declaration(V1ALPHA2, "InfrastructureProvider", "rig", spec))
+        .await;
+    let told = env
+        .wait_condition(INFRA, "ProviderInstalled", "False", "ConfigSecretMissing")
+        .await;
+    assert!(
+        told["message"].as_str().unwrap().contains("providers/variables"),
+        "{told}"
+    );
+    env.apply(json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "variables", "namespace": NAMESPACE},
+        "data": {"RIG_REGION": "c2VjcmV0LXBsYWNl"},
+    }))
+    .await;
+    let told = env
+        .wait_condition(INFRA, "ProviderInstalled", "False", "ComponentsFetchError")
+        .await;
+    assert!(
+        told["message"]
+            .as_str()
+            .unwrap()
+            .contains("provider-components=infrastructure-rig"),
+        "{told}"
+    );
+    env.shelve(&infra).await;
+    let told = env
+        .wait_condition(INFRA, "ProviderInstalled", "False", "VariablesMissing")
+        .await;
+    let message = told["message"].as_str().unwrap();
+    assert!(
+        message.contains("RIG_B64ENCODED_CREDENTIALS") && !message.contains("secret-place"),
+        "{told}"
+    );
+    env.variables("variables", &infra).await;
+    env.wait_installed(INFRA, "v1.0.0").await;
+
+    // The same through the other API, and another core.
+    let spec = json!({"version": "v1.0.0", "secretName": "variables"});
+    env.apply(declaration(V1ALPHA1, "InfrastructureProvider", "rig", spec))
+        .await;
+    let twin = (V1ALPHA1, "InfrastructureProvider", "rig");
+    let told = env
+        .wait_condition(twin, "PreflightCheckPassed", "False", "MoreThanOneExists")
+        .await;
+    assert!(told["message"].as_str().unwrap().contains(V1ALPHA2), "{told}");
+    env.apply(declaration(
+        V1ALPHA1,
+        "CoreProvider",
+        "other",
+        json!({"version": "v1.0.0"}),
+    ))
+    .await;
+    let other = (V1ALPHA1, "CoreProvider", "other");
+    env.wait_condition(other, "PreflightCheckPassed", "False", "MoreThanOneExists")
+        .await;
+    // What leaves again takes nothing with it.
+    env.delete(twin).await;
+    env.wait(twin, "to be gone", Value::is_null).await;
+    env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
+}
+
+// OP-133, OP-134, OP-146, OP-151
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contract_that_does_not_fit_is_refused() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA1).await;
+    let check = async |api: &str, provider: LookAlike, reason: &str, words: &[&str]| {
+        env.shelve(&provider).await;
+        let spec = json!({"version": provider.release()});
+        env.apply(declaration(api, "InfrastructureProvider", provider.name(), spec))
+            .await;
+        let of = (api, "InfrastructureProvider", provider.name());
+        let told = env.wait_condition(of, "PreflightCheckPassed", "False", reason).await;
+        for word in words {
+            assert!(told["message"].as_str().unwrap().contains(word), "{told}");
+        }
+        for name in provider.deployment_names() {
+            assert!(env.get(("apps/v1", "Deployment", &name)).await.is_none());
+        }
+    };
+    let rig = |name: &str| LookAlike::infrastructure(name).without_required_variables();
+    check(
+        V1ALPHA1,
+        rig("a").contract("v1alpha3"),
+        "CAPIVersionIncompatibility",
+        &["v1alpha3", "v1beta2"],
+    )
+    .await;
+    check(
+        V1ALPHA1,
+        rig("b").contract("v1beta1"),
+        "ContractMismatch",
+        &["v1beta1", "v1beta2"],
+    )
+    .await;
+    let unknown = json!({
+        "apiVersion": V1ALPHA2, "kind": "InfrastructureProvider",
+        "metadata": {"name": "nosuch", "namespace": NAMESPACE}, "spec": {},
+    });
+    env.apply(unknown).await;
+    let of = (V1ALPHA2, "InfrastructureProvider", "nosuch");
+    let told = env
+        .wait_condition(of, "PreflightCheckPassed", "False", "UnknownProvider")
+        .await;
+    assert!(told["message"].as_str().unwrap().contains("spec.fetchConfig"), "{told}");
+}
