@@ -373,9 +373,16 @@ fn said(message: &str) -> String {
 }
 
 impl Error {
+    /// What may be a password before an `@` is not shown.
     pub(crate) fn invalid_url(url: &str, why: &str) -> Self {
+        let (scheme, rest) = url.find("://").map_or(("", url), |at| url.split_at(at + 3));
+        let shown = match rest.rsplit_once('@') {
+            Some((_, host)) if !host.starts_with("sha256:") => format!("{scheme}***@{host}"),
+            Some((place, digest)) if place.contains('@') => format!("{scheme}***@{digest}"),
+            _ => url.to_owned(),
+        };
         Self::InvalidUrl {
-            url: url.to_owned(),
+            url: shown,
             why: why.to_owned(),
         }
     }

@@ -31,6 +31,8 @@ use proxies::Proxies;
 const MOST_REDIRECTS: usize = 8;
 /// Of an answer that is an error, no more than its words are wanted.
 const LONGEST_WORDS: usize = 64 << 10;
+/// As long as most files are.
+const ROOM: usize = 2 << 20;
 const AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 /// How long to hold still after a refusal that does not say.
 const HOLD: Duration = Duration::from_mins(1);
@@ -299,7 +301,12 @@ impl Client {
         if well && expected.is_some_and(|length| length > limit as u64) {
             return Err(too_large());
         }
-        let mut whole = BytesMut::with_capacity(usize::try_from(expected.unwrap_or(0)).unwrap_or(0).min(limit));
+        // What is announced is room to begin with, not more: it may be a lie.
+        let room = expected
+            .and_then(|length| usize::try_from(length).ok())
+            .unwrap_or(0)
+            .min(ROOM);
+        let mut whole = BytesMut::with_capacity(room);
         while let Some(frame) = self.patiently(url, body.frame()).await? {
             match frame {
                 Ok(frame) => whole.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data)),

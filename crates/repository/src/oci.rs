@@ -71,33 +71,42 @@ pub(crate) async fn versions(of: &Repository, reference: &Reference) -> Result<V
 pub(crate) async fn files(of: &Repository, reference: &Reference, version: &str) -> Result<Files, Error> {
     let session = Session::new(&of.client, &of.credentials.oci);
     let titles = titles(of, &session, reference, version).await?;
-    let find = |names: &[String]| {
-        names
-            .iter()
-            .find_map(|name| Some((name.clone(), titles.get(name)?.clone())))
-    };
-    let all = || titles.keys().cloned().collect::<Vec<_>>();
     let names = of.names.artifact_components(version);
-    let Some((name, components)) = find(&names) else {
-        return Err(of.absent(version, &names.join(" or "), all()));
-    };
-    let Some((_, metadata)) = find(&of.names.artifact_metadata(version)) else {
-        return Err(of.absent(version, METADATA, all()));
-    };
+    let (name, components) =
+        find(&titles, &names).ok_or_else(|| of.absent(version, &names.join(" or "), all(&titles)))?;
+    let metadata = metadata_among(of, &titles, version)?;
     Ok(Files {
-        components: blob(of, &session, reference, &name, &components).await?,
-        metadata: blob(of, &session, reference, METADATA, &metadata).await?,
+        components: blob(of, &session, reference, name, components).await?,
+        metadata: blob(of, &session, reference, METADATA, metadata).await?,
         from: format!("{} {version} {name}", of.place()),
     })
 }
 
+/// The metadata of a version alone.
+pub(crate) async fn metadata(of: &Repository, reference: &Reference, version: &str) -> Result<String, Error> {
+    let session = Session::new(&of.client, &of.credentials.oci);
+    let titles = titles(of, &session, reference, version).await?;
+    let metadata = metadata_among(of, &titles, version)?;
+    blob(of, &session, reference, METADATA, metadata).await
+}
+
+type Titles = BTreeMap<String, Descriptor>;
+
+fn find<'a>(titles: &'a Titles, names: &[String]) -> Option<(&'a String, &'a Descriptor)> {
+    names.iter().find_map(|name| titles.get_key_value(name))
+}
+
+fn metadata_among<'a>(of: &Repository, titles: &'a Titles, version: &str) -> Result<&'a Descriptor, Error> {
+    let found = find(titles, &of.names.artifact_metadata(version)).map(|(_, metadata)| metadata);
+    found.ok_or_else(|| of.absent(version, METADATA, all(titles)))
+}
+
+fn all(titles: &Titles) -> Vec<String> {
+    titles.keys().cloned().collect()
+}
+
 /// All files of an artifact by title.
-async fn titles(
-    of: &Repository,
-    session: &Session<'_>,
-    reference: &Reference,
-    version: &str,
-) -> Result<BTreeMap<String, Descriptor>, Error> {
+async fn titles(of: &Repository, session: &Session<'_>, reference: &Reference, version: &str) -> Result<Titles, Error> {
     // Registries take no plus in tags; the underscore for it is what everybody writes.
     let by_version = version.replace('+', "_");
     let wanted = match (&reference.digest, &reference.tag) {

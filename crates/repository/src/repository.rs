@@ -93,7 +93,7 @@ impl Repository {
             Place::GitLab(place) => gitlab::file(self, place, version, METADATA).await,
             Place::Web(base) => web::file(self, base, version, METADATA).await,
             Place::Folder { base, label } => folder::file(base, label, version, METADATA).await,
-            Place::Oci(reference) => Ok(oci::files(self, reference, version).await?.metadata),
+            Place::Oci(reference) => oci::metadata(self, reference, version).await,
         }
     }
 

@@ -33,12 +33,7 @@ impl Url {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(end);
         if authority.contains('@') {
-            return Err(Error::invalid_url(
-                &format!(
-                    "{}://***@{}",
-                    scheme.name(),
-                    rest.rsplit('@').next().unwrap_or_default()
-                ),
+            return Err(wrong(
                 "user names, passwords and tokens do not belong into it: put them into the variables of the provider",
             ));
         }

@@ -19,13 +19,8 @@ pub(crate) struct Reference {
 impl Reference {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let text = text.trim();
-        let shown = text
-            .rsplit('@')
-            .next()
-            .filter(|_| text.contains('@') && !text.contains("@sha256:"))
-            .unwrap_or(text);
         let form = "artifacts are named {host}/{repository}, with :{tag} or @sha256:{digest} after it or without";
-        let wrong = || Error::invalid_url(shown, form);
+        let wrong = || Error::invalid_url(text, form);
         let bare = text.strip_prefix("oci://").unwrap_or(text);
         let (scheme, bare) = match bare.strip_prefix("http://") {
             Some(bare) => (Scheme::Http, bare),

@@ -6,6 +6,8 @@ mod env;
 mod faults;
 mod folder;
 mod github;
+mod known;
 mod oci;
 mod others;
 mod way;
+mod whatever;
