@@ -18,11 +18,16 @@ pub(super) struct Endpoints {
     cert_dir: Option<String>,
 }
 
-/// A port of a Pod has another number now.
+/// Ports of a Pod have other numbers now.
 pub(super) struct Move {
-    field: String,
     namespace: Value,
     labels: Map<String, Value>,
+    ports: Vec<Shift>,
+}
+
+/// A port, where it was and where it is. All of a Pod are looked at together, since two may change places.
+struct Shift {
+    field: String,
     from: i64,
     to: i64,
 }
@@ -70,7 +75,7 @@ pub(super) fn follow(
     moves: &mut Vec<Move>,
 ) {
     let name = object_name(object);
-    let pod = object["spec"]["template"]["metadata"]["labels"]
+    let labels = object["spec"]["template"]["metadata"]["labels"]
         .as_object()
         .cloned()
         .unwrap_or_default();
@@ -101,12 +106,11 @@ pub(super) fn follow(
             8443,
         ),
     ];
-    let mut note = |setting: &str, what: String| {
-        notes.push(Note::done(&format!("{field}.{setting}"), &name, what).in_container(container));
-    };
+    let container_name = container.to_owned();
     let Some(container) = container_mut(object, container) else {
         return;
     };
+    let mut ports = Vec::new();
     for (setting, before, after, names, usual) in endpoints {
         let endpoint = Endpoint {
             before,
@@ -117,17 +121,16 @@ pub(super) fn follow(
         let Some((from, to)) = endpoint.moved(container) else {
             continue;
         };
-        if renumber(container, from, to) {
-            note(setting, format!("moved port {from} of the container to {to}"));
-        }
-        moves.push(Move {
-            field: format!("{field}.{setting}"),
-            namespace: namespace.clone(),
-            labels: pod.clone(),
-            from,
-            to,
-        });
+        let field = format!("{field}.{setting}");
+        ports.push(Shift { field, from, to });
     }
+    for shift in renumber(container, &ports) {
+        let what = format!("moved port {} of the container to {}", shift.from, shift.to);
+        notes.push(Note::done(&shift.field, &name, what).in_container(&container_name));
+    }
+    let mut note = |setting: &str, what: String| {
+        notes.push(Note::done(&format!("{field}.{setting}"), &name, what).in_container(&container_name));
+    };
     if before.health != after.health && after.health.as_deref() == Some("0") && drop_probes(container) {
         note(
             "health.healthProbeBindAddress",
@@ -139,6 +142,13 @@ pub(super) fn follow(
         && mount(container, before.cert_dir.as_deref().unwrap_or(CERT_DIR), dir)
     {
         note("webhook.certDir", format!("mounted the certificate at {dir}"));
+    }
+    if !ports.is_empty() {
+        moves.push(Move {
+            namespace,
+            labels,
+            ports,
+        });
     }
 }
 
@@ -165,27 +175,35 @@ fn list<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut Va
     items.into_iter().flatten()
 }
 
-/// Gives a container port and the probes that name it by number another number.
-fn renumber(container: &mut Value, from: i64, to: i64) -> bool {
-    let mut changed = false;
-    for port in list(container, "/ports") {
-        for field in ["containerPort", "hostPort"] {
-            if let Some(number) = port.get_mut(field).filter(|number| **number == json!(from)) {
-                *number = json!(to);
-                changed = true;
-            }
+/// Gives container ports and the probes that name them by number their new numbers. Which of them were there.
+fn renumber<'s>(container: &mut Value, shifts: &'s [Shift]) -> Vec<&'s Shift> {
+    let mut found = vec![false; shifts.len()];
+    let mut change = |number: Option<&mut Value>| {
+        let Some(number) = number else { return };
+        if let Some(nth) = shifts.iter().position(|shift| *number == json!(shift.from)) {
+            *number = json!(shifts[nth].to);
+            found[nth] = true;
         }
+    };
+    for port in list(container, "/ports") {
+        change(port.get_mut("containerPort"));
+        change(port.get_mut("hostPort"));
     }
     for probe in PROBES {
         for how in ["httpGet", "tcpSocket", "grpc"] {
-            let number = container.get_mut(probe).and_then(|p| p.get_mut(how)?.get_mut("port"));
-            if let Some(number) = number.filter(|number| **number == json!(from)) {
-                *number = json!(to);
-                changed = true;
-            }
+            change(
+                container
+                    .get_mut(probe)
+                    .and_then(|probe| probe.get_mut(how)?.get_mut("port")),
+            );
         }
     }
-    changed
+    shifts
+        .iter()
+        .zip(found)
+        .filter(|(_, found)| *found)
+        .map(|(shift, _)| shift)
+        .collect()
 }
 
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
@@ -235,12 +253,12 @@ pub(super) fn services(objects: &mut [Value], moved: &Move, notes: &mut Vec<Note
                 .get("targetPort")
                 .filter(|target| !target.is_null())
                 .unwrap_or(&port["port"]);
-            if *target == json!(moved.from) {
-                port["targetPort"] = json!(moved.to);
+            if let Some(shift) = moved.ports.iter().find(|shift| *target == json!(shift.from)) {
+                port["targetPort"] = json!(shift.to);
                 notes.push(Note::done(
-                    &moved.field,
+                    &shift.field,
                     &name,
-                    format!("leads to port {} now", moved.to),
+                    format!("leads to port {} now", shift.to),
                 ));
             }
         }

@@ -576,6 +576,19 @@ fn ports_and_probes_follow() {
         &today(&json!({"manager": {"health": {"healthProbeBindAddress": "0"}}})),
     );
     assert_eq!(container(&objects[0], "manager").get("readinessProbe"), None);
+    // Two ports may change places.
+    let spec = json!({"manager": {"webhook": {"port": 9440}, "health": {"healthProbeBindAddress": ":9443"}}});
+    let (objects, _) = applied(provider(), &today(&spec));
+    let manager = container(&objects[0], "manager");
+    assert_eq!(
+        [
+            &manager["ports"][0]["containerPort"],
+            &manager["ports"][1]["containerPort"]
+        ],
+        [9440, 9443]
+    );
+    assert_eq!(manager["readinessProbe"]["httpGet"]["port"], 9443);
+    assert_eq!(objects[1]["spec"]["ports"][0]["targetPort"], 9440);
     // Services of others stay as they are.
     let mut other = provider();
     other[1]["spec"]["selector"] = json!({"control-plane": "other"});
