@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use windlass_api_operator::{Api, ProviderType};
-use windlass_kit::{Cache, Change, Cx, Dynamic, Gvk, ObjectKey, Seen, Wake};
+use windlass_kit::{Cache, Change, Cx, Dynamic, Gvk, ObjectKey, Seen, Timestamp, Wake};
 
 use crate::names::SELECTOR;
 use crate::objects::{Digest, ObjectRef, Running};
+
+/// How long it counts that something was put back.
+const REMEMBERED_SECONDS: i64 = 600;
 
 type Identity = (String, String, String, String);
 
@@ -40,6 +43,8 @@ struct State {
     drifted: HashMap<Whose, BTreeSet<ObjectRef>>,
     wakes: HashMap<(Api, ProviderType), Wake>,
     watches: HashMap<Gvk, Cache<Digest>>,
+    /// When things were put back lately.
+    repairs: HashMap<Whose, Vec<Timestamp>>,
     /// Those whose objects are all tracked.
     whole: BTreeSet<(Api, ProviderType, ObjectKey)>,
 }
@@ -142,6 +147,24 @@ impl Tracker {
     /// What is no longer as it was left.
     pub fn drifted(&self, whose: &Whose) -> BTreeSet<ObjectRef> {
         self.0.lock().drifted.get(whose).cloned().unwrap_or_default()
+    }
+
+    /// Things were put back.
+    pub fn repaired(&self, whose: &Whose, now: Timestamp) {
+        let mut state = self.0.lock();
+        let repairs = state.repairs.entry(whose.clone()).or_default();
+        repairs.retain(|at| now.duration_since(*at).as_secs() < REMEMBERED_SECONDS);
+        repairs.push(now);
+    }
+
+    /// How often things were put back lately, and when last.
+    pub fn repairs(&self, whose: &Whose, now: Timestamp) -> (usize, Option<Timestamp>) {
+        let state = self.0.lock();
+        let repairs = state.repairs.get(whose).map_or(&[][..], Vec::as_slice);
+        let lately = repairs
+            .iter()
+            .filter(|at| now.duration_since(**at).as_secs() < REMEMBERED_SECONDS);
+        (lately.count(), repairs.last().copied())
     }
 
     /// How a Deployment is; nothing when it is not there or not watched.

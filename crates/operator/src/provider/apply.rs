@@ -93,7 +93,12 @@ impl<P: ProviderObject> Run<'_, P> {
             Action::Install => self.install_next().await,
             Action::Prune => self.prune().await,
             Action::Commit => self.commit().await,
-            Action::Repair(which) => self.repair(which.as_deref()).await,
+            Action::Repair(which) => {
+                if which.is_some() {
+                    self.operator.0.tracker.repaired(&self.whose, self.cx.now());
+                }
+                self.repair(which.as_deref()).await
+            }
             Action::Discard => self.discard().await,
             Action::Hold => self.hold().await,
             Action::Restore => self.restore().await,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use windlass_api_operator::{Declared, Problems, ProviderType};
-use windlass_kit::ObjectKey;
+use windlass_kit::{ObjectKey, Timestamp};
 
 use crate::kept::{Kept, Release};
 use crate::objects::{ObjectRef, Running};
@@ -39,6 +39,8 @@ pub struct Facts {
     pub watched: bool,
     /// Objects that are no longer as they were left.
     pub drifted: BTreeSet<ObjectRef>,
+    /// How often objects were put back lately, and when last.
+    pub repairs: (usize, Option<Timestamp>),
     /// The Deployments of what is installed; nothing where one is not there.
     pub running: Vec<(String, Option<Running>)>,
     /// Objects of the provider's kinds; only asked when the declaration is being deleted.

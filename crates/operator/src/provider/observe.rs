@@ -68,6 +68,7 @@ async fn facts<P: ProviderObject>(cx: &Cx, operator: &Operator, object: &P) -> F
         },
         watched: tracker.is_complete(&whose),
         drifted: tracker.drifted(&whose),
+        repairs: tracker.repairs(&whose, cx.now()),
         running,
         in_use,
         kept,

@@ -22,6 +22,9 @@ pub const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How long until a release is tried again that could not be installed.
 pub const TRY_AGAIN: Duration = Duration::from_mins(10);
 
+/// How often things are put back at once before pauses begin.
+const FREE_REPAIRS: usize = 10;
+
 /// What is in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
@@ -447,8 +450,18 @@ fn upkeep(facts: &Facts, now: Timestamp) -> Plan {
     if !facts.watched {
         plan.actions.push(Action::Repair(None));
     } else if !facts.drifted.is_empty() {
-        let drifted = facts.drifted.iter().cloned().collect();
-        plan.actions.push(Action::Repair(Some(drifted)));
+        let wait = patience(facts.repairs, now);
+        if wait.is_zero() {
+            let drifted = facts.drifted.iter().cloned().collect();
+            plan.actions.push(Action::Repair(Some(drifted)));
+        } else {
+            plan.requeue = Some(wait);
+            let first = facts.drifted.iter().next().map(ToString::to_string);
+            plan.notes.push(format!(
+                "{} is changed by somebody again and again",
+                first.unwrap_or_default()
+            ));
+        }
     }
     if !current.migrated && is_available(facts) {
         plan.actions.push(Action::Settle);
@@ -457,10 +470,21 @@ fn upkeep(facts: &Facts, now: Timestamp) -> Plan {
         if renew <= now {
             plan.actions.push(Action::Renew);
         } else {
-            plan.requeue = Some(renew.duration_since(now).unsigned_abs());
+            let due = renew.duration_since(now).unsigned_abs();
+            plan.requeue = Some(plan.requeue.map_or(due, |sooner| sooner.min(due)));
         }
     }
     plan
+}
+
+/// How long to wait before something is put back that was put back before: somebody may want it otherwise just as firmly.
+fn patience((count, last): (usize, Option<Timestamp>), now: Timestamp) -> Duration {
+    let Some(last) = last.filter(|_| count > FREE_REPAIRS) else {
+        return Duration::ZERO;
+    };
+    let doublings = u32::try_from(count - FREE_REPAIRS).unwrap_or(u32::MAX).min(7);
+    let pause = Duration::from_secs(2_u64.saturating_pow(doublings));
+    pause.saturating_sub(now.duration_since(last).unsigned_abs())
 }
 
 /// Whether all Deployments are available.

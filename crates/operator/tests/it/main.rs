@@ -1,9 +1,11 @@
 //! The operator on an API server of each test's own, with providers that look like real ones.
 
+mod adopt;
 mod airgap;
 mod contract;
 mod drift;
 mod env;
+mod faults;
 mod preflight;
 mod removal;
 mod upgrade;

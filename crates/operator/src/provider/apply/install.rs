@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_api_operator::{ProviderObject, annotations};
-use windlass_kit::{Deleted, Dynamic, ErrorKind, Seen, WriteError};
+use windlass_kit::{Deleted, Dynamic, ErrorKind, Seen, Triage, WriteError};
 
 use super::{Run, refused_object, stuck, unread};
 use crate::kept::{Release, Sealed, walk};
@@ -14,6 +14,8 @@ use crate::provider::plan::{Again, Blocked};
 
 /// What a name gets that is only tried.
 const TRIED: &str = "-tried";
+/// How often an object is tried when the server does not answer.
+const TRIALS: usize = 3;
 
 impl<P: ProviderObject> Run<'_, P> {
     /// Applies the next release.
@@ -88,7 +90,7 @@ impl<P: ProviderObject> Run<'_, P> {
         for object in walk(&sealed.packed) {
             let object = object.map_err(|error| unread(error.to_string()))?;
             let of = ObjectRef::of(&object);
-            let Err(error) = self.cx.writer().try_apply_value(MANAGER, &object).await else {
+            let Err(error) = self.try_one(&object).await else {
                 continue;
             };
             if !self.is_refused(&of, &object, &error).await {
@@ -99,6 +101,20 @@ impl<P: ProviderObject> Run<'_, P> {
             return Err(Blocked { message, ..problem }.again(Again::Backoff));
         }
         Ok(())
+    }
+
+    /// Tries an object. A connection that breaks is tried again at once: a trial changes nothing.
+    async fn try_one(&self, object: &Value) -> Result<(), WriteError> {
+        let mut tried = self.cx.writer().try_apply_value(MANAGER, object).await;
+        for _ in 1..TRIALS {
+            match &tried {
+                Err(error) if error.retry() && !error.is_not_found() => {
+                    tried = self.cx.writer().try_apply_value(MANAGER, object).await;
+                }
+                _ => break,
+            }
+        }
+        tried
     }
 
     /// Whether an answer to a trial means that the release cannot be installed.

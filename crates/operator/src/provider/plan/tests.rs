@@ -46,6 +46,7 @@ fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
         inventory: Ok(Vec::new()),
         watched: true,
         drifted: std::collections::BTreeSet::new(),
+        repairs: (0, None),
         running: Vec::new(),
         in_use: Ok(Vec::new()),
     }
@@ -261,6 +262,20 @@ fn what_is_needed_is_not_removed() {
     core = with(core, Some(release("v1.0.0", "v1beta2")), None);
     core.me.deleting = true;
     assert_eq!(reason(&core), "OtherProvidersExist");
+}
+
+#[test]
+fn who_fights_is_fought_ever_more_slowly() {
+    let check = |count: usize, since: u64, wait: u64| {
+        let last = now() - Duration::from_secs(since);
+        assert_eq!(patience((count, Some(last)), now()), Duration::from_secs(wait));
+    };
+    check(10, 0, 0);
+    check(11, 0, 2);
+    check(13, 0, 8);
+    check(13, 5, 3);
+    check(13, 9, 0);
+    check(90, 0, 128);
 }
 
 // OP-094, OP-096, OP-100

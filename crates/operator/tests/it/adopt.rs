@@ -1,0 +1,49 @@
+//! Providers that clusterctl has installed.
+
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use windlass_forge::LookAlike;
+use windlass_testkit::faults::Faults;
+
+use crate::env::{Env, NAMESPACE, V1ALPHA2, declaration};
+
+const CORE: (&str, &str, &str) = (V1ALPHA2, "CoreProvider", "cluster-api");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_clusterctl_installed_is_taken_over_as_it_runs() {
+    let mut env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    env.shelve(&LookAlike::core().version("v1.1.0")).await;
+    // What clusterctl leaves: the objects and the inventory, and nothing of the operator's.
+    env.stop_operating().await;
+    env.merge(CORE, json!({"metadata": {"finalizers": null}})).await;
+    env.delete(CORE).await;
+    let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = kube::Api::namespaced(env.client.clone(), NAMESPACE);
+    let kept = ListParams::default().labels("managed-by.operator.cluster.x-k8s.io=true");
+    for secret in secrets.list(&kept).await.unwrap() {
+        env.delete(("v1", "Secret", &secret.metadata.name.unwrap())).await;
+    }
+    let stale = ("v1", "ConfigMap", "of-an-older-version");
+    env.apply(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": stale.2, "namespace": NAMESPACE, "labels": {
+            "clusterctl.cluster.x-k8s.io": "", "cluster.x-k8s.io/provider": "cluster-api",
+        }},
+    }))
+    .await;
+    let name = LookAlike::core().deployment_names().remove(0);
+    let running = ("apps/v1", "Deployment", name.as_str());
+    let uid = |object: Option<Value>| object.unwrap()["metadata"]["uid"].clone();
+    let before = uid(env.get(running).await);
+
+    env.operate(&Faults::none());
+    env.apply(declaration(V1ALPHA2, CORE.1, CORE.2, json!({}))).await;
+    let stored = env.wait_installed(CORE, "v1.0.0").await;
+    assert_eq!(
+        stored["spec"]["version"], "v1.0.0",
+        "the version that is there, not the latest"
+    );
+    assert_eq!(uid(env.get(running).await), before, "what runs goes on");
+    env.wait(stale, "to be gone", Value::is_null).await;
+    env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
+}
