@@ -4,6 +4,7 @@
 mod child;
 mod class;
 mod figures;
+pub(crate) mod operator;
 mod up;
 
 use std::path::{Path, PathBuf};

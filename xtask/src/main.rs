@@ -5,6 +5,7 @@ mod builtin;
 mod cargo;
 mod compat;
 mod r#gen;
+mod providers;
 mod recorded;
 mod tidy;
 mod tools;
@@ -50,6 +51,11 @@ enum Task {
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
     },
+    /// Install, repair, upgrade and remove real providers with the operator.
+    Providers {
+        /// The folder with their files: `TYPE-NAME/VERSION/` with a components file and `metadata.yaml`.
+        dir: PathBuf,
+    },
     /// Kill a server under load again and again, and look whether what it answered is there.
     Crash {
         /// How often.
@@ -77,6 +83,8 @@ enum Bench {
         /// Where to make the data folders, which decides what disk is measured [default: the temporary folder]
         dir: Option<PathBuf>,
     },
+    /// Ten providers installed by `windlass up`, in a release build: time, memory, and requests once all is done.
+    Operator(bench::operator::Options),
     /// Memory of simulated workload clusters that nobody asks anything, in a release build.
     Clusters {
         /// How many clusters of 3+3 nodes.
@@ -139,9 +147,18 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             let dir = dir.unwrap_or_else(std::env::temp_dir);
             example(root, "windlass-store", "bench", &dir.display().to_string())
         }
+        Task::Bench(Bench::Operator(options)) => {
+            bench::operator::run(root, &options)?;
+            Ok(true)
+        }
         Task::Bench(Bench::Clusters { count }) => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
         Task::Recorded { dir, keep } => {
             let outcome = recorded::run(root, &dir, keep.as_deref())?;
+            anstream::print!("{}", outcome.text);
+            Ok(outcome.good)
+        }
+        Task::Providers { dir } => {
+            let outcome = providers::run(&dir)?;
             anstream::print!("{}", outcome.text);
             Ok(outcome.good)
         }

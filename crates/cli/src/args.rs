@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
-use windlass_manager::WebhookTarget;
+use windlass_manager::{Fetcher, Fetching, ManagerError, WebhookTarget};
 use windlass_meta::KubernetesVersion;
 
 /// Cluster API in Rust: creates, upgrades and deletes fleets of Kubernetes clusters.
@@ -151,6 +151,43 @@ pub(crate) struct UpArgs {
     /// Serve /healthz, /readyz and /metrics there
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics_address: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) fetching: FetchingArgs,
+}
+
+/// How `up` and `manager` fetch providers.
+#[derive(Clone, Debug, Default, ClapArgs)]
+#[command(
+    next_help_heading = "Fetching providers (proxies are those of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY)"
+)]
+pub(crate) struct FetchingArgs {
+    /// Trust these authorities beside those of the machine: a file of certificates in PEM; may be said more than once
+    #[arg(long = "provider-ca-file", id = "provider_ca_file", value_name = "FILE")]
+    pub(crate) authorities: Vec<PathBuf>,
+    /// Keep what was fetched in this folder, and ask only whether it has changed
+    #[arg(long = "provider-cache-dir", id = "provider_cache_dir", value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Variables of the environment that providers may use where their Secrets have none, separated by commas: GITHUB_TOKEN and the
+    /// like for fetching, or those of components. Whoever may declare a provider can read them
+    #[arg(
+        long = "provider-variables",
+        id = "provider_variables",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub(crate) variables: Vec<String>,
+}
+
+impl FetchingArgs {
+    /// Reads what is named.
+    pub(crate) fn fetcher(self) -> Result<Fetcher, ManagerError> {
+        let fetching = Fetching {
+            authorities: self.authorities,
+            cache: self.cache,
+            variables: self.variables,
+        };
+        fetching.fetcher(|name| std::env::var(name).ok())
+    }
 }
 
 /// Options of `manager`.
@@ -171,6 +208,8 @@ pub(crate) struct ManagerArgs {
     /// Serve /healthz, /readyz and /metrics there
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics_address: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) fetching: FetchingArgs,
     #[command(flatten)]
     pub(crate) webhooks: WebhookArgs,
 }

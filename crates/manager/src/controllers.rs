@@ -4,7 +4,7 @@ use tokio::net::TcpListener;
 use windlass_kit::{Cx, Kit, Metrics};
 use windlass_suite::controllers::{CONTROLLERS, Ports};
 
-use crate::ManagerError;
+use crate::{Fetcher, ManagerError};
 
 /// Which controllers run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,8 +49,9 @@ pub struct Running {
 }
 
 /// Starts controllers against the server behind `client`; returns at once. Needs a tokio runtime.
-pub fn start(client: kube::Client, metrics: Metrics, selection: &Selection) -> Running {
-    start_with(client, metrics, selection, Ports::new)
+pub fn start(client: kube::Client, metrics: Metrics, selection: &Selection, fetcher: &Fetcher) -> Running {
+    let ports = |cx: &Cx| Ports::new(cx).fetching(&fetcher.client, &fetcher.variables);
+    start_with(client, metrics, selection, ports)
 }
 
 /// The same with ports of the caller's choice.

@@ -59,6 +59,15 @@ pub enum ManagerError {
         /// What is wrong; never a token.
         why: String,
     },
+    /// A variable that providers shall use is not there.
+    #[error("there is no variable {name} in the environment")]
+    NoVariable {
+        /// Its name.
+        name: String,
+    },
+    /// What is said about fetching providers cannot be used.
+    #[error("providers cannot be fetched")]
+    Fetching(#[source] windlass_repository::Error),
     /// The embedded server did not start.
     #[error("the embedded API server cannot start: {0}")]
     Server(String),
@@ -152,6 +161,12 @@ impl ManagerError {
                 "add --install-crds, or run `windlass crds | kubectl apply --server-side -f -`".to_owned()
             }
             Self::Webhook(error) => return error.hint(),
+            Self::NoVariable { name } => {
+                format!("set {name}, or leave it out of --provider-variables")
+            }
+            Self::Fetching(_) => {
+                "check --provider-ca-file, and the proxies in HTTPS_PROXY, HTTP_PROXY and ALL_PROXY".to_owned()
+            }
             Self::Tokens { .. } => "give each token a line: token,user,uid,\"group1,group2\"".to_owned(),
             Self::UnknownController { known, .. } => format!("known are: {}", known.join(", ")),
             Self::Listen { .. }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use windlass_kit::Metrics;
 
 use crate::controllers::{self, Running, Selection};
-use crate::{Embedded, EmbeddedOptions, ManagerError, network};
+use crate::{Embedded, EmbeddedOptions, Fetcher, ManagerError, network};
 
 /// How long running reconciles may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -24,6 +24,7 @@ pub struct Up {
 pub async fn start(
     options: EmbeddedOptions,
     selection: &Selection,
+    fetcher: &Fetcher,
     health: Option<SocketAddr>,
 ) -> Result<Up, ManagerError> {
     // A taken port is told before anything starts.
@@ -34,7 +35,7 @@ pub async fn start(
     let embedded = Embedded::start(options).await?;
     let metrics = Metrics::new();
     let client = embedded.client(CONTROLLERS_AGENT, &metrics);
-    let running = controllers::start(client, metrics, selection);
+    let running = controllers::start(client, metrics, selection, fetcher);
     if let Some(listener) = health {
         running.serve(listener);
     }

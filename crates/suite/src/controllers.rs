@@ -1,16 +1,20 @@
 //! The controllers that exist, as data.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use windlass_api_operator::{ProviderObject, management as v1alpha1, operator as v1alpha2};
 use windlass_bootstrap_kubeadm::KubeadmConfigController;
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core::{cluster, machine, machine_deployment, machine_health_check, machine_set};
 use windlass_core_topology::{ClusterClasses, ClusterTopology, MachineDeploymentTemplates, MachineSetTemplates};
 use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_template};
 use windlass_kit::{ControllerEntry, Cx};
+use windlass_operator::{Operator, Providers, names};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_remote::{Clusters, Options};
+use windlass_repository::Client;
 
 /// Keys that are kept ready: those of one new cluster.
 const STOCK: usize = 5;
@@ -25,6 +29,8 @@ pub struct Ports {
     pub keys: KeyPool,
     /// The simulated infrastructure.
     pub cloud: Cloud,
+    /// What the controllers of providers share; they come into being when they are first asked for.
+    pub operator: Operator,
     /// Whether the simulated infrastructure ends with the controllers.
     ends_cloud: bool,
 }
@@ -40,10 +46,12 @@ impl Ports {
     pub fn new(cx: &Cx) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let clusters = Clusters::new(cx, Options::default());
+        let keys = KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK);
         Self {
             control_planes: Arc::new(RemoteClusters::new(cx, clusters.clone())),
             clusters,
-            keys: KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK),
+            operator: Operator::new(Client::default(), keys.clone()),
+            keys,
             cloud: Cloud::new(),
             ends_cloud: true,
         }
@@ -55,6 +63,13 @@ impl Ports {
     pub fn on(mut self, cloud: &Cloud) -> Self {
         self.cloud = cloud.clone();
         self.ends_cloud = false;
+        self
+    }
+
+    /// The same ports, but providers are fetched with this client, and may use these variables.
+    #[must_use]
+    pub fn fetching(mut self, client: &Client, variables: &BTreeMap<String, String>) -> Self {
+        self.operator = Operator::new(client.clone(), self.keys.clone()).environment(variables.clone());
         self
     }
 
@@ -87,6 +102,12 @@ const fn info(name: &'static str, entry: fn(&Ports) -> ControllerEntry) -> Contr
     ControllerInfo { name, entry }
 }
 
+const fn provider<P: ProviderObject>() -> ControllerInfo {
+    info(names::controller(P::API, P::TYPE), |ports| {
+        Providers::<P>::entry(&ports.operator)
+    })
+}
+
 /// All controllers, in the order in which they start.
 pub const CONTROLLERS: &[ControllerInfo] = &[
     info("clusterclass", |_| ControllerEntry::of(ClusterClasses)),
@@ -114,6 +135,17 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
     info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),
     info("devmachinetemplate", |_| dev_machine_template::entry()),
+    provider::<v1alpha2::CoreProvider>(),
+    provider::<v1alpha2::BootstrapProvider>(),
+    provider::<v1alpha2::ControlPlaneProvider>(),
+    provider::<v1alpha2::InfrastructureProvider>(),
+    provider::<v1alpha2::IPAMProvider>(),
+    provider::<v1alpha2::RuntimeExtensionProvider>(),
+    provider::<v1alpha2::AddonProvider>(),
+    provider::<v1alpha1::CoreProvider>(),
+    provider::<v1alpha1::BootstrapProvider>(),
+    provider::<v1alpha1::ControlPlaneProvider>(),
+    provider::<v1alpha1::InfrastructureProvider>(),
 ];
 
 /// All controllers, ready to start.

@@ -35,6 +35,11 @@ impl Running {
         Ok(Self(child))
     }
 
+    /// Its process id.
+    pub(super) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Asks it to stop, as Ctrl-C does, and waits until it has.
     pub(super) fn stop(mut self) -> Result<(), String> {
         let asked = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status();

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_kit::{Metrics, transport};
+use windlass_manager::Fetcher;
 use windlass_manager::controllers::{self, Running, Selection};
 use windlass_store::{Limits, Store};
 use windlass_suite::{install, kinds};
@@ -70,7 +71,12 @@ impl Stage {
         install::install(&client, &kinds::all_crds())
             .await
             .map_err(|error| error.to_string())?;
-        let running = controllers::start(transport::in_process(service(), &metrics), metrics, &Selection::all());
+        let running = controllers::start(
+            transport::in_process(service(), &metrics),
+            metrics,
+            &Selection::all(),
+            &Fetcher::default(),
+        );
         Ok(Self {
             server,
             client,

@@ -12,6 +12,7 @@ use crate::signals::Stop;
 /// Runs controllers against an API server over the network until told to stop.
 pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliError> {
     let selection = selection(args.controllers.as_deref())?;
+    let fetcher = args.fetching.fetcher()?;
     let stop = Stop::listen()?;
     let health = match args.metrics_address {
         Some(address) => Some(network::listen(address, "--metrics-address").await?),
@@ -36,7 +37,7 @@ pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliE
         None
     };
     let metrics = Metrics::new();
-    let running = controllers::start(network::connect(&config, &metrics)?, metrics, &selection);
+    let running = controllers::start(network::connect(&config, &metrics)?, metrics, &selection, &fetcher);
     if let Some(listener) = health {
         running.serve(listener);
     }

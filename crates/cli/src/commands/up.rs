@@ -12,6 +12,7 @@ use crate::signals::Stop;
 /// Runs the embedded management cluster until it is told to stop.
 pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError> {
     let selection = selection(args.controllers.as_deref())?;
+    let fetcher = args.fetching.fetcher()?;
     let stop = Stop::listen()?;
     let options = EmbeddedOptions {
         data_dir: args.data_dir.map_or_else(default_data_dir, Ok)?,
@@ -20,7 +21,7 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
         tokens: args.token_auth_file,
         definitions: true,
     };
-    let up = up::start(options, &selection, args.metrics_address).await?;
+    let up = up::start(options, &selection, &fetcher, args.metrics_address).await?;
     let embedded = up.embedded();
     let kubeconfig = embedded.kubeconfig().display();
     let told = printer.text(&format!(

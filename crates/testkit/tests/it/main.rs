@@ -14,5 +14,6 @@ mod external_switch;
 mod faults;
 mod life;
 mod operator_input;
+mod provider_operator;
 mod rights;
 mod settled;

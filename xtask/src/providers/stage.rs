@@ -1,0 +1,91 @@
+//! A management cluster with the operator's controllers.
+
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use windlass_kit::Metrics;
+use windlass_manager::{Fetcher, Running, Selection, controllers};
+use windlass_suite::controllers::CONTROLLERS;
+use windlass_testkit::{Deployments, Server};
+
+use super::declare::{self, PATIENCE, POLL};
+use super::files::Release;
+
+/// The names of the operator's controllers begin like this.
+const CONTROLLER: &str = "operator/";
+
+/// What runs.
+pub(crate) struct Stage {
+    pub(crate) server: Server,
+    pub(crate) client: kube::Client,
+    running: Running,
+    _deployments: Deployments,
+}
+
+impl Stage {
+    /// Starts an empty server with all our definitions, the operator's controllers, and somebody who runs Deployments.
+    pub(crate) async fn start() -> Result<Self, String> {
+        let server = Server::with_definitions().await;
+        let selection = Selection::of(&operators()).map_err(|error| error.to_string())?;
+        let client = server.client("operator");
+        let running = controllers::start(client, Metrics::new(), &selection, &Fetcher::default());
+        Ok(Self {
+            client: server.client("xtask"),
+            running,
+            _deployments: Deployments::run(server.client("kubelet")),
+            server,
+        })
+    }
+
+    /// Stops everything.
+    pub(crate) async fn stop(self) {
+        self.running.shutdown().await;
+        self.server.stop().await;
+    }
+
+    /// Lets the operator look at a provider again, and waits until it rests.
+    pub(crate) async fn prod(&self, release: &Release) -> Result<(), String> {
+        let before = self.looks();
+        let touch = json!({"metadata": {"annotations": {"touched": format!("{before}")}}});
+        declare::api(&self.client, release)
+            .patch(&release.name, &PatchParams::default(), &Patch::Merge(&touch))
+            .await
+            .map_err(|error| format!("cannot touch {}: {error}", release.label()))?;
+        self.rests(release, before).await
+    }
+
+    /// Waits until the operator has looked once more than so often, and has nothing left to do.
+    async fn rests(&self, release: &Release, before: u64) -> Result<(), String> {
+        let started = Instant::now();
+        while self.looks() <= before || self.busy() > 0 {
+            if started.elapsed() > PATIENCE {
+                return Err(format!("{}: the operator never rests", release.label()));
+            }
+            sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    fn looks(&self) -> u64 {
+        self.metric("controller_runtime_reconcile_total")
+    }
+
+    fn busy(&self) -> u64 {
+        self.metric("controller_runtime_active_workers") + self.metric("workqueue_depth")
+    }
+
+    fn metric(&self, series: &str) -> u64 {
+        let text = self.running.kit().metrics().encode();
+        let lines = text
+            .lines()
+            .filter(|line| line.split(['{', ' ']).next() == Some(series));
+        let numbers = lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+        numbers.sum()
+    }
+}
+
+/// The names of the operator's controllers.
+pub(crate) fn operators() -> Vec<&'static str> {
+    let names = CONTROLLERS.iter().map(|info| info.name);
+    names.filter(|name| name.starts_with(CONTROLLER)).collect()
+}

@@ -1,0 +1,29 @@
+//! Releases in a folder of the web, on loopback: one folder for each provider, one in it for each version.
+
+use windlass_forge::Forge;
+
+use super::files::Release;
+
+/// The server; it ends when it is dropped.
+pub(crate) struct Web(Forge);
+
+impl Web {
+    /// Serves the files of releases.
+    pub(crate) async fn serve(releases: impl Iterator<Item = &Release>) -> Result<Self, String> {
+        let forge = Forge::start().await;
+        let forge = forge.map_err(|error| format!("cannot listen on loopback: {error}"))?;
+        for release in releases {
+            let files = [
+                (release.type_.components_file(), release.components.clone()),
+                ("metadata.yaml".to_owned(), release.metadata.clone()),
+            ];
+            forge.folder(&format!("{}/{}", release.label(), release.version), &files);
+        }
+        Ok(Self(forge))
+    }
+
+    /// Where the versions of a release's provider are.
+    pub(crate) fn url(&self, release: &Release) -> String {
+        format!("http://{}/{}", self.0.plain(), release.label())
+    }
+}
