@@ -144,8 +144,12 @@ fn source(declared: &Declared) -> Result<Source, Blocked> {
 }
 
 fn fetching(error: &windlass_repository::Error) -> Blocked {
-    let reason = match error.reason() {
-        "Unauthorized" => known::INVALID_GITHUB_TOKEN_ERROR,
+    let reason = match error {
+        // GitLab and registries want credentials, too, and no token for GitHub helps there.
+        windlass_repository::Error::Unauthorized {
+            variables: "GITHUB_TOKEN",
+            ..
+        } => known::INVALID_GITHUB_TOKEN_ERROR,
         _ => known::COMPONENTS_FETCH_ERROR,
     };
     let blocked = problem(reason, format!("{}: {error}", error.reason()));
@@ -169,4 +173,24 @@ fn contract_of(version: &str, metadata: &str, from: &str) -> Result<String, Bloc
         );
         Blocked::new(Stage::Preflight, known::CAPI_VERSION_INCOMPATIBILITY, message).again(Again::Backoff)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_github_refuses_is_about_its_token() {
+        let reason = |variables| {
+            let host = "example.com".to_owned();
+            let error = windlass_repository::Error::Unauthorized {
+                host,
+                sent: true,
+                variables,
+            };
+            fetching(&error).reason
+        };
+        assert_eq!(reason("GITHUB_TOKEN"), known::INVALID_GITHUB_TOKEN_ERROR);
+        assert_eq!(reason("GITLAB_ACCESS_TOKEN"), known::COMPONENTS_FETCH_ERROR);
+    }
 }
