@@ -159,8 +159,6 @@ pub struct Digest {
 pub struct Running {
     /// How many replicas are wanted.
     pub replicas: i64,
-    /// What the annotation of paused Deployments says.
-    pub original_replicas: Option<i64>,
     /// The release that it is of.
     pub release: Option<String>,
     /// Whether whatever runs Deployments has looked at it at all.
@@ -179,8 +177,6 @@ impl Running {
         let available = conditions.into_iter().find(|c| c["type"] == "Available");
         Self {
             replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
-            original_replicas: annotation(windlass_api_operator::annotations::ORIGINAL_CONTROLLER_REPLICAS)
-                .and_then(|n| n.parse().ok()),
             release: annotation(crate::names::RELEASE).map(str::to_owned),
             observed: status["observedGeneration"].as_i64().unwrap_or(0) > 0,
             available: available.map(|c| (text(&c["status"]), text(&c["reason"]), text(&c["message"]))),

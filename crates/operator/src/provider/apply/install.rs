@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_api_operator::{ProviderObject, annotations};
+use windlass_api_operator::ProviderObject;
+use windlass_components::customize::pause;
 use windlass_kit::{Deleted, Dynamic, ErrorKind, Seen, Triage, WriteError};
 
 use super::{Run, refused_object, stuck, unread};
@@ -191,11 +192,10 @@ pub(super) fn staged(mut object: Value, release: &Release) -> Value {
     }
     let before = release.replicas.get(&of.name).copied();
     if release.paused {
-        let original = before.or_else(|| object["spec"]["replicas"].as_i64()).unwrap_or(1);
-        object["metadata"]["annotations"][annotations::ORIGINAL_CONTROLLER_REPLICAS] = json!(original.to_string());
-        object["spec"]["replicas"] = json!(0);
-    } else if let Some(before) = before {
-        object["spec"]["replicas"] = json!(before);
+        let had = before.unwrap_or_else(|| pause::replicas(&object));
+        pause::hold(&mut object, had);
+    } else if let Some(had) = before {
+        pause::give_back(&mut object, had);
     }
     object
 }

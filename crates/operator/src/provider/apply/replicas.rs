@@ -1,10 +1,11 @@
 //! Pausing: Deployments without replicas, which remember what they had.
 
 use windlass_api_operator::ProviderObject;
+use windlass_components::customize::pause;
 use windlass_kit::Seen;
 
 use super::{Run, unread};
-use crate::objects::{ObjectRef, Running};
+use crate::objects::ObjectRef;
 use crate::provider::plan::Blocked;
 
 impl<P: ProviderObject> Run<'_, P> {
@@ -17,9 +18,10 @@ impl<P: ProviderObject> Run<'_, P> {
         for object in scaled(&current.index) {
             match self.cx.read_value(&object.gvk(), &object.key()).await {
                 Seen::Found(live) => {
-                    let running = Running::of(&live);
-                    let before = running.original_replicas.unwrap_or(running.replicas);
-                    current.replicas.insert(object.name.clone(), before);
+                    // One that does not say what it had gets what is declared.
+                    if let Some(had) = pause::had(&live) {
+                        current.replicas.insert(object.name.clone(), had);
+                    }
                 }
                 Seen::NotFound => {}
                 Seen::Failed(why) => return Err(unread(why)),
