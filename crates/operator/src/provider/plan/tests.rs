@@ -190,6 +190,7 @@ fn an_attempt_that_was_cut_off_is_finished_and_one_that_failed_waits() {
 // OP-082, OP-083, OP-086: what runs is stopped only after everything is rendered, checked and kept.
 #[test]
 fn nothing_is_touched_before_all_is_there() {
+    use Action::{Check, Commit, Install, Keep, Migrate, Prune, Stop};
     let facts = with(
         infra(&json!({"version": "v1.1.0"})),
         Some(release("v1.0.0", "v1beta2")),
@@ -201,7 +202,6 @@ fn nothing_is_touched_before_all_is_there() {
         notes: Vec::new(),
     });
     let done = plan(&facts, &wanted, Some(&offered), now());
-    use Action::{Check, Commit, Install, Keep, Migrate, Prune, Stop};
     assert_eq!(done.actions, [Check, Keep, Migrate, Stop, Install, Prune, Commit]);
     let problem = Err(Blocked::new(Stage::Install, "X", "y"));
     let blocked = plan(&facts, &wanted, Some(&problem), now());
