@@ -17,6 +17,7 @@ pub mod faults;
 mod life;
 mod load;
 mod objects;
+mod prepared;
 mod server;
 pub mod wait;
 

@@ -19,11 +19,11 @@ use windlass_apiserver::UserInfo;
 use windlass_judge::{Counted, Judge, Ledger};
 use windlass_kit::{Metrics, transport};
 use windlass_manager::up::CONTROLLERS_AGENT;
-use windlass_manager::{Embedded, EmbeddedOptions, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_manager::{Embedded, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
 use windlass_suite::{install, kinds};
 
 use crate::objects::NAMESPACE;
-use crate::wait;
+use crate::{prepared, wait};
 
 /// A sort of API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,11 @@ impl Server {
 
     /// One with the definitions of all our kinds, which asks our admission.
     pub async fn with_definitions() -> Self {
-        Self::start_in(new_folder(), true).await
+        let folder = new_folder();
+        if Kind::chosen() != Kind::Real {
+            prepared::copy_to(folder.path()).await;
+        }
+        Self::start_in(folder, true).await
     }
 
     async fn start_in(folder: Arc<TempDir>, definitions: bool) -> Self {
@@ -233,14 +237,8 @@ fn connect(config: &kube::Config, agent: Option<&'static str>) -> kube::Client {
 }
 
 async fn start_ours(folder: &TempDir, definitions: bool, over_socket: bool) -> Inner {
-    let options = EmbeddedOptions {
-        data_dir: folder.path().to_owned(),
-        kubeconfig: None,
-        port: 0,
-        tokens: None,
-        definitions,
-    };
-    let embedded = Embedded::start(options).await.expect("the API server starts");
+    let embedded = Embedded::start(prepared::options(folder.path(), definitions)).await;
+    let embedded = embedded.expect("the API server starts");
     let config = if over_socket {
         let config = network::config(Some(embedded.kubeconfig()), None).await;
         Some(Box::new(config.expect("the server's kubeconfig can be read")))
