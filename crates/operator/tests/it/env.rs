@@ -165,16 +165,14 @@ impl Env {
         };
         let found = wait::until(api, resource, Some(name), |all| is_right(&value(all)));
         let found = tokio::time::timeout(TIMEOUT, found).await.ok().flatten();
-        match found {
-            Some(all) => value(&all),
-            None => {
-                let is = self.get(of).await.unwrap_or_default();
-                panic!(
-                    "waited in vain for {kind} {name}: {what}; it is {:#} {}",
-                    is["status"], is["spec"]
-                )
-            }
-        }
+        let Some(all) = found else {
+            let is = self.get(of).await.unwrap_or_default();
+            panic!(
+                "waited in vain for {kind} {name}: {what}; it is {:#} {}",
+                is["status"], is["spec"]
+            )
+        };
+        value(&all)
     }
 
     /// Waits until a condition of a declared provider has a status and a reason, for the generation that there is.

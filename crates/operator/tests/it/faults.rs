@@ -24,7 +24,10 @@ async fn is_whole(env: &Env, version: &str) {
     let has_extra = env.get(("v1", "ConfigMap", "cluster-api-old-only")).await.is_some();
     assert_eq!(has_extra, version == "v1.0.0");
     let inventory = ("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", "cluster-api");
-    assert_eq!(env.get(inventory).await.unwrap()["version"], version);
+    assert_eq!(
+        env.get(inventory).await.expect("the inventory has it")["version"],
+        version
+    );
 }
 
 // A process that ends anywhere is taken over by the next one.

@@ -26,9 +26,8 @@ async fn infra(env: &Env, provider: &LookAlike) {
     env.wait_installed(INFRA, provider.release()).await;
 }
 
-fn uid(object: &Option<Value>) -> Value {
+fn uid(object: Option<&Value>) -> Value {
     object
-        .as_ref()
         .map(|object| object["metadata"]["uid"].clone())
         .unwrap_or_default()
 }
@@ -57,9 +56,21 @@ async fn an_upgrade_replaces_what_runs_and_keeps_what_users_have() {
     assert_eq!(condition(&stored, "ProviderUpgraded")["status"], "True");
     let after = (env.get(running).await, env.get(CRD).await, env.get(user).await);
     assert!(after.0.is_some());
-    assert_ne!(uid(&before.0), uid(&after.0), "the Deployment is another one");
-    assert_eq!(uid(&before.1), uid(&after.1), "the definition is the same");
-    assert_eq!(uid(&before.2), uid(&after.2), "the user's object is the same");
+    assert_ne!(
+        uid(before.0.as_ref()),
+        uid(after.0.as_ref()),
+        "the Deployment is another one"
+    );
+    assert_eq!(
+        uid(before.1.as_ref()),
+        uid(after.1.as_ref()),
+        "the definition is the same"
+    );
+    assert_eq!(
+        uid(before.2.as_ref()),
+        uid(after.2.as_ref()),
+        "the user's object is the same"
+    );
     assert!(env.get(extra).await.is_none(), "what the new version lacks is gone");
     let inventory = ("clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", "infrastructure-rig");
     assert_eq!(env.get(inventory).await.unwrap()["version"], "v1.1.0");
@@ -74,12 +85,12 @@ async fn a_release_that_cannot_be_used_leaves_what_runs_alone() {
     infra(&env, &old).await;
     let name = deployment(&old);
     let running = ("apps/v1", "Deployment", name.as_str());
-    let before = uid(&env.get(running).await);
+    let before = uid(env.get(running).await.as_ref());
     let check = async |version: &str, reason: &str, word: &str| {
         env.merge(INFRA, json!({"spec": {"version": version}})).await;
         let told = env.wait_condition(INFRA, "ProviderUpgraded", "False", reason).await;
         assert!(told["message"].as_str().unwrap().contains(word), "{told}");
-        assert_eq!(uid(&env.get(running).await), before);
+        assert_eq!(uid(env.get(running).await.as_ref()), before);
     };
     check("v1.3.0", "ComponentsFetchError", "v1.0.0").await;
     env.shelve(&old.clone().version("v1.4.0").with_flaw(Flaw::NoDeployment))
@@ -95,7 +106,7 @@ async fn a_release_that_cannot_be_used_leaves_what_runs_alone() {
     env.merge(INFRA, json!({"spec": {"version": "v1.0.0"}})).await;
     env.wait_condition(INFRA, "ProviderUpgraded", "True", "ProviderUpgraded")
         .await;
-    assert_eq!(uid(&env.get(running).await), before);
+    assert_eq!(uid(env.get(running).await.as_ref()), before);
 }
 
 // OP-105, OP-107, OP-109, OP-111, OP-112, OP-113, OP-218
@@ -106,14 +117,14 @@ async fn settings_change_what_runs_and_where_files_come_from_does_not() {
     infra(&env, &provider).await;
     let name = deployment(&provider);
     let running = ("apps/v1", "Deployment", name.as_str());
-    let before = uid(&env.get(running).await);
+    let before = uid(env.get(running).await.as_ref());
     // Neither other labels of ConfigMaps nor other values of variables do anything.
     let other = json!({"spec": {"fetchConfig": {"selector": {"matchLabels": {"provider-components": "other"}}}}});
     env.merge(INFRA, other).await;
     env.wait_installed(INFRA, "v1.0.0").await;
     let values = json!({"data": {"RIG_REGION": "b3RoZXI="}});
     env.merge(("v1", "Secret", "variables"), values).await;
-    assert_eq!(uid(&env.get(running).await), before);
+    assert_eq!(uid(env.get(running).await.as_ref()), before);
     let back =
         json!({"spec": {"fetchConfig": {"selector": {"matchLabels": {"provider-components": "infrastructure-rig"}}}}});
     env.merge(INFRA, back).await;
