@@ -142,13 +142,32 @@ impl Cx {
     /// The objects of a namespace that a label selector chooses, as they are stored now. No namespace means all of them.
     pub async fn list<K: Object>(&self, namespace: &str, labels: &str) -> Seen<Vec<K>> {
         let url = collection_url(&gvk_of::<K>(), &K::plural(&()), namespace);
+        self.pages(&url, labels, "application/json", u32::MAX).await
+    }
+
+    /// The metadata of the objects of a kind, in all namespaces, that a label selector chooses, but no more than `limit` of them; not found
+    /// when the server does not serve the kind.
+    pub async fn metadata_of(&self, gvk: &Gvk, labels: &str, limit: u32) -> Seen<Vec<ObjectMeta>> {
+        let resource = match self.resource(gvk).await {
+            Seen::Found(resource) => resource,
+            Seen::NotFound => return Seen::NotFound,
+            Seen::Failed(why) => return Seen::Failed(why),
+        };
+        let url = collection_url(gvk, &resource.plural, "");
+        let items = self.pages::<Item>(&url, labels, METADATA, limit).await;
+        items.map(|items| items.into_iter().map(|item| item.metadata).collect())
+    }
+
+    /// The objects of a list, page by page, but no more than `most`.
+    async fn pages<T: DeserializeOwned>(&self, url: &str, labels: &str, accept: &str, most: u32) -> Seen<Vec<T>> {
         let mut all = Vec::new();
         let mut next = String::new();
         loop {
+            let left = most - u32::try_from(all.len()).unwrap_or(most).min(most);
             let page = get(
                 &self.ports.client,
-                &page_url(&url, labels, PAGE, &next),
-                "application/json",
+                &page_url(url, labels, left.min(PAGE), &next),
+                accept,
             )
             .await;
             let mut page = match page {
@@ -164,27 +183,9 @@ impl Cx {
                 }
             }
             match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
-                Some(token) => token.clone_into(&mut next),
-                None => return Seen::Found(all),
+                Some(token) if all.len() < most as usize => token.clone_into(&mut next),
+                _ => return Seen::Found(all),
             }
-        }
-    }
-
-    /// The metadata of at most `limit` objects of a kind, in all namespaces, that a label selector chooses; not found when the server
-    /// does not serve the kind.
-    pub async fn metadata_of(&self, gvk: &Gvk, labels: &str, limit: u32) -> Seen<Vec<ObjectMeta>> {
-        let resource = match self.resource(gvk).await {
-            Seen::Found(resource) => resource,
-            Seen::NotFound => return Seen::NotFound,
-            Seen::Failed(why) => return Seen::Failed(why),
-        };
-        let url = collection_url(gvk, &resource.plural, "");
-        let page = get(&self.ports.client, &page_url(&url, labels, limit, ""), METADATA).await;
-        match page.map(|mut page| serde_json::from_value::<Vec<Item>>(page["items"].take())) {
-            Seen::Found(Ok(items)) => Seen::Found(items.into_iter().map(|item| item.metadata).collect()),
-            Seen::Found(Err(error)) => Seen::Failed(format!("cannot decode the metadata of {url}: {error}")),
-            Seen::NotFound => Seen::NotFound,
-            Seen::Failed(why) => Seen::Failed(why),
         }
     }
 

@@ -109,7 +109,7 @@ pub(super) async fn installed_by_others(
     let mut left = Vec::new();
     for gvk in kinds {
         // Kinds of other API servers, and such as nobody may list, hold nothing that a release could have brought.
-        let Seen::Found(found) = cx.metadata_of(&gvk, &selector, 1000).await else {
+        let Seen::Found(found) = cx.metadata_of(&gvk, &selector, u32::MAX).await else {
             continue;
         };
         for meta in found {

@@ -13,9 +13,6 @@ use crate::names::{MANAGER, reasons};
 use crate::objects::ObjectRef;
 use crate::provider::plan::{Again, Blocked, Stage};
 
-/// Objects of one kind that are written again at most.
-const MOST: u32 = 10_000;
-
 impl<P: ProviderObject> Run<'_, P> {
     /// Before the next release is installed: brings objects out of the versions that its definitions no longer have. What converts is
     /// still the release before.
@@ -88,7 +85,7 @@ impl<P: ProviderObject> Run<'_, P> {
             version: storage.to_owned(),
             kind: text(&live["spec"]["names"]["kind"]),
         };
-        let objects = match self.cx.metadata_of(&gvk, "", MOST).await {
+        let objects = match self.cx.metadata_of(&gvk, "", u32::MAX).await {
             Seen::Found(objects) => objects,
             Seen::NotFound => Vec::new(),
             Seen::Failed(why) => return Err(unread(why)),
