@@ -95,6 +95,12 @@ pub struct Release {
     /// Whether storage versions were brought up to date since.
     #[serde(default)]
     pub migrated: bool,
+    /// Whether it was put in the place of another one, so that people are told of an upgrade.
+    #[serde(default)]
+    pub replaces: bool,
+    /// What people should know of how it was rendered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// How far it is. Kept in an annotation.
     #[serde(skip, default = "next")]
     pub state: State,

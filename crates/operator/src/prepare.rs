@@ -18,22 +18,13 @@ use crate::ports::Operator;
 use crate::provider::facts::Facts;
 use crate::provider::plan::{Again, Blocked, LOOK_AGAIN, Stage, Wish, contract};
 
-/// A rendered release, and what people should know of it.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    /// The release with its objects.
-    pub sealed: Sealed,
-    /// What people should know.
-    pub notes: Vec<String>,
-}
-
 /// A problem of installing.
 pub(crate) fn problem(reason: &'static str, message: impl Into<String>) -> Blocked {
     Blocked::new(Stage::Install, reason, message).again(Again::Backoff)
 }
 
 /// Fetches and renders what is wished for. Changes nothing.
-pub async fn prepare(cx: &Cx, operator: &Operator, facts: &Facts, wish: &Wish) -> Result<Prepared, Blocked> {
+pub async fn prepare(cx: &Cx, operator: &Operator, facts: &Facts, wish: &Wish) -> Result<Sealed, Blocked> {
     let Ok(declared) = &facts.declared else {
         return Err(problem(known::SPEC_VALIDATION_ERROR, "the declaration cannot be read"));
     };
@@ -64,7 +55,7 @@ pub async fn prepare(cx: &Cx, operator: &Operator, facts: &Facts, wish: &Wish) -
     drop(turn);
     let mut prepared = rendered?;
     if facts.current().is_none() && wish.occasion != crate::provider::plan::Occasion::Install {
-        let release = &mut prepared.sealed.release;
+        let release = &mut prepared.release;
         release.leftovers = read::installed_by_others(cx, declared, &release.index).await?;
     }
     Ok(prepared)

@@ -19,10 +19,10 @@ use serde_json::Value;
 use windlass_api_operator::{ProviderObject, finalizers};
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Timestamp, Watch, key_of};
 
+use crate::kept::Sealed;
 use crate::names;
 use crate::peers;
 use crate::ports::Operator;
-use crate::prepare::Prepared;
 use crate::tracker::Whose;
 use facts::Facts;
 use plan::{Again, Blocked, Intent, Plan};
@@ -51,7 +51,7 @@ pub struct Observed<P> {
     object: Arc<P>,
     facts: Facts,
     intent: Result<Intent, Blocked>,
-    prepared: Option<Result<Prepared, Blocked>>,
+    prepared: Option<Result<Sealed, Blocked>>,
 }
 
 /// Whose objects a declaration's are.
@@ -101,10 +101,7 @@ impl<P: ProviderObject> Controller for Providers<P> {
 
     fn plan(&self, seen: &Observed<P>, now: Timestamp) -> Plan {
         let offered = seen.prepared.as_ref().map(|prepared| match prepared {
-            Ok(prepared) => Ok(plan::Offered {
-                release: prepared.sealed.release.clone(),
-                notes: prepared.notes.clone(),
-            }),
+            Ok(prepared) => Ok(prepared.release.clone()),
             Err(blocked) => Err(blocked.clone()),
         });
         plan::plan(&seen.facts, &seen.intent, offered.as_ref(), now)

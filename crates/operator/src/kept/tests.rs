@@ -24,6 +24,8 @@ fn release(version: &str, objects: &[Value]) -> Sealed {
         renew: None,
         asked: Vec::new(),
         migrated: false,
+        replaces: false,
+        notes: Vec::new(),
         state: State::Current,
         secrets: Vec::new(),
         index,

@@ -13,14 +13,14 @@ use windlass_components::{customize, images, manifest, patch};
 use windlass_kit::Timestamp;
 use windlass_repository::Files;
 
-use super::{Prepared, problem};
+use super::problem;
 use crate::certificates::{self, Office};
 use crate::kept::{Packer, Release, Sealed, State};
 use crate::names::{RELEASE, reasons};
 use crate::objects::ObjectRef;
 use crate::ports::Operator;
 use crate::provider::facts::Facts;
-use crate::provider::plan::{Again, Blocked, LOOK_AGAIN, Wish};
+use crate::provider::plan::{Again, Blocked, LOOK_AGAIN, Occasion, Wish};
 
 /// Everything that a release is rendered from.
 pub(super) struct Input<'a> {
@@ -40,7 +40,7 @@ pub(super) struct Input<'a> {
 }
 
 /// Renders a release.
-pub(super) fn render(input: &Input<'_>) -> Result<Prepared, Blocked> {
+pub(super) fn render(input: &Input<'_>) -> Result<Sealed, Blocked> {
     let declared = input.declared;
     let mut notes = Vec::new();
     let mut objects = parse(&substitute(input, &input.files.components)?, &input.files.from)?;
@@ -87,8 +87,8 @@ pub(super) fn render(input: &Input<'_>) -> Result<Prepared, Blocked> {
     objects.push(inventory_object(declared, &label, &input.version));
     let mut release = release(input, renew);
     release.asked = asked;
-    let sealed = seal(release, objects, &label, input.cert_manager)?;
-    Ok(Prepared { sealed, notes })
+    release.notes = notes;
+    seal(release, objects, &label, input.cert_manager)
 }
 
 /// Packs objects in the order of installation.
@@ -133,6 +133,8 @@ fn release(input: &Input<'_>, renew: Option<Timestamp>) -> Release {
         renew,
         asked: Vec::new(),
         migrated: false,
+        replaces: matches!(input.wish.occasion, Occasion::Upgrade { .. } | Occasion::Change),
+        notes: Vec::new(),
         state: State::Next,
         secrets: Vec::new(),
         index: Vec::new(),

@@ -41,7 +41,7 @@ struct Run<'a, P> {
 /// Carries out a plan.
 pub(super) async fn apply<P: ProviderObject>(cx: &Cx, operator: &Operator, seen: &Observed<P>, plan: &Plan) -> Done {
     let rendered = match &seen.prepared {
-        Some(Ok(prepared)) => Some(prepared.sealed.clone()),
+        Some(Ok(prepared)) => Some(prepared.clone()),
         _ => None,
     };
     let mut run = Run {
@@ -172,7 +172,7 @@ impl<P: ProviderObject> Run<'_, P> {
         }
         if let (true, Some(current)) = (self.done.committed, &self.kept.current) {
             let message = format!("version {} is installed", current.version);
-            let reason = if plan.replaces {
+            let reason = if current.replaces {
                 reasons::UPGRADED
             } else {
                 reasons::INSTALLED

@@ -172,21 +172,10 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// What is in the way.
     pub blocked: Option<Blocked>,
-    /// Whether it counts as an upgrade or a change.
-    pub replaces: bool,
     /// What people should know beside.
     pub notes: Vec<String>,
     /// When to look again though all went well.
     pub requeue: Option<Duration>,
-}
-
-/// What was rendered, as far as deciding needs it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Offered {
-    /// The release.
-    pub release: Release,
-    /// What people should know of it.
-    pub notes: Vec<String>,
 }
 
 /// What is wanted, or what is in the way of it.
@@ -343,7 +332,7 @@ fn refuse_downgrade(from: &str, to: &str) -> Result<(), Blocked> {
 pub fn plan(
     facts: &Facts,
     intent: &Result<Intent, Blocked>,
-    offered: Option<&Result<Offered, Blocked>>,
+    offered: Option<&Result<Release, Blocked>>,
     now: Timestamp,
 ) -> Plan {
     let mut plan = match (intent, offered) {
@@ -375,14 +364,13 @@ pub fn plan(
     plan
 }
 
-fn replacing(facts: &Facts, wish: &Wish, offered: &Offered) -> Plan {
+fn replacing(facts: &Facts, wish: &Wish, offered: &Release) -> Plan {
     let mut actions = Vec::new();
     let declared = facts.declared.as_ref().ok();
     if declared.is_some_and(|declared| declared.version.is_none()) {
-        actions.push(Action::SetVersion(offered.release.version.clone()));
+        actions.push(Action::SetVersion(offered.version.clone()));
     }
-    let replaces = wish.occasion != Occasion::Install;
-    if replaces {
+    if wish.occasion != Occasion::Install {
         actions.push(Action::Check);
     }
     actions.push(Action::Keep);
@@ -395,17 +383,14 @@ fn replacing(facts: &Facts, wish: &Wish, offered: &Offered) -> Plan {
     actions.extend([Action::Install, Action::Prune, Action::Commit]);
     Plan {
         actions,
-        replaces: replaces && !matches!(wish.occasion, Occasion::Adopt { .. }),
-        notes: offered.notes.clone(),
         ..Plan::default()
     }
 }
 
 /// An attempt that was cut off is finished. What was done before is done again, as nobody knows how far it came.
 fn resuming(facts: &Facts) -> Plan {
-    let replaces = facts.current().is_some();
     let mut actions = Vec::new();
-    if replaces {
+    if facts.current().is_some() {
         actions.extend([Action::Migrate, Action::Stop]);
     }
     actions.extend([Action::Install, Action::Prune, Action::Commit]);
@@ -416,7 +401,6 @@ fn resuming(facts: &Facts) -> Plan {
     }
     Plan {
         actions,
-        replaces,
         ..Plan::default()
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) ->
     };
     set(types::PREFLIGHT_CHECK_PASSED, preflight(problem));
     set(types::PROVIDER_INSTALLED, installed(current, problem, plan));
-    if let Some(finding) = upgraded(facts, current, problem, plan, done) {
+    if let Some(finding) = upgraded(facts, current, problem) {
         set(types::PROVIDER_UPGRADED, finding);
     }
     set(types::READY, ready(current, problem, done));
@@ -104,7 +104,7 @@ fn installed(current: Option<&Release>, problem: Option<&Blocked>, plan: &Plan) 
     match (current, problem) {
         (Some(current), _) => {
             let mut message = format!("version {} is installed", current.version);
-            for note in &plan.notes {
+            for note in current.notes.iter().chain(&plan.notes) {
                 message.push_str("; ");
                 message.push_str(note);
             }
@@ -116,20 +116,14 @@ fn installed(current: Option<&Release>, problem: Option<&Blocked>, plan: &Plan) 
 }
 
 /// Only there once something was to be replaced.
-fn upgraded(
-    facts: &Facts,
-    current: Option<&Release>,
-    problem: Option<&Blocked>,
-    plan: &Plan,
-    done: &Done,
-) -> Option<Finding> {
+fn upgraded(facts: &Facts, current: Option<&Release>, problem: Option<&Blocked>) -> Option<Finding> {
     let current = current?;
     if let Some(problem) = problem.filter(|problem| matches!(problem.stage, Stage::Preflight | Stage::Install)) {
         return Some(Finding::problem(problem));
     }
     let was_there = conditions::get(&facts.conditions, types::PROVIDER_UPGRADED).is_some();
-    let is_new = plan.replaces && done.committed;
-    (was_there || is_new).then(|| {
+    // What is kept says it, not what this reconcile did: its status may never be written, when another one follows closely.
+    (was_there || current.replaces).then(|| {
         let message = format!("version {} is installed", current.version);
         Finding::new(Status::True, reasons::UPGRADED, message)
     })

@@ -197,10 +197,7 @@ fn nothing_is_touched_before_all_is_there() {
         None,
     );
     let wanted = intent(&facts, now());
-    let offered = Ok(Offered {
-        release: release("v1.1.0", "v1beta2"),
-        notes: Vec::new(),
-    });
+    let offered = Ok(release("v1.1.0", "v1beta2"));
     let done = plan(&facts, &wanted, Some(&offered), now());
     assert_eq!(done.actions, [Check, Keep, Migrate, Stop, Install, Prune, Commit]);
     let problem = Err(Blocked::new(Stage::Install, "X", "y"));
@@ -302,4 +299,28 @@ fn paused_means_no_replicas_and_no_changes() {
     );
     let back = paused(json!({"version": version}), "h", true);
     assert_eq!(actions(&back)[0], Action::Restore);
+}
+
+#[test]
+fn whichever_reconcile_writes_the_status_tells_of_an_upgrade() {
+    use crate::provider::status::{Done, status};
+    let upgraded = |replaces: bool| {
+        let mut current = release("v1.1.0", "v1beta2");
+        current.replaces = replaces;
+        current.notes = vec!["a note".to_owned()];
+        let facts = with(infra(&json!({"version": "v1.1.0"})), Some(current), None);
+        let plan = plan(&facts, &Ok(Intent::Rest), None, now());
+        let done = Done {
+            kept: facts.kept.as_deref().cloned().unwrap(),
+            ..Done::default()
+        };
+        let status = status(&facts, &plan, &done, now()).unwrap();
+        let conditions = status["conditions"].as_array().unwrap().clone();
+        let of = |type_: &str| conditions.iter().find(|condition| condition["type"] == type_).cloned();
+        let installed = of("ProviderInstalled").unwrap();
+        assert_eq!(installed["message"], "version v1.1.0 is installed; a note");
+        of("ProviderUpgraded").map(|condition| condition["status"].clone())
+    };
+    assert_eq!(upgraded(false), None);
+    assert_eq!(upgraded(true), Some(json!("True")));
 }
