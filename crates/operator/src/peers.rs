@@ -1,7 +1,10 @@
 //! All declared providers of the cluster, through both APIs, as far as they concern one another.
 
-use windlass_api_operator::{Api, ProviderObject, ProviderType, management, operator};
+use windlass_api_operator::{Api, ProviderObject, ProviderType, conditions as types, management, operator};
+use windlass_conditions as conditions;
 use windlass_kit::{Cx, ObjectKey, Timestamp, Watch, key_of};
+
+use crate::names::reasons::UNPAUSE_BLOCKED;
 
 /// A declared provider as the others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct Peer {
     pub deleting: bool,
     /// Whether its specification pauses it, or would if it could be read.
     pub paused: bool,
+    /// Whether it asked to come back from a pause and has to stay without replicas, as its status says.
+    pub held: bool,
     /// The contract of what is installed; none while nothing is.
     pub contract: Option<String>,
 }
@@ -36,6 +41,8 @@ impl Peer {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
             paused: object.declared().is_ok_and(|declared| declared.paused),
+            held: conditions::get(object.conditions(), types::READY)
+                .is_some_and(|ready| ready.reason == UNPAUSE_BLOCKED),
             contract: object.status_parts().contract.map(str::to_owned),
         }
     }

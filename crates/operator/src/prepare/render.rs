@@ -247,30 +247,4 @@ fn drop_bundles(value: &mut Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nobody_is_fought_with() {
-        let check = |mut object: Value, expect: Value| {
-            settle(&mut object, "infrastructure-x", "r", true);
-            object.as_object_mut().unwrap().remove("metadata");
-            assert_eq!(object, expect);
-        };
-        check(
-            json!({"kind": "ClusterRole", "aggregationRule": {}, "rules": []}),
-            json!({"kind": "ClusterRole", "aggregationRule": {}}),
-        );
-        check(
-            json!({"kind": "Secret", "stringData": {"a": "b"}}),
-            json!({"kind": "Secret", "data": {"a": "Yg=="}}),
-        );
-        check(
-            json!({
-                "kind": "X", "metadata": {"annotations": {"cert-manager.io/inject-ca-from": "a/b"}},
-                "webhooks": [{"clientConfig": {"caBundle": "Cg==", "url": "u"}}],
-            }),
-            json!({"kind": "X", "webhooks": [{"clientConfig": {"url": "u"}}]}),
-        );
-    }
-}
+mod tests;

@@ -481,4 +481,4 @@ pub fn is_available(facts: &Facts) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -153,3 +153,6 @@ fn deleting(problem: Option<&Blocked>) -> Finding {
         None => Finding::new(Status::True, reasons::REMOVING, "the provider is being removed"),
     }
 }
+
+#[cfg(test)]
+mod tests;

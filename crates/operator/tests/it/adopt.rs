@@ -47,3 +47,51 @@ async fn what_clusterctl_installed_is_taken_over_as_it_runs() {
     env.wait(stale, "to be gone", Value::is_null).await;
     env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
 }
+
+// OP-188, OP-239: who goes on with clusterctl alone is not meddled with.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_clusterctl_installed_and_nobody_declared_is_left_alone() {
+    let mut env = Env::idle(windlass_repository::Settings::default()).await;
+    env.runs = Some(windlass_testkit::Deployments::run(env.client.clone()));
+    let meta = |name: &str, provider: &str| {
+        json!({
+            "name": name, "namespace": NAMESPACE,
+            "labels": {"clusterctl.cluster.x-k8s.io": "", "cluster.x-k8s.io/provider": provider},
+        })
+    };
+    let of_clusterctl = [
+        ("v1", "ConfigMap", "settings"),
+        ("v1", "ServiceAccount", "manager"),
+        (
+            "clusterctl.cluster.x-k8s.io/v1alpha3",
+            "Provider",
+            "infrastructure-other",
+        ),
+    ];
+    let mut before = Vec::new();
+    for (api, kind, name) in of_clusterctl {
+        let mut object = json!({"apiVersion": api, "kind": kind, "metadata": meta(name, "infrastructure-other")});
+        if kind == "Provider" {
+            object["metadata"]["labels"]["clusterctl.cluster.x-k8s.io/core"] = json!("inventory");
+            for (field, value) in [
+                ("providerName", "other"),
+                ("type", "InfrastructureProvider"),
+                ("version", "v1.0.0"),
+            ] {
+                object[field] = json!(value);
+            }
+        }
+        before.push(env.apply(object).await);
+    }
+    env.operate(&Faults::none());
+    env.with_core(V1ALPHA2).await;
+    env.delete(CORE).await;
+    env.wait(CORE, "to be gone", Value::is_null).await;
+    for (of, before) in of_clusterctl.into_iter().zip(before) {
+        let after = env.get(of).await.unwrap();
+        assert_eq!(
+            after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"],
+            "{after}"
+        );
+    }
+}

@@ -28,7 +28,7 @@ pub(crate) struct Env {
     kit: Option<Kit>,
 }
 
-fn definitions() -> Vec<Value> {
+pub(crate) fn definitions() -> Vec<Value> {
     vec![
         crd::<operator::CoreProvider>(),
         crd::<operator::BootstrapProvider>(),

@@ -1,4 +1,6 @@
 //! The operator on an API server of each test's own, with providers that look like real ones.
+//!
+//! OP-230: what is decided is tested beside the code that decides it; here, on an API server, is what comes of it.
 
 #![expect(clippy::panic, reason = "a test that cannot go on ends by a panic")]
 
@@ -10,4 +12,6 @@ mod env;
 mod faults;
 mod preflight;
 mod removal;
+mod settings;
+mod together;
 mod upgrade;

@@ -63,10 +63,15 @@ pub fn check(facts: &Facts, version: &str, contract: &str) -> Result<(), Blocked
     Ok(())
 }
 
-/// The providers that can be paused by their specification and are not.
+/// The providers that can be paused by their specification and run. Those that asked to come back and may not yet do not run, and
+/// wait for just this change.
 fn unpaused(facts: &Facts) -> Vec<&Peer> {
-    let all = std::iter::once(&facts.me).chain(&facts.peers);
-    all.filter(|peer| peer.api == Api::V1Alpha1 && !peer.paused).collect()
+    let peers = facts.peers.iter().filter(|peer| !peer.paused && !peer.held);
+    let me = (!is_held(facts)).then_some(&facts.me);
+    me.into_iter()
+        .chain(peers)
+        .filter(|peer| peer.api == Api::V1Alpha1)
+        .collect()
 }
 
 /// The installed providers that do not follow the core's contract.

@@ -11,7 +11,7 @@ use crate::provider::facts::{InUse, Installed};
 
 const NOW: &str = "2026-06-01T00:00:00Z";
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
@@ -24,12 +24,12 @@ fn object<P: ProviderObject>(name: &str, spec: &Value) -> P {
     .unwrap()
 }
 
-fn release(version: &str, contract: &str) -> Release {
+pub(crate) fn release(version: &str, contract: &str) -> Release {
     serde_json::from_value(json!({"version": version, "contract": contract, "hash": "h", "made": NOW})).unwrap()
 }
 
 /// A provider of which this is declared, beside a core that follows v1beta2, with nothing installed.
-fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
+pub(crate) fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
     let object = object::<P>(name, spec);
     let mut core = Peer::of(&self::object::<operator::CoreProvider>("cluster-api", &json!({})));
     core.contract = Some("v1beta2".to_owned());
@@ -52,11 +52,11 @@ fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
     }
 }
 
-fn infra(spec: &Value) -> Facts {
+pub(crate) fn infra(spec: &Value) -> Facts {
     facts::<operator::InfrastructureProvider>("aws", spec)
 }
 
-fn with(mut facts: Facts, current: Option<Release>, next: Option<Release>) -> Facts {
+pub(crate) fn with(mut facts: Facts, current: Option<Release>, next: Option<Release>) -> Facts {
     facts.kept = Ok(Arc::new(Kept { current, next }));
     facts
 }
@@ -229,6 +229,41 @@ fn contracts_have_to_fit() {
     check::<Old>("v1beta2", None, "v1beta1", "ContractMismatch");
     check::<Old>("v1beta2", Some("v1beta1"), "v1beta2", "NotAllProvidersPaused");
     check::<Old>("v1beta2", Some("v1beta2"), "v1beta2", "");
+}
+
+// OP-091, OP-099, OP-216: whoever asked to come back too early does not stand in the way of those that it waits for.
+#[test]
+fn who_has_to_stay_without_replicas_counts_as_paused() {
+    let mut facts = facts::<management::InfrastructureProvider>("aws", &json!({"paused": true}));
+    facts.peers = vec![Peer::of(&object::<management::CoreProvider>("cluster-api", &json!({})))];
+    facts.peers[0].contract = Some("v1beta2".to_owned());
+    let mut facts = with(facts, Some(release("v1.0.0", "v1beta1")), None);
+    let blocked = contract::check(&facts, "v2.0.0", "v1beta2").unwrap_err();
+    assert_eq!(blocked.reason, "NotAllProvidersPaused");
+    assert!(
+        blocked
+            .message
+            .ends_with("set spec.paused of CoreProvider n/cluster-api"),
+        "{}",
+        blocked.message
+    );
+    facts.peers[0].held = true;
+    assert_eq!(contract::check(&facts, "v2.0.0", "v1beta2"), Ok(()));
+}
+
+#[test]
+fn a_status_says_who_has_to_stay_without_replicas() {
+    let check = |reason: &str, held: bool| {
+        let ready =
+            json!({"type": "Ready", "status": "False", "reason": reason, "message": "", "lastTransitionTime": NOW});
+        let mut object = object::<management::CoreProvider>("cluster-api", &json!({}));
+        let mut whole = serde_json::to_value(&object).unwrap();
+        whole["status"] = json!({"conditions": [ready]});
+        object = serde_json::from_value(whole).unwrap();
+        assert_eq!(Peer::of(&object).held, held, "{reason}");
+    };
+    check("UnpauseBlocked", true);
+    check("Paused", false);
 }
 
 // OP-116, OP-117, OP-118
