@@ -1,4 +1,7 @@
-//! Runs one controller: takes keys from its queue and leads each through the steps of a reconcile.
+//! Runs one controller: takes keys from its queue and leads each through the steps of a reconcile. Knows no types, so that it is
+//! compiled once; [`typed`] does.
+
+mod typed;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -7,33 +10,32 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::Resource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::Instrument;
 use windlass_api::core::Cluster;
 
 use crate::backoff::Backoff;
-use crate::cache::Cache;
 use crate::controller::{Controller, Outcome};
-use crate::cx::{Cx, Reads};
+use crate::cx::Cx;
 use crate::error::{ReconcileError, Triage};
 use crate::guard::Latch;
 use crate::journal::{Journal, Unsure};
 use crate::metrics::ControllerMetrics;
-use crate::object::{GroupKind, ObjectKey, gvk_of, key_of};
+use crate::object::{GroupKind, ObjectKey, gvk_of};
 use crate::pace::StatusPace;
 use crate::pause;
 use crate::queue::Queue;
-use crate::watch::{Filter, Wake, Watch};
-use crate::writer::{Write, look};
+use crate::watch::{Wake, Watch};
+use crate::writer::{Target, Write, look};
+use typed::{AnyController, Subject, Traits};
 
 /// Reconciles of one controller that run at a time, unless it says otherwise.
 const CONCURRENCY: usize = 10;
 /// From this back-off on, a failure is worth somebody's attention.
 const LASTING: Duration = Duration::from_millis(500);
 
-type Start = Box<dyn FnOnce(Cx, usize) -> BoxFuture<'static, ()> + Send>;
+type Start = Box<dyn FnOnce(&Cx) -> Arc<dyn AnyController> + Send>;
 
 /// A controller as data: what `suite` lists and a process starts.
 pub struct ControllerEntry {
@@ -60,7 +62,7 @@ impl ControllerEntry {
             name: C::NAME,
             kind: gvk_of::<C::Kind>().group_kind(),
             concurrency: CONCURRENCY,
-            start: Box::new(move |cx, concurrency| Driver::new(controller, &cx).run(cx, concurrency).boxed()),
+            start: Box::new(move |cx| typed::erase(controller, cx)),
         }
     }
 
@@ -83,14 +85,14 @@ impl ControllerEntry {
 
     /// Runs until shutdown.
     pub(crate) fn start(self, cx: Cx) -> BoxFuture<'static, ()> {
-        (self.start)(cx, self.concurrency)
+        let driver = Driver::new((self.start)(&cx), &cx);
+        driver.run(cx, self.concurrency).boxed()
     }
 }
 
 /// One running controller.
-struct Driver<C: Controller> {
-    controller: C,
-    objects: Cache<C::Kind>,
+struct Driver {
+    controller: Arc<dyn AnyController>,
     queue: Arc<Queue<ObjectKey>>,
     metrics: ControllerMetrics,
     /// Writes whose outcome has to be found out before the key's next reconcile.
@@ -98,9 +100,10 @@ struct Driver<C: Controller> {
     pace: Arc<StatusPace>,
 }
 
-impl<C: Controller> Driver<C> {
-    fn new(controller: C, cx: &Cx) -> Arc<Self> {
-        let queue_metrics = cx.metrics().queue(C::NAME);
+impl Driver {
+    fn new(controller: Arc<dyn AnyController>, cx: &Cx) -> Arc<Self> {
+        let name = controller.traits().name;
+        let queue_metrics = cx.metrics().queue(name);
         let (unfinished, longest) = (queue_metrics.unfinished.clone(), queue_metrics.longest.clone());
         let queue = Arc::new(Queue::build(Backoff::per_object(), Some(queue_metrics)));
         let scraped = queue.clone();
@@ -111,12 +114,15 @@ impl<C: Controller> Driver<C> {
         });
         Arc::new(Self {
             controller,
-            objects: cx.fresh().cache(),
             queue,
-            metrics: cx.metrics().controller(C::NAME),
+            metrics: cx.metrics().controller(name),
             unsure: Mutex::new(HashMap::new()),
             pace: Arc::default(),
         })
+    }
+
+    fn traits(&self) -> &Traits {
+        self.controller.traits()
     }
 
     async fn run(self: Arc<Self>, cx: Cx, concurrency: usize) {
@@ -152,47 +158,44 @@ impl<C: Controller> Driver<C> {
 
     /// Starts everything that wakes objects.
     fn watch(&self, cx: &Cx) {
-        let kind = gvk_of::<C::Kind>().group_kind();
         let (queue, pace) = (self.queue.clone(), self.pace.clone());
-        self.objects.subscribe(move |change| {
-            let Some(object) = change.object() else { return };
-            let key = key_of(object.meta());
-            if concerns::<C>(object) {
+        self.controller.subscribe(Box::new(move |key, concerns| {
+            if concerns {
                 queue.add(key);
             } else {
                 pace.forget(&key);
             }
-        });
-        let wake = Wake::new(self.queue.clone(), kind, filter::<C>(cx));
-        let objects = self.objects.clone();
-        let pausing = Watch::map::<Cluster>(move |_, old, new| {
+        }));
+        let kind = self.traits().gvk().group_kind();
+        let wake = Wake::new(self.queue.clone(), kind, self.controller.filter());
+        let pausing = self.traits().follows_clusters.then(|| self.pausing());
+        for watch in pausing.into_iter().chain(self.controller.watches()) {
+            watch.start(cx, wake.clone());
+        }
+    }
+
+    /// Wakes the objects of a cluster that is paused, or no longer is.
+    fn pausing(&self) -> Watch {
+        let of_cluster = self.controller.of_cluster();
+        Watch::map::<Cluster>(move |_, old, new| {
             let paused = |cluster: Option<&Cluster>| cluster.is_some_and(|c| c.spec.paused.unwrap_or(false));
             let Some(cluster) = new.filter(|_| paused(old) != paused(new)) else {
                 return Vec::new();
             };
             let meta = &cluster.metadata;
             let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
-            objects
-                .by_cluster(namespace.unwrap_or_default(), name.unwrap_or_default())
-                .iter()
-                .map(|object| key_of(object.meta()))
-                .collect()
-        });
-        let pausing = C::FOLLOWS_CLUSTERS.then_some(pausing);
-        for watch in pausing.into_iter().chain(self.controller.watches()) {
-            watch.start(cx, wake.clone());
-        }
+            of_cluster(namespace.unwrap_or_default(), name.unwrap_or_default())
+        })
     }
 
     async fn work(self: Arc<Self>, cx: &Cx) {
-        let kind = gvk_of::<C::Kind>().kind;
         while let Some(key) = self.queue.next().await {
             let cx = cx.fresh();
             let id: u64 = rand::random();
             let span = tracing::info_span!(
                 "reconcile",
-                controller = C::NAME,
-                object = %format_args!("{kind} {key}"),
+                controller = self.traits().name,
+                object = %format_args!("{} {key}", self.traits().gvk().kind),
                 reconcile_id = %format_args!("{id:016x}"),
             );
             self.one(&cx, &key).instrument(span).await;
@@ -273,70 +276,79 @@ impl<C: Controller> Driver<C> {
         if let Some(outcome) = self.settle_doubts(cx, key).await? {
             return Ok(outcome);
         }
-        let Some(mut object) = self.objects.get(key) else {
+        let Some(mut object) = self.controller.clone().get(key) else {
             self.pace.forget(key);
             return Ok(Outcome::Settled);
         };
         // Whoever asked for this reconcile may have done so before the object became somebody else's.
-        if !concerns::<C>(&object) {
+        if !object.is_concerned() {
             tracing::debug!("left alone: this object is none of this controller's");
             self.pace.forget(key);
             return Ok(Outcome::Settled);
         }
-        if C::LOCKED {
+        let traits = self.traits();
+        let target = traits.target.at(key);
+        if traits.locked {
             let version = object.meta().resource_version.as_deref().unwrap_or_default();
-            cx.journal.lock(&gvk_of::<C::Kind>(), key, version);
+            cx.journal.lock(&target.gvk, key, version);
         }
-        if let Some(finalizer) = C::FINALIZER
+        if let Some(finalizer) = traits.finalizer
             && object.meta().deletion_timestamp.is_none()
             && !object.meta().finalizers.iter().flatten().any(|f| f == finalizer)
         {
-            let added = cx.writer().ensure_finalizer(C::MANAGER, &*object, finalizer).await;
-            object = match added {
+            let added = cx
+                .writer()
+                .add_finalizer(traits.manager, &target, object.meta(), finalizer);
+            object = match added.await {
                 Err(error) if error.is_not_found() => return Ok(Outcome::Settled),
-                other => other?,
+                answer => self.controller.clone().decode(&target, answer?)?,
             };
         }
-        if let Some(why) = Self::paused(cx, &object) {
-            self.show_paused(cx, &object, &why).await?;
+        if let Some(why) = self.paused(cx, &*object) {
+            self.show_paused(cx, &target, &*object, &why).await?;
             return Ok(Outcome::Settled);
         }
-        let seen = loop {
-            let seen = self.controller.observe(cx, object.clone()).await;
-            match cx.settle_reads().await {
-                Reads::Good => break seen,
-                Reads::Again => {}
-                Reads::Stopping => return Ok(Outcome::Settled),
-            }
-        };
-        let plan = self.controller.plan(&seen, cx.now());
-        let done = self.controller.apply(cx, &seen, &plan).await;
-        let outcome = self.controller.outcome(&seen, &plan, &done);
-        let status = self.controller.status(&seen, &plan, &done, cx.now());
-        if let Some(mut status) = status {
-            // A controller that wrote its own spec says which generation its status is about; of a locked object the answers say it.
-            let said = status.get("observedGeneration").and_then(Value::as_i64);
-            let said = said.or_else(|| cx.journal.generation());
-            let (present, generation) = (C::conditions(&object), said.or(object.meta().generation));
-            let why = C::pauses_itself(&object);
-            let condition = pause::condition(present, why.as_deref(), generation, cx.now());
-            pause::add_to(&mut status, &condition);
-            let pace = (C::STATUS_PACE, C::INITIALIZATION_IS_AWAITED);
-            let old = || serde_json::to_value(&*object).map_or(Value::Null, |mut object| object["status"].take());
-            if let Some(wait) = self.pace.wait(key, pace, present.is_empty(), old, &status) {
-                return Ok(outcome.or(Outcome::RequeueAfter(wait)));
-            }
-            let applied = cx.writer().apply_status(C::STATUS_MANAGER, &*object, status).await;
-            match applied {
-                Ok(applied) if applied.outcome == Write::Changed => {
-                    self.pace.written(key);
-                }
-                Ok(_) => {}
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Ok(outcome.or(Outcome::Failed(error.into()))),
-            }
+        let ended = object.reconcile(cx).await;
+        match ended.status {
+            Some(status) => Ok(self.tell(cx, &target, &*object, ended.outcome, status).await),
+            None => Ok(ended.outcome),
         }
-        Ok(outcome)
+    }
+
+    /// Writes a status with the condition Paused in it, unless that has time.
+    async fn tell(
+        &self,
+        cx: &Cx,
+        target: &Target,
+        object: &dyn Subject,
+        outcome: Outcome,
+        mut status: Value,
+    ) -> Outcome {
+        let traits = self.traits();
+        // A controller that wrote its own spec says which generation its status is about; of a locked object the answers say it.
+        let said = status.get("observedGeneration").and_then(Value::as_i64);
+        let said = said.or_else(|| cx.journal.generation());
+        let (present, generation) = (object.conditions(), said.or(object.meta().generation));
+        let why = object.pauses_itself();
+        let condition = pause::condition(present, why.as_deref(), generation, cx.now());
+        pause::add_to(&mut status, &condition);
+        let (key, fresh) = (&target.key, present.is_empty());
+        let old = || object.status();
+        if let Some(wait) = self.pace.wait(key, traits.status_pace, fresh, old, &status) {
+            return outcome.or(Outcome::RequeueAfter(wait));
+        }
+        let uid = object.meta().uid.as_deref();
+        match cx
+            .writer()
+            .write_status(traits.status_manager, target, uid, status)
+            .await
+        {
+            Ok(Write::Changed) => self.pace.written(key),
+            Ok(_) => {}
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return outcome.or(Outcome::Failed(error.into())),
+        }
+        outcome
     }
 
     /// Finds out what became of writes that were not answered. `Some` when the caches have to see something first.
@@ -368,38 +380,33 @@ impl<C: Controller> Driver<C> {
     }
 
     /// Why the object is paused, if it is.
-    fn paused(cx: &Cx, object: &C::Kind) -> Option<String> {
-        let of = C::FOLLOWS_CLUSTERS.then(|| C::cluster_of(object)).flatten();
+    fn paused(&self, cx: &Cx, object: &dyn Subject) -> Option<String> {
+        let traits = self.traits();
+        let of = traits.follows_clusters.then(|| object.cluster()).flatten();
         let cluster = of.and_then(|key| cx.cache::<Cluster>().get(&key));
         let paused = cluster.is_some_and(|c| c.spec.paused.unwrap_or(false));
-        pause::why(&C::Kind::kind(&()), object.meta(), paused)
+        pause::why(&traits.gvk().kind, object.meta(), paused)
     }
 
     /// The only thing that is kept up to date on a paused object. A field manager of its own takes the condition over, so that
     /// the rest of the status stays as it is; the controller's own status takes it back.
-    async fn show_paused(&self, cx: &Cx, object: &C::Kind, why: &str) -> Result<(), ReconcileError> {
-        let (present, generation) = (C::conditions(object), object.meta().generation);
-        let condition = pause::condition(present, Some(why), generation, cx.now());
-        let manager = format!("{}-paused", C::STATUS_MANAGER);
+    async fn show_paused(
+        &self,
+        cx: &Cx,
+        target: &Target,
+        object: &dyn Subject,
+        why: &str,
+    ) -> Result<(), ReconcileError> {
+        let meta = object.meta();
+        let condition = pause::condition(object.conditions(), Some(why), meta.generation, cx.now());
+        let manager = format!("{}-paused", self.traits().status_manager);
         let status = json!({ "conditions": [condition] });
-        match cx.writer().apply_status(&manager, object, status).await {
+        let written = cx.writer().write_status(&manager, target, meta.uid.as_deref(), status);
+        match written.await {
             Err(error) if !error.is_not_found() => Err(error.into()),
             _ => Ok(()),
         }
     }
-}
-
-fn concerns<C: Controller>(object: &C::Kind) -> bool {
-    C::CONCERNS.is_none_or(|concerns| concerns(object))
-}
-
-/// Drops wake-ups of objects that are none of the controller's. What is not cached passes: it may be gone, and something of it left.
-fn filter<C: Controller>(cx: &Cx) -> Option<Filter> {
-    let concerns = C::CONCERNS?;
-    let objects: Cache<C::Kind> = Cache::new(cx.ports.caches.typed(), None, None);
-    Some(Arc::new(move |key| {
-        objects.get(key).is_none_or(|object| concerns(&object))
-    }))
 }
 
 /// Up to a twentieth more, so that many objects do not come at the same moment.

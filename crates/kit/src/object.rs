@@ -65,6 +65,14 @@ impl Dynamic {
         Ok(Self { value, meta })
     }
 
+    /// An object of a kind known at compile time, as it was read from a cache. Without a value when it cannot be encoded.
+    pub fn of<K: Object>(object: &K) -> Self {
+        Self {
+            value: serde_json::to_value(object).unwrap_or_default(),
+            meta: object.meta().clone(),
+        }
+    }
+
     /// The whole object.
     pub fn value(&self) -> &Value {
         &self.value

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use http::{Request, header};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
@@ -46,7 +48,11 @@ pub(crate) struct Discovery {
 
 impl Discovery {
     /// How a kind is reached. The server is asked when the kind is not among those it told before.
-    pub(crate) async fn find(&self, client: &kube::Client, gvk: &Gvk) -> Seen<Resource> {
+    pub(crate) fn find<'a>(&'a self, client: &'a kube::Client, gvk: &'a Gvk) -> BoxFuture<'a, Seen<Resource>> {
+        self.find_or_ask(client, gvk).boxed()
+    }
+
+    async fn find_or_ask(&self, client: &kube::Client, gvk: &Gvk) -> Seen<Resource> {
         let group = (gvk.group.clone(), gvk.version.clone());
         let known = self.groups.lock().get(&group).cloned();
         if let Some(resource) = known.and_then(|kinds| kinds.get(&gvk.kind).cloned()) {
@@ -92,7 +98,12 @@ fn kinds_of(list: &Value) -> Kinds {
     .collect()
 }
 
-async fn get(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
+/// Boxed, so that it is not compiled again wherever something is read.
+fn get<'a>(client: &'a kube::Client, url: &'a str, accept: &'a str) -> BoxFuture<'a, Seen<Value>> {
+    get_once(client, url, accept).boxed()
+}
+
+async fn get_once(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
     let request = match Request::get(url).header(header::ACCEPT, accept).body(Vec::new()) {
         Ok(request) => request,
         Err(error) => return Seen::Failed(error.to_string()),
@@ -159,34 +170,49 @@ impl Cx {
     }
 
     /// The objects of a list, page by page, but no more than `most`.
-    async fn pages<T: DeserializeOwned>(&self, url: &str, labels: &str, accept: &str, most: u32) -> Seen<Vec<T>> {
+    async fn pages<T: DeserializeOwned + Send>(
+        &self,
+        url: &str,
+        labels: &str,
+        accept: &str,
+        most: u32,
+    ) -> Seen<Vec<T>> {
         let mut all = Vec::new();
-        let mut next = String::new();
-        loop {
-            let left = most - u32::try_from(all.len()).unwrap_or(most).min(most);
-            let page = get(
-                &self.ports.client,
-                &page_url(url, labels, left.min(PAGE), &next),
-                accept,
-            )
-            .await;
-            let mut page = match page {
-                Seen::Found(page) => page,
-                Seen::NotFound => return Seen::NotFound,
-                Seen::Failed(why) => return Seen::Failed(why),
-            };
-            let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
-            for item in items {
-                match serde_json::from_value(item) {
-                    Ok(object) => all.push(object),
-                    Err(error) => return Seen::Failed(format!("cannot decode an object of {url}: {error}")),
+        let mut take = |item| serde_json::from_value(item).map(|object| all.push(object));
+        let read = self.each(url, labels, accept, most, &mut take).await;
+        read.map(|()| all)
+    }
+
+    /// Hands over the objects of a list.
+    fn each<'a>(
+        &'a self,
+        url: &'a str,
+        labels: &'a str,
+        accept: &'a str,
+        most: u32,
+        take: &'a mut (dyn FnMut(Value) -> serde_json::Result<()> + Send),
+    ) -> BoxFuture<'a, Seen<()>> {
+        Box::pin(async move {
+            let (mut left, mut next) = (most, String::new());
+            loop {
+                let page_url = page_url(url, labels, left.min(PAGE), &next);
+                let mut page = match get(&self.ports.client, &page_url, accept).await {
+                    Seen::Found(page) => page,
+                    Seen::NotFound => return Seen::NotFound,
+                    Seen::Failed(why) => return Seen::Failed(why),
+                };
+                for item in page["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+                    if let Err(error) = take(item) {
+                        return Seen::Failed(format!("cannot decode an object of {url}: {error}"));
+                    }
+                    left = left.saturating_sub(1);
+                }
+                match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                    Some(token) if left > 0 => token.clone_into(&mut next),
+                    _ => return Seen::Found(()),
                 }
             }
-            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
-                Some(token) if all.len() < most as usize => token.clone_into(&mut next),
-                _ => return Seen::Found(all),
-            }
-        }
+        })
     }
 
     /// Every kind that the server serves, in its preferred version, whose objects can be listed and deleted.

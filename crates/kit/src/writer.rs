@@ -8,6 +8,8 @@ mod send;
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::cache::{AnyStore, Memo};
@@ -84,11 +86,19 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    fn of<K: Object>(key: ObjectKey) -> Self {
+    pub(crate) fn of<K: Object>(key: ObjectKey) -> Self {
         Self {
             gvk: gvk_of::<K>(),
             key,
             plural: K::plural(&()).into_owned(),
+        }
+    }
+
+    /// The same kind, another object.
+    pub(crate) fn at(&self, key: &ObjectKey) -> Self {
+        Self {
+            key: key.clone(),
+            ..self.clone()
         }
     }
 
@@ -269,10 +279,20 @@ impl Writer {
         self.send(&call).await
     }
 
-    // ---- below: shared by the typed and the dynamic forms ----
+    // ---- below: shared by the typed and the dynamic forms. What is boxed is compiled here, and not again wherever it is awaited ----
 
     /// `None` when nothing was sent.
-    async fn apply_body(
+    fn apply_body<'a>(
+        &'a self,
+        manager: &'a str,
+        target: &'a Target,
+        subresource: Option<&'a str>,
+        body: Value,
+    ) -> BoxFuture<'a, Result<Option<(Value, Write)>, WriteError>> {
+        self.apply_once(manager, target, subresource, body).boxed()
+    }
+
+    async fn apply_once(
         &self,
         manager: &str,
         target: &Target,
@@ -331,10 +351,7 @@ impl Writer {
 
     async fn create_body(&self, manager: &str, target: &Target, mut body: Value) -> Result<Value, WriteError> {
         body::for_create(&mut body);
-        let collection = Target {
-            key: ObjectKey::new(target.key.namespace.as_str(), ""),
-            ..target.clone()
-        };
+        let collection = target.at(&ObjectKey::new(target.key.namespace.as_str(), ""));
         let call = Call {
             verb: Verb::Create,
             target,
@@ -374,7 +391,16 @@ impl Writer {
         }
     }
 
-    async fn delete_target(
+    fn delete_target<'a>(
+        &'a self,
+        target: &'a Target,
+        uid: Option<&'a str>,
+        propagation: Propagation,
+    ) -> BoxFuture<'a, Result<Deleted, WriteError>> {
+        self.delete_once(target, uid, propagation).boxed()
+    }
+
+    async fn delete_once(
         &self,
         target: &Target,
         uid: Option<&str>,
@@ -452,18 +478,6 @@ impl Writer {
         })
     }
 
-    fn skipped_value(&self, target: &Target) -> Result<Applied<Arc<Dynamic>>, WriteError> {
-        let cached = self.ports.caches.known_dynamic(&target.gvk);
-        let object = match cached.and_then(|store| store.get(&target.key)) {
-            Some(object) => object,
-            None => Arc::new(dynamic(Verb::Apply, target, self.cached_value(target)?)?),
-        };
-        Ok(Applied {
-            object,
-            outcome: Write::Skipped,
-        })
-    }
-
     fn cached_value(&self, target: &Target) -> Result<Value, WriteError> {
         let stores = self.ports.caches.holding(&target.gvk.group_kind());
         let mut of_version = stores.iter().filter(|s| s.gvk() == &target.gvk);
@@ -482,7 +496,11 @@ impl Writer {
         self.target(verb, gvk, key).await
     }
 
-    async fn target(&self, verb: Verb, gvk: Gvk, key: ObjectKey) -> Result<Target, WriteError> {
+    fn target(&self, verb: Verb, gvk: Gvk, key: ObjectKey) -> BoxFuture<'_, Result<Target, WriteError>> {
+        self.find_target(verb, gvk, key).boxed()
+    }
+
+    async fn find_target(&self, verb: Verb, gvk: Gvk, key: ObjectKey) -> Result<Target, WriteError> {
         if let Some(plural) = body::built_in_plural(&gvk) {
             return Ok(Target {
                 plural: plural.to_owned(),
@@ -552,6 +570,11 @@ fn decode<K: Object>(verb: Verb, target: &Target, answer: Value) -> Result<K, Wr
     let mut object: K = serde_json::from_value(answer).map_err(|e| encoding(verb, target, &e))?;
     object.meta_mut().managed_fields = None;
     Ok(object)
+}
+
+/// What a patch made of an object.
+pub(crate) fn patched<K: Object>(target: &Target, answer: Value) -> Result<K, WriteError> {
+    decode(Verb::MergePatch, target, answer)
 }
 
 fn dynamic(verb: Verb, target: &Target, answer: Value) -> Result<Dynamic, WriteError> {

@@ -22,14 +22,14 @@ use windlass_api_operator::{management, operator};
 use windlass_kit::ControllerEntry;
 
 pub use ports::Operator;
-pub use provider::Providers;
+pub use provider::Provided;
 
 /// The controllers of all kinds of both APIs.
 pub fn entries(operator: &Operator) -> Vec<ControllerEntry> {
     let mut entries = Vec::new();
     macro_rules! add {
         ($kind:ty) => {
-            entries.push(Providers::<$kind>::entry(operator));
+            entries.push(<$kind>::controller(operator));
         };
     }
     peers::for_all_kinds!(add);

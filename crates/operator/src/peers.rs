@@ -107,24 +107,37 @@ pub fn all_but(cx: &Cx, uid: &str) -> Vec<Peer> {
     peers
 }
 
-/// Wakes all declarations of a kind when one of any kind changes in what concerns others. What only one has to know it learns by
-/// its own events.
-pub(crate) fn watches<P: ProviderObject>() -> Vec<Watch> {
+/// The declarations of a kind, but for the one with this uid.
+pub(crate) fn keys_but<P: ProviderObject>(cx: &Cx, uid: Option<&str>) -> Vec<ObjectKey> {
+    let all = cx.cache::<P>().all();
+    let others = all.iter().filter(|object| object.meta().uid.as_deref() != uid);
+    others.map(|object| key_of(object.meta())).collect()
+}
+
+/// Wakes all declarations of a kind, which `others` tells, when one of any kind changes in what concerns others. What only one has
+/// to know it learns by its own events.
+pub(crate) fn watches(others: fn(&Cx, Option<&str>) -> Vec<ObjectKey>) -> Vec<Watch> {
     let mut watches = Vec::new();
     macro_rules! add {
         ($kind:ty) => {
-            watches.push(Watch::map::<$kind>(|cx, old, new| {
-                let (old, new) = (old.map(Peer::of), new.map(Peer::of));
-                if old == new {
-                    return Vec::new();
-                }
-                let changed = new.or(old).map(|peer| peer.uid);
-                let all = cx.cache::<P>().all();
-                let others = all.iter().filter(|object| object.meta().uid != changed);
-                others.map(|object| key_of(object.meta())).collect()
+            watches.push(Watch::map::<$kind>(move |cx, old, new| {
+                woken(cx, old.map(Peer::of), new.map(Peer::of), others)
             }));
         };
     }
     for_all_kinds!(add);
     watches
+}
+
+fn woken(
+    cx: &Cx,
+    old: Option<Peer>,
+    new: Option<Peer>,
+    others: fn(&Cx, Option<&str>) -> Vec<ObjectKey>,
+) -> Vec<ObjectKey> {
+    if old == new {
+        return Vec::new();
+    }
+    let changed = new.or(old).map(|peer| peer.uid);
+    others(cx, changed.as_deref())
 }

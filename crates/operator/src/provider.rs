@@ -6,6 +6,7 @@
 //! - Nothing is deleted that was not installed by it, or adopted; definitions and namespaces never are.
 
 mod apply;
+mod declaration;
 pub mod facts;
 mod observe;
 pub mod plan;
@@ -16,56 +17,57 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
-use windlass_api_operator::{ProviderObject, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Timestamp, Watch, key_of};
+use windlass_api_operator::{ProviderObject, finalizers, management, operator};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Timestamp, Watch};
 
 use crate::kept::Sealed;
 use crate::names;
 use crate::peers;
 use crate::ports::Operator;
-use crate::tracker::Whose;
+use declaration::Declaration;
 use facts::Facts;
 use plan::{Again, Blocked, Intent, Plan};
 use status::Done;
 
 /// Reconciles one of the kinds.
 #[derive(Debug)]
-pub struct Providers<P> {
+struct Providers<P> {
     operator: Operator,
     kind: PhantomData<fn() -> P>,
 }
 
-impl<P: ProviderObject> Providers<P> {
-    /// The controller of this kind.
-    pub fn entry(operator: &Operator) -> ControllerEntry {
-        ControllerEntry::of(Self {
-            operator: operator.clone(),
-            kind: PhantomData,
-        })
-    }
+/// A kind that has a controller here. What is particular to it is compiled here, and not where it is named.
+pub trait Provided: ProviderObject {
+    /// Its controller.
+    fn controller(operator: &Operator) -> ControllerEntry;
 }
+
+macro_rules! provide {
+    ($kind:ty) => {
+        impl Provided for $kind {
+            fn controller(operator: &Operator) -> ControllerEntry {
+                ControllerEntry::of(Providers::<Self> {
+                    operator: operator.clone(),
+                    kind: PhantomData,
+                })
+            }
+        }
+    };
+}
+peers::for_all_kinds!(provide);
 
 /// What was read.
 #[derive(Debug)]
-pub struct Observed<P> {
-    object: Arc<P>,
+struct Observed {
+    declaration: Declaration,
     facts: Facts,
     intent: Result<Intent, Blocked>,
     prepared: Option<Result<Sealed, Blocked>>,
 }
 
-/// Whose objects a declaration's are.
-fn whose<P: ProviderObject>(object: &P) -> Whose {
-    Whose {
-        api: P::API,
-        type_: P::TYPE,
-        key: key_of(object.meta()),
-    }
-}
-
 impl<P: ProviderObject> Controller for Providers<P> {
     type Kind = P;
-    type Observed = Observed<P>;
+    type Observed = Observed;
     type Plan = Plan;
     type Done = Done;
 
@@ -90,37 +92,49 @@ impl<P: ProviderObject> Controller for Providers<P> {
 
     fn watches(&self) -> Vec<Watch> {
         let tracker = self.operator.0.tracker.clone();
-        let mut watches = peers::watches::<P>();
+        let mut watches = peers::watches(peers::keys_but::<P>);
         watches.push(Watch::source(move |_, wake| tracker.listen(P::API, P::TYPE, wake)));
         watches
     }
 
-    async fn observe(&self, cx: &Cx, object: Arc<P>) -> Observed<P> {
-        observe::observe(cx, &self.operator, object).await
+    async fn observe(&self, cx: &Cx, object: Arc<P>) -> Observed {
+        observe::observe(cx, &self.operator, Declaration::of(&*object)).await
     }
 
-    fn plan(&self, seen: &Observed<P>, now: Timestamp) -> Plan {
-        let offered = seen.prepared.as_ref().map(|prepared| match prepared {
-            Ok(prepared) => Ok(prepared.release.clone()),
-            Err(blocked) => Err(blocked.clone()),
-        });
-        plan::plan(&seen.facts, &seen.intent, offered.as_ref(), now)
+    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
+        seen.plan(now)
     }
 
-    async fn apply(&self, cx: &Cx, seen: &Observed<P>, plan: &Plan) -> Done {
+    async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, &self.operator, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed<P>, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
         status::status(&seen.facts, plan, done, now)
     }
 
-    fn outcome(&self, _seen: &Observed<P>, plan: &Plan, done: &Done) -> Outcome {
+    fn outcome(&self, _seen: &Observed, plan: &Plan, done: &Done) -> Outcome {
+        done.outcome(plan)
+    }
+}
+
+impl Observed {
+    fn plan(&self, now: Timestamp) -> Plan {
+        let offered = self.prepared.as_ref().map(|prepared| match prepared {
+            Ok(prepared) => Ok(prepared.release.clone()),
+            Err(blocked) => Err(blocked.clone()),
+        });
+        plan::plan(&self.facts, &self.intent, offered.as_ref(), now)
+    }
+}
+
+impl Done {
+    fn outcome(&self, plan: &Plan) -> Outcome {
         let later = match plan.requeue {
             Some(after) => Outcome::RequeueAfter(after),
             None => Outcome::Settled,
         };
-        let Some(problem) = done.failure.as_ref().or(plan.blocked.as_ref()) else {
+        let Some(problem) = self.failure.as_ref().or(plan.blocked.as_ref()) else {
             return later;
         };
         later.or(match problem.again {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use windlass_api_operator::{ProviderObject, management as v1alpha1, operator as v1alpha2};
+use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
 use windlass_bootstrap_kubeadm::KubeadmConfigController;
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core::{cluster, machine, machine_deployment, machine_health_check, machine_set};
 use windlass_core_topology::{ClusterClasses, ClusterTopology, MachineDeploymentTemplates, MachineSetTemplates};
 use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_template};
 use windlass_kit::{ControllerEntry, Cx};
-use windlass_operator::{Operator, Providers, names};
+use windlass_operator::{Operator, Provided, names};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_remote::{Clusters, Options};
 use windlass_repository::Client;
@@ -102,9 +102,9 @@ const fn info(name: &'static str, entry: fn(&Ports) -> ControllerEntry) -> Contr
     ControllerInfo { name, entry }
 }
 
-const fn provider<P: ProviderObject>() -> ControllerInfo {
+const fn provider<P: Provided>() -> ControllerInfo {
     info(names::controller(P::API, P::TYPE), |ports| {
-        Providers::<P>::entry(&ports.operator)
+        P::controller(&ports.operator)
     })
 }
 

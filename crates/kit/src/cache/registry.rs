@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use windlass_contract::ContractVersion;
 
@@ -24,6 +25,9 @@ pub(crate) struct Caches(Arc<Inner>);
 
 /// Somebody who is told of every change of every dynamic kind.
 pub(crate) type DynSubscriber = Arc<dyn Fn(&Change<Dynamic>) + Send + Sync>;
+
+/// Dynamic objects, and the contract that they follow.
+type DynStore = (Arc<Store<Dynamic>>, ContractVersion);
 
 struct Inner {
     client: kube::Client,
@@ -90,13 +94,16 @@ impl Caches {
         kinds.by_kind.values().flatten().cloned().collect()
     }
 
-    /// The store of a dynamic kind with its first list in.
-    pub(crate) async fn dynamic(&self, kind: &GroupKind) -> Result<(Arc<Store<Dynamic>>, ContractVersion), KitError> {
-        let crd = self.definition(kind).await?;
-        let resolved = crd::resolve(&crd, kind)?;
-        let store = self.start_dynamic(&resolved);
-        self.first_list(&*store, &kind.kind).await?;
-        Ok((store, resolved.contract))
+    /// The store of a dynamic kind with its first list in. Boxed, as [`Self::definition`] is, so that it is not compiled again
+    /// wherever it is awaited.
+    pub(crate) fn dynamic<'a>(&'a self, kind: &'a GroupKind) -> BoxFuture<'a, Result<DynStore, KitError>> {
+        Box::pin(async move {
+            let crd = self.definition(kind).await?;
+            let resolved = crd::resolve(&crd, kind)?;
+            let store = self.start_dynamic(&resolved);
+            self.first_list(&*store, &kind.kind).await?;
+            Ok((store, resolved.contract))
+        })
     }
 
     async fn first_list(&self, store: &dyn AnyStore, kind: &str) -> Result<(), KitError> {
@@ -116,17 +123,17 @@ impl Caches {
     }
 
     /// The definition of a kind.
-    pub(crate) async fn definition(&self, kind: &GroupKind) -> Result<Arc<Crd>, KitError> {
-        let crds = self.typed::<Crd>();
-        self.first_list(&*crds, "CustomResourceDefinition").await?;
-        let value = crd::index_value(&kind.group, &kind.kind);
-        crds.by_index(BY_KIND, &value)
-            .into_iter()
-            .next()
-            .ok_or_else(|| KitError::UnknownKind {
+    pub(crate) fn definition<'a>(&'a self, kind: &'a GroupKind) -> BoxFuture<'a, Result<Arc<Crd>, KitError>> {
+        Box::pin(async move {
+            let crds = self.typed::<Crd>();
+            self.first_list(&*crds, "CustomResourceDefinition").await?;
+            let value = crd::index_value(&kind.group, &kind.kind);
+            let mut found = crds.by_index(BY_KIND, &value).into_iter();
+            found.next().ok_or_else(|| KitError::UnknownKind {
                 group: kind.group.clone(),
                 kind: kind.kind.clone(),
             })
+        })
     }
 
     fn start_dynamic(&self, resolved: &Resolved) -> Arc<Store<Dynamic>> {

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::send::{Call, Verb, exchange};
 use super::{Target, Writer, decode};
 use crate::error::{ErrorKind, WriteError};
-use crate::object::{Object, key_of};
+use crate::object::{Dynamic, Object, key_of};
 
 /// How often a change by somebody else in between is overcome.
 const TRIES: usize = 6;
@@ -25,11 +28,21 @@ impl Writer {
             return Ok(Arc::new(object.clone()));
         }
         let target = Target::of::<K>(key_of(meta));
+        let answer = self.add_finalizer(manager, &target, meta, finalizer).await?;
+        Ok(Arc::new(decode(Verb::MergePatch, &target, answer)?))
+    }
+
+    /// Adds a finalizer that is missing, and gives the answer.
+    pub(crate) async fn add_finalizer(
+        &self,
+        manager: &str,
+        target: &Target,
+        meta: &ObjectMeta,
+        finalizer: &str,
+    ) -> Result<Value, WriteError> {
         let now = Finalizers::of(meta);
-        match self.change(manager, &target, now, finalizer, true).await? {
-            Some(answer) => Ok(Arc::new(decode(Verb::MergePatch, &target, answer)?)),
-            None => Err(gone(&target)),
-        }
+        let answer = self.change(manager, target, now, finalizer, true).await?;
+        answer.ok_or_else(|| gone(target))
     }
 
     /// Removes a finalizer. Fine when it is not there, or the object is not.
@@ -45,8 +58,32 @@ impl Writer {
         Ok(())
     }
 
+    /// [`Self::remove_finalizer`] for a dynamic object.
+    pub async fn remove_finalizer_value(
+        &self,
+        manager: &str,
+        object: &Dynamic,
+        finalizer: &str,
+    ) -> Result<(), WriteError> {
+        let target = self.target(Verb::MergePatch, object.gvk(), object.key()).await?;
+        let now = Finalizers::of(object.metadata());
+        self.change(manager, &target, now, finalizer, false).await?;
+        Ok(())
+    }
+
     /// `None` when the object is gone, or there was nothing to remove.
-    async fn change(
+    fn change<'a>(
+        &'a self,
+        manager: &'a str,
+        target: &'a Target,
+        now: Finalizers,
+        finalizer: &'a str,
+        wanted: bool,
+    ) -> BoxFuture<'a, Result<Option<Value>, WriteError>> {
+        self.change_unboxed(manager, target, now, finalizer, wanted).boxed()
+    }
+
+    async fn change_unboxed(
         &self,
         manager: &str,
         target: &Target,
@@ -122,7 +159,7 @@ struct Finalizers {
 }
 
 impl Finalizers {
-    fn of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Self {
+    fn of(meta: &ObjectMeta) -> Self {
         Self {
             list: meta.finalizers.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),

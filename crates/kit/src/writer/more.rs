@@ -1,11 +1,13 @@
-//! Writes of kinds that become known while running, trials, and what definitions say is stored.
+//! Writes of kinds that become known while running, trials, what definitions say is stored, and what the driver writes.
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::send::{Call, Verb};
-use super::{Target, Writer, body, query};
+use super::{Applied, Target, Write, Writer, body, dynamic, query};
 use crate::error::{ErrorKind, WriteError};
-use crate::object::{Gvk, ObjectKey, gvk_from};
+use crate::object::{Dynamic, Gvk, ObjectKey, gvk_from};
 use crate::seen::Seen;
 
 impl Writer {
@@ -58,5 +60,30 @@ impl Writer {
             body: Some(&body),
         };
         self.send(&call).await.map(drop)
+    }
+
+    /// [`Self::apply_status`] without types: only what it did.
+    pub(crate) async fn write_status(
+        &self,
+        manager: &str,
+        target: &Target,
+        uid: Option<&str>,
+        status: Value,
+    ) -> Result<Write, WriteError> {
+        let body = body::for_status(target, uid, status);
+        let applied = self.apply_body(manager, target, Some("status"), body).await?;
+        Ok(applied.map_or(Write::Skipped, |(_, outcome)| outcome))
+    }
+
+    pub(super) fn skipped_value(&self, target: &Target) -> Result<Applied<Arc<Dynamic>>, WriteError> {
+        let cached = self.ports.caches.known_dynamic(&target.gvk);
+        let object = match cached.and_then(|store| store.get(&target.key)) {
+            Some(object) => object,
+            None => Arc::new(dynamic(Verb::Apply, target, self.cached_value(target)?)?),
+        };
+        Ok(Applied {
+            object,
+            outcome: Write::Skipped,
+        })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -74,7 +76,11 @@ impl Call<'_> {
 }
 
 impl Writer {
-    pub(super) async fn send(&self, call: &Call<'_>) -> Result<Value, WriteError> {
+    pub(super) fn send<'a>(&'a self, call: &'a Call<'_>) -> BoxFuture<'a, Result<Value, WriteError>> {
+        self.send_once(call).boxed()
+    }
+
+    async fn send_once(&self, call: &Call<'_>) -> Result<Value, WriteError> {
         // Never the body, which may be a Secret's.
         tracing::debug!(
             controller = self.controller,
@@ -144,11 +150,16 @@ pub(crate) async fn look(
 }
 
 /// [`exchange`] that does not wait for ever.
-pub(crate) async fn fetch(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Value, (ErrorKind, String)> {
-    match tokio::time::timeout(ANSWER, exchange(client, request)).await {
-        Ok(answer) => answer,
-        Err(_) => Err((ErrorKind::Transport, "no answer in 30 s".to_owned())),
-    }
+pub(crate) fn fetch(
+    client: &kube::Client,
+    request: Request<Vec<u8>>,
+) -> BoxFuture<'_, Result<Value, (ErrorKind, String)>> {
+    Box::pin(async move {
+        match tokio::time::timeout(ANSWER, exchange(client, request)).await {
+            Ok(answer) => answer,
+            Err(_) => Err((ErrorKind::Transport, "no answer in 30 s".to_owned())),
+        }
+    })
 }
 
 /// Sends a request and decodes the answer.

@@ -9,13 +9,15 @@ mod storage;
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::json;
-use windlass_api_operator::{ProviderObject, reasons as known};
+use windlass_api_operator::reasons as known;
 use windlass_kit::{Cx, ErrorKind, EventType, Triage, WriteError};
 
+use super::Observed;
+use super::declaration::Declaration;
 use super::plan::{Action, Again, Blocked, Plan, Stage};
 use super::status::Done;
-use super::{Observed, whose};
 use crate::kept::{Kept, Sealed, State};
 use crate::names::{MANAGER, reasons};
 use crate::objects::ObjectRef;
@@ -26,10 +28,10 @@ use crate::tracker::Whose;
 const PATIENCE_SECONDS: i64 = 600;
 
 /// One run of a plan.
-struct Run<'a, P> {
+struct Run<'a> {
     cx: &'a Cx,
     operator: &'a Operator,
-    object: &'a P,
+    declaration: &'a Declaration,
     whose: Whose,
     /// What is kept, as it is now.
     kept: Kept,
@@ -39,7 +41,11 @@ struct Run<'a, P> {
 }
 
 /// Carries out a plan.
-pub(super) async fn apply<P: ProviderObject>(cx: &Cx, operator: &Operator, seen: &Observed<P>, plan: &Plan) -> Done {
+pub(super) fn apply<'a>(cx: &'a Cx, operator: &'a Operator, seen: &'a Observed, plan: &'a Plan) -> BoxFuture<'a, Done> {
+    Box::pin(carry_out(cx, operator, seen, plan))
+}
+
+async fn carry_out(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -> Done {
     let rendered = match &seen.prepared {
         Some(Ok(prepared)) => Some(prepared.clone()),
         _ => None,
@@ -47,8 +53,8 @@ pub(super) async fn apply<P: ProviderObject>(cx: &Cx, operator: &Operator, seen:
     let mut run = Run {
         cx,
         operator,
-        object: &*seen.object,
-        whose: whose(&*seen.object),
+        declaration: &seen.declaration,
+        whose: seen.declaration.whose.clone(),
         kept: seen
             .facts
             .kept
@@ -65,7 +71,7 @@ pub(super) async fn apply<P: ProviderObject>(cx: &Cx, operator: &Operator, seen:
             break;
         }
     }
-    let uid = run.object.meta().uid.clone().unwrap_or_default();
+    let uid = seen.declaration.me.uid.clone();
     if run.done.released {
         operator.0.kept.lock().remove(&uid);
     } else if seen.facts.kept.is_ok() {
@@ -82,7 +88,7 @@ pub(super) async fn apply<P: ProviderObject>(cx: &Cx, operator: &Operator, seen:
     run.done
 }
 
-impl<P: ProviderObject> Run<'_, P> {
+impl Run<'_> {
     async fn act(&mut self, action: &Action) -> Result<(), Blocked> {
         match action {
             Action::SetVersion(version) => self.set_version(version).await,
@@ -149,24 +155,22 @@ impl<P: ProviderObject> Run<'_, P> {
 
     /// The version that was chosen becomes part of the declaration, unless that changed meanwhile.
     async fn set_version(&mut self, version: &str) -> Result<(), Blocked> {
-        let meta = self.object.meta();
+        let declaration = &self.declaration.object;
+        let gvk = declaration.gvk();
         let patch = json!({
-            "metadata": { "resourceVersion": meta.resource_version },
+            "metadata": { "resourceVersion": declaration.metadata().resource_version },
             "spec": { "version": version },
         });
-        let written = self
-            .cx
-            .writer()
-            .merge_patch::<P>(MANAGER, &self.whose.key, &patch)
-            .await;
-        let written = written.map_err(|error| refused(&error, "the declaration"))?;
-        self.done.generation = written.meta().generation;
+        let writer = self.cx.writer();
+        let written = writer.merge_patch_value(MANAGER, &gvk, &self.whose.key, &patch);
+        let written = written.await.map_err(|error| refused(&error, "the declaration"))?;
+        self.done.generation = written.metadata().generation;
         Ok(())
     }
 
     /// Tells people what happened.
     fn tell(&self, plan: &Plan) {
-        let told = |kind, reason: &str, message: &str| self.cx.event(self.object, kind, reason, message);
+        let told = |kind, reason: &str, message: &str| self.cx.event(&self.declaration.object, kind, reason, message);
         if let Some(problem) = self.done.failure.as_ref().or(plan.blocked.as_ref()) {
             told(EventType::Warning, problem.reason, &problem.message);
         }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Map, Value};
-use windlass_api_operator::{Declared, Problems, ProviderObject, inventory};
+use windlass_api_operator::inventory;
 use windlass_kit::{Crd, Cx, Gvk, ObjectKey, Seen, key_of};
 
+use super::Observed;
+use super::declaration::{Declaration, Said};
 use super::facts::{Facts, InUse, Installed};
 use super::plan::{self, Intent};
-use super::{Observed, whose};
 use crate::kept::{self, Kept};
 use crate::objects::{ObjectRef, hex, short_hash};
 use crate::peers::{self, Peer};
@@ -20,31 +22,34 @@ use crate::prepare::prepare;
 const BESIDE: [&str; 3] = ["version", "fetchConfig", "paused"];
 
 /// Reads everything; fetches only where a release is wanted that is not there.
-pub(super) async fn observe<P: ProviderObject>(cx: &Cx, operator: &Operator, object: Arc<P>) -> Observed<P> {
-    let facts = facts(cx, operator, &*object).await;
+pub(super) fn observe<'a>(cx: &'a Cx, operator: &'a Operator, declaration: Declaration) -> BoxFuture<'a, Observed> {
+    Box::pin(look(cx, operator, declaration))
+}
+
+async fn look(cx: &Cx, operator: &Operator, declaration: Declaration) -> Observed {
+    let facts = facts(cx, operator, &declaration).await;
     let intent = plan::intent(&facts, cx.now());
     let prepared = match &intent {
         Ok(Intent::Render(wish)) => Some(Box::pin(prepare(cx, operator, &facts, wish)).await),
         _ => None,
     };
     Observed {
-        object,
+        declaration,
         facts,
         intent,
         prepared,
     }
 }
 
-async fn facts<P: ProviderObject>(cx: &Cx, operator: &Operator, object: &P) -> Facts {
-    let me = Peer::of(object);
-    let whose = whose(object);
+async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts {
+    let (me, whose) = (declaration.me.clone(), &declaration.whose);
     let tracker = &operator.0.tracker;
     let peers = peers::all_but(cx, &me.uid);
     let kept = kept(cx, operator, &me, &peers).await;
     let current = kept.as_ref().ok().and_then(|kept| kept.current.as_ref());
     let nothing = kept.as_ref().is_ok_and(|kept| kept.current.is_none());
-    let spec = spec_of(object);
-    let (declared, spec, locked) = effective(object, spec, current.map(|current| &current.manager));
+    let spec = spec_of(declaration.object.value());
+    let (declared, spec, locked) = effective(declaration, spec, current.map(|current| &current.manager));
     let deployments = current.map(|current| current.index.iter().filter(|object| object.is_deployment()));
     let running = deployments.into_iter().flatten();
     let running = running
@@ -56,8 +61,8 @@ async fn facts<P: ProviderObject>(cx: &Cx, operator: &Operator, object: &P) -> F
     };
     Facts {
         declared,
-        generation: object.meta().generation.unwrap_or(0),
-        conditions: object.conditions().to_vec(),
+        generation: declaration.meta().generation.unwrap_or(0),
+        conditions: declaration.conditions.clone(),
         hash: hash_of(&spec),
         manager: spec.get("manager").cloned().unwrap_or_default(),
         locked,
@@ -66,9 +71,9 @@ async fn facts<P: ProviderObject>(cx: &Cx, operator: &Operator, object: &P) -> F
         } else {
             Ok(Vec::new())
         },
-        watched: tracker.is_complete(&whose),
-        drifted: tracker.drifted(&whose),
-        repairs: tracker.repairs(&whose, cx.now()),
+        watched: tracker.is_complete(whose),
+        drifted: tracker.drifted(whose),
+        repairs: tracker.repairs(whose, cx.now()),
         running,
         in_use,
         kept,
@@ -78,8 +83,8 @@ async fn facts<P: ProviderObject>(cx: &Cx, operator: &Operator, object: &P) -> F
 }
 
 /// What is declared, without what is empty: `manager: {}` says nothing.
-fn spec_of<P: ProviderObject>(object: &P) -> Map<String, Value> {
-    let mut spec = serde_json::to_value(object).map_or(Value::Null, |mut object| object["spec"].take());
+fn spec_of(object: &Value) -> Map<String, Value> {
+    let mut spec = object["spec"].clone();
     prune(&mut spec);
     match spec {
         Value::Object(spec) => spec,
@@ -102,24 +107,24 @@ fn hash_of(spec: &Map<String, Value>) -> String {
 
 /// What counts of a declaration: while `debug` is on, and was when the provider was installed, its manager's settings stay as they
 /// were then.
-fn effective<P: ProviderObject>(
-    object: &P,
+fn effective(
+    declaration: &Declaration,
     spec: Map<String, Value>,
     installed: Option<&Value>,
-) -> (Result<Declared, Problems>, Map<String, Value>, bool) {
+) -> (Said, Map<String, Value>, bool) {
     let is_debug = |manager: Option<&Value>| manager.is_some_and(|manager| manager["debug"] == true);
     let now = spec.get("manager");
     let held = is_debug(installed) && is_debug(now) && installed != now;
     if let (true, Some(installed)) = (held, installed) {
         let mut changed = spec.clone();
         changed.insert("manager".to_owned(), installed.clone());
-        let mut whole = serde_json::to_value(object).unwrap_or_default();
+        let mut whole = declaration.object.value().clone();
         whole["spec"] = Value::Object(changed.clone());
-        if let Ok(object) = serde_json::from_value::<P>(whole) {
-            return (object.declared(), changed, true);
+        if let Some(said) = (declaration.read)(whole) {
+            return (said, changed, true);
         }
     }
-    (object.declared(), spec, false)
+    (declaration.said.clone(), spec, false)
 }
 
 /// What is kept of the provider; from memory where it was read before.
@@ -216,19 +221,20 @@ mod tests {
     use serde_json::json;
     use windlass_api_operator::management::InfrastructureProvider;
 
-    fn provider(spec: &Value) -> InfrastructureProvider {
-        serde_json::from_value(json!({
+    fn provider(spec: &Value) -> Declaration {
+        let object: InfrastructureProvider = serde_json::from_value(json!({
             "apiVersion": "management.cluster.x-k8s.io/v1alpha1", "kind": "InfrastructureProvider",
             "metadata": {"name": "aws", "namespace": "capa-system"}, "spec": spec,
         }))
-        .unwrap()
+        .unwrap();
+        Declaration::of(&object)
     }
 
     // OP-015, OP-109, OP-112
     #[test]
     fn what_was_not_changed_does_not_count() {
         let check = |a: Value, b: Value, same: bool| {
-            let hash = |spec: &Value| hash_of(&spec_of(&provider(spec)));
+            let hash = |spec: &Value| hash_of(&spec_of(provider(spec).object.value()));
             assert_eq!(hash(&a) == hash(&b), same, "{a} {b}");
         };
         check(json!({}), json!({"manager": {}}), true);
@@ -249,7 +255,7 @@ mod tests {
     fn debug_holds_the_settings_of_the_manager() {
         let check = |spec: Value, installed: Value, locked: bool, verbosity: Option<i64>| {
             let object = provider(&spec);
-            let (declared, _, found) = effective(&object, spec_of(&object), Some(&installed));
+            let (declared, _, found) = effective(&object, spec_of(object.object.value()), Some(&installed));
             assert_eq!((found, declared.unwrap().manager.verbosity), (locked, verbosity));
         };
         let debug = json!({"debug": true, "verbosity": 2});

@@ -14,19 +14,19 @@ use crate::objects::Running;
 
 /// What was done.
 #[derive(Clone, Debug, Default)]
-pub struct Done {
+pub(super) struct Done {
     /// What is kept now.
-    pub kept: Kept,
+    pub(super) kept: Kept,
     /// What went wrong.
-    pub failure: Option<Blocked>,
+    pub(super) failure: Option<Blocked>,
     /// The generation of the declaration after the operator wrote to it.
-    pub generation: Option<i64>,
+    pub(super) generation: Option<i64>,
     /// Whether the declaration was let go.
-    pub released: bool,
+    pub(super) released: bool,
     /// The Deployments as they are now.
-    pub running: Vec<(String, Option<Running>)>,
+    pub(super) running: Vec<(String, Option<Running>)>,
     /// Whether the next release became the current one.
-    pub committed: bool,
+    pub(super) committed: bool,
 }
 
 /// The whole status.

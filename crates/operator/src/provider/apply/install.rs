@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_api_operator::ProviderObject;
 use windlass_components::customize::pause;
 use windlass_kit::{Deleted, Dynamic, ErrorKind, Seen, Triage, WriteError};
 
@@ -18,7 +17,7 @@ const TRIED: &str = "-tried";
 /// How often an object is tried when the server does not answer.
 const TRIALS: usize = 3;
 
-impl<P: ProviderObject> Run<'_, P> {
+impl Run<'_> {
     /// Applies the next release.
     pub(super) async fn install_next(&mut self) -> Result<(), Blocked> {
         let Some(next) = self.kept.next.clone() else {

@@ -3,7 +3,6 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
-use windlass_api_operator::ProviderObject;
 use windlass_kit::{ObjectKey, Seen};
 
 use super::{Run, refused, unread};
@@ -11,7 +10,7 @@ use crate::kept::{self, Kept, Release, Sealed, State};
 use crate::names::{MANAGER, STATE};
 use crate::provider::plan::Blocked;
 
-impl<P: ProviderObject> Run<'_, P> {
+impl Run<'_> {
     /// Keeps what was rendered as the next release, with what attempts before left behind.
     pub(super) async fn keep(&mut self) -> Result<(), Blocked> {
         let Some(mut sealed) = self.rendered.take() else {
@@ -119,8 +118,7 @@ impl<P: ProviderObject> Run<'_, P> {
                 Seen::Found(secret) => secrets.push(secret),
                 Seen::NotFound => {
                     // Somebody deleted it: what is there is found anew.
-                    let uid = self.object.meta().uid.clone().unwrap_or_default();
-                    self.operator.0.kept.lock().remove(&uid);
+                    self.operator.0.kept.lock().remove(&self.declaration.me.uid);
                     return Err(unread(format!("Secret {key}, which holds what is installed, is gone")));
                 }
                 Seen::Failed(why) => return Err(unread(why)),

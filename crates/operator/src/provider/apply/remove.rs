@@ -1,7 +1,7 @@
 //! Deleting: what a release lacks, what is not wanted, and everything.
 
 use k8s_openapi::api::core::v1::Secret;
-use windlass_api_operator::{ProviderObject, finalizers};
+use windlass_api_operator::finalizers;
 use windlass_kit::Seen;
 
 use super::{Run, refused, unread};
@@ -10,7 +10,7 @@ use crate::names::{MANAGER, reasons};
 use crate::objects::ObjectRef;
 use crate::provider::plan::{Again, Blocked, LOOK_AGAIN, Stage};
 
-impl<P: ProviderObject> Run<'_, P> {
+impl Run<'_> {
     /// Deletes what the next release lacks of the current one, and of what attempts and other programs left.
     pub(super) async fn prune(&mut self) -> Result<(), Blocked> {
         let Some(next) = self.kept.next.clone() else {
@@ -90,7 +90,7 @@ impl<P: ProviderObject> Run<'_, P> {
         let released = self
             .cx
             .writer()
-            .remove_finalizer(MANAGER, self.object, finalizers::PROVIDER)
+            .remove_finalizer_value(MANAGER, &self.declaration.object, finalizers::PROVIDER)
             .await;
         released.map_err(|error| refused(&error, "the declaration"))?;
         self.done.released = true;

@@ -1,6 +1,6 @@
 //! Certificates that are about to end.
 
-use windlass_api_operator::{ProviderObject, reasons as known};
+use windlass_api_operator::reasons as known;
 
 use super::{Run, unread};
 use crate::certificates::{Office, ask_again};
@@ -8,7 +8,7 @@ use crate::kept::{State, walk};
 use crate::prepare::{problem, read, render};
 use crate::provider::plan::Blocked;
 
-impl<P: ProviderObject> Run<'_, P> {
+impl Run<'_> {
     /// Issues certificates anew: the same objects, with what is asked of cert-manager among them again, go the same way as when the
     /// release was rendered. Nothing is fetched.
     pub(super) async fn renew(&mut self) -> Result<(), Blocked> {

@@ -1,6 +1,5 @@
 //! Pausing: Deployments without replicas, which remember what they had.
 
-use windlass_api_operator::ProviderObject;
 use windlass_components::customize::pause;
 use windlass_kit::Seen;
 
@@ -8,7 +7,7 @@ use super::{Run, unread};
 use crate::objects::ObjectRef;
 use crate::provider::plan::Blocked;
 
-impl<P: ProviderObject> Run<'_, P> {
+impl Run<'_> {
     /// Scales down. What Deployments had is kept before anything is changed, once.
     pub(super) async fn hold(&mut self) -> Result<(), Blocked> {
         let Some(mut current) = self.kept.current.clone() else {

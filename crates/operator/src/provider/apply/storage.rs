@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_api_operator::ProviderObject;
 use windlass_kit::{Gvk, ObjectKey, Seen, gvk_from, key_of};
 
 use super::{Run, refused, unread};
@@ -13,7 +12,7 @@ use crate::names::{MANAGER, reasons};
 use crate::objects::ObjectRef;
 use crate::provider::plan::{Again, Blocked, Stage};
 
-impl<P: ProviderObject> Run<'_, P> {
+impl Run<'_> {
     /// Before the next release is installed: brings objects out of the versions that its definitions no longer have. What converts is
     /// still the release before.
     pub(super) async fn migrate_before(&mut self) -> Result<(), Blocked> {
