@@ -1,4 +1,6 @@
-//! Clients for API servers: one shared HTTP/2 connection per server, every answer counted, no hidden retries unless asked for.
+//! Clients for API servers: few shared HTTP/2 connections per server, every answer counted, no hidden retries unless asked for.
+
+mod lanes;
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -12,6 +14,8 @@ use tower::retry::RetryLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::metrics::Metrics;
+use lanes::Lanes;
+pub use lanes::WATCHES_PER_CONNECTION;
 
 /// How often a patient client sends a request again.
 pub const ASK_AGAIN: u32 = 10;
@@ -100,8 +104,13 @@ where
     kube::Client::new(service, "default")
 }
 
-/// A client for an API server over the network: all requests and watches share one HTTP/2 connection where the server can.
-/// Refusals are answers: who asks (a controller) comes back by itself.
+/// How much of one answer a server may send before it was read.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// The same for a whole connection: what is not read of some answers must not keep others from coming.
+const CONNECTION_WINDOW: u32 = 64 << 20;
+
+/// A client for an API server over the network: where the server can, all requests share one HTTP/2 connection and watches others,
+/// [`WATCHES_PER_CONNECTION`] each. Refusals are answers: who asks (a controller) comes back by itself.
 pub fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
     client(config, metrics, true, None)
 }
@@ -146,11 +155,13 @@ fn client(
     } else {
         builder.enable_http1().wrap_connector(connector)
     };
-    let http = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
+    let mut builder = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new());
+    builder
         .http2_keep_alive_interval(Duration::from_secs(30))
-        .http2_adaptive_window(true)
-        .timer(hyper_util::rt::TokioTimer::new())
-        .build(connector);
+        .http2_initial_stream_window_size(STREAM_WINDOW)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW)
+        .timer(hyper_util::rt::TokioTimer::new());
+    let http = Lanes::new(move || builder.build::<_, Body>(connector.clone()));
     let host = config.cluster_url.authority().map(ToString::to_string);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
