@@ -1,6 +1,7 @@
 //! The ports of a controller: caches, writer, events, clock and names.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -16,6 +17,9 @@ use crate::reader::Discovery;
 use crate::seen::Seen;
 use crate::tasks::Tasks;
 use crate::writer::Writer;
+
+/// How long a reconcile waits for the first lists of caches that it was the first to read.
+const FIRST_LISTS: Duration = Duration::from_secs(15);
 
 /// What a controller may reach. Cheap to clone.
 #[derive(Clone)]
@@ -134,11 +138,18 @@ impl Cx {
     pub(crate) async fn settle_reads(&self) -> Reads {
         let unready = self.journal.take_unready();
         if unready.is_empty() {
-            Reads::Good
-        } else if self.synced(&unready).await {
-            Reads::Again
-        } else {
-            Reads::Stopping
+            return Reads::Good;
+        }
+        match tokio::time::timeout(FIRST_LISTS, self.synced(&unready)).await {
+            Ok(true) => Reads::Again,
+            Ok(false) => Reads::Stopping,
+            Err(_) => {
+                let late = unready.iter().find(|store| !store.is_synced());
+                let kind = late.map(|store| store.gvk().kind.clone());
+                Reads::Late(KitError::NotSynced {
+                    kind: kind.unwrap_or_default(),
+                })
+            }
         }
     }
 
@@ -167,12 +178,14 @@ impl Cx {
 }
 
 /// What became of reads of caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Reads {
     /// All of them saw whole caches.
     Good,
     /// Some came too early: now they can be repeated.
     Again,
+    /// Some came too early, and their first list does not come.
+    Late(KitError),
     /// Some came too early, and the process ends.
     Stopping,
 }

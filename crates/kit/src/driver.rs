@@ -32,6 +32,8 @@ use typed::{AnyController, Subject, Traits};
 
 /// Reconciles of one controller that run at a time, unless it says otherwise.
 const CONCURRENCY: usize = 10;
+/// A reconcile that runs longer than this is told of, again and again.
+const LONG: Duration = Duration::from_secs(60);
 /// From this back-off on, a failure is worth somebody's attention.
 const LASTING: Duration = Duration::from_millis(500);
 
@@ -206,7 +208,8 @@ impl Driver {
     async fn one(self: &Arc<Self>, cx: &Cx, key: &ObjectKey) {
         let started = Instant::now();
         self.metrics.active.inc();
-        let outcome = match AssertUnwindSafe(self.reconcile(cx, key)).catch_unwind().await {
+        let running = told_of(self.reconcile(cx, key), started);
+        let outcome = match AssertUnwindSafe(running).catch_unwind().await {
             Ok(outcome) => outcome,
             Err(panic) => {
                 self.metrics.panics.inc();
@@ -405,6 +408,20 @@ impl Driver {
         match written.await {
             Err(error) if !error.is_not_found() => Err(error.into()),
             _ => Ok(()),
+        }
+    }
+}
+
+/// Says so in the log when a reconcile does not end: every step of one has an end, so that something is wrong, or very slow.
+async fn told_of<T>(reconcile: impl Future<Output = T>, started: Instant) -> T {
+    tokio::pin!(reconcile);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut reconcile => return done,
+            () = tokio::time::sleep(LONG) => {
+                tracing::warn!(since = %format_args!("{:.0?}", started.elapsed()), "this reconcile is still running");
+            }
         }
     }
 }

@@ -20,6 +20,8 @@ use crate::error::with_causes;
 const WATCH_SECONDS: u32 = 290;
 /// How long after that a silent watch counts as dead.
 const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 5);
+/// How long the beginning of an answer may take, and each next object of a first list.
+const ANSWER: Duration = Duration::from_secs(70);
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 /// Lists older than what was seen that are refused in a row, before they are believed (a restored backup).
@@ -125,7 +127,7 @@ impl<T: Cached> Informer<T> {
             Ok(request) => request,
             Err(error) => return End::Failed(with_causes(&error)),
         };
-        let stream = match self.client.request_events::<T>(request).await {
+        let stream = match answer(self.client.request_events::<T>(request)).await {
             Ok(stream) => stream,
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => {
                 return End::NoStreaming;
@@ -135,7 +137,7 @@ impl<T: Cached> Informer<T> {
         pin_mut!(stream);
         let mut objects = Vec::new();
         loop {
-            let event = match tokio::time::timeout(SILENCE, stream.next()).await {
+            let event = match tokio::time::timeout(ANSWER, stream.next()).await {
                 Ok(Some(Ok(event))) => event,
                 Ok(Some(Err(kube::Error::SerdeError(error)))) => {
                     self.unreadable(&error);
@@ -199,7 +201,7 @@ impl<T: Cached> Informer<T> {
         let request = Request::new(&self.url)
             .list(params)
             .map_err(kube::Error::BuildRequest)?;
-        let mut page: Page<T> = self.client.request(request).await?;
+        let mut page: Page<T> = answer(self.client.request(request)).await?;
         let kind = page.kind.strip_suffix("List").unwrap_or_default().to_owned();
         for mut item in std::mem::take(&mut page.items) {
             // Items of a list do not repeat what the list says.
@@ -229,7 +231,7 @@ impl<T: Cached> Informer<T> {
             Ok(request) => request,
             Err(error) => return End::Failed(with_causes(&error)),
         };
-        let stream = match self.client.request_events::<T>(request).await {
+        let stream = match answer(self.client.request_events::<T>(request)).await {
             Ok(stream) => stream,
             Err(kube::Error::Api(status)) => return ended(&status),
             Err(error) => return End::Failed(with_causes(&error)),
@@ -272,6 +274,12 @@ impl<T: Cached> Informer<T> {
             }
         }
     }
+}
+
+/// A server that never answers is asked anew.
+async fn answer<T>(asked: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    let late = |_| Err(kube::Error::Service("no answer in time".into()));
+    tokio::time::timeout(ANSWER, asked).await.unwrap_or_else(late)
 }
 
 fn advance(version: &mut Option<u64>, seen: Option<&str>) {

@@ -203,6 +203,7 @@ impl<C: Controller> Subject for Turn<C> {
                 match reads(cx).await {
                     Reads::Good => break seen,
                     Reads::Again => {}
+                    Reads::Late(error) => return Ended::early(Outcome::Failed(error.into())),
                     Reads::Stopping => return Ended::early(Outcome::Settled),
                 }
             };
