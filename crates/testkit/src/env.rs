@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
-use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -237,11 +236,11 @@ impl Env {
         }
         let is_done = || {
             let now = self.load();
-            let idle = now.busy == 0;
-            idle && before
-                .reconciles
-                .iter()
-                .all(|(name, count)| now.reconciles.get(name) > Some(count))
+            now.busy.is_empty()
+                && before
+                    .reconciles
+                    .iter()
+                    .all(|(name, count)| now.reconciles.get(name) > Some(count))
         };
         self.look_until("controllers to look at what was touched and rest", is_done)
             .await;
@@ -251,7 +250,7 @@ impl Env {
     pub async fn looked(&self, controllers: &[&str]) {
         let is_done = || {
             let now = self.load();
-            now.busy == 0 && controllers.iter().all(|name| now.reconciles.contains_key(*name))
+            now.busy.is_empty() && controllers.iter().all(|name| now.reconciles.contains_key(*name))
         };
         self.look_until(&format!("{controllers:?} to look and rest"), is_done)
             .await;
@@ -259,7 +258,7 @@ impl Env {
 
     /// Looks until something is so that no watch tells of, such as what metrics say.
     pub async fn look_until(&self, what: &str, is_so: impl Fn() -> bool) {
-        let mut looks = tokio::time::interval(Duration::from_millis(10));
+        let mut looks = wait::looks();
         let done = tokio::time::timeout(wait::TIMEOUT, async {
             while !is_so() {
                 looks.tick().await;
@@ -270,7 +269,8 @@ impl Env {
         }
     }
 
-    fn load(&self) -> Load {
+    /// What the controllers are doing: everything from one look at their metrics.
+    pub fn load(&self) -> Load {
         let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
         Load::read(&text.unwrap_or_default())
     }

@@ -26,6 +26,7 @@ pub use deployments::{Deployments, Fate, KUBELET, Which};
 pub use env::{Env, EnvBuilder};
 pub use external::{ByHand, EXTERNAL_ROLE, ExternalSystem, free_port};
 pub use life::{Life, Version};
+pub use load::Load;
 pub use objects::{CLASS, MANAGER, NAMESPACE, Objects};
 pub use server::{Kind, Server, define};
 pub use windlass_judge::{Counted, Ledger, WriteTo};

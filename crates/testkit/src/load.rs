@@ -1,14 +1,14 @@
 //! What the controllers are doing, from their metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the metrics say.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Load {
-    /// Keys that wait and keys that are worked on.
-    pub(crate) busy: u64,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load {
+    /// The controllers that work on keys, or have keys waiting.
+    pub busy: BTreeSet<String>,
     /// Reconciles done, by controller; without those that never did one.
-    pub(crate) reconciles: BTreeMap<String, u64>,
+    pub reconciles: BTreeMap<String, u64>,
 }
 
 impl Load {
@@ -21,18 +21,17 @@ impl Load {
             };
             let (name, labels) = series.split_once('{').unwrap_or((series, ""));
             let value: u64 = value.parse().unwrap_or(0);
+            if value == 0 {
+                continue;
+            }
+            let controller = || {
+                let rest = labels.split("controller=\"").nth(1);
+                let name = rest.and_then(|rest| rest.split('"').next());
+                name.unwrap_or_default().to_owned()
+            };
             match name {
-                "controller_runtime_active_workers" | "workqueue_depth" => load.busy += value,
-                "controller_runtime_reconcile_total" if value > 0 => {
-                    let controller = labels
-                        .split("controller=\"")
-                        .nth(1)
-                        .and_then(|rest| rest.split('"').next());
-                    *load
-                        .reconciles
-                        .entry(controller.unwrap_or_default().to_owned())
-                        .or_default() += value;
-                }
+                "controller_runtime_active_workers" | "workqueue_depth" => drop(load.busy.insert(controller())),
+                "controller_runtime_reconcile_total" => *load.reconciles.entry(controller()).or_default() += value,
                 _ => {}
             }
         }
@@ -60,11 +59,12 @@ mod tests {
         let text = "# HELP x\n\
             controller_runtime_active_workers{controller=\"a\"} 1\n\
             workqueue_depth{name=\"a\",controller=\"a\"} 2\n\
+            workqueue_depth{name=\"b\",controller=\"b\"} 0\n\
             controller_runtime_reconcile_total{controller=\"a\",result=\"success\"} 3\n\
             controller_runtime_reconcile_total{controller=\"a\",result=\"error\"} 4\n\
             controller_runtime_reconcile_total{controller=\"b\",result=\"error\"} 0\n";
         let load = Load {
-            busy: 3,
+            busy: BTreeSet::from(["a".to_owned()]),
             reconciles: BTreeMap::from([("a".to_owned(), 7)]),
         };
         assert_eq!(Load::read(text), load);

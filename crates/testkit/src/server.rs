@@ -5,7 +5,6 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -13,7 +12,6 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParam
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::time::{Interval, MissedTickBehavior};
 use windlass_api::annotations::MANAGED_BY;
 use windlass_apiserver::UserInfo;
 use windlass_judge::{Counted, Judge, Ledger};
@@ -309,7 +307,7 @@ async fn asks(client: &kube::Client) {
     };
     let taken = Patch::Merge(json!({"metadata": {"annotations": {MANAGED_BY: null}}}));
     let waiting = async {
-        let mut looks = patient(Duration::from_millis(20));
+        let mut looks = wait::looks();
         let is_refused = async || {
             let answer = objects.patch(name, &dry, &taken).await;
             matches!(answer, Err(kube::Error::Api(status)) if status.code == 422)
@@ -324,13 +322,6 @@ async fn asks(client: &kube::Client) {
     deleted.unwrap_or_else(|error| panic!("{}/{name} cannot be deleted: {error}", entry.plural));
 }
 
-/// Ticks that never come in a burst, however late the ones before them were.
-fn patient(period: Duration) -> Interval {
-    let mut ticks = tokio::time::interval(period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
-}
-
 /// Installs definitions, and returns when what they define is served.
 pub async fn define(client: &kube::Client, definitions: &[Value]) {
     let installed = install::install(client, definitions).await;
@@ -340,7 +331,7 @@ pub async fn define(client: &kube::Client, definitions: &[Value]) {
 
 /// Asks until what definitions define is listed: a real server prepares a kind when it is asked for it first, and refuses meanwhile.
 async fn serves(client: &kube::Client, definitions: &[Value]) {
-    let mut looks = patient(Duration::from_millis(20));
+    let mut looks = wait::looks();
     for definition in definitions {
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

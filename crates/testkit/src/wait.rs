@@ -10,9 +10,21 @@ use kube::core::NamespaceResourceScope;
 use kube::runtime::{WatchStreamExt as _, reflector, watcher};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::{Interval, MissedTickBehavior};
 
 /// How long tests wait for anything: far more than it takes, so that a busy machine fails no test.
 pub const TIMEOUT: Duration = Duration::from_mins(3);
+
+/// The least time between two looks at what no watch tells of.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// When to look again at what no watch tells of. Looks never come in a burst, however late the ones before them were: between any
+/// two, everything else that runs in the process of a test has its turn.
+pub fn looks() -> Interval {
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
+}
 
 /// What can be waited for: objects of a type that live in namespaces.
 pub trait Watched:

@@ -224,6 +224,7 @@ impl Keeper {
         let mut secrets = pin!(secrets);
         let is_folder = matches!(self.source, Source::Folder { .. });
         let mut looks = tokio::time::interval(look);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut seen, mut secret_seen) = (false, false);
         loop {
             let next = self.next_try();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::time::MissedTickBehavior;
 use windlass_judge::{Judge, JudgeError, Options};
 
 /// Tells the test that runs this one as a program to be killed from the test that everybody runs.
@@ -30,6 +31,7 @@ fn is_running(pid: &str) -> bool {
 
 async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let mut looks = tokio::time::interval(Duration::from_millis(50));
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let waiting = async {
         while !is_so().await {
             looks.tick().await;

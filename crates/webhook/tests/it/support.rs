@@ -9,6 +9,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchP
 use kube::core::Status;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::time::MissedTickBehavior;
 use windlass_apiserver::{ApiServer, Options as ServerOptions, UserInfo, WebhookServices};
 use windlass_meta::{Clock, SystemClock};
 use windlass_schema::FieldError;
@@ -232,6 +233,7 @@ impl Serving {
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let mut looks = tokio::time::interval(Duration::from_millis(10));
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let waited = tokio::time::timeout(PATIENCE, async {
         while !is_so().await {
             looks.tick().await;

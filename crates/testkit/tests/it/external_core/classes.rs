@@ -7,7 +7,7 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine};
 use windlass_suite::kinds::KINDS;
-use windlass_testkit::wait::TIMEOUT;
+use windlass_testkit::wait::{TIMEOUT, looks};
 use windlass_testkit::{ByHand, ClusterOf, Env, ExternalSystem, free_port};
 
 use super::view::{HOST, MANAGED_BY, cluster_says, condition, get, list, message, rests, wait};
@@ -234,7 +234,7 @@ async fn a_class_cannot_take_the_annotation_away() {
     assert!(message(&cluster, "TopologyReconciled").contains(&name));
     let attempts = || env.writes_to("DevCluster", &name).values().sum::<u64>();
     let (begun, mut last, mut since) = (Instant::now(), attempts(), Instant::now());
-    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    let mut looks = looks();
     while since.elapsed() < Duration::from_secs(1) {
         looks.tick().await;
         if attempts() != last {

@@ -1,13 +1,11 @@
 //! What the objects of a cluster say while they wait for infrastructure, and when nobody is at work.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 use windlass_api::core::Cluster;
-use windlass_suite::controllers::CONTROLLERS;
 use windlass_suite::kinds::KINDS;
 use windlass_testkit::wait::{self, TIMEOUT};
 use windlass_testkit::{ByHand, Env, NAMESPACE};
@@ -18,29 +16,17 @@ pub(super) const HOST: &str = "127.0.0.1";
 /// Words of a status are held back no longer than this: whoever does nothing for so long waits for an event.
 const HELD_BACK: Duration = Duration::from_secs(4);
 
-/// What the controllers did so far: writes, and looks by controller.
-fn work(env: &Env) -> (BTreeMap<String, u64>, Vec<u64>) {
-    let looks = CONTROLLERS
-        .iter()
-        .map(|one| env.metric("controller_runtime_reconcile_total", one.name).to_bits());
-    (env.writes_by_kind(), looks.collect())
-}
-
-/// How many objects are being looked at: making keys takes a while.
-fn busy(env: &Env) -> bool {
-    let active = |name| env.metric("controller_runtime_active_workers", name) > 0.0;
-    CONTROLLERS.iter().any(|one| active(one.name))
-}
-
 /// Waits until nobody writes and nobody even looks any more.
 pub(super) async fn rests(env: &Env) {
     let begun = Instant::now();
-    let (mut before, mut since) = (work(env), Instant::now());
-    let mut looks = tokio::time::interval(Duration::from_millis(50));
+    let work = || (env.writes_by_kind(), env.load());
+    let (mut before, mut since) = (work(), Instant::now());
+    let mut looks = wait::looks();
     while since.elapsed() < HELD_BACK {
         looks.tick().await;
-        let now = work(env);
-        if now != before || busy(env) {
+        let now = work();
+        // Making keys takes a while in which nothing changes.
+        if now != before || !now.1.busy.is_empty() {
             assert!(begun.elapsed() < 2 * TIMEOUT, "still at work: {before:?} -> {now:?}");
             (before, since) = (now, Instant::now());
         }
