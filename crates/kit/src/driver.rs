@@ -234,7 +234,11 @@ impl Driver {
             Outcome::Failed(error) => {
                 self.metrics.result("error");
                 self.metrics.failure(error.reason());
-                let again_in = self.queue.add_failed(key.clone());
+                let mut again_in = self.queue.add_failed(key.clone());
+                if let Some(most) = error.most().filter(|most| *most < again_in) {
+                    self.queue.add_after(key.clone(), most);
+                    again_in = most;
+                }
                 // What passes by itself in a moment is nothing to look at.
                 if again_in < LASTING {
                     tracing::debug!(%error, reason = error.reason(), ?again_in, "reconcile failed");
@@ -338,7 +342,11 @@ impl Driver {
         let (key, fresh) = (&target.key, present.is_empty());
         let old = || object.status();
         if let Some(wait) = self.pace.wait(key, traits.status_pace, fresh, old, &status) {
-            return outcome.or(Outcome::RequeueAfter(wait));
+            return match outcome {
+                // Its back-off may be far longer than what there is to tell can wait.
+                Outcome::Failed(error) => Outcome::Failed(error.within(wait)),
+                other => other.or(Outcome::RequeueAfter(wait)),
+            };
         }
         let uid = object.meta().uid.as_deref();
         match cx

@@ -1,6 +1,7 @@
 //! Errors of reads, writes and reconciles, and what to do about them.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::object::{Gvk, ObjectKey};
 
@@ -200,6 +201,7 @@ impl Triage for WriteError {
 pub struct ReconcileError {
     reason: &'static str,
     message: String,
+    most: Option<Duration>,
 }
 
 impl ReconcileError {
@@ -208,7 +210,20 @@ impl ReconcileError {
         Self {
             reason,
             message: message.into(),
+            most: None,
         }
+    }
+
+    /// The same, tried again after this time at the latest.
+    #[must_use]
+    pub fn within(mut self, most: Duration) -> Self {
+        self.most = Some(self.most.map_or(most, |sooner| sooner.min(most)));
+        self
+    }
+
+    /// When it is tried again at the latest.
+    pub(crate) fn most(&self) -> Option<Duration> {
+        self.most
     }
 
     /// Several failures as one.
@@ -218,6 +233,7 @@ impl ReconcileError {
         Some(Self {
             reason: first.reason,
             message,
+            most: errors.iter().filter_map(|e| e.most).min(),
         })
     }
 }

@@ -329,3 +329,29 @@ async fn shutdown_lets_running_reconciles_end() {
     assert_eq!(bench.faults.log(), Vec::<String>::new());
     let _: Value = json!(null);
 }
+
+#[tokio::test]
+async fn what_a_failing_reconcile_has_to_tell_does_not_wait_for_its_back_off() {
+    let bench = Bench::start().await;
+    let refused = Fault::Refuse(500, "InternalError");
+    bench.faults.add(usize::MAX, refused, |method, uri| {
+        method == "POST" && uri.contains("/configmaps")
+    });
+    bench.run();
+    bench.make(&gadget("a", 1)).await;
+    // Each change is looked at at once, and fails again: minutes would pass before the next try.
+    for n in 0..16 {
+        let before = bench.probe.planned.load(Ordering::SeqCst);
+        bench.patch("a", json!({"spec": {"color": n.to_string()}})).await;
+        eventually("it is reconciled", async || {
+            (bench.probe.planned.load(Ordering::SeqCst) > before).then_some(())
+        })
+        .await;
+    }
+    eventually("the status speaks of the last change", async || {
+        let now = bench.gadgets().get("a").await.unwrap();
+        let told = condition(&now, "Ready")?.observed_generation;
+        (told == now.metadata.generation).then_some(())
+    })
+    .await;
+}
