@@ -88,9 +88,14 @@ impl Run<'_> {
             return Ok(());
         };
         for object in walk(&sealed.packed) {
-            let object = object.map_err(|error| unread(error.to_string()))?;
+            let mut object = object.map_err(|error| unread(error.to_string()))?;
             let of = ObjectRef::of(&object);
-            let Err(error) = self.try_one(&object).await else {
+            let mut tried = self.try_one(&object).await;
+            if of.is_definition() && tried.as_ref().is_err_and(|error| error.kind() == ErrorKind::Invalid) {
+                object = self.before_migration(object, &sealed.release.version).await?;
+                tried = self.try_one(&object).await;
+            }
+            let Err(error) = tried else {
                 continue;
             };
             if !self.is_refused(&of, &object, &error).await {

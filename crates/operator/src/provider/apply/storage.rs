@@ -29,23 +29,30 @@ impl Run<'_> {
             let Some(live) = self.definition(name).await? else {
                 continue;
             };
-            let has: BTreeSet<_> = names_of(&object["spec"]["versions"]).collect();
-            let lost: Vec<_> = stored(&live).filter(|version| !has.contains(version)).collect();
-            if lost.is_empty() {
-                continue;
+            if !lost(&live, &object, &next.version)?.is_empty() {
+                self.migrate(name, &live).await?;
             }
-            let storage = storage_version(&live).unwrap_or_default();
-            if !has.contains(storage) {
-                let message = format!(
-                    "CustomResourceDefinition {name}: objects are stored as {storage}, which version {} of the provider no longer \
-                     has; upgrade to a version in between first",
-                    next.version
-                );
-                return Err(Blocked::new(Stage::Install, reasons::APPLY_ERROR, message).again(Again::Event));
-            }
-            self.migrate(name, &live).await?;
         }
         Ok(())
+    }
+
+    /// A definition as the server takes it before anything is migrated: with the versions that objects are brought out of until it
+    /// is installed.
+    pub(super) async fn before_migration(&self, mut object: Value, version: &str) -> Result<Value, Blocked> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let Some(live) = self.definition(name).await? else {
+            return Ok(object);
+        };
+        let lost = lost(&live, &object, version)?;
+        let versions = live["spec"]["versions"].as_array().into_iter().flatten();
+        let lost: Vec<_> = versions
+            .filter(|version| version["name"].as_str().is_some_and(|name| lost.contains(&name)))
+            .cloned()
+            .collect();
+        if let Some(versions) = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut) {
+            versions.extend(lost);
+        }
+        Ok(object)
     }
 
     /// After an upgrade: brings everything into the version that is stored now.
@@ -109,6 +116,23 @@ impl Run<'_> {
             .await
             .map_err(|error| refused(&error, &format!("CustomResourceDefinition {name}")))
     }
+}
+
+/// The versions that objects may be stored in and that a release of this version no longer has. What is stored from now on must not be
+/// among them.
+fn lost<'a>(live: &'a Value, next: &Value, version: &str) -> Result<Vec<&'a str>, Blocked> {
+    let has: BTreeSet<_> = names_of(&next["spec"]["versions"]).collect();
+    let lost: Vec<_> = stored(live).filter(|version| !has.contains(version)).collect();
+    let storage = storage_version(live).unwrap_or_default();
+    if lost.is_empty() || has.contains(storage) {
+        return Ok(lost);
+    }
+    let message = format!(
+        "{}: objects are stored as {storage}, which version {version} of the provider no longer has; upgrade to a version in \
+         between first",
+        ObjectRef::of(next)
+    );
+    Err(Blocked::new(Stage::Install, reasons::APPLY_ERROR, message).again(Again::Event))
 }
 
 fn names_of(versions: &Value) -> impl Iterator<Item = &str> {
