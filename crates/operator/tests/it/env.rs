@@ -5,25 +5,34 @@ use kube::discovery::{Scope, oneshot};
 use serde_json::{Value, json};
 use windlass_api::crd::crd;
 use windlass_api_operator::{inventory, management, operator};
-use windlass_forge::LookAlike;
+use windlass_components::images::Overrides;
+use windlass_forge::{Forge, LookAlike};
 use windlass_kit::{Kit, Metrics, transport};
+use windlass_meta::FakeClock;
 use windlass_operator::{Operator, entries};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_repository::{Client, Settings};
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{Deployments, Server, wait};
 
-/// How long a test waits for anything.
-const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
+/// How long a test waits for anything: far more than it takes, so that a busy machine fails no test.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(90);
 /// Where most tests declare providers.
 pub(crate) const NAMESPACE: &str = "providers";
 pub(crate) const V1ALPHA1: &str = "management.cluster.x-k8s.io/v1alpha1";
 pub(crate) const V1ALPHA2: &str = "operator.cluster.x-k8s.io/v1alpha2";
 
+/// API version, kind and name of an object; one in another namespace than most is named `namespace/name`.
+pub(crate) type Of<'a> = (&'a str, &'a str, &'a str);
+
 pub(crate) struct Env {
     pub(crate) server: Server,
     pub(crate) client: kube::Client,
     pub(crate) settings: Settings,
+    /// Images from other places, for operators that start from now on.
+    pub(crate) overrides: Overrides,
+    /// What time it is for them; the machine's where nothing is said.
+    pub(crate) clock: Option<FakeClock>,
     pub(crate) runs: Option<Deployments>,
     kit: Option<Kit>,
 }
@@ -54,6 +63,26 @@ impl Env {
         env
     }
 
+    /// The same with a forge, at which the operator finds every host.
+    pub(crate) async fn forged() -> (Self, Forge) {
+        let (mut env, forge) = Self::idle_forged().await;
+        env.operate(&Faults::none());
+        (env, forge)
+    }
+
+    /// The same without an operator yet.
+    pub(crate) async fn idle_forged() -> (Self, Forge) {
+        let forge = Forge::start().await.expect("a forge starts on loopback");
+        let settings = Settings {
+            authorities: vec![forge.authority()],
+            hosts: forge.hosts(),
+            ..Settings::default()
+        };
+        let mut env = Self::idle(settings).await;
+        env.runs = Some(Deployments::run(env.client.clone()));
+        (env, forge)
+    }
+
     /// Where nothing runs Deployments.
     pub(crate) async fn without_nodes() -> Self {
         let mut env = Self::idle(Settings::default()).await;
@@ -69,6 +98,8 @@ impl Env {
             client: server.client("test"),
             server,
             settings,
+            overrides: Overrides::default(),
+            clock: None,
             runs: None,
             kit: None,
         };
@@ -80,9 +111,15 @@ impl Env {
     pub(crate) fn operate(&mut self, faults: &Faults) {
         let metrics = Metrics::new();
         let client = transport::in_process(faults.wrap(self.server.service("operator")), &metrics);
-        let kit = Kit::builder(client).metrics(metrics).build();
+        let kit = Kit::builder(client).metrics(metrics);
+        let kit = match &self.clock {
+            Some(clock) => kit.clock(clock.clone()),
+            None => kit,
+        };
+        let kit = kit.build();
         let client = Client::new(self.settings.clone()).expect("the settings are right");
         let operator = Operator::new(client, KeyPool::new(1, KeyAlgorithm::EcdsaP256, 1));
+        let operator = operator.overrides(self.overrides.clone());
         kit.start(entries(&operator));
         self.kit = Some(kit);
     }
@@ -132,33 +169,58 @@ impl Env {
         Ok(serde_json::to_value(stored).expect("objects are JSON"))
     }
 
-    /// Changes an object by a merge patch.
-    pub(crate) async fn merge(&self, of: (&str, &str, &str), patch: Value) {
-        let (api_version, kind, name) = of;
-        let (api, _) = self.api(api_version, kind, NAMESPACE).await;
-        let sent = api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-        sent.unwrap_or_else(|error| panic!("cannot change {kind} {name}: {error}"));
+    /// Creates an object as a program of that name does, strictly.
+    pub(crate) async fn create(&self, manager: &str, object: &Value) -> Result<Value, kube::Error> {
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        let namespace = text(&object["metadata"]["namespace"]);
+        let (_, resource) = self
+            .api(&text(&object["apiVersion"]), &text(&object["kind"]), &namespace)
+            .await;
+        let prefix = if resource.group.is_empty() { "/api" } else { "/apis" };
+        let place = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("/namespaces/{namespace}")
+        };
+        let (group, plural) = (&resource.api_version, &resource.plural);
+        let url = format!("{prefix}/{group}{place}/{plural}?fieldValidation=Strict&fieldManager={manager}");
+        let request = http::Request::post(url).header("content-type", "application/json");
+        let body = object.to_string().into_bytes();
+        self.client
+            .request(request.body(body).expect("the request is valid"))
+            .await
     }
 
-    pub(crate) async fn delete(&self, of: (&str, &str, &str)) {
-        let (api_version, kind, name) = of;
-        let (api, _) = self.api(api_version, kind, NAMESPACE).await;
+    /// Access to an object, and its name.
+    async fn at<'a>(&self, (api_version, kind, name): Of<'a>) -> (Api<DynamicObject>, ApiResource, &'a str) {
+        let (namespace, name) = name.split_once('/').unwrap_or((NAMESPACE, name));
+        let (api, resource) = self.api(api_version, kind, namespace).await;
+        (api, resource, name)
+    }
+
+    /// Changes an object by a merge patch.
+    pub(crate) async fn merge(&self, of: Of<'_>, patch: Value) {
+        let (api, _, name) = self.at(of).await;
+        let sent = api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        sent.unwrap_or_else(|error| panic!("cannot change {of:?}: {error}"));
+    }
+
+    pub(crate) async fn delete(&self, of: Of<'_>) {
+        let (api, _, name) = self.at(of).await;
         let sent = api.delete(name, &DeleteParams::default()).await;
-        sent.unwrap_or_else(|error| panic!("cannot delete {kind} {name}: {error}"));
+        sent.unwrap_or_else(|error| panic!("cannot delete {of:?}: {error}"));
     }
 
     /// An object as it is stored.
-    pub(crate) async fn get(&self, of: (&str, &str, &str)) -> Option<Value> {
-        let (api_version, kind, name) = of;
-        let (api, _) = self.api(api_version, kind, NAMESPACE).await;
+    pub(crate) async fn get(&self, of: Of<'_>) -> Option<Value> {
+        let (api, _, name) = self.at(of).await;
         let found = api.get_opt(name).await.expect("the server answers");
         found.map(|object| serde_json::to_value(object).expect("objects are JSON"))
     }
 
     /// Waits until an object is as it should be; `null` is one that is not there.
-    pub(crate) async fn wait(&self, of: (&str, &str, &str), what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
-        let (api_version, kind, name) = of;
-        let (api, resource) = self.api(api_version, kind, NAMESPACE).await;
+    pub(crate) async fn wait(&self, of: Of<'_>, what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+        let (api, resource, name) = self.at(of).await;
         let value = |all: &[DynamicObject]| match all.first() {
             Some(object) => serde_json::to_value(object).expect("objects are JSON"),
             None => Value::Null,
@@ -168,7 +230,7 @@ impl Env {
         let Some(all) = found else {
             let is = self.get(of).await.unwrap_or_default();
             panic!(
-                "waited in vain for {kind} {name}: {what}; it is {:#} {}",
+                "waited in vain for {of:?}: {what}; it is {:#} {}",
                 is["status"], is["spec"]
             )
         };
@@ -176,13 +238,7 @@ impl Env {
     }
 
     /// Waits until a condition of a declared provider has a status and a reason, for the generation that there is.
-    pub(crate) async fn wait_condition(
-        &self,
-        of: (&str, &str, &str),
-        type_: &str,
-        status: &str,
-        reason: &str,
-    ) -> Value {
+    pub(crate) async fn wait_condition(&self, of: Of<'_>, type_: &str, status: &str, reason: &str) -> Value {
         let what = format!("condition {type_} {status} {reason}");
         let object = self
             .wait(of, &what, |object| {
@@ -195,7 +251,7 @@ impl Env {
     }
 
     /// Waits until a version is installed.
-    pub(crate) async fn wait_installed(&self, of: (&str, &str, &str), version: &str) -> Value {
+    pub(crate) async fn wait_installed(&self, of: Of<'_>, version: &str) -> Value {
         let message = format!("version {version} is installed");
         self.wait(of, &message, |object| {
             let found = condition(object, "ProviderInstalled");
@@ -207,6 +263,11 @@ impl Env {
 
     /// Puts the files of a provider into ConfigMaps that `provider-components: LABEL` selects.
     pub(crate) async fn shelve(&self, provider: &LookAlike) {
+        self.shelve_text(provider, &provider.components()).await;
+    }
+
+    /// The same with other components.
+    pub(crate) async fn shelve_text(&self, provider: &LookAlike, components: &str) {
         self.apply(json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {
@@ -216,7 +277,7 @@ impl Env {
                     "provider.cluster.x-k8s.io/version": provider.release(),
                 },
             },
-            "data": {"components": provider.components(), "metadata": provider.metadata()},
+            "data": {"components": components, "metadata": provider.metadata()},
         }))
         .await;
     }
@@ -233,6 +294,33 @@ impl Env {
         .await;
     }
 
+    /// The uid of an object that is there.
+    pub(crate) async fn uid(&self, of: Of<'_>) -> String {
+        let found = self.get(of).await.unwrap_or_else(|| panic!("{of:?} is not there"));
+        found["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits for a condition with these words in its message.
+    pub(crate) async fn wait_told(&self, of: Of<'_>, [type_, status, reason]: [&str; 3], words: &[&str]) {
+        let what = format!("condition {type_} {status} {reason} with {words:?}");
+        self.wait(of, &what, |object| {
+            let now = &object["metadata"]["generation"];
+            let found = condition(object, type_);
+            let message = found["message"].as_str().unwrap_or_default();
+            found["status"] == status
+                && found["reason"] == reason
+                && found["observedGeneration"] == *now
+                && words.iter().all(|word| message.contains(word))
+        })
+        .await;
+    }
+
+    /// Has the operator look at a declaration again, which changes nothing of what it says.
+    pub(crate) async fn poke(&self, of: Of<'_>, touch: &str) {
+        self.merge(of, json!({"metadata": {"annotations": {"touched": touch}}}))
+            .await;
+    }
+
     /// A core provider at v1.0.0, shelved and declared.
     pub(crate) async fn with_core(&self, api: &str) {
         self.shelve(&LookAlike::core()).await;
@@ -246,6 +334,11 @@ impl Env {
         self.wait_installed((api, "CoreProvider", "cluster-api"), "v1.0.0")
             .await;
     }
+}
+
+/// A declaration that says where its files come from, or is of a known name.
+pub(crate) fn plain((api, kind, name): Of<'_>, spec: &Value) -> Value {
+    json!({"apiVersion": api, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
 }
 
 /// A declaration that takes its files from shelved ConfigMaps.

@@ -2,16 +2,24 @@
 //!
 //! OP-230: what is decided is tested beside the code that decides it; here, on an API server, is what comes of it.
 
-#![expect(clippy::panic, reason = "a test that cannot go on ends by a panic")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 
+mod additional;
 mod adopt;
 mod airgap;
+mod bad_input;
+mod certificates;
+mod clusterctl;
 mod contract;
 mod drift;
 mod env;
+mod examples;
 mod faults;
+mod fetch;
 mod preflight;
 mod removal;
 mod settings;
+mod shelves;
+mod storage;
 mod together;
 mod upgrade;

@@ -1,9 +1,9 @@
 //! Removing providers, and what is in the way of it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_forge::LookAlike;
 
-use crate::env::{Env, NAMESPACE, V1ALPHA2, declaration};
+use crate::env::{Env, NAMESPACE, V1ALPHA1, V1ALPHA2, declaration, plain};
 
 const CORE: (&str, &str, &str) = (V1ALPHA2, "CoreProvider", "cluster-api");
 const INFRA: (&str, &str, &str) = (V1ALPHA2, "InfrastructureProvider", "rig");
@@ -94,4 +94,64 @@ async fn a_provider_that_was_never_installed_goes_at_once() {
         .await;
     env.delete(INFRA).await;
     env.wait(INFRA, "to be gone", serde_json::Value::is_null).await;
+}
+
+// OP-073, OP-115, OP-117, OP-118, OP-216: in whatever namespaces and through whichever API the others are declared.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_core_stays_as_long_as_anybody_and_definitions_stay_with_what_is_made_of_them() {
+    let (env, forge) = Env::forged().await;
+    let core = (V1ALPHA1, CORE.1, CORE.2);
+    let name = |kind: &str, name: &str| match kind {
+        "BootstrapProvider" => LookAlike::bootstrap(name),
+        _ => LookAlike::infrastructure(name).without_required_variables(),
+    };
+    env.with_core(core.0).await;
+    let rest = [
+        (V1ALPHA2, "InfrastructureProvider", "rig"),
+        (V1ALPHA1, "BootstrapProvider", "rag"),
+    ];
+    let declared = async || {
+        for (of, namespace) in rest.iter().zip(["rigs", "rags"]) {
+            env.namespace(namespace).await;
+            forge.publish("acme/all", &name(of.1, of.2).without_webhooks());
+            let mut object = plain(
+                *of,
+                &json!({"fetchConfig": {"url": "https://github.com/acme/all/releases"}}),
+            );
+            object["metadata"]["namespace"] = json!(namespace);
+            env.apply(object).await;
+        }
+        for of in [(rest[0].0, rest[0].1, "rigs/rig"), (rest[1].0, rest[1].1, "rags/rag")] {
+            env.wait_condition(of, "Ready", "True", "DeploymentAvailable").await;
+        }
+    };
+    declared().await;
+    env.delete(core).await;
+    let blocked = ["Deleting", "True", "OtherProvidersExist"];
+    env.wait_told(
+        core,
+        blocked,
+        &["InfrastructureProvider rigs/rig", "BootstrapProvider rags/rag"],
+    )
+    .await;
+    let running = LookAlike::core().deployment_names().remove(0);
+    let running = ("apps/v1", "Deployment", running.as_str());
+    assert!(env.get(running).await.is_some(), "it goes on until it may go");
+    for (api, kind, name) in [(rest[1].0, rest[1].1, "rags/rag"), (rest[0].0, rest[0].1, "rigs/rig")] {
+        env.delete((api, kind, name)).await;
+        env.wait((api, kind, name), "to be gone", Value::is_null).await;
+    }
+    env.wait(core, "to be gone", Value::is_null).await;
+    assert!(env.get(running).await.is_none());
+
+    // What users make meanwhile of the kinds that are left is there when the provider comes back.
+    let user = ("infrastructure.cluster.x-k8s.io/v1beta2", "RigRigCluster", "mine");
+    let object = json!({
+        "apiVersion": user.0, "kind": user.1, "metadata": {"name": user.2, "namespace": NAMESPACE}, "spec": {"size": 7},
+    });
+    let uid = env.apply(object).await["metadata"]["uid"].clone();
+    env.with_core(core.0).await;
+    declared().await;
+    let kept = env.get(user).await.unwrap();
+    assert_eq!((&kept["metadata"]["uid"], &kept["spec"]["size"]), (&uid, &json!(7)));
 }

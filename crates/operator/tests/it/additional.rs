@@ -1,0 +1,73 @@
+//! Objects that come with a provider and are not its own.
+
+use serde_json::{Value, json};
+use windlass_forge::LookAlike;
+
+use crate::env::{Env, NAMESPACE, Of, V1ALPHA2, declaration};
+
+const INFRA: Of<'_> = (V1ALPHA2, "InfrastructureProvider", "rig");
+const SETTINGS: Of<'_> = ("v1", "ConfigMap", "rig-settings");
+const ROLE: Of<'_> = ("rbac.authorization.k8s.io/v1", "ClusterRole", "rig-reader");
+
+const MANIFESTS: &str = r"
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: rig-settings
+  namespace: nowhere
+data:
+  region: ${RIG_REGION}
+  size: ${RIG_SIZE:=small}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: rig-reader
+rules: []
+";
+
+async fn shelve(env: &Env, data: Value) {
+    let metadata = json!({"name": "more", "namespace": NAMESPACE});
+    env.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
+        .await;
+}
+
+// OP-065, OP-085, OP-104, OP-138
+#[tokio::test(flavor = "multi_thread")]
+async fn additional_manifests_are_part_of_the_provider() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    let rig = LookAlike::infrastructure("rig");
+    env.shelve(&rig).await;
+    env.shelve(&rig.clone().version("v1.1.0")).await;
+    env.variables("variables", &rig).await;
+    let spec = json!({
+        "version": "v1.0.0", "configSecret": {"name": "variables"}, "additionalManifests": {"name": "more"},
+    });
+    env.apply(declaration(V1ALPHA2, INFRA.1, INFRA.2, spec)).await;
+    let failed = ["ProviderInstalled", "False", "AdditionalManifestsMissing"];
+    env.wait_told(INFRA, failed, &["ConfigMap providers/more", "create it"])
+        .await;
+    shelve(&env, json!({"manifest": MANIFESTS})).await;
+    env.wait_told(INFRA, failed, &["ConfigMap providers/more has no key manifests"])
+        .await;
+    shelve(&env, json!({"manifests": MANIFESTS})).await;
+    env.wait_installed(INFRA, "v1.0.0").await;
+    // In the provider's namespace, with its variables, and repaired as everything of it.
+    let settings = env.get(SETTINGS).await.unwrap();
+    assert_eq!(settings["data"], json!({"region": "value", "size": "small"}));
+    assert!(env.get(ROLE).await.is_some());
+    env.delete(SETTINGS).await;
+    env.wait(SETTINGS, "to be there again", |object| {
+        object["data"]["size"] == "small"
+    })
+    .await;
+    let uid = env.uid(ROLE).await;
+    env.merge(INFRA, json!({"spec": {"version": "v1.1.0"}})).await;
+    env.wait_installed(INFRA, "v1.1.0").await;
+    assert_eq!(env.uid(ROLE).await, uid, "it is upgraded as well");
+    env.merge(INFRA, json!({"spec": {"additionalManifests": null}})).await;
+    env.wait(SETTINGS, "to be gone", Value::is_null).await;
+    env.wait(ROLE, "to be gone", Value::is_null).await;
+    env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
+}
