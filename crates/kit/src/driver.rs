@@ -33,7 +33,7 @@ use typed::{AnyController, Subject, Traits};
 /// Reconciles of one controller that run at a time, unless it says otherwise.
 const CONCURRENCY: usize = 10;
 /// A reconcile that runs longer than this is told of, again and again.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 /// From this back-off on, a failure is worth somebody's attention.
 const LASTING: Duration = Duration::from_millis(500);
 
