@@ -17,7 +17,7 @@ pub const DEFAULT_CA_DAYS: i32 = 3650;
 pub const DEFAULT_LEAF_DAYS: i32 = 365;
 
 /// Clocks differ by minutes, so an authority is valid from a little before it was made.
-const BACKDATED: SignedDuration = SignedDuration::from_mins(5);
+pub const BACKDATED: SignedDuration = SignedDuration::from_mins(5);
 
 /// What a new authority is called and how long it lives.
 #[derive(Debug, Clone)]

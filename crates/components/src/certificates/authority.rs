@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use windlass_pki::{CaRequest, Certificate, CertificateAuthority, PkiError, PrivateKey};
+use windlass_pki::{BACKDATED, CaRequest, Certificate, CertificateAuthority, PkiError, PrivateKey};
 
 use super::inject::tls_secret;
 use super::{BUNDLE, CERTIFICATE, KEY, renew_at};
@@ -126,8 +126,7 @@ fn due(certificate: &Certificate) -> Timestamp {
 }
 
 fn trusted_at(certificate: &Certificate) -> Timestamp {
-    certificate
-        .not_before()
-        .checked_add(TRUSTED_AFTER)
+    let made = certificate.not_before().checked_add(BACKDATED);
+    made.and_then(|made| made.checked_add(TRUSTED_AFTER))
         .unwrap_or(Timestamp::MAX)
 }
