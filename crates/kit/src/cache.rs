@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use crd::{Crd, CrdNames, CrdSpec, CrdVersion};
 pub(crate) use informer::{Informer, Selector};
-pub(crate) use registry::{Caches, DynSubscriber};
+pub(crate) use registry::{Caches, DynSubscriber, Life};
 pub(crate) use store::{AnyStore, Memo, Store};
 pub use store::{Cached, Change, StaleList};
 use windlass_contract::ContractVersion;
@@ -24,6 +24,8 @@ pub struct Cache<T> {
     store: Arc<Store<T>>,
     journal: Option<Journal>,
     contract: Option<ContractVersion>,
+    /// Keeps the watch of a part of a kind going.
+    life: Option<Arc<Life>>,
 }
 
 /// The cache of a kind that became known while running.
@@ -35,6 +37,7 @@ impl<T> Clone for Cache<T> {
             store: self.store.clone(),
             journal: self.journal.clone(),
             contract: self.contract,
+            life: self.life.clone(),
         }
     }
 }
@@ -53,6 +56,17 @@ impl<T: Cached> Cache<T> {
             store,
             journal,
             contract,
+            life: None,
+        }
+    }
+
+    /// Of a part of a kind, which is watched as long as somebody has this cache.
+    pub(crate) fn part(store: Arc<Store<T>>, life: Arc<Life>) -> Self {
+        Self {
+            store,
+            journal: None,
+            contract: None,
+            life: Some(life),
         }
     }
 
@@ -141,6 +155,12 @@ impl<T: Cached> Cache<T> {
         let mut synced = self.store.synced();
         // The sender lives in the store that `self` holds.
         let _ = synced.wait_for(|synced| *synced).await;
+    }
+
+    /// Waits for the first list without holding the cache; false when it never comes, as nobody has the cache any more.
+    pub fn listed(&self) -> impl Future<Output = bool> + Send + 'static {
+        let mut synced = self.store.synced();
+        async move { synced.wait_for(|synced| *synced).await.is_ok() }
     }
 
     /// Calls `f` for every object there is, and then for every change, in order. `f` must not block.

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::{Family, MetricConstructor};
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::sync::atomic::AtomicU64;
@@ -42,6 +44,57 @@ struct Inner {
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+/// A metric whose rows are computed at each scrape.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Its name; that of a counter without `_total`.
+    pub name: &'static str,
+    /// What it tells.
+    pub help: &'static str,
+    /// Whether it only ever grows.
+    pub counts: bool,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+}
+
+/// The values of the labels, and the number.
+pub type Row = (Vec<String>, u64);
+
+struct Computed {
+    table: Table,
+    rows: Box<dyn Fn() -> Vec<Row> + Send + Sync>,
+}
+
+impl std::fmt::Debug for Computed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Computed")
+            .field("table", &self.table)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Collector for Computed {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let (name, help) = (self.table.name, self.table.help);
+        let type_ = if self.table.counts {
+            MetricType::Counter
+        } else {
+            MetricType::Gauge
+        };
+        let mut metric = encoder.encode_descriptor(name, help, None, type_)?;
+        for (values, number) in (self.rows)() {
+            let labels: Vec<_> = self.table.labels.iter().copied().zip(values).collect();
+            let row = metric.encode_family(&labels)?;
+            if self.table.counts {
+                ConstCounter::new(number).encode(row)?;
+            } else {
+                ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX)).encode(row)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -136,6 +189,15 @@ impl Metrics {
 
     pub(crate) fn on_scrape(&self, refresh: impl Fn() + Send + Sync + 'static) {
         self.0.refresh.lock().push(Box::new(refresh));
+    }
+
+    /// A metric whose rows are computed at each scrape, from what the caller knows anyway.
+    pub fn table(&self, table: Table, rows: impl Fn() -> Vec<Row> + Send + Sync + 'static) {
+        let rows = Box::new(rows);
+        self.0
+            .registry
+            .lock()
+            .register_collector(Box::new(Computed { table, rows }));
     }
 
     /// Counts one answered request.
@@ -323,6 +385,27 @@ pub(crate) struct QueueMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_a_table_are_computed_when_somebody_looks() {
+        let metrics = Metrics::new();
+        let table = |name, counts| Table {
+            name,
+            help: "What it tells",
+            counts,
+            labels: &["kind", "name"],
+        };
+        let row = |number| vec![(vec!["K".to_owned(), "a\"b".to_owned()], number)];
+        metrics.table(table("windlass_thing_ready", false), move || row(1));
+        metrics.table(table("windlass_thing_repairs", true), move || row(7));
+        let text = metrics.encode();
+        for line in [
+            r#"windlass_thing_ready{kind="K",name="a\"b"} 1"#,
+            r#"windlass_thing_repairs_total{kind="K",name="a\"b"} 7"#,
+        ] {
+            assert!(text.contains(line), "missing {line} in\n{text}");
+        }
+    }
 
     #[test]
     fn names_are_those_that_dashboards_know() {

@@ -244,15 +244,50 @@ impl Cx {
         Seen::Found(all)
     }
 
-    /// A cache of the objects of a kind that a label selector chooses, as whatever `T` keeps of them. One watch per selection and
-    /// process, started with the first call. Nobody waits for it: before its first list it is empty, and when the kind is not
-    /// served, it stays so. Not found when the server does not serve the kind.
-    pub async fn selected<T: Cached>(&self, gvk: &Gvk, labels: &str) -> Seen<Cache<T>> {
+    /// A cache of some objects of a kind, as whatever `T` keeps of them. One watch per selection and process, started with the
+    /// first call; it ends with the last copy of the cache. Nobody waits for it: before its first list it is empty, and when
+    /// the kind is no longer served, it stays as it is. Not found when the server does not serve the kind.
+    pub async fn selected<T: Cached>(&self, gvk: &Gvk, selection: &Selection) -> Seen<Cache<T>> {
         let resource = self.resource(gvk).await;
         resource.map(|resource| {
-            let url = collection_url(gvk, &resource.plural, "");
-            Cache::new(self.ports.caches.selected::<T>(gvk, url, labels), None, None)
+            let namespace = if resource.namespaced {
+                selection.namespace.as_str()
+            } else {
+                ""
+            };
+            let url = collection_url(gvk, &resource.plural, namespace);
+            self.ports.caches.selected::<T>(gvk, url, selection)
         })
+    }
+}
+
+/// Which objects of a kind a cache has. What is empty does not limit it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Selection {
+    /// Only those of this namespace.
+    pub namespace: String,
+    /// Only those with these labels.
+    pub labels: String,
+    /// Only those of this name.
+    pub name: String,
+}
+
+impl Selection {
+    /// Those with these labels, wherever they are.
+    pub fn labelled(labels: impl Into<String>) -> Self {
+        Self {
+            labels: labels.into(),
+            ..Self::default()
+        }
+    }
+
+    /// One object.
+    pub fn one(key: &ObjectKey) -> Self {
+        Self {
+            namespace: key.namespace.clone(),
+            labels: String::new(),
+            name: key.name.clone(),
+        }
     }
 }
 

@@ -313,24 +313,7 @@ impl Writer {
             self.ports.metrics.write_skipped(self.controller);
             return Ok(None);
         }
-        let verb = if subresource.is_some() {
-            Verb::ApplyStatus
-        } else {
-            Verb::Apply
-        };
-        self.lock_body(verb, target, &mut body);
-        let call = Call {
-            verb,
-            target,
-            url: format!("{}?fieldManager={}&force=true", target.url(subresource), query(manager)),
-            body: Some(&body),
-        };
-        let answer = match self.send(&call).await {
-            Err(error) if error.kind().is_ambiguous() => self.send_again(&call, error).await?,
-            other => other?,
-        };
-        let (uid, version) = identity(&answer);
-        self.note(target, &answer);
+        let (answer, (uid, version)) = self.send_apply(manager, target, subresource, &mut body).await?;
         let changed = before.as_ref() != Some(&(uid.clone(), version.clone()));
         if let Some(store) = store {
             let live = (!changed)
@@ -347,6 +330,35 @@ impl Writer {
         }
         let outcome = if changed { Write::Changed } else { Write::Unchanged };
         Ok(Some((answer, outcome)))
+    }
+
+    /// The answer, with its uid and resourceVersion.
+    async fn send_apply(
+        &self,
+        manager: &str,
+        target: &Target,
+        subresource: Option<&str>,
+        body: &mut Value,
+    ) -> Result<(Value, (String, String)), WriteError> {
+        let verb = if subresource.is_some() {
+            Verb::ApplyStatus
+        } else {
+            Verb::Apply
+        };
+        self.lock_body(verb, target, body);
+        let call = Call {
+            verb,
+            target,
+            url: format!("{}?fieldManager={}&force=true", target.url(subresource), query(manager)),
+            body: Some(body),
+        };
+        let answer = match self.send(&call).await {
+            Err(error) if error.kind().is_ambiguous() => self.send_again(&call, error).await?,
+            other => other?,
+        };
+        let identity = identity(&answer);
+        self.note(target, &answer);
+        Ok((answer, identity))
     }
 
     async fn create_body(&self, manager: &str, target: &Target, mut body: Value) -> Result<Value, WriteError> {

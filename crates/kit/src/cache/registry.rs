@@ -2,18 +2,20 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use windlass_contract::ContractVersion;
 
+use super::Cache;
 use super::crd::{self, BY_KIND, Crd, Resolved};
 use super::informer::{Informer, Selector};
 use super::store::{AnyStore, Cached, Change, Store};
 use crate::error::KitError;
 use crate::object::{Dynamic, GroupKind, Gvk, Object, gvk_of};
+use crate::reader::Selection;
 use crate::tasks::Tasks;
 
 /// How long somebody who asks for a dynamic kind waits for its first list.
@@ -41,8 +43,21 @@ struct Kinds {
     dynamic: HashMap<Gvk, Arc<Store<Dynamic>>>,
     by_kind: HashMap<GroupKind, Vec<Arc<dyn AnyStore>>>,
     subscribers: Vec<DynSubscriber>,
-    /// Parts of kinds, by the type that is kept, the kind and the label selector. Nobody waits for these.
-    selected: HashMap<(TypeId, Gvk, String), Arc<dyn Any + Send + Sync>>,
+    /// Parts of kinds, by the type that is kept, the kind and the selection. Nobody waits for these, and they are there only as
+    /// long as somebody has them.
+    selected: HashMap<(TypeId, Gvk, Selection), Part>,
+}
+
+/// A part of a kind, while somebody has it.
+type Part = (Weak<Life>, Weak<dyn Any + Send + Sync>);
+
+/// Ends a watch when nobody has it any more.
+pub(crate) struct Life(Tasks);
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 impl Caches {
@@ -170,39 +185,46 @@ impl Caches {
         }
     }
 
-    /// The store of those objects of a kind that a label selector chooses; its watch starts with the first call.
-    pub(crate) fn selected<T: Cached>(&self, gvk: &Gvk, url: String, labels: &str) -> Arc<Store<T>> {
-        let id = (TypeId::of::<T>(), gvk.clone(), labels.to_owned());
-        let store = {
-            let mut kinds = self.0.kinds.lock();
-            let known = kinds.selected.get(&id).cloned();
-            if let Some(store) = known.and_then(|store| store.downcast::<Store<T>>().ok()) {
-                return store;
-            }
-            let store = Arc::new(Store::<T>::new(gvk.clone()));
-            kinds.selected.insert(id, store.clone());
-            store
-        };
+    /// The cache of some objects of a kind; its watch starts with the first call.
+    pub(crate) fn selected<T: Cached>(&self, gvk: &Gvk, url: String, selection: &Selection) -> Cache<T> {
+        let id = (TypeId::of::<T>(), gvk.clone(), selection.clone());
+        let mut kinds = self.0.kinds.lock();
+        let known = kinds
+            .selected
+            .get(&id)
+            .and_then(|(life, store)| Some((life.upgrade()?, store.upgrade()?.downcast::<Store<T>>().ok()?)));
+        if let Some((life, store)) = known {
+            return Cache::part(store, life);
+        }
+        let store = Arc::new(Store::<T>::new(gvk.clone()));
+        let life = Arc::new(Life(self.0.tasks.child()));
+        kinds.selected.retain(|_, (life, _)| life.strong_count() > 0);
+        let whole: Arc<dyn Any + Send + Sync> = store.clone();
+        kinds
+            .selected
+            .insert(id, (Arc::downgrade(&life), Arc::downgrade(&whole)));
+        drop(kinds);
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let selector = Selector {
-            labels: Some(labels.to_owned()),
-            fields: None,
+            labels: given(&selection.labels),
+            fields: given(&selection.name).map(|name| format!("metadata.name={name}")),
         };
-        self.watch_selected(url, store.clone(), selector);
-        store
+        self.watch_with(&life.0, url, store.clone(), selector);
+        Cache::part(store, life)
     }
 
     fn watch<T: Cached>(&self, url: String, store: Arc<Store<T>>) {
-        self.watch_selected(url, store, Selector::default());
+        self.watch_with(&self.0.tasks, url, store, Selector::default());
     }
 
-    fn watch_selected<T: Cached>(&self, url: String, store: Arc<Store<T>>, selector: Selector) {
+    fn watch_with<T: Cached>(&self, tasks: &Tasks, url: String, store: Arc<Store<T>>, selector: Selector) {
         let informer = Informer {
             client: self.0.client.clone(),
             url,
             store,
             selector,
         };
-        self.0.tasks.spawn("watch", informer.run());
+        tasks.spawn("watch", informer.run());
     }
 }
 

@@ -48,6 +48,15 @@ impl Writer {
         Ok(())
     }
 
+    /// [`Self::apply_value`] that is sent whatever is known, and gives back the object as the server answered, with its managed
+    /// fields.
+    pub async fn apply_sent(&self, manager: &str, desired: &Value) -> Result<Value, WriteError> {
+        let target = self.target_of_value(Verb::Apply, desired).await?;
+        let mut body = body::for_apply(desired.clone());
+        let (answer, _) = self.send_apply(manager, &target, None, &mut body).await?;
+        Ok(answer)
+    }
+
     /// Asks the server what it would say to [`Self::apply_value`], without doing anything.
     pub async fn try_apply_value(&self, manager: &str, desired: &Value) -> Result<(), WriteError> {
         let target = self.target_of_value(Verb::Apply, desired).await?;
