@@ -25,6 +25,25 @@ pub struct Kept {
     pub current: Option<Release>,
     /// What is being installed in its place, or could not be.
     pub next: Option<Release>,
+    /// What worked before it, as long as nobody knows whether it works.
+    pub previous: Option<Release>,
+}
+
+/// Why a release does not run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// What happened.
+    pub message: String,
+    /// The generation of the declaration that it was tried for.
+    #[serde(default)]
+    pub generation: i64,
+    /// Whether it was installed and did not come up, so that trying the same again cannot help.
+    #[serde(default)]
+    pub lasting: bool,
+    /// Whether all that it changed was taken back.
+    #[serde(default)]
+    pub undone: bool,
 }
 
 /// How far a release is.
@@ -83,16 +102,22 @@ pub struct Release {
     /// Objects that are neither in this release nor in the one before, but were left by attempts between or by other programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<ObjectRef>,
-    /// Why it could not be installed.
+    /// Why it could not be installed; of what is installed, why it does not work though it was not taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
+    pub failure: Option<Failure>,
+    /// Hash of what it was rendered from: files, variables, additional manifests.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content: String,
+    /// How its objects were left: a hash of each, in the order of installation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
     /// When certificates that the operator issued have to be renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renew: Option<Timestamp>,
     /// What the release asks of cert-manager, where the operator stands in for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Value>,
-    /// Whether storage versions were brought up to date since.
+    /// Whether it came up and storage versions were brought up to date since.
     #[serde(default)]
     pub migrated: bool,
     /// Whether it was put in the place of another one, so that people are told of an upgrade.
@@ -125,6 +150,13 @@ impl Release {
     /// Whether it is what a declaration asks for.
     pub fn is_for(&self, version: &str, hash: &str) -> bool {
         self.version == version && self.hash == hash
+    }
+
+    /// An object that is also in the release of another provider. Definitions may be shared: nobody deletes them.
+    pub fn shared(&self, other: &Self) -> Option<&ObjectRef> {
+        let theirs: BTreeSet<_> = other.index.iter().map(ObjectRef::identity).collect();
+        let mut mine = self.index.iter().filter(|object| !object.is_kept_for_users());
+        mine.find(|object| theirs.contains(&object.identity()))
     }
 
     /// The objects of this release that are not in another one, and may be deleted.

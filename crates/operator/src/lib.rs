@@ -5,11 +5,15 @@
 //! - [`prepare`] makes a release of a wish: it fetches, and hands everything to crate `components`.
 //! - [`kept`] is what is kept of an installed provider, in Secrets beside its declaration.
 //! - [`tracker`] notices what is no longer as it was left; [`health`] says whether what runs works.
+//! - [`awaited`] is what blocked providers wait for.
 //! - [`peers`] is what declared providers know of one another.
 
+pub mod awaited;
 mod certificates;
 pub mod health;
 pub mod kept;
+mod masked;
+mod metrics;
 pub mod names;
 pub mod objects;
 pub mod peers;

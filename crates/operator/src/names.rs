@@ -63,6 +63,8 @@ pub mod reasons {
     pub const VARIABLES_MISSING: &str = "VariablesMissing";
     /// The ConfigMap with additional objects is not there, or has none.
     pub const MANIFESTS_MISSING: &str = "AdditionalManifestsMissing";
+    /// Another provider has some of the same objects.
+    pub const COMPONENTS_SHARED: &str = "ComponentsShared";
     /// The server refuses an object.
     pub const APPLY_ERROR: &str = "ComponentsApplyError";
     /// What was kept cannot be read.

@@ -2,9 +2,9 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use windlass_kit::{Cached, Dynamic, Gvk, ObjectKey, gvk_from};
+use windlass_kit::{Cached, Gvk, ObjectKey, gvk_from};
 
 /// An object, by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -105,28 +105,39 @@ impl std::fmt::Display for ObjectRef {
     }
 }
 
-/// Fields of metadata that the server sets by itself.
-const SERVER_SET: [&str; 6] = [
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "managedFields",
-    "selfLink",
-    "uid",
-];
-
-/// A hash of everything about an object that a person could have changed.
+/// A hash of everything about an object that the operator applied, as it is now. What others put beside it, such as the revision of
+/// a Deployment or the bundle of a webhook, does not count.
 pub fn hash_of(object: &Value) -> [u8; 16] {
-    let mut copy = object.clone();
-    if let Some(fields) = copy.as_object_mut() {
-        fields.remove("status");
-        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-            for field in SERVER_SET {
-                metadata.remove(field);
-            }
-        }
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let mine = entries.filter(|entry| {
+        entry["manager"] == crate::names::MANAGER && entry["operation"] == "Apply" && entry["subresource"].is_null()
+    });
+    let mine: Vec<_> = mine.map(|entry| owned(object, &entry["fieldsV1"])).collect();
+    short_hash(Value::Array(mine).to_string().as_bytes())
+}
+
+/// The part of a value that a set of fields is about, by their names in the set.
+fn owned(value: &Value, fields: &Value) -> Value {
+    let Some(fields) = fields.as_object().filter(|fields| !fields.is_empty()) else {
+        return value.clone();
+    };
+    let item = |is: &dyn Fn(&Value) -> bool| value.as_array().and_then(|items| items.iter().find(|item| is(item)));
+    let mut parts = Map::new();
+    for (field, inner) in fields {
+        let found = match field.split_once(':') {
+            Some(("f", name)) => value.get(name),
+            Some(("k", keys)) => serde_json::from_str::<Map<String, Value>>(keys)
+                .ok()
+                .and_then(|keys| item(&|item| keys.iter().all(|(key, value)| item.get(key) == Some(value)))),
+            Some(("v", one)) => serde_json::from_str::<Value>(one)
+                .ok()
+                .and_then(|one| item(&|item| *item == one)),
+            Some(("i", at)) => at.parse::<usize>().ok().and_then(|at| value.get(at)),
+            _ => continue,
+        };
+        parts.insert(field.clone(), found.map_or(Value::Null, |found| owned(found, inner)));
     }
-    short_hash(copy.to_string().as_bytes())
+    Value::Object(parts)
 }
 
 /// Half a SHA-256.
@@ -165,6 +176,8 @@ pub struct Running {
     pub observed: bool,
     /// The condition Available: status, reason, message.
     pub available: Option<(String, String, String)>,
+    /// What whoever runs Deployments says of one that did not come up within its own deadline.
+    pub overdue: Option<String>,
 }
 
 impl Running {
@@ -173,37 +186,49 @@ impl Running {
         let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
         let status = &object["status"];
         let annotation = |name: &str| object["metadata"]["annotations"][name].as_str();
-        let conditions = status["conditions"].as_array().into_iter().flatten();
-        let available = conditions.into_iter().find(|c| c["type"] == "Available");
+        let condition = |type_: &str| {
+            let conditions = status["conditions"].as_array();
+            conditions.and_then(|all| all.iter().find(|c| c["type"] == type_))
+        };
+        let available = condition("Available");
+        // What is said of a specification from before says nothing of this one.
+        let is_of_now = status["observedGeneration"] == object["metadata"]["generation"];
+        let overdue = condition("Progressing")
+            .filter(|c| is_of_now && c["status"] == "False" && c["reason"] == "ProgressDeadlineExceeded");
         Self {
             replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
             release: annotation(crate::names::RELEASE).map(str::to_owned),
             observed: status["observedGeneration"].as_i64().unwrap_or(0) > 0,
             available: available.map(|c| (text(&c["status"]), text(&c["reason"]), text(&c["message"]))),
+            overdue: overdue.map(|c| text(&c["message"])),
         }
     }
 }
 
 impl Digest {
-    /// The digest of a stored object.
-    pub fn of(object: &Dynamic) -> Self {
-        let meta = object.metadata();
-        let value = object.value();
+    /// The digest of a stored object, with its managed fields.
+    pub fn of(object: &Value) -> Self {
+        let meta = &object["metadata"];
+        let text = |field: &str| meta[field].as_str().map(str::to_owned);
         let label = windlass_api_operator::labels::PROVIDER;
-        let provider = meta.labels.as_ref().and_then(|labels| labels.get(label));
+        let provider = meta["labels"][label].as_str();
         Self {
             meta: ObjectMeta {
-                name: meta.name.clone(),
-                namespace: meta.namespace.clone(),
-                uid: meta.uid.clone(),
-                resource_version: meta.resource_version.clone(),
-                deletion_timestamp: meta.deletion_timestamp.clone(),
-                labels: provider.map(|provider| [(label.to_owned(), provider.clone())].into()),
+                name: text("name"),
+                namespace: text("namespace"),
+                uid: text("uid"),
+                resource_version: text("resourceVersion"),
+                labels: provider.map(|provider| [(label.to_owned(), provider.to_owned())].into()),
                 ..ObjectMeta::default()
             },
-            hash: hash_of(value),
-            running: (value["kind"] == "Deployment").then(|| Running::of(value)),
+            hash: hash_of(object),
+            running: (object["kind"] == "Deployment").then(|| Running::of(object)),
         }
+    }
+
+    /// The uid.
+    pub fn uid(&self) -> &str {
+        self.meta.uid.as_deref().unwrap_or_default()
     }
 
     /// The label of the provider it belongs to.
@@ -222,7 +247,7 @@ impl Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Dynamic::deserialize(deserializer).map(|object| Self::of(&object))
+        Value::deserialize(deserializer).map(|object| Self::of(&object))
     }
 }
 
@@ -244,15 +269,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_of_what_people_say_and_not_of_what_servers_do() {
-        let object = |version: &str, size: i64, seen: i64| {
-            hash_of(&json!({
-                "metadata": {"name": "a", "resourceVersion": version, "uid": "u"},
-                "spec": {"size": size}, "status": {"seen": seen},
-            }))
+    fn a_hash_is_of_what_the_operator_applied_and_of_nothing_else() {
+        let object = |change: &dyn Fn(&mut Value)| {
+            let mut object = json!({
+                "metadata": {
+                    "name": "a", "resourceVersion": "1", "labels": {"mine": "1"},
+                    "managedFields": [{"manager": "capi-operator", "operation": "Apply", "fieldsV1": {
+                        "f:metadata": {"f:labels": {"f:mine": {}}, "f:finalizers": {".": {}, "v:\"f\"": {}}},
+                        "f:spec": {
+                            "f:args": {},
+                            "f:ports": {"k:{\"port\":1,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}, "f:name": {}}},
+                        },
+                    }}],
+                    "finalizers": ["f"],
+                },
+                "spec": {"args": ["a"], "ports": [{"port": 1, "protocol": "TCP", "name": "n"}]},
+                "status": {"seen": 1},
+            });
+            change(&mut object);
+            hash_of(&object)
         };
-        assert_eq!(object("1", 1, 1), object("2", 1, 2));
-        assert_ne!(object("1", 1, 1), object("1", 2, 1));
+        let check = |same: bool, change: &dyn Fn(&mut Value)| assert_eq!(object(change) == object(&|_| {}), same);
+        check(true, &|o| o["metadata"]["resourceVersion"] = json!("2"));
+        check(true, &|o| o["status"]["seen"] = json!(2));
+        check(true, &|o| o["metadata"]["labels"]["other"] = json!("x"));
+        check(true, &|o| o["metadata"]["finalizers"] = json!(["g", "f"]));
+        check(true, &|o| {
+            o["spec"]["ports"] = json!([{"port": 2}, {"port": 1, "protocol": "TCP", "name": "n", "x": 1}]);
+        });
+        check(false, &|o| o["metadata"]["labels"]["mine"] = json!("2"));
+        check(false, &|o| o["metadata"]["finalizers"] = json!([]));
+        check(false, &|o| o["spec"]["args"] = json!(["a", "b"]));
+        check(false, &|o| o["spec"]["ports"][0]["name"] = json!("m"));
+        check(false, &|o| o["metadata"]["managedFields"] = json!([]));
+    }
+
+    #[test]
+    fn a_deadline_counts_for_the_specification_that_missed_it() {
+        let check = |seen: i64, reason: &str, overdue: bool| {
+            let running = Running::of(&json!({
+                "metadata": {"generation": 2},
+                "status": {"observedGeneration": seen, "conditions": [
+                    {"type": "Progressing", "status": "False", "reason": reason, "message": "too late"},
+                ]},
+            }));
+            assert_eq!(running.overdue.is_some(), overdue);
+        };
+        check(2, "ProgressDeadlineExceeded", true);
+        check(1, "ProgressDeadlineExceeded", false);
+        check(2, "FailedCreate", false);
     }
 
     #[test]

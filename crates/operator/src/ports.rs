@@ -1,7 +1,7 @@
 //! What the controllers of all declared kinds share.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -9,8 +9,11 @@ use windlass_components::images::Overrides;
 use windlass_pki::KeyPool;
 use windlass_repository::Client;
 
+use crate::awaited::Waits;
 use crate::kept::Kept;
-use crate::tracker::Tracker;
+use crate::metrics::Told;
+use crate::peers::Peer;
+use crate::tracker::{Tracker, Whose};
 
 /// What the controllers of all declared kinds share. Cheap to clone.
 #[derive(Clone)]
@@ -22,8 +25,13 @@ pub(crate) struct Inner {
     pub(crate) overrides: Overrides,
     pub(crate) keys: KeyPool,
     pub(crate) tracker: Tracker,
+    pub(crate) waits: Waits,
     /// What is kept of providers, by the uid of their declarations, so that it is not read again with every look.
     pub(crate) kept: Mutex<HashMap<String, Arc<Kept>>>,
+    /// What metrics say of installed providers.
+    pub(crate) told: Mutex<BTreeMap<Whose, Told>>,
+    /// Metrics are added once.
+    pub(crate) measured: Once,
     /// Only one component file at a time is taken apart, as that takes many times its size.
     pub(crate) turn: Semaphore,
 }
@@ -44,7 +52,10 @@ impl Operator {
             overrides: Overrides::default(),
             keys,
             tracker: Tracker::default(),
+            waits: Waits::default(),
             kept: Mutex::default(),
+            told: Mutex::default(),
+            measured: Once::new(),
             turn: Semaphore::new(1),
         }))
     }
@@ -59,6 +70,19 @@ impl Operator {
     #[must_use]
     pub fn overrides(self, overrides: Overrides) -> Self {
         self.with(|inner| inner.overrides = overrides)
+    }
+
+    /// Nothing is remembered of a declaration that is gone.
+    pub(crate) fn forget(&self, gone: &Peer) {
+        let whose = Whose {
+            api: gone.api,
+            type_: gone.type_,
+            key: gone.key.clone(),
+        };
+        self.0.kept.lock().remove(&gone.uid);
+        self.0.tracker.forget(&whose);
+        self.0.waits.forget(&whose);
+        self.tell(&whose, None);
     }
 
     /// Only before anybody else has it.

@@ -6,6 +6,7 @@ pub(crate) mod render;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use sha2::{Digest as _, Sha256};
 use windlass_api_operator::{Declared, Fetch, reasons as known};
 use windlass_components::metadata::Metadata;
 use windlass_components::table;
@@ -13,30 +14,92 @@ use windlass_components::version::Version;
 use windlass_kit::{Cx, Seen};
 use windlass_repository::{Credentials, Files, Names, Repository, Source, configmaps};
 
+use crate::awaited::Awaited;
 use crate::kept::Sealed;
+use crate::masked::masked;
+use crate::objects::hex;
 use crate::ports::Operator;
 use crate::provider::facts::Facts;
-use crate::provider::plan::{Again, Blocked, LOOK_AGAIN, Stage, Wish, contract};
+use crate::provider::plan::{Again, Blocked, Stage, Wish, contract, rollback};
 
-/// A problem of installing.
+/// A problem of installing: something that the release is made of is not as it should be.
 pub(crate) fn problem(reason: &'static str, message: impl Into<String>) -> Blocked {
-    Blocked::new(Stage::Install, reason, message).again(Again::Backoff)
+    Blocked::new(Stage::Install, reason, message).again(Again::Input)
+}
+
+/// Something that could not be read just now.
+pub(crate) fn unread(reason: &'static str, message: impl Into<String>) -> Blocked {
+    problem(reason, message).again(Again::Backoff)
 }
 
 /// Fetches and renders what is wished for. Changes nothing.
 pub async fn prepare(cx: &Cx, operator: &Operator, facts: &Facts, wish: &Wish) -> Result<Sealed, Blocked> {
     let Ok(declared) = &facts.declared else {
-        return Err(problem(known::SPEC_VALIDATION_ERROR, "the declaration cannot be read"));
+        return Err(problem(known::SPEC_VALIDATION_ERROR, "the declaration cannot be read").again(Again::Event));
     };
-    let variables = read::variables(cx, operator, declared).await?;
-    let (version, files) = fetch(cx, operator, declared, wish, &variables).await?;
+    let prepared = Box::pin(prepare_declared(cx, operator, facts, declared, wish)).await;
+    prepared.map_err(|blocked| {
+        let is_inside = matches!(declared.fetch, Fetch::Selector(_));
+        let again = match blocked.again {
+            Again::Input if is_inside => Again::Event,
+            Again::Input => Again::Backoff,
+            other => other,
+        };
+        blocked.again(again).until(inputs(declared))
+    })
+}
+
+/// The objects that a release is made of.
+pub(crate) fn inputs(declared: &Declared) -> Vec<Awaited> {
+    let secret = declared.config_secret.as_ref();
+    let mut inputs: Vec<_> = secret
+        .map(|key| Awaited::one("v1", "Secret", key))
+        .into_iter()
+        .collect();
+    let manifests = declared.manifests.as_ref();
+    inputs.extend(manifests.map(|key| Awaited::one("v1", "ConfigMap", key)));
+    if let Fetch::Selector(selector) = &declared.fetch {
+        let labels = read::selector_text(selector);
+        inputs.push(Awaited::labelled("v1", "ConfigMap", &declared.key.namespace, &labels));
+    }
+    inputs
+}
+
+async fn prepare_declared(
+    cx: &Cx,
+    operator: &Operator,
+    facts: &Facts,
+    declared: &Declared,
+    wish: &Wish,
+) -> Result<Sealed, Blocked> {
+    let variables = read::variables(cx, declared).await?;
+    let prepared = with_variables(cx, operator, facts, declared, wish, &variables).await;
+    prepared.map_err(|blocked| Blocked {
+        message: masked(&blocked.message, variables.iter().chain(&operator.0.environment)),
+        ..blocked
+    })
+}
+
+async fn with_variables(
+    cx: &Cx,
+    operator: &Operator,
+    facts: &Facts,
+    declared: &Declared,
+    wish: &Wish,
+    variables: &BTreeMap<String, String>,
+) -> Result<Sealed, Blocked> {
+    let (version, files) = fetch(cx, operator, declared, wish, variables).await?;
     let contract = contract_of(&version, &files.metadata, &files.from)?;
     contract::check(facts, &version, &contract)?;
     let additional = read::manifests(cx, declared).await?;
+    let content = content(&files, variables, additional.as_deref());
+    if let Some(failed) = facts.next().filter(|_| wish.unless.as_ref() == Some(&content)) {
+        return Err(rollback::taken_back(Some(declared), failed));
+    }
     let is_managed = read::has_cert_manager(cx).await?;
     let live = read::certificates(cx, &declared.key, declared.type_).await?;
     let Ok(turn) = operator.0.turn.acquire().await else {
-        return Err(problem(known::COMPONENTS_FETCH_ERROR, "the operator is ending"));
+        return Err(unread(known::COMPONENTS_FETCH_ERROR, "the operator is ending"));
     };
     let rendered = render::render(&render::Input {
         operator,
@@ -46,7 +109,8 @@ pub async fn prepare(cx: &Cx, operator: &Operator, facts: &Facts, wish: &Wish) -
         version,
         contract,
         files,
-        variables: &variables,
+        content,
+        variables,
         additional,
         cert_manager: is_managed,
         live,
@@ -59,6 +123,22 @@ pub async fn prepare(cx: &Cx, operator: &Operator, facts: &Facts, wish: &Wish) -
         release.leftovers = read::installed_by_others(cx, declared, &release.index).await?;
     }
     Ok(prepared)
+}
+
+/// A hash of what a release is rendered from.
+fn content(files: &Files, variables: &BTreeMap<String, String>, additional: Option<&str>) -> String {
+    let mut hash = Sha256::new();
+    let variables = variables.iter().flat_map(|(name, value)| [name.as_str(), value]);
+    let parts = [
+        files.components.as_str(),
+        &files.metadata,
+        additional.unwrap_or_default(),
+    ];
+    for part in parts.into_iter().chain(variables) {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize()[..16])
 }
 
 /// The version and its files.
@@ -75,9 +155,9 @@ async fn fetch(
         let maps = match cx.list::<ConfigMap>(namespace, &text).await {
             Seen::Found(maps) => maps,
             Seen::NotFound => Vec::new(),
-            Seen::Failed(why) => return Err(problem(known::COMPONENTS_FETCH_ERROR, why)),
+            Seen::Failed(why) => return Err(unread(known::COMPONENTS_FETCH_ERROR, why)),
         };
-        let again = |error| fetching(&error).again(Again::After(LOOK_AGAIN));
+        let again = |error| fetching(&error).again(Again::Input);
         let shelf = configmaps::read(&maps, namespace, &text).map_err(again)?;
         let version = if let Some(version) = &wish.version {
             version.clone()
@@ -152,7 +232,11 @@ fn fetching(error: &windlass_repository::Error) -> Blocked {
 
 /// The contract that a version follows, as its metadata says.
 fn contract_of(version: &str, metadata: &str, from: &str) -> Result<String, Blocked> {
-    let wrong = |message: String| problem(known::COMPONENTS_FETCH_ERROR, message);
+    // Without a contract nobody knows whether it fits, which is what comes before everything else.
+    let wrong = |message: String| Blocked {
+        stage: Stage::Preflight,
+        ..problem(known::COMPONENTS_FETCH_ERROR, message)
+    };
     let metadata = Metadata::parse(metadata).map_err(|error| wrong(format!("metadata of {from}: {error}")))?;
     let parsed = Version::parse(version)
         .map_err(|error| Blocked::new(Stage::Preflight, known::INCORRECT_VERSION_FORMAT, error.to_string()))?;
@@ -162,7 +246,7 @@ fn contract_of(version: &str, metadata: &str, from: &str) -> Result<String, Bloc
             "metadata of {from} has no release series for version {version}, so nobody knows its contract; it has {}",
             metadata.known()
         );
-        Blocked::new(Stage::Preflight, known::CAPI_VERSION_INCOMPATIBILITY, message).again(Again::Backoff)
+        Blocked::new(Stage::Preflight, known::CAPI_VERSION_INCOMPATIBILITY, message).again(Again::Input)
     })
 }
 

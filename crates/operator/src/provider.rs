@@ -22,7 +22,7 @@ use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Reconcil
 
 use crate::kept::Sealed;
 use crate::names;
-use crate::peers;
+use crate::peers::{self, Peer};
 use crate::ports::Operator;
 use declaration::Declaration;
 use facts::Facts;
@@ -91,9 +91,20 @@ impl<P: ProviderObject> Controller for Providers<P> {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let tracker = self.operator.0.tracker.clone();
         let mut watches = peers::watches(peers::keys_but::<P>);
-        watches.push(Watch::source(move |_, wake| tracker.listen(P::API, P::TYPE, wake)));
+        let operator = self.operator.clone();
+        watches.push(Watch::source(move |cx, wake| {
+            operator.measure(cx.metrics());
+            operator.0.tracker.listen(P::API, P::TYPE, wake);
+        }));
+        // However it went, with or without the finalizer.
+        let operator = self.operator.clone();
+        watches.push(Watch::map::<P>(move |_, old, new| {
+            if let (Some(gone), None) = (old, new) {
+                operator.forget(&Peer::of(gone));
+            }
+            Vec::new()
+        }));
         watches
     }
 
@@ -110,7 +121,7 @@ impl<P: ProviderObject> Controller for Providers<P> {
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
-        status::status(&seen.facts, plan, done, now)
+        seen.status(plan, done, now)
     }
 
     fn outcome(&self, _seen: &Observed, plan: &Plan, done: &Done) -> Outcome {
@@ -126,6 +137,14 @@ impl Observed {
         });
         plan::plan(&self.facts, &self.intent, offered.as_ref(), now)
     }
+
+    fn status(&self, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+        let status = status::status(&self.facts, plan, done, now)?;
+        // A process that has just begun would write it once more, as it does not know who wrote it.
+        let paused = self.declaration.said.as_ref().is_ok_and(|said| said.paused);
+        let is_told = status::is_told(&self.declaration.object.value()["status"], &status, paused);
+        (!is_told).then_some(status)
+    }
 }
 
 impl Done {
@@ -138,9 +157,13 @@ impl Done {
             return later;
         };
         later.or(match problem.again {
+            // Something that should be watched is not: look again soon.
+            Again::Event if !self.eyes => Outcome::RequeueAfter(plan::LOOK_AGAIN),
             Again::Event => Outcome::Settled,
             Again::After(after) => Outcome::RequeueAfter(after),
-            Again::Backoff => Outcome::Failed(ReconcileError::new(problem.reason, problem.message.as_str())),
+            Again::Input | Again::Backoff => {
+                Outcome::Failed(ReconcileError::new(problem.reason, problem.message.as_str()))
+            }
         })
     }
 }

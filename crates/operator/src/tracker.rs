@@ -1,23 +1,27 @@
 //! Notices when something that was installed is no longer as it was left: one watch for each kind that is installed, over the objects
 //! with the labels of providers, of which nothing but a hash is kept.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde_json::Value;
 use windlass_api_operator::{Api, ProviderType};
-use windlass_kit::{Cache, Change, Cx, Dynamic, Gvk, ObjectKey, Seen, Timestamp, Wake};
+use windlass_kit::{Cache, Change, Cx, Gvk, ObjectKey, Seen, Selection, Timestamp, Wake};
 
 use crate::names::SELECTOR;
-use crate::objects::{Digest, ObjectRef, Running};
+use crate::objects::{Digest, ObjectRef, Running, hex};
 
+/// How long first lists may take before what is installed is applied instead of compared.
+const FIRST_LISTS: Duration = Duration::from_secs(15);
 /// How long it counts that something was put back.
 const REMEMBERED_SECONDS: i64 = 600;
 
 type Identity = (String, String, String, String);
 
 /// Who is told: a declaration.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Whose {
     /// The API of the declaration.
     pub api: Api,
@@ -35,6 +39,8 @@ struct Expected {
     uid: String,
     version: u64,
     hash: [u8; 16],
+    /// What was applied, where this process did it.
+    applied: Option<[u8; 16]>,
 }
 
 #[derive(Default)]
@@ -45,8 +51,12 @@ struct State {
     watches: HashMap<Gvk, Cache<Digest>>,
     /// When things were put back lately.
     repairs: HashMap<Whose, Vec<Timestamp>>,
+    /// How often things were put back since the process began.
+    repaired: BTreeMap<Whose, u64>,
     /// Those whose objects are all tracked.
-    whole: BTreeSet<(Api, ProviderType, ObjectKey)>,
+    whole: BTreeSet<Whose>,
+    /// Those of which this process has changed something, and not finished.
+    doubted: BTreeSet<Whose>,
 }
 
 /// Follows what is installed. Cheap to clone.
@@ -68,6 +78,13 @@ impl Tracker {
         self.0.lock().wakes.insert((api, type_), wake);
     }
 
+    /// Has a declaration looked at.
+    pub fn wake(&self, whose: &Whose) {
+        if let Some(wake) = self.0.lock().wakes.get(&(whose.api, whose.type_)) {
+            wake.add(whose.key.clone());
+        }
+    }
+
     /// Watches the kinds of these objects, as far as the server serves them.
     pub async fn watch(&self, cx: &Cx, objects: &[ObjectRef]) {
         let kinds: BTreeSet<_> = objects
@@ -79,24 +96,90 @@ impl Tracker {
             if self.0.lock().watches.contains_key(&gvk) {
                 continue;
             }
-            let Seen::Found(cache) = cx.selected::<Digest>(&gvk, SELECTOR).await else {
+            let Seen::Found(cache) = cx.selected::<Digest>(&gvk, &Selection::labelled(SELECTOR)).await else {
                 continue;
             };
             self.0.lock().watches.insert(gvk.clone(), cache.clone());
-            let tracker = self.clone();
-            cache.subscribe(move |change| tracker.changed(&gvk, change));
+            // The tracker has the cache, so the cache must not have the tracker.
+            let tracker = Arc::downgrade(&self.0);
+            cache.subscribe(move |change| {
+                if let Some(state) = tracker.upgrade() {
+                    Self(state).changed(&gvk, change);
+                }
+            });
         }
     }
 
+    /// Compares what is stored with how it was left, instead of applying all of it once more: for a process that has just begun.
+    /// Does nothing when this process knows better, or when first lists do not come.
+    pub async fn take_up(&self, cx: &Cx, whose: &Whose, objects: &[ObjectRef], left: &[String]) {
+        let knows_better = |state: &State| state.whole.contains(whose) || state.doubted.contains(whose);
+        if objects.len() != left.len() || knows_better(&self.0.lock()) {
+            return;
+        }
+        self.watch(cx, objects).await;
+        let kinds: BTreeSet<_> = objects.iter().map(ObjectRef::gvk).collect();
+        let listed: Vec<_> = {
+            let state = self.0.lock();
+            let caches = kinds.iter().filter_map(|gvk| state.watches.get(gvk));
+            caches.map(Cache::listed).collect()
+        };
+        let all = async {
+            for listed in listed {
+                listed.await;
+            }
+        };
+        if tokio::time::timeout(FIRST_LISTS, all).await.is_err() {
+            return;
+        }
+        let mut state = self.0.lock();
+        let mut drifted = BTreeSet::new();
+        for (object, left) in objects.iter().zip(left) {
+            let cache = state.watches.get(&object.gvk());
+            let found = cache.and_then(|cache| cache.get(&object.key()));
+            let Some(found) = found.filter(|found| hex(&found.hash) == *left) else {
+                drifted.insert(object.clone());
+                continue;
+            };
+            let expected = Expected {
+                whose: whose.clone(),
+                object: object.clone(),
+                uid: found.uid().to_owned(),
+                version: found.version(),
+                hash: found.hash,
+                applied: None,
+            };
+            state.objects.insert(object.identity(), expected);
+        }
+        state.drifted.insert(whose.clone(), drifted);
+        state.whole.insert(whose.clone());
+    }
+
+    /// How these objects were left, when all of them are followed.
+    pub fn hashes(&self, whose: &Whose, objects: &[ObjectRef]) -> Option<Vec<String>> {
+        let state = self.0.lock();
+        let each = objects.iter().map(|object| {
+            let expected = state.objects.get(&object.identity());
+            expected.filter(|expected| expected.whose == *whose)
+        });
+        each.map(|expected| Some(hex(&expected?.hash))).collect()
+    }
+
+    /// How often things were put back since the process began.
+    pub fn totals(&self) -> BTreeMap<Whose, u64> {
+        self.0.lock().repaired.clone()
+    }
+
     /// An object was applied, and this is how it was left.
-    pub fn left(&self, whose: &Whose, object: &ObjectRef, stored: &Dynamic) {
+    pub fn left(&self, whose: &Whose, object: &ObjectRef, applied: [u8; 16], stored: &Value) {
         let digest = Digest::of(stored);
         let expected = Expected {
             whose: whose.clone(),
             object: object.clone(),
-            uid: stored.uid().to_owned(),
+            uid: digest.uid().to_owned(),
             version: digest.version(),
             hash: digest.hash,
+            applied: Some(applied),
         };
         let mut state = self.0.lock();
         if let Some(drifted) = state.drifted.get_mut(whose) {
@@ -113,6 +196,38 @@ impl Tracker {
         state.objects.insert(object.identity(), expected);
     }
 
+    /// Whether this was applied by this process, and what is stored is as it was left then. An attempt that is cut short again and
+    /// again gets further each time.
+    pub fn is_as_left(&self, whose: &Whose, object: &ObjectRef, applied: [u8; 16]) -> bool {
+        let state = self.0.lock();
+        let drifted = state.drifted.get(whose).is_some_and(|drifted| drifted.contains(object));
+        let expected = state.objects.get(&object.identity());
+        let Some(expected) = expected.filter(|e| !drifted && e.whose == *whose && e.applied == Some(applied)) else {
+            return false;
+        };
+        let cache = state.watches.get(&object.gvk());
+        let seen = cache.and_then(|cache| cache.get(&object.key()));
+        seen.is_some_and(|seen| {
+            (seen.uid(), seen.hash) == (expected.uid.as_str(), expected.hash) && seen.version() >= expected.version
+        })
+    }
+
+    /// An object was deleted, and that is as it should be.
+    pub fn deleted(&self, whose: &Whose, object: &ObjectRef) {
+        let mut state = self.0.lock();
+        let identity = object.identity();
+        if state
+            .objects
+            .get(&identity)
+            .is_some_and(|expected| expected.whose == *whose)
+        {
+            state.objects.remove(&identity);
+        }
+        if let Some(drifted) = state.drifted.get_mut(whose) {
+            drifted.remove(object);
+        }
+    }
+
     /// Everything that a declaration is responsible for has been applied.
     pub fn complete(&self, whose: &Whose, objects: &[ObjectRef]) {
         let identities: BTreeSet<_> = objects.iter().map(ObjectRef::identity).collect();
@@ -120,12 +235,15 @@ impl Tracker {
         state
             .objects
             .retain(|identity, expected| expected.whose != *whose || identities.contains(identity));
-        state.whole.insert((whose.api, whose.type_, whose.key.clone()));
+        state.doubted.remove(whose);
+        state.whole.insert(whose.clone());
     }
 
     /// Nobody knows any more how things were left.
     pub fn doubt(&self, whose: &Whose) {
-        self.0.lock().whole.remove(&(whose.api, whose.type_, whose.key.clone()));
+        let mut state = self.0.lock();
+        state.whole.remove(whose);
+        state.doubted.insert(whose.clone());
     }
 
     /// Leaves everything of a declaration alone.
@@ -133,15 +251,18 @@ impl Tracker {
         let mut state = self.0.lock();
         state.objects.retain(|_, expected| expected.whose != *whose);
         state.drifted.remove(whose);
-        state.whole.remove(&(whose.api, whose.type_, whose.key.clone()));
+        state.repairs.remove(whose);
+        state.repaired.remove(whose);
+        state.whole.remove(whose);
+        state.doubted.remove(whose);
+        // Kinds that nobody has any more need no watch; their definitions may go next.
+        let used: BTreeSet<_> = state.objects.values().map(|expected| expected.object.gvk()).collect();
+        state.watches.retain(|gvk, _| used.contains(gvk));
     }
 
     /// Whether everything of a declaration is followed.
     pub fn is_complete(&self, whose: &Whose) -> bool {
-        self.0
-            .lock()
-            .whole
-            .contains(&(whose.api, whose.type_, whose.key.clone()))
+        self.0.lock().whole.contains(whose)
     }
 
     /// What is no longer as it was left.
@@ -155,6 +276,7 @@ impl Tracker {
         let repairs = state.repairs.entry(whose.clone()).or_default();
         repairs.retain(|at| now.duration_since(*at).as_secs() < REMEMBERED_SECONDS);
         repairs.push(now);
+        *state.repaired.entry(whose.clone()).or_default() += 1;
     }
 
     /// How often things were put back lately, and when last.

@@ -125,6 +125,10 @@ pub fn from_secrets(secrets: Vec<Secret>) -> Result<(Kept, Vec<String>), Unreada
     let (mut kept, mut spare) = (Kept::default(), Vec::new());
     for release in releases {
         let place = match release.state {
+            // Of what was installed before, only what worked is worth going back to.
+            State::Current if kept.current.as_ref().is_some_and(|current| !current.migrated) && release.migrated => {
+                &mut kept.previous
+            }
             State::Current => &mut kept.current,
             State::Next | State::Failed => &mut kept.next,
         };

@@ -21,6 +21,8 @@ fn release(version: &str, objects: &[Value]) -> Sealed {
         paused: false,
         leftovers: Vec::new(),
         failure: None,
+        content: String::new(),
+        left: Vec::new(),
         renew: None,
         asked: Vec::new(),
         migrated: false,
@@ -68,6 +70,42 @@ fn of_two_releases_in_a_state_the_newer_counts() {
     let (kept, spare) = from_secrets(old.into_iter().chain(new).collect()).unwrap();
     assert_eq!(kept.current.unwrap().version, "v1.1.0");
     assert_eq!(spare, [old_name]);
+}
+
+// Whoever went back or forward may have been cut off at any write.
+#[test]
+fn what_worked_is_kept_until_it_is_known_that_the_next_one_does() {
+    use State::{Current, Failed, Next};
+    let check = |releases: &[(&str, State, bool)], expect: (Option<&str>, Option<&str>, Option<&str>), spare: usize| {
+        let key = ObjectKey::new("n", "aws");
+        let mut all = Vec::new();
+        for (at, (version, state, worked)) in releases.iter().enumerate() {
+            let mut sealed = release(version, &[]);
+            sealed.release.made = format!("2026-01-0{}T00:00:00Z", at + 1).parse().unwrap();
+            sealed.release.state = *state;
+            sealed.release.migrated = *worked;
+            all.extend(to_secrets(ProviderType::Infrastructure, &key, &sealed).unwrap());
+        }
+        let (kept, found) = from_secrets(all).unwrap();
+        let version = |release: &Option<Release>| release.as_ref().map(|release| release.version.clone());
+        let found = (
+            version(&kept.current),
+            version(&kept.previous),
+            version(&kept.next),
+            found.len(),
+        );
+        let expect = [expect.0, expect.1, expect.2].map(|version| version.map(str::to_owned));
+        let [current, previous, next] = expect;
+        assert_eq!(found, (current, previous, next, spare), "{releases:?}");
+    };
+    let (a, b, c) = ("v1.0.0", "v1.1.0", "v1.2.0");
+    check(&[(a, Current, true), (b, Next, false)], (Some(a), None, Some(b)), 0);
+    check(&[(a, Current, true), (b, Current, false)], (Some(b), Some(a), None), 0);
+    check(&[(a, Current, true), (b, Failed, false)], (Some(a), None, Some(b)), 0);
+    check(&[(a, Current, true), (b, Current, true)], (Some(b), None, None), 1);
+    check(&[(a, Current, false), (b, Current, false)], (Some(b), None, None), 1);
+    let three = [(a, Current, true), (b, Current, false), (c, Current, false)];
+    check(&three, (Some(c), Some(a), None), 1);
 }
 
 #[test]

@@ -7,22 +7,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use windlass_api_operator::{Declared, ProviderType, keys, labels};
 use windlass_kit::{Cx, ObjectKey, Seen, gvk_from};
 
-use super::problem;
+use super::{problem, unread};
 use crate::names::reasons;
 use crate::objects::ObjectRef;
-use crate::ports::Operator;
-use crate::provider::plan::{Again, Blocked, LOOK_AGAIN};
+use crate::provider::plan::{Again, Blocked};
 
 /// What the provider's Secret says, as text.
-pub(super) async fn variables(
-    cx: &Cx,
-    _operator: &Operator,
-    declared: &Declared,
-) -> Result<BTreeMap<String, String>, Blocked> {
+pub(crate) async fn variables(cx: &Cx, declared: &Declared) -> Result<BTreeMap<String, String>, Blocked> {
     let Some(key) = &declared.config_secret else {
         return Ok(BTreeMap::new());
     };
-    let missing = |message: String| problem(reasons::SECRET_MISSING, message).again(Again::After(LOOK_AGAIN));
+    let missing = |message: String| problem(reasons::SECRET_MISSING, message).again(Again::Event);
     let secret = match cx.read::<Secret>(key).await {
         Seen::Found(secret) => secret,
         Seen::NotFound => {
@@ -30,7 +25,7 @@ pub(super) async fn variables(
                 "Secret {key} with the variables is not there; create it"
             )));
         }
-        Seen::Failed(why) => return Err(problem(reasons::SECRET_MISSING, why)),
+        Seen::Failed(why) => return Err(unread(reasons::SECRET_MISSING, why)),
     };
     let mut variables = BTreeMap::new();
     for (name, bytes) in secret.data.unwrap_or_default() {
@@ -49,7 +44,7 @@ pub(super) async fn manifests(cx: &Cx, declared: &Declared) -> Result<Option<Str
     let Some(key) = &declared.manifests else {
         return Ok(None);
     };
-    let missing = |message: String| problem(reasons::MANIFESTS_MISSING, message).again(Again::After(LOOK_AGAIN));
+    let missing = |message: String| problem(reasons::MANIFESTS_MISSING, message).again(Again::Event);
     match cx.read::<ConfigMap>(key).await {
         Seen::Found(map) => match map.data.unwrap_or_default().remove(keys::MANIFESTS) {
             Some(text) => Ok(Some(text)),
@@ -58,7 +53,7 @@ pub(super) async fn manifests(cx: &Cx, declared: &Declared) -> Result<Option<Str
         Seen::NotFound => Err(missing(format!(
             "ConfigMap {key} with additional manifests is not there; create it"
         ))),
-        Seen::Failed(why) => Err(problem(reasons::MANIFESTS_MISSING, why)),
+        Seen::Failed(why) => Err(unread(reasons::MANIFESTS_MISSING, why)),
     }
 }
 
@@ -67,7 +62,7 @@ pub(super) async fn has_cert_manager(cx: &Cx) -> Result<bool, Blocked> {
     match cx.resource(&gvk_from("cert-manager.io/v1", "Certificate")).await {
         Seen::Found(_) => Ok(true),
         Seen::NotFound => Ok(false),
-        Seen::Failed(why) => Err(problem(reasons::APPLY_ERROR, why)),
+        Seen::Failed(why) => Err(unread(reasons::APPLY_ERROR, why)),
     }
 }
 
@@ -86,7 +81,7 @@ pub(crate) async fn certificates(
             Ok(named.collect())
         }
         Seen::NotFound => Ok(BTreeMap::new()),
-        Seen::Failed(why) => Err(problem(reasons::APPLY_ERROR, why)),
+        Seen::Failed(why) => Err(unread(reasons::APPLY_ERROR, why)),
     }
 }
 
@@ -97,7 +92,7 @@ pub(super) async fn installed_by_others(
     declared: &Declared,
     index: &[ObjectRef],
 ) -> Result<Vec<ObjectRef>, Blocked> {
-    let failed = |why: String| problem(reasons::APPLY_ERROR, why);
+    let failed = |why: String| unread(reasons::APPLY_ERROR, why);
     let kinds = match cx.served().await {
         Seen::Found(kinds) => kinds,
         Seen::NotFound => Vec::new(),

@@ -20,7 +20,7 @@ use crate::names::{RELEASE, reasons};
 use crate::objects::ObjectRef;
 use crate::ports::Operator;
 use crate::provider::facts::Facts;
-use crate::provider::plan::{Again, Blocked, LOOK_AGAIN, Occasion, Wish};
+use crate::provider::plan::{Again, Blocked, Occasion, Wish};
 
 /// Everything that a release is rendered from.
 pub(super) struct Input<'a> {
@@ -31,6 +31,8 @@ pub(super) struct Input<'a> {
     pub(super) version: String,
     pub(super) contract: String,
     pub(super) files: Files,
+    /// Hash of all that.
+    pub(super) content: String,
     pub(super) variables: &'a BTreeMap<String, String>,
     pub(super) additional: Option<String>,
     pub(super) cert_manager: bool,
@@ -130,6 +132,8 @@ fn release(input: &Input<'_>, renew: Option<Timestamp>) -> Release {
         paused: input.wish.paused,
         leftovers: Vec::new(),
         failure: None,
+        content: input.content.clone(),
+        left: Vec::new(),
         renew,
         asked: Vec::new(),
         migrated: false,
@@ -159,7 +163,7 @@ fn substitute(input: &Input<'_>, text: &str) -> Result<String, Blocked> {
                 "the components need variables without a value: {}; {place}",
                 names.join(", ")
             );
-            problem(reasons::VARIABLES_MISSING, message).again(Again::After(LOOK_AGAIN))
+            problem(reasons::VARIABLES_MISSING, message).again(Again::Event)
         }
         other => syntax(other.to_string()),
     })

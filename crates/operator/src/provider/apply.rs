@@ -5,6 +5,7 @@ mod keep;
 mod remove;
 mod renew;
 mod replicas;
+mod rollback;
 mod storage;
 
 use std::sync::Arc;
@@ -12,20 +13,20 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::json;
 use windlass_api_operator::reasons as known;
+use windlass_conditions::Status;
 use windlass_kit::{Cx, ErrorKind, EventType, Triage, WriteError};
 
 use super::Observed;
 use super::declaration::Declaration;
 use super::plan::{Action, Again, Blocked, Plan, Stage};
 use super::status::Done;
-use crate::kept::{Kept, Sealed, State};
+use crate::health::Health;
+use crate::kept::{Kept, Sealed};
+use crate::metrics::Told;
 use crate::names::{MANAGER, reasons};
 use crate::objects::ObjectRef;
 use crate::ports::Operator;
 use crate::tracker::Whose;
-
-/// How long an attempt is tried again before it is given up and taken back.
-const PATIENCE_SECONDS: i64 = 600;
 
 /// One run of a plan.
 struct Run<'a> {
@@ -73,17 +74,31 @@ async fn carry_out(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -
     }
     let uid = seen.declaration.me.uid.clone();
     if run.done.released {
-        operator.0.kept.lock().remove(&uid);
+        operator.forget(&seen.declaration.me);
     } else if seen.facts.kept.is_ok() {
         operator.0.kept.lock().insert(uid, Arc::new(run.kept.clone()));
     }
     run.tell(plan);
+    let blocked = run.done.failure.as_ref().or(plan.blocked.as_ref());
+    let awaited = blocked.map_or(&[][..], |blocked| &blocked.awaited);
+    run.done.eyes = run.done.released || {
+        let watched = operator.0.waits.set(cx, &operator.0.tracker, &run.whose, awaited);
+        watched.await
+    };
     let current = run.kept.current.as_ref();
     let deployments = current.map(|current| current.index.iter().filter(|object| object.is_deployment()));
     let deployments = deployments.into_iter().flatten();
     run.done.running = deployments
         .map(|object| (object.name.clone(), operator.0.tracker.running(object)))
         .collect();
+    if !run.done.released {
+        let told = run.kept.current.as_ref().map(|current| Told {
+            version: current.version.clone(),
+            contract: current.contract.clone(),
+            ready: !current.paused && Health::of(&run.done.running).status == Status::True,
+        });
+        operator.tell(&run.whose, told);
+    }
     run.done.kept = run.kept;
     run.done
 }
@@ -105,6 +120,8 @@ impl Run<'_> {
                 }
                 self.repair(which.as_deref()).await
             }
+            Action::GoBack { why, obstacle } => self.go_back(why, obstacle.as_deref()).await,
+            Action::TakeBack => self.take_back().await,
             Action::Discard => self.discard().await,
             Action::Hold => self.hold().await,
             Action::Restore => self.restore().await,
@@ -113,44 +130,6 @@ impl Run<'_> {
             Action::Remove => self.remove().await,
             Action::Forget => self.forget().await,
         }
-    }
-
-    /// A failure of something that replaces what runs is taken back when trying again cannot help.
-    async fn fail(&mut self, action: &Action, failure: Blocked) {
-        let replacing = matches!(action, Action::Stop | Action::Install | Action::Prune);
-        let final_ = failure.again != Again::Backoff || self.is_out_of_patience();
-        let can_go_back = self.kept.current.is_some() && self.kept.next.is_some();
-        if replacing
-            && final_
-            && can_go_back
-            && let Err(worse) = self.take_back(&failure).await
-        {
-            tracing::warn!(error = %worse.message, "the version before could not be put back yet");
-        }
-        self.done.failure = Some(failure);
-    }
-
-    fn is_out_of_patience(&self) -> bool {
-        let now = self.cx.now();
-        let made = self.kept.next.as_ref().map(|next| next.made);
-        made.is_some_and(|made| now.duration_since(made).as_secs() > PATIENCE_SECONDS)
-    }
-
-    /// Puts the current release back in the place of one that could not be installed.
-    async fn take_back(&mut self, failure: &Blocked) -> Result<(), Blocked> {
-        self.operator.0.tracker.doubt(&self.whose);
-        if let Some(next) = self.kept.next.as_mut() {
-            next.state = State::Failed;
-            next.failure = Some(failure.message.clone());
-            next.made = self.cx.now();
-        }
-        self.update_next().await?;
-        let (Some(current), Some(next)) = (self.kept.current.clone(), self.kept.next.clone()) else {
-            return Ok(());
-        };
-        self.stop_all_but(&current, &next.index).await?;
-        self.repair(None).await?;
-        self.delete_all(&next.beyond(&current)).await
     }
 
     /// The version that was chosen becomes part of the declaration, unless that changed meanwhile.

@@ -8,7 +8,10 @@ use serde_json::Value;
 use windlass_api_operator::{Declared, Problems, ProviderType};
 use windlass_kit::{ObjectKey, Timestamp};
 
+use super::plan::{Again, Blocked, Stage};
+use crate::awaited::Awaited;
 use crate::kept::{Kept, Release};
+use crate::names::reasons;
 use crate::objects::{ObjectRef, Running};
 use crate::peers::Peer;
 
@@ -32,7 +35,7 @@ pub struct Facts {
     /// Whether settings are held by `debug`, and what was declared is not what counts.
     pub locked: bool,
     /// What is installed, as it is kept; or why that cannot be read.
-    pub kept: Result<Arc<Kept>, String>,
+    pub kept: Result<Arc<Kept>, Unread>,
     /// What the inventory says of providers of this type and name; only asked while nothing is kept.
     pub inventory: Result<Vec<Installed>, String>,
     /// Whether everything that is installed is being watched since it was applied last.
@@ -41,10 +44,33 @@ pub struct Facts {
     pub drifted: BTreeSet<ObjectRef>,
     /// How often objects were put back lately, and when last.
     pub repairs: (usize, Option<Timestamp>),
+    /// Whether what a release is made of may have changed since it was looked at.
+    pub stirred: bool,
     /// The Deployments of what is installed; nothing where one is not there.
     pub running: Vec<(String, Option<Running>)>,
     /// Objects of the provider's kinds; only asked when the declaration is being deleted.
     pub in_use: Result<Vec<InUse>, String>,
+}
+
+/// Why what is kept cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// In words.
+    pub why: String,
+    /// Where it is damaged; nothing when the server did not answer.
+    pub stored: Option<Awaited>,
+}
+
+impl Unread {
+    /// As something that is in the way: until somebody mends it, or the server answers.
+    pub fn blocks(&self, stage: Stage, message: String) -> Blocked {
+        let again = match self.stored {
+            Some(_) => Again::Event,
+            None => Again::Backoff,
+        };
+        let blocked = Blocked::new(stage, reasons::KEPT_UNREADABLE, message);
+        blocked.again(again).until(self.stored.clone())
+    }
 }
 
 /// A provider in the inventory.
@@ -59,6 +85,8 @@ pub struct Installed {
 /// Objects of a kind that the provider defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InUse {
+    /// Their group and version.
+    pub api_version: String,
     /// The kind.
     pub kind: String,
     /// One of them.
@@ -81,6 +109,11 @@ impl Facts {
     /// What is being installed, or could not be.
     pub fn next(&self) -> Option<&Release> {
         self.kept.as_ref().ok()?.next.as_ref()
+    }
+
+    /// What worked before what is installed, as long as nobody knows whether that works.
+    pub fn previous(&self) -> Option<&Release> {
+        self.kept.as_ref().ok()?.previous.as_ref()
     }
 
     /// The core provider that is installed, whichever of them this is.

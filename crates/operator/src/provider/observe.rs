@@ -10,9 +10,11 @@ use windlass_kit::{Crd, Cx, Gvk, ObjectKey, Seen, key_of};
 
 use super::Observed;
 use super::declaration::{Declaration, Said};
-use super::facts::{Facts, InUse, Installed};
-use super::plan::{self, Intent};
-use crate::kept::{self, Kept};
+use super::facts::{Facts, InUse, Installed, Unread};
+use super::plan::{self, Again, Blocked, Intent, Stage};
+use crate::awaited::Awaited;
+use crate::kept::{self, Kept, Sealed};
+use crate::names::reasons;
 use crate::objects::{ObjectRef, hex, short_hash};
 use crate::peers::{self, Peer};
 use crate::ports::Operator;
@@ -27,10 +29,25 @@ pub(super) fn observe<'a>(cx: &'a Cx, operator: &'a Operator, declaration: Decla
 }
 
 async fn look(cx: &Cx, operator: &Operator, declaration: Declaration) -> Observed {
-    let facts = facts(cx, operator, &declaration).await;
+    let whose = &declaration.whose;
+    let stirred = operator.0.waits.stirred(whose, cx.now());
+    let mut facts = facts(cx, operator, &declaration).await;
+    facts.stirred = stirred.is_some();
     let intent = plan::intent(&facts, cx.now());
     let prepared = match &intent {
-        Ok(Intent::Render(wish)) => Some(Box::pin(prepare(cx, operator, &facts, wish)).await),
+        Ok(Intent::Render(wish)) => {
+            let prepared = Box::pin(prepare(cx, operator, &facts, wish)).await;
+            let is_seen = prepared
+                .as_ref()
+                .map_or_else(|blocked| blocked.again != Again::Backoff, |_| true);
+            if is_seen {
+                operator.0.waits.looked(whose, stirred, cx.now());
+            }
+            Some(match prepared {
+                Ok(sealed) => unshared(cx, operator, &facts, sealed).await,
+                blocked => blocked,
+            })
+        }
         _ => None,
     };
     Observed {
@@ -39,6 +56,33 @@ async fn look(cx: &Cx, operator: &Operator, declaration: Declaration) -> Observe
         intent,
         prepared,
     }
+}
+
+/// A release, unless other installed providers have some of the same objects.
+async fn unshared(cx: &Cx, operator: &Operator, facts: &Facts, sealed: Sealed) -> Result<Sealed, Blocked> {
+    for (at, peer) in facts.peers.iter().enumerate().filter(|(_, peer)| peer.is_installed()) {
+        let mut others = facts.peers.clone();
+        others[at] = facts.me.clone();
+        let theirs = kept(cx, operator, peer, &others).await;
+        let theirs = theirs.map_err(|unread| {
+            let message = format!(
+                "what is kept of {} cannot be read: {}",
+                peer.told_to(facts.me.api),
+                unread.why
+            );
+            Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message).again(Again::Backoff)
+        })?;
+        let Some(current) = &theirs.current else { continue };
+        if let Some(shared) = current.shared(&sealed.release) {
+            let message = format!(
+                "{shared} is of {} already: the two have the same components, and only one of them can be installed; delete the \
+                 other declaration, or this one",
+                peer.told_to(facts.me.api)
+            );
+            return Err(Blocked::new(Stage::Preflight, reasons::COMPONENTS_SHARED, message));
+        }
+    }
+    Ok(sealed)
 }
 
 async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts {
@@ -50,6 +94,9 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
     let nothing = kept.as_ref().is_ok_and(|kept| kept.current.is_none());
     let spec = spec_of(declaration.object.value());
     let (declared, spec, locked) = effective(declaration, spec, current.map(|current| &current.manager));
+    if let Some(current) = current.filter(|_| !me.deleting) {
+        tracker.take_up(cx, whose, &current.index, &current.left).await;
+    }
     let deployments = current.map(|current| current.index.iter().filter(|object| object.is_deployment()));
     let running = deployments.into_iter().flatten();
     let running = running
@@ -74,6 +121,7 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         watched: tracker.is_complete(whose),
         drifted: tracker.drifted(whose),
         repairs: tracker.repairs(whose, cx.now()),
+        stirred: false,
         running,
         in_use,
         kept,
@@ -128,7 +176,7 @@ fn effective(
 }
 
 /// What is kept of the provider; from memory where it was read before.
-async fn kept(cx: &Cx, operator: &Operator, me: &Peer, peers: &[Peer]) -> Result<Arc<Kept>, String> {
+async fn kept(cx: &Cx, operator: &Operator, me: &Peer, peers: &[Peer]) -> Result<Arc<Kept>, Unread> {
     if let Some(kept) = operator.0.kept.lock().get(&me.uid) {
         return Ok(kept.clone());
     }
@@ -136,13 +184,17 @@ async fn kept(cx: &Cx, operator: &Operator, me: &Peer, peers: &[Peer]) -> Result
     let secrets = match cx.list::<Secret>(&me.key.namespace, &selector).await {
         Seen::Found(secrets) => secrets,
         Seen::NotFound => Vec::new(),
-        Seen::Failed(why) => return Err(why),
+        Seen::Failed(why) => return Err(Unread { why, stored: None }),
     };
-    let (mut kept, _) = kept::from_secrets(secrets).map_err(|error| error.to_string())?;
+    let (mut kept, _) = kept::from_secrets(secrets).map_err(|error| Unread {
+        why: error.to_string(),
+        stored: Some(Awaited::labelled("v1", "Secret", &me.key.namespace, &selector)),
+    })?;
     // What another declaration of the same name has, through the other API, is none of ours.
     let theirs = |owner: &str| peers.iter().any(|peer| peer.uid == owner);
     kept.current = kept.current.filter(|release| !theirs(&release.owner));
     kept.next = kept.next.filter(|release| !theirs(&release.owner));
+    kept.previous = kept.previous.filter(|release| !theirs(&release.owner));
     let kept = Arc::new(kept);
     operator.0.kept.lock().insert(me.uid.clone(), kept.clone());
     Ok(kept)
@@ -206,6 +258,7 @@ async fn in_use(cx: &Cx, index: &[ObjectRef]) -> Result<Vec<InUse>, String> {
         let mut users = keys.filter(|key| !is_own(key));
         if let Some(example) = users.next() {
             found.push(InUse {
+                api_version: gvk.api_version(),
                 kind: gvk.kind.clone(),
                 example,
                 more: users.next().is_some(),

@@ -5,19 +5,22 @@
 
 pub mod contract;
 pub mod removal;
+pub mod rollback;
 
 use std::time::Duration;
 
-use windlass_api_operator::{Api, ProviderType, keys, reasons as known};
+use windlass_api::kind::ApiKind;
+use windlass_api_operator::{Api, ProviderType, inventory, keys, reasons as known};
 use windlass_components::version::Version;
-use windlass_kit::Timestamp;
+use windlass_kit::{ObjectKey, Timestamp};
 
 use super::facts::Facts;
+use crate::awaited::Awaited;
 use crate::kept::{Release, State};
 use crate::names::reasons;
 use crate::objects::ObjectRef;
 
-/// How long until something is looked at again that nobody tells of.
+/// How long until something is looked at again that could not be watched.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How long until a release is tried again that could not be installed.
 pub const TRY_AGAIN: Duration = Duration::from_mins(10);
@@ -36,6 +39,8 @@ pub struct Blocked {
     pub message: String,
     /// When to look again.
     pub again: Again,
+    /// Whose change is a reason to look again, too.
+    pub awaited: Vec<Awaited>,
 }
 
 impl Blocked {
@@ -46,7 +51,15 @@ impl Blocked {
             reason,
             message: message.into(),
             again: Again::Event,
+            awaited: Vec::new(),
         }
+    }
+
+    /// In the way until one of these changes.
+    #[must_use]
+    pub fn until(mut self, awaited: impl IntoIterator<Item = Awaited>) -> Self {
+        self.awaited.extend(awaited);
+        self
     }
 
     /// With another time to look again.
@@ -75,6 +88,8 @@ pub enum Stage {
 pub enum Again {
     /// When something changes that is watched.
     Event,
+    /// When what it comes from changes; after delays that grow, where that is outside the cluster.
+    Input,
     /// After a time.
     After(Duration),
     /// After delays that grow.
@@ -90,6 +105,8 @@ pub enum Intent {
     Resume,
     /// The next release is no longer wanted: what it brought has to go.
     Revert,
+    /// What is installed never came up, for this reason: what was there before has to take its place again.
+    Back(String),
     /// What is installed is what is wanted.
     Rest,
     /// Everything has to go.
@@ -107,6 +124,8 @@ pub struct Wish {
     pub occasion: Occasion,
     /// Whether it is installed without replicas.
     pub paused: bool,
+    /// Not if it is made of this: that was tried.
+    pub unless: Option<String>,
 }
 
 /// Why a release is rendered.
@@ -149,6 +168,15 @@ pub enum Action {
     Commit,
     /// Applies the current release again: all of it, or these objects.
     Repair(Option<Vec<ObjectRef>>),
+    /// Puts what worked before in the place of what never came up, unless something speaks against it.
+    GoBack {
+        /// Why.
+        why: String,
+        /// What speaks against it.
+        obstacle: Option<String>,
+    },
+    /// Takes back what a release changed that could not be installed.
+    TakeBack,
     /// Deletes what a release that is not wanted brought, and forgets it.
     Discard,
     /// Scales the Deployments down and remembers what they had.
@@ -187,10 +215,9 @@ pub fn intent(facts: &Facts, now: Timestamp) -> Result<Intent, Blocked> {
     if let Err(problems) = &facts.declared {
         return preflight(problems.reason(), problems.to_string());
     }
-    if let Err(why) = &facts.kept {
-        let message = format!("what is kept of the installed provider cannot be read: {why}");
-        let blocked = Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message);
-        return Err(blocked.again(Again::Backoff));
+    if let Err(unread) = &facts.kept {
+        let message = format!("what is kept of the installed provider cannot be read: {}", unread.why);
+        return Err(unread.blocks(Stage::Preflight, message));
     }
     if let Some(rival) = facts.rival() {
         let of = if facts.type_() == ProviderType::Core {
@@ -228,23 +255,15 @@ fn releases(facts: &Facts, now: Timestamp) -> Result<Intent, Blocked> {
     let version = wanted.unwrap_or_else(|| current.version.clone());
     let same = current.is_for(&version, &facts.hash);
     if same || (paused && current.version == version) {
-        return Ok(if facts.next().is_some() {
-            Intent::Revert
-        } else {
-            Intent::Rest
+        return Ok(match rollback::failing(facts) {
+            _ if facts.next().is_some() => Intent::Revert,
+            Some(why) => Intent::Back(why),
+            None => Intent::Rest,
         });
     }
-    if let Some(next) = facts.next().filter(|next| next.is_for(&version, &facts.hash)) {
-        if next.state == State::Next {
-            return Ok(Intent::Resume);
-        }
-        let since = now.duration_since(next.made).unsigned_abs();
-        if since < TRY_AGAIN {
-            let why = next.failure.as_deref().unwrap_or("it could not be installed");
-            let message = format!("version {} was taken back: {why}", next.version);
-            let blocked = Blocked::new(Stage::Install, known::COMPONENTS_UPGRADE_ERROR, message);
-            return Err(blocked.again(Again::After(TRY_AGAIN.saturating_sub(since))));
-        }
+    let next = facts.next().filter(|next| next.is_for(&version, &facts.hash));
+    if next.is_some_and(|next| next.state == State::Next) {
+        return Ok(Intent::Resume);
     }
     let occasion = if current.version == version {
         Occasion::Change
@@ -254,10 +273,14 @@ fn releases(facts: &Facts, now: Timestamp) -> Result<Intent, Blocked> {
             from: current.version.clone(),
         }
     };
+    if let Some(failed) = next {
+        return rollback::again(facts, failed, &occasion, paused, now);
+    }
     Ok(Intent::Render(Wish {
         version: Some(version),
         occasion,
         paused,
+        unless: None,
     }))
 }
 
@@ -287,14 +310,17 @@ fn first(facts: &Facts, wanted: Option<String>, paused: bool) -> Result<Intent, 
              there, or remove it there first",
             elsewhere.version, elsewhere.namespace
         );
+        let key = ObjectKey::new(elsewhere.namespace.as_str(), facts.type_().label(&facts.me.key.name));
+        let installed = Awaited::one(inventory::Provider::API_VERSION, "Provider", &key);
         let blocked = Blocked::new(Stage::Preflight, reasons::INSTALLED_ELSEWHERE, message);
-        return Err(blocked.again(Again::After(LOOK_AGAIN)));
+        return Err(blocked.until([installed]));
     }
     let Some(installed) = inventory.first() else {
         return Ok(Intent::Render(Wish {
             version: wanted,
             occasion: Occasion::Install,
             paused,
+            unless: None,
         }));
     };
     let from = installed.version.clone();
@@ -309,6 +335,7 @@ fn first(facts: &Facts, wanted: Option<String>, paused: bool) -> Result<Intent, 
         version: Some(version),
         occasion,
         paused,
+        unless: None,
     }))
 }
 
@@ -347,6 +374,13 @@ pub fn plan(
             plan.actions.insert(0, Action::Discard);
             plan
         }
+        (Ok(Intent::Back(why)), _) => Plan {
+            actions: vec![Action::GoBack {
+                why: why.clone(),
+                obstacle: rollback::obstacle(facts),
+            }],
+            ..Plan::default()
+        },
         (Ok(Intent::Rest | Intent::Render(_)), _) => upkeep(facts, now),
         (Ok(Intent::Remove), _) => Plan {
             actions: vec![Action::Remove, Action::Forget],
@@ -431,7 +465,9 @@ fn upkeep(facts: &Facts, now: Timestamp) -> Plan {
         // Whoever pauses wants to change something by hand.
         return plan;
     }
-    if !facts.watched {
+    if rollback::is_unfinished(facts) {
+        plan.actions.push(Action::TakeBack);
+    } else if !facts.watched {
         plan.actions.push(Action::Repair(None));
     } else if !facts.drifted.is_empty() {
         let wait = patience(facts.repairs, now);
@@ -471,10 +507,12 @@ fn patience((count, last): (usize, Option<Timestamp>), now: Timestamp) -> Durati
     pause.saturating_sub(now.duration_since(last).unsigned_abs())
 }
 
-/// Whether all Deployments are available.
+/// Whether all Deployments are available, and those of what is installed: watches may still show the ones before.
 pub fn is_available(facts: &Facts) -> bool {
+    let id = facts.current().map(Release::id);
     let is_up = |running: &Option<crate::objects::Running>| {
-        let available = running.as_ref().and_then(|running| running.available.as_ref());
+        let running = running.as_ref().filter(|running| running.release == id);
+        let available = running.and_then(|running| running.available.as_ref());
         available.is_some_and(|(status, _, _)| status == "True")
     };
     facts.running.iter().all(|(_, running)| is_up(running))

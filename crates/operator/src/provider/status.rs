@@ -1,7 +1,7 @@
 //! The status of a declared provider, computed from what was known, decided and done.
 
 use serde_json::{Value, json};
-use windlass_api_operator::{Api, conditions as types};
+use windlass_api_operator::{Api, conditions as types, reasons as known};
 use windlass_conditions::{self as conditions, Status};
 use windlass_kit::Timestamp;
 
@@ -27,6 +27,8 @@ pub(super) struct Done {
     pub(super) running: Vec<(String, Option<Running>)>,
     /// Whether the next release became the current one.
     pub(super) committed: bool,
+    /// Whether all that the declaration waits for is watched.
+    pub(super) eyes: bool,
 }
 
 /// The whole status.
@@ -38,7 +40,8 @@ pub(super) fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) ->
     let problem = done.failure.as_ref().or(plan.blocked.as_ref());
     let current = done.kept.current.as_ref();
     let mut all = facts.conditions.clone();
-    all.retain(|condition| condition.type_ == types::PROVIDER_UPGRADED || is_present(&condition.type_));
+    // Those that are set below have to be among them, as they keep their times.
+    all.retain(|condition| is_present(&condition.type_));
     let mut set = |type_: &str, finding: Finding| {
         let condition = conditions::condition(
             type_,
@@ -70,8 +73,36 @@ pub(super) fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) ->
 }
 
 fn is_present(type_: &str) -> bool {
-    [types::PREFLIGHT_CHECK_PASSED, types::PROVIDER_INSTALLED, types::READY].contains(&type_)
+    let known = [
+        types::PREFLIGHT_CHECK_PASSED,
+        types::PROVIDER_INSTALLED,
+        types::PROVIDER_UPGRADED,
+        types::READY,
+        types::DELETING,
+    ];
+    known.contains(&type_)
 }
+
+/// Whether a stored status says all of it and nothing else, beside that the object is paused or not.
+pub(super) fn is_told(stored: &Value, status: &Value, paused: bool) -> bool {
+    let mut stored = stored.clone();
+    let Some(conditions) = stored["conditions"].as_array_mut() else {
+        return false;
+    };
+    let expect = if paused { "True" } else { "False" };
+    let before = conditions.len();
+    conditions.retain(|condition| condition["type"] != PAUSED || condition["status"] != expect);
+    let mut wanted = status.clone();
+    for conditions in [&mut stored, &mut wanted] {
+        if let Some(conditions) = conditions["conditions"].as_array_mut() {
+            conditions.sort_by_key(|condition| condition["type"].to_string());
+        }
+    }
+    stored["conditions"].as_array().map_or(0, Vec::len) + 1 == before && stored == wanted
+}
+
+/// The condition that the driver keeps.
+const PAUSED: &str = "Paused";
 
 struct Finding {
     status: Status,
@@ -120,6 +151,13 @@ fn upgraded(facts: &Facts, current: Option<&Release>, problem: Option<&Blocked>)
     let current = current?;
     if let Some(problem) = problem.filter(|problem| matches!(problem.stage, Stage::Preflight | Stage::Install)) {
         return Some(Finding::problem(problem));
+    }
+    if let Some(failure) = &current.failure {
+        return Some(Finding::new(
+            Status::False,
+            known::COMPONENTS_UPGRADE_ERROR,
+            failure.message.as_str(),
+        ));
     }
     let was_there = conditions::get(&facts.conditions, types::PROVIDER_UPGRADED).is_some();
     // What is kept says it, not what this reconcile did: its status may never be written, when another one follows closely.

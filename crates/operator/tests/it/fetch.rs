@@ -102,12 +102,14 @@ async fn the_latest_release_is_chosen_once_and_others_when_they_are_asked_for() 
         forge.publish(repository, &infrastructure(of.2, "v1.12.0"));
     }
     // A newer release, and another address, are nothing to do anything about.
+    let moved = |repository: &str| repository.replace("acme/", "moved/");
     forge.forget();
     for (of, repository, url) in both {
-        let moved = url.replace(repository, "acme/moved");
-        env.merge(of, json!({"spec": {"fetchConfig": {"url": moved}}})).await;
+        let moved = moved(repository);
+        let url = url.replace(repository, &moved);
+        env.merge(of, json!({"spec": {"fetchConfig": {"url": url}}})).await;
         env.wait_installed(of, "v1.10.0").await;
-        forge.publish("acme/moved", &infrastructure(of.2, "v1.12.0"));
+        forge.publish(&moved, &infrastructure(of.2, "v1.12.0"));
     }
     assert_eq!(forge.seen(), []);
     for (of, ..) in both {
@@ -117,11 +119,13 @@ async fn the_latest_release_is_chosen_once_and_others_when_they_are_asked_for() 
         env.wait_installed(of, "v1.12.0").await;
         env.wait_condition(of, "Ready", "True", "DeploymentAvailable").await;
     }
-    let files = downloaded(&forge, "acme/moved");
-    assert!(
-        files.iter().all(|file| file.starts_with("v1.12.0/")) && !files.is_empty(),
-        "{files:?}"
-    );
+    for (_, repository, _) in both {
+        let files = downloaded(&forge, &moved(repository));
+        assert!(
+            files.iter().all(|file| file.starts_with("v1.12.0/")) && !files.is_empty(),
+            "{files:?}"
+        );
+    }
     assert_eq!(forge.count("acme/rigs") + forge.count("acme/rags"), 0);
 }
 

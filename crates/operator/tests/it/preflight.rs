@@ -120,3 +120,27 @@ async fn a_contract_that_does_not_fit_is_refused() {
         .await;
     assert!(told["message"].as_str().unwrap().contains("spec.fetchConfig"), "{told}");
 }
+
+// OP-074, OP-132: other names, the same components.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_providers_with_the_same_components_are_not_both_installed() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    let rig = LookAlike::infrastructure("rig").without_webhooks();
+    env.shelve(&rig).await;
+    env.variables("variables", &rig).await;
+    let kind = "InfrastructureProvider";
+    let spec = json!({"version": "v1.0.0", "configSecret": {"name": "variables"}});
+    env.apply(declaration(V1ALPHA2, kind, "rig", spec.clone())).await;
+    env.wait_installed((V1ALPHA2, kind, "rig"), "v1.0.0").await;
+    let mut twin = declaration(V1ALPHA2, kind, "myrig", spec);
+    twin["spec"]["fetchConfig"]["selector"]["matchLabels"]["provider-components"] = json!("infrastructure-rig");
+    env.apply(twin).await;
+    let of = (V1ALPHA2, kind, "myrig");
+    let told = env
+        .wait_condition(of, "PreflightCheckPassed", "False", "ComponentsShared")
+        .await;
+    assert!(told["message"].as_str().unwrap().contains("providers/rig"), "{told}");
+    env.delete((V1ALPHA2, kind, "rig")).await;
+    env.wait_installed(of, "v1.0.0").await;
+}

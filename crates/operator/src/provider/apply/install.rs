@@ -9,7 +9,7 @@ use windlass_kit::{Deleted, Dynamic, ErrorKind, Seen, Triage, WriteError};
 use super::{Run, refused_object, stuck, unread};
 use crate::kept::{Release, Sealed, walk};
 use crate::names::MANAGER;
-use crate::objects::{ObjectRef, Running};
+use crate::objects::{ObjectRef, Running, short_hash};
 use crate::provider::plan::{Again, Blocked};
 
 /// What a name gets that is only tried.
@@ -40,7 +40,7 @@ impl Run<'_> {
         if which.is_none() {
             self.operator.0.tracker.complete(&self.whose, &current.index);
         }
-        Ok(())
+        self.record().await
     }
 
     /// Applies those objects of a release that are asked for.
@@ -58,28 +58,29 @@ impl Run<'_> {
                 continue;
             }
             let object = staged(object, &sealed.release);
-            let stored = self.apply_one(&of, &object).await?;
-            tracker.left(&self.whose, &of, &stored);
+            let applied = short_hash(object.to_string().as_bytes());
+            if !tracker.is_as_left(&self.whose, &of, applied) {
+                let stored = self.apply_one(&of, &object).await?;
+                tracker.left(&self.whose, &of, applied, &stored);
+            }
         }
         // Kinds that were not defined before are now.
         tracker.watch(self.cx, &sealed.release.index).await;
         Ok(())
     }
 
-    async fn apply_one(&self, of: &ObjectRef, object: &Value) -> Result<std::sync::Arc<Dynamic>, Blocked> {
+    async fn apply_one(&self, of: &ObjectRef, object: &Value) -> Result<Value, Blocked> {
         let writer = self.cx.writer();
-        let error = match writer.apply_value(MANAGER, object).await {
-            Ok(applied) => return Ok(applied.object),
+        let error = match writer.apply_sent(MANAGER, object).await {
+            Ok(stored) => return Ok(stored),
             Err(error) => error,
         };
         // Some fields cannot be changed once they are set: then the object is made anew, unless others hang on it.
         if error.kind() != ErrorKind::Invalid || of.is_kept_for_users() || !self.delete_one(of, false).await? {
             return Err(refused_object(&error, of));
         }
-        let again = writer.apply_value(MANAGER, object).await;
-        again
-            .map(|applied| applied.object)
-            .map_err(|error| refused_object(&error, of))
+        let again = writer.apply_sent(MANAGER, object).await;
+        again.map_err(|error| refused_object(&error, of))
     }
 
     /// Asks the server whether it would take the release that was rendered.
@@ -182,7 +183,10 @@ impl Run<'_> {
         }
         match self.cx.writer().delete_value(&live).await {
             Ok(Deleted::Going) if wait => Err(stuck(object)),
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                self.operator.0.tracker.deleted(&self.whose, object);
+                Ok(true)
+            }
             Err(error) => Err(refused_object(&error, object)),
         }
     }

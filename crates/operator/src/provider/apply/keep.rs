@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_kit::{ObjectKey, Seen};
 
 use super::{Run, refused, unread};
-use crate::kept::{self, Kept, Release, Sealed, State};
+use crate::kept::{self, Release, Sealed, State};
 use crate::names::{MANAGER, STATE};
 use crate::provider::plan::Blocked;
 
@@ -22,6 +22,10 @@ impl Run<'_> {
         }
         sealed.release.state = State::Next;
         self.write(&mut sealed).await?;
+        // What is wished for again is no longer what one could go back to.
+        self.kept
+            .previous
+            .take_if(|previous| previous.secrets == sealed.release.secrets);
         let spare = before.map(|before| before.secrets).unwrap_or_default();
         let spare: Vec<_> = spare
             .into_iter()
@@ -86,19 +90,40 @@ impl Run<'_> {
         };
         next.state = State::Current;
         next.leftovers = Vec::new();
+        next.failure = None;
+        next.left = self.hashes(&next);
         self.update(&next).await?;
-        let before = std::mem::replace(
-            &mut self.kept,
-            Kept {
-                current: Some(next.clone()),
-                next: None,
-            },
-        );
+        let before = std::mem::take(&mut self.kept);
+        let mut before: Vec<_> = [before.current, before.previous].into_iter().flatten().collect();
+        before.retain(|release| release.secrets != next.secrets);
+        // What worked is kept until the new one does.
+        let proven = before.iter().position(|release| release.migrated && next.replaces);
+        self.kept.previous = proven.map(|at| before.remove(at));
+        self.kept.current = Some(next.clone());
         self.operator.0.tracker.complete(&self.whose, &next.index);
         self.done.committed = true;
-        let spare: Vec<_> = before.current.map(|before| before.secrets).unwrap_or_default();
-        let spare: Vec<_> = spare.into_iter().filter(|name| !next.secrets.contains(name)).collect();
+        let spare: Vec<_> = before.into_iter().flat_map(|release| release.secrets).collect();
         self.drop_secrets(&spare).await
+    }
+
+    /// How the objects of a release were left; nothing when not all of them are known.
+    fn hashes(&self, release: &Release) -> Vec<String> {
+        let tracker = &self.operator.0.tracker;
+        tracker.hashes(&self.whose, &release.index).unwrap_or_default()
+    }
+
+    /// Writes down how the objects of the current release were left, unless that is known.
+    pub(super) async fn record(&mut self) -> Result<(), Blocked> {
+        let Some(mut current) = self.kept.current.clone() else {
+            return Ok(());
+        };
+        let left = self.hashes(&current);
+        if left != current.left {
+            current.left = left;
+            self.update(&current).await?;
+            self.kept.current = Some(current);
+        }
+        Ok(())
     }
 
     /// A release with its objects.

@@ -5,10 +5,11 @@ use windlass_api_operator::finalizers;
 use windlass_kit::Seen;
 
 use super::{Run, refused, unread};
+use crate::awaited::Awaited;
 use crate::kept;
 use crate::names::{MANAGER, reasons};
 use crate::objects::ObjectRef;
-use crate::provider::plan::{Again, Blocked, LOOK_AGAIN, Stage};
+use crate::provider::plan::{Blocked, Stage};
 
 impl Run<'_> {
     /// Deletes what the next release lacks of the current one, and of what attempts and other programs left.
@@ -48,7 +49,8 @@ impl Run<'_> {
     /// what runs before what it needs.
     pub(super) async fn remove(&mut self) -> Result<(), Blocked> {
         self.operator.0.tracker.forget(&self.whose);
-        let releases = self.kept.current.iter().chain(&self.kept.next);
+        let kept = &self.kept;
+        let releases = kept.current.iter().chain(&kept.next).chain(&kept.previous);
         let mut objects: Vec<_> = releases
             .flat_map(|release| release.index.iter().chain(&release.leftovers))
             .filter(|object| !object.is_kept_for_users())
@@ -64,7 +66,8 @@ impl Run<'_> {
             if left["metadata"]["deletionTimestamp"].is_string() {
                 let message = format!("{object} is being deleted, and finalizers hold it");
                 let blocked = Blocked::new(Stage::Remove, reasons::REMOVING, message);
-                return Err(blocked.again(Again::After(LOOK_AGAIN)));
+                let object = Awaited::one(&object.api_version, &object.kind, &object.key());
+                return Err(blocked.until([object]));
             }
         }
         Ok(())

@@ -46,6 +46,7 @@ impl Run<'_> {
         let mut release = current;
         release.renew = issued.again;
         release.state = State::Current;
+        release.left = Vec::new();
         let before = std::mem::take(&mut release.secrets);
         let mut sealed = render::seal(release, objects, &label, false)?;
         self.write(&mut sealed).await?;

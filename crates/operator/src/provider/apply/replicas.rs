@@ -42,6 +42,9 @@ impl Run<'_> {
     async fn rescale(&mut self) -> Result<(), Blocked> {
         // Should this be cut off, everything is applied again.
         self.operator.0.tracker.doubt(&self.whose);
+        if let Some(current) = &mut self.kept.current {
+            current.left = Vec::new();
+        }
         self.update_current().await?;
         self.repair(None).await
     }

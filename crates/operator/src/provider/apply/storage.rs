@@ -55,7 +55,7 @@ impl Run<'_> {
         Ok(object)
     }
 
-    /// After an upgrade: brings everything into the version that is stored now.
+    /// After an upgrade, once all runs: brings everything into the version that is stored now.
     pub(super) async fn settle(&mut self) -> Result<(), Blocked> {
         let Some(mut current) = self.kept.current.clone() else {
             return Ok(());
@@ -67,13 +67,18 @@ impl Run<'_> {
                 self.migrate(&object.name, &live).await?;
             }
         }
+        // It works: nobody goes back any more.
+        if let Some(previous) = self.kept.previous.take() {
+            self.drop_secrets(&previous.secrets).await?;
+        }
         current.migrated = true;
+        current.failure = None;
         self.update(&current).await?;
         self.kept.current = Some(current);
         Ok(())
     }
 
-    async fn definition(&self, name: &str) -> Result<Option<Value>, Blocked> {
+    pub(super) async fn definition(&self, name: &str) -> Result<Option<Value>, Blocked> {
         let gvk = gvk_from("apiextensions.k8s.io/v1", "CustomResourceDefinition");
         match self.cx.read_value(&gvk, &ObjectKey::new("", name)).await {
             Seen::Found(live) => Ok(Some(live)),
@@ -135,7 +140,7 @@ fn lost<'a>(live: &'a Value, next: &Value, version: &str) -> Result<Vec<&'a str>
     Err(Blocked::new(Stage::Install, reasons::APPLY_ERROR, message).again(Again::Event))
 }
 
-fn names_of(versions: &Value) -> impl Iterator<Item = &str> {
+pub(super) fn names_of(versions: &Value) -> impl Iterator<Item = &str> {
     versions
         .as_array()
         .into_iter()
@@ -143,7 +148,7 @@ fn names_of(versions: &Value) -> impl Iterator<Item = &str> {
         .filter_map(|version| version["name"].as_str())
 }
 
-fn stored(definition: &Value) -> impl Iterator<Item = &str> {
+pub(super) fn stored(definition: &Value) -> impl Iterator<Item = &str> {
     let stored = definition["status"]["storedVersions"].as_array();
     stored.into_iter().flatten().filter_map(Value::as_str)
 }

@@ -2,7 +2,8 @@
 
 use windlass_api_operator::ProviderType;
 
-use super::{Again, Blocked, Intent, LOOK_AGAIN, Stage};
+use super::{Again, Blocked, Intent, Stage};
+use crate::awaited::Awaited;
 use crate::names::reasons;
 use crate::provider::facts::Facts;
 
@@ -11,12 +12,13 @@ pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
     let blocked = |reason, message: String| Blocked::new(Stage::Remove, reason, message);
     let kept = match &facts.kept {
         Ok(kept) => kept,
-        Err(why) => {
+        Err(unread) => {
             let message = format!(
-                "what is kept of the installed provider cannot be read, so nobody knows what to remove: {why}; restore the Secret, \
-                 or delete it to leave the objects where they are"
+                "what is kept of the installed provider cannot be read, so nobody knows what to remove: {}; restore the Secret, \
+                 or delete it to leave the objects where they are",
+                unread.why
             );
-            return Err(blocked(reasons::KEPT_UNREADABLE, message).again(Again::Backoff));
+            return Err(unread.blocks(Stage::Remove, message));
         }
     };
     // What belongs to another declaration is none of this one's business.
@@ -41,7 +43,7 @@ pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
     match &facts.in_use {
         Err(why) => {
             let message = format!("nobody knows whether workload clusters use the provider: {why}");
-            Err(blocked(reasons::IN_USE, message).again(Again::After(LOOK_AGAIN)))
+            Err(blocked(reasons::IN_USE, message).again(Again::Backoff))
         }
         Ok(in_use) if !in_use.is_empty() => {
             let each = in_use.iter().map(|found| {
@@ -53,7 +55,10 @@ pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
                 "objects of the provider's kinds are left, so workload clusters may use it; delete {}",
                 each.join(", ")
             );
-            Err(blocked(reasons::IN_USE, message).again(Again::After(LOOK_AGAIN)))
+            let examples = in_use
+                .iter()
+                .map(|found| Awaited::one(&found.api_version, &found.kind, &found.example));
+            Err(blocked(reasons::IN_USE, message).until(examples))
         }
         Ok(_) => Ok(Intent::Remove),
     }

@@ -5,7 +5,8 @@ use windlass_api_operator::{ProviderObject, management, operator};
 use windlass_kit::ObjectKey;
 
 use super::*;
-use crate::kept::Kept;
+use crate::awaited::REMOTE;
+use crate::kept::{Failure, Kept};
 use crate::peers::Peer;
 use crate::provider::facts::{InUse, Installed};
 
@@ -47,6 +48,7 @@ pub(crate) fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
         watched: true,
         drifted: std::collections::BTreeSet::new(),
         repairs: (0, None),
+        stirred: false,
         running: Vec::new(),
         in_use: Ok(Vec::new()),
     }
@@ -57,7 +59,11 @@ pub(crate) fn infra(spec: &Value) -> Facts {
 }
 
 pub(crate) fn with(mut facts: Facts, current: Option<Release>, next: Option<Release>) -> Facts {
-    facts.kept = Ok(Arc::new(Kept { current, next }));
+    facts.kept = Ok(Arc::new(Kept {
+        current,
+        next,
+        previous: None,
+    }));
     facts
 }
 
@@ -171,6 +177,15 @@ fn an_attempt_that_was_cut_off_is_finished_and_one_that_failed_waits() {
         Ok(Intent::Resume)
     );
     next.state = State::Failed;
+    let failure = |generation, lasting| {
+        Some(Failure {
+            message: "why".to_owned(),
+            generation,
+            lasting,
+            undone: true,
+        })
+    };
+    next.failure = failure(1, false);
     assert_eq!(
         reason(&with(infra(&spec), current(), Some(next.clone()))),
         "ComponentsUpgradeError"
@@ -180,6 +195,25 @@ fn an_attempt_that_was_cut_off_is_finished_and_one_that_failed_waits() {
         wish(&with(infra(&spec), current(), Some(next.clone()))).0.as_deref(),
         Some("v1.1.0")
     );
+    // One that was there and did not come up is tried again only with something else.
+    next.failure = failure(1, true);
+    next.content = "c".to_owned();
+    let mut lasting = with(infra(&spec), current(), Some(next.clone()));
+    let blocked = intent(&lasting, now()).unwrap_err();
+    assert_eq!(
+        (blocked.reason, blocked.again),
+        ("ComponentsUpgradeError", Again::After(REMOTE))
+    );
+    lasting.stirred = true;
+    let Ok(Intent::Render(wish)) = intent(&lasting, now()) else {
+        panic!("it is looked at")
+    };
+    assert_eq!(wish.unless.as_deref(), Some("c"));
+    lasting.generation = 2;
+    let Ok(Intent::Render(wish)) = intent(&lasting, now()) else {
+        panic!("it is tried")
+    };
+    assert_eq!(wish.unless, None);
     // Whoever wants the old version again gets it back.
     let back = with(infra(&json!({"version": "v1.0.0"})), current(), Some(next));
     assert_eq!(intent(&back, now()), Ok(Intent::Revert));
@@ -273,6 +307,7 @@ fn what_is_needed_is_not_removed() {
     facts.me.deleting = true;
     assert_eq!(intent(&facts, now()), Ok(Intent::Remove));
     facts.in_use = Ok(vec![InUse {
+        api_version: "infrastructure.cluster.x-k8s.io/v1beta2".to_owned(),
         kind: "AWSCluster".to_owned(),
         example: ObjectKey::new("a", "b"),
         more: true,
@@ -358,4 +393,120 @@ fn whichever_reconcile_writes_the_status_tells_of_an_upgrade() {
     };
     assert_eq!(upgraded(false), None);
     assert_eq!(upgraded(true), Some(json!("True")));
+}
+
+// OP-082
+#[test]
+fn what_worked_takes_the_place_of_what_never_comes_up() {
+    use crate::objects::Running;
+    let facts = |change: &dyn Fn(&mut Kept), overdue: bool| {
+        let current = Release {
+            replaces: true,
+            ..release("v1.1.0", "v1beta2")
+        };
+        let running = Running {
+            release: Some(current.id()),
+            overdue: overdue.then(|| "too late".to_owned()),
+            ..Running::default()
+        };
+        let mut kept = Kept {
+            current: Some(current),
+            next: None,
+            previous: Some(release("v1.0.0", "v1beta2")),
+        };
+        change(&mut kept);
+        let mut facts = infra(&json!({"version": "v1.1.0"}));
+        facts.kept = Ok(Arc::new(kept));
+        facts.running = vec![("d".to_owned(), Some(running))];
+        facts
+    };
+    let check = |change: &dyn Fn(&mut Kept), overdue: bool, back: bool| {
+        let intent = intent(&facts(change, overdue), now());
+        assert_eq!(matches!(intent, Ok(Intent::Back(_))), back, "{intent:?}");
+    };
+    let current = |change: &dyn Fn(&mut Release)| {
+        let mut facts = facts(&|_| {}, true);
+        let mut kept = facts.kept.as_deref().cloned().unwrap();
+        change(kept.current.as_mut().unwrap());
+        facts.kept = Ok(Arc::new(kept));
+        matches!(intent(&facts, now()), Ok(Intent::Back(_)))
+    };
+    check(&|_| {}, true, true);
+    // Only whoever runs Deployments says when it is too late, and of what is installed now.
+    check(&|_| {}, false, false);
+    check(&|kept| kept.previous = None, true, false);
+    assert!(!current(&|current| current.migrated = true), "it worked once");
+    assert!(!current(&|current| current.paused = true));
+    assert!(
+        !current(&|current| current.failure = Some(Failure::default())),
+        "there is no way back"
+    );
+    let told = plan(&facts(&|_| {}, true), &Ok(Intent::Back("w".to_owned())), None, now());
+    let obstacle = None;
+    assert_eq!(
+        told.actions,
+        [Action::GoBack {
+            why: "w".to_owned(),
+            obstacle
+        }]
+    );
+}
+
+#[test]
+fn nobody_goes_back_where_others_could_not_follow() {
+    fn check<P: ProviderObject>(name: &str, theirs: &str, old: &str, expect: Option<&str>) {
+        let mut facts = facts::<P>(name, &json!({}));
+        facts.peers[0].contract = Some(theirs.to_owned());
+        facts.kept = Ok(Arc::new(Kept {
+            current: Some(release("v1.1.0", "v1beta2")),
+            next: None,
+            previous: Some(release("v1.0.0", old)),
+        }));
+        let found = rollback::obstacle(&facts);
+        assert_eq!(found.is_some(), expect.is_some(), "{found:?}");
+        assert!(found.unwrap_or_default().contains(expect.unwrap_or_default()));
+    }
+    check::<operator::InfrastructureProvider>("aws", "v1beta2", "v1beta2", None);
+    check::<operator::InfrastructureProvider>("aws", "v1beta2", "v1beta1", None);
+    check::<management::InfrastructureProvider>("aws", "v1beta2", "v1beta1", Some("together"));
+}
+
+#[test]
+fn a_status_that_is_told_is_not_written_again() {
+    use crate::provider::status::{Done, is_told, status};
+    let told = |deleting: bool| {
+        let mut facts = with(
+            infra(&json!({"version": "v1.0.0"})),
+            Some(release("v1.0.0", "v1beta2")),
+            None,
+        );
+        facts.me.deleting = deleting;
+        let done = Done {
+            kept: facts.kept.as_deref().cloned().unwrap(),
+            ..Done::default()
+        };
+        let now = |text: &str| text.parse().unwrap();
+        let first = status(&facts, &Plan::default(), &done, now("2026-06-01T00:00:00Z")).unwrap();
+        facts.conditions = serde_json::from_value(first["conditions"].clone()).unwrap();
+        let second = status(&facts, &Plan::default(), &done, now("2026-06-02T00:00:00Z")).unwrap();
+        assert_eq!(first, second, "conditions keep their times");
+        first
+    };
+    let status = told(true);
+    told(false);
+    let paused = |status: &Value, paused: &str| {
+        let mut stored = status.clone();
+        stored["conditions"]
+            .as_array_mut()
+            .unwrap()
+            .insert(0, json!({"type": "Paused", "status": paused}));
+        stored
+    };
+    assert!(is_told(&paused(&status, "False"), &status, false));
+    assert!(!is_told(&paused(&status, "True"), &status, false));
+    assert!(!is_told(&paused(&status, "False"), &status, true));
+    assert!(!is_told(&status, &status, false));
+    let mut more = paused(&status, "False");
+    more["other"] = json!(1);
+    assert!(!is_told(&more, &status, false));
 }

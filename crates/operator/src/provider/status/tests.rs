@@ -149,6 +149,7 @@ fn each_problem_has_a_reason_of_its_own() {
     failed.kept = Ok(std::sync::Arc::new(Kept {
         current: failed.current().cloned(),
         next: Some(next),
+        previous: None,
     }));
     has(&failed, "ProviderUpgraded", "ComponentsUpgradeError");
     has(
@@ -168,6 +169,7 @@ fn each_problem_has_a_reason_of_its_own() {
     let mut used = installed(infra(&json!({})));
     used.me.deleting = true;
     used.in_use = Ok(vec![InUse {
+        api_version: "infrastructure.cluster.x-k8s.io/v1beta2".to_owned(),
         kind: "AWSCluster".to_owned(),
         example: ObjectKey::new("a", "b"),
         more: false,

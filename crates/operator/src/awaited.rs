@@ -1,0 +1,216 @@
+//! What blocked declarations wait for: objects of which nothing is kept but that they are there, watched one selection at a time and
+//! only as long as somebody waits.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use parking_lot::Mutex;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+use windlass_kit::{Cache, Cached, Cx, Gvk, ObjectKey, Seen, Selection, Timestamp, gvk_from};
+
+use crate::tracker::{Tracker, Whose};
+
+/// How long until files outside the cluster are looked at again of which it is known that they do not work.
+pub const REMOTE: Duration = Duration::from_hours(1);
+
+/// Objects whose change may remove what is in the way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Awaited {
+    /// Group and version.
+    api_version: String,
+    /// The kind.
+    kind: String,
+    /// Which of them.
+    which: Selection,
+}
+
+impl Awaited {
+    /// One object, whether it is there or not.
+    pub fn one(api_version: &str, kind: &str, key: &ObjectKey) -> Self {
+        Self::some(api_version, kind, Selection::one(key))
+    }
+
+    /// Objects with these labels in a namespace, now and later.
+    pub fn labelled(api_version: &str, kind: &str, namespace: &str, labels: &str) -> Self {
+        let which = Selection {
+            namespace: namespace.to_owned(),
+            ..Selection::labelled(labels)
+        };
+        Self::some(api_version, kind, which)
+    }
+
+    fn some(api_version: &str, kind: &str, which: Selection) -> Self {
+        Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            which,
+        }
+    }
+
+    fn gvk(&self) -> Gvk {
+        gvk_from(&self.api_version, &self.kind)
+    }
+}
+
+/// What is kept of an object that is waited for.
+#[derive(Clone, Debug)]
+struct Trace(ObjectMeta);
+
+impl<'de> Deserialize<'de> for Trace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Whole {
+            metadata: ObjectMeta,
+        }
+        let meta = Whole::deserialize(deserializer)?.metadata;
+        Ok(Self(ObjectMeta {
+            name: meta.name,
+            namespace: meta.namespace,
+            uid: meta.uid,
+            resource_version: meta.resource_version,
+            ..ObjectMeta::default()
+        }))
+    }
+}
+
+impl Cached for Trace {
+    fn meta(&self) -> &ObjectMeta {
+        &self.0
+    }
+
+    // It is nothing but what somebody reads.
+    fn strip(&mut self) {}
+
+    fn to_value(&self) -> Value {
+        json!({ "metadata": self.0 })
+    }
+}
+
+#[derive(Default)]
+struct State {
+    waiting: HashMap<Whose, BTreeMap<Awaited, Cache<Trace>>>,
+    /// How often something changed that a declaration waits for, since it was looked at last.
+    stirred: HashMap<Whose, usize>,
+    /// When what a declaration is made of was looked at last.
+    looked: HashMap<Whose, Timestamp>,
+}
+
+/// Who waits for what. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Waits(Arc<Mutex<State>>);
+
+impl std::fmt::Debug for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let waiting = self.0.lock().waiting.len();
+        f.debug_struct("Waits")
+            .field("waiting", &waiting)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Waits {
+    /// From now on a declaration waits for these, and for nothing else. What it had no eye on before may have changed just now, so
+    /// it is woken once more when that is watched. False when something could not be watched.
+    pub async fn set(&self, cx: &Cx, tracker: &Tracker, whose: &Whose, awaited: &[Awaited]) -> bool {
+        let missing: Vec<_> = {
+            let mut state = self.0.lock();
+            if awaited.is_empty() {
+                state.waiting.remove(whose);
+                return true;
+            }
+            let waiting = state.waiting.entry(whose.clone()).or_default();
+            waiting.retain(|one, _| awaited.contains(one));
+            let missing = awaited.iter().filter(|one| !waiting.contains_key(one));
+            missing.cloned().collect()
+        };
+        let mut all = true;
+        for one in missing {
+            match cx.selected::<Trace>(&one.gvk(), &one.which).await {
+                Seen::Found(cache) => self.watch(cx, tracker, whose, one, &cache),
+                Seen::NotFound => {}
+                Seen::Failed(_) => all = false,
+            }
+        }
+        all
+    }
+
+    fn watch(&self, cx: &Cx, tracker: &Tracker, whose: &Whose, one: Awaited, cache: &Cache<Trace>) {
+        let state = Arc::downgrade(&self.0);
+        let (tracker, of, what) = (tracker.clone(), whose.clone(), one.clone());
+        let wake = move || {
+            let Some(state) = state.upgrade() else { return };
+            {
+                let mut state = state.lock();
+                // Others may still have the watch that this one no longer needs.
+                if !state
+                    .waiting
+                    .get(&of)
+                    .is_some_and(|waiting| waiting.contains_key(&what))
+                {
+                    return;
+                }
+                *state.stirred.entry(of.clone()).or_default() += 1;
+            }
+            tracker.wake(&of);
+        };
+        let listed = cache.listed();
+        self.0
+            .lock()
+            .waiting
+            .entry(whose.clone())
+            .or_default()
+            .insert(one, cache.clone());
+        let first = wake.clone();
+        cx.tasks().spawn("awaited", async move {
+            if listed.await {
+                first();
+            }
+        });
+        cache.subscribe(move |_| wake());
+    }
+
+    /// Something when what a declaration is made of may have changed since it was looked at last: because something says so, or
+    /// because it is outside the cluster and a long time has passed.
+    pub fn stirred(&self, whose: &Whose, now: Timestamp) -> Option<usize> {
+        let state = self.0.lock();
+        let looked = state.looked.get(whose);
+        let is_old = looked.is_some_and(|at| now.duration_since(*at).unsigned_abs() >= REMOTE);
+        state.stirred.get(whose).copied().or(is_old.then_some(0))
+    }
+
+    /// It was looked at, with what was known to have changed until then.
+    pub fn looked(&self, whose: &Whose, stirred: Option<usize>, now: Timestamp) {
+        let mut state = self.0.lock();
+        if state.stirred.get(whose).copied() == stirred {
+            state.stirred.remove(whose);
+        }
+        state.looked.insert(whose.clone(), now);
+    }
+
+    /// A declaration is gone.
+    pub fn forget(&self, whose: &Whose) {
+        let mut state = self.0.lock();
+        state.stirred.remove(whose);
+        state.looked.remove(whose);
+        state.waiting.remove(whose);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_what_an_object_says_is_kept() {
+        let trace: Trace = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Secret", "data": {"a": "b"},
+            "metadata": {"name": "n", "namespace": "s", "uid": "u", "resourceVersion": "7", "annotations": {"c": "d"}},
+        }))
+        .unwrap();
+        let kept = json!({"metadata": {"name": "n", "namespace": "s", "uid": "u", "resourceVersion": "7"}});
+        assert_eq!(trace.to_value(), kept);
+    }
+}

@@ -1,0 +1,43 @@
+//! A process that begins anew finds things as they were left, and leaves them so.
+
+use serde_json::json;
+use windlass_forge::LookAlike;
+
+use crate::asked::Asked;
+use crate::env::{NAMESPACE, V1ALPHA2, declaration};
+
+const INFRA: (&str, &str, &str) = (V1ALPHA2, "InfrastructureProvider", "rig");
+
+// OP-123
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_begins_anew_writes_only_what_was_changed_meanwhile() {
+    let asked = Asked::default();
+    let mut env = asked.env().await;
+    env.with_core(V1ALPHA2).await;
+    let infra = LookAlike::infrastructure("rig");
+    env.shelve(&infra).await;
+    env.variables("variables", &infra).await;
+    let spec = json!({"version": "v1.0.0", "configSecret": {"name": "variables"}});
+    env.apply(declaration(V1ALPHA2, INFRA.1, INFRA.2, spec)).await;
+    env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
+    asked.nothing().await;
+    env.stop_operating().await;
+    asked.clear();
+    env.operate(&asked.faults(|_| None));
+    asked.nothing().await;
+    assert_eq!(asked.writes(), [""; 0]);
+    env.stop_operating().await;
+    let account = ("v1", "ServiceAccount", "infrastructure-rig-manager");
+    env.delete(account).await;
+    // What others put beside is theirs.
+    let other = json!({"metadata": {"labels": {"somebody": "else"}}});
+    env.merge(("v1", "ServiceAccount", "cluster-api-manager"), other).await;
+    asked.clear();
+    env.operate(&asked.faults(|_| None));
+    env.wait(account, "to be there again", |a| a["metadata"]["uid"].is_string())
+        .await;
+    asked.nothing().await;
+    let writes = asked.writes();
+    let path = format!("PATCH /api/v1/namespaces/{NAMESPACE}/serviceaccounts/infrastructure-rig-manager?");
+    assert!(writes.len() == 1 && writes[0].starts_with(&path), "{writes:#?}");
+}
