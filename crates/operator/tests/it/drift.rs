@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_forge::LookAlike;
 use windlass_testkit::faults::Faults;
 
-use crate::env::{Env, V1ALPHA2};
+use crate::env::{Env, NAMESPACE, V1ALPHA2};
 
 const CORE: (&str, &str, &str) = (V1ALPHA2, "CoreProvider", "cluster-api");
 
@@ -71,4 +71,34 @@ async fn a_settled_operator_makes_no_request() {
     assert_ne!(before.unwrap_or(Value::Null), after.unwrap_or(Value::Null));
     looks.tick().await;
     assert_eq!(writes(), last, "looking again changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_tell_what_is_installed_works_and_was_repaired() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    env.wait_condition(CORE, "Ready", "True", "DeploymentAvailable").await;
+    let account = ("v1", "ServiceAccount", "cluster-api-manager");
+    env.delete(account).await;
+    env.wait(account, "to be there again", |a| a["metadata"]["uid"].is_string())
+        .await;
+    let which = format!(r#"kind="CoreProvider",namespace="{NAMESPACE}",name="cluster-api""#);
+    let lines = [
+        format!(r#"windlass_provider_info{{{which},version="v1.0.0",contract="v1beta2"}} 1"#),
+        format!("windlass_provider_ready{{{which}}} 1"),
+        format!("windlass_provider_repairs_total{{{which}}} 1"),
+    ];
+    let text = env.metrics();
+    for line in lines {
+        assert!(text.contains(&line), "missing {line} in\n{text}");
+    }
+    env.delete(CORE).await;
+    env.wait(CORE, "to be gone", Value::is_null).await;
+    let mut looks = tokio::time::interval(Duration::from_millis(100));
+    let gone = tokio::time::timeout(Duration::from_secs(20), async {
+        while env.metrics().contains(&which) {
+            looks.tick().await;
+        }
+    });
+    assert!(gone.await.is_ok(), "it is gone");
 }

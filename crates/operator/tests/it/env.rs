@@ -124,6 +124,11 @@ impl Env {
         self.kit = Some(kit);
     }
 
+    /// What a scrape of the operator tells.
+    pub(crate) fn metrics(&self) -> String {
+        self.kit.as_ref().map(|kit| kit.metrics().encode()).unwrap_or_default()
+    }
+
     /// Ends the operator, as the end of its process does.
     pub(crate) async fn stop_operating(&mut self) {
         if let Some(kit) = self.kit.take() {
