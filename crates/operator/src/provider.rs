@@ -162,7 +162,8 @@ impl Done {
             Again::Event => Outcome::Settled,
             Again::After(after) => Outcome::RequeueAfter(after),
             Again::Input | Again::Backoff => {
-                Outcome::Failed(ReconcileError::new(problem.reason, problem.message.as_str()))
+                let error = ReconcileError::new(problem.reason, problem.message.as_str());
+                Outcome::Failed(error.within(plan::TRY_WITHIN))
             }
         })
     }

@@ -22,6 +22,8 @@ use crate::objects::ObjectRef;
 
 /// How long until something is looked at again that could not be watched.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How long until something is tried again at the latest that may be mended where nobody tells of it, such as in a repository.
+pub const TRY_WITHIN: Duration = Duration::from_mins(5);
 /// How long until a release is tried again that could not be installed.
 pub const TRY_AGAIN: Duration = Duration::from_mins(10);
 
