@@ -31,14 +31,14 @@ pub(crate) enum Command {
         after_help = "Examples:\n  windlass demo\n  windlass demo --keep\n  windlass demo --externally-managed\n  windlass demo --clusters 100 --control-plane-replicas 1 --workers 1"
     )]
     Demo(DemoArgs),
-    /// Run the embedded management cluster: API server, all controllers, in-memory infrastructure, in one process
+    /// Run the embedded management cluster: API server, all controllers, provider operator, in-memory infrastructure, in one process
     #[command(
-        after_help = "Examples:\n  windlass up\n  windlass up --data-dir /var/lib/windlass --kubeconfig windlass.kubeconfig\n  kubectl --kubeconfig windlass.kubeconfig get clusters,machines"
+        after_help = "Examples:\n  windlass up\n  windlass up --data-dir /var/lib/windlass --kubeconfig windlass.kubeconfig\n  kubectl --kubeconfig windlass.kubeconfig get clusters,machines\n  kubectl --kubeconfig windlass.kubeconfig apply -f examples/provider-operator/    providers, as declared"
     )]
     Up(UpArgs),
-    /// Run the controllers, and admission webhooks, against any Kubernetes API server
+    /// Run the controllers, among them the provider operator, and admission webhooks, against any Kubernetes API server
     #[command(
-        after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --metrics-address 0.0.0.0:8080\n  windlass manager --webhook-address 0.0.0.0:9443 --webhook-service windlass-system/windlass-webhook"
+        after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --metrics-address 0.0.0.0:8080\n  windlass manager --webhook-address 0.0.0.0:9443 --webhook-service windlass-system/windlass-webhook\n  kubectl apply --server-side -f config/provider-operator.yaml    the provider operator alone, in a cluster"
     )]
     Manager(ManagerArgs),
     /// Run the embedded API server alone

@@ -2,7 +2,8 @@
 
 use tokio::net::TcpListener;
 use windlass_kit::{Cx, Kit, Metrics};
-use windlass_suite::controllers::{CONTROLLERS, Ports};
+use windlass_suite::controllers::{CONTROLLERS, ControllerInfo, Ports};
+use windlass_suite::kinds;
 
 use crate::{Fetcher, ManagerError};
 
@@ -31,6 +32,17 @@ impl Selection {
             chosen.push(name.to_owned());
         }
         Ok(Self(Some(chosen)))
+    }
+
+    /// The definitions that the chosen controllers need. The provider operator alone needs its own kinds; those of Cluster API come with
+    /// the providers that it installs.
+    pub fn definitions(&self) -> Vec<serde_json::Value> {
+        let mut chosen = CONTROLLERS.iter().filter(|info| self.has(info.name));
+        if chosen.all(ControllerInfo::is_of_operator) {
+            kinds::operator_crds()
+        } else {
+            kinds::all_crds()
+        }
     }
 
     /// Whether a controller is chosen.
@@ -102,6 +114,17 @@ mod tests {
         let some = Selection::of(&["machineset", " machinedeployment"]).unwrap();
         assert!(some.has("machineset") && some.has("machinedeployment") && !some.has("cluster"));
         assert!(Selection::all().has("cluster"));
+        // OP-248: the operator runs alone, without the kinds of Cluster API.
+        let names = |names: &[&str]| -> Vec<String> {
+            let wanted = Selection::of(names).unwrap().definitions();
+            let name = |definition: &serde_json::Value| definition["metadata"]["name"].as_str().unwrap().to_owned();
+            wanted.iter().map(name).collect()
+        };
+        let alone = names(&["operator/coreprovider", "management/coreprovider"]);
+        assert_eq!(alone.len(), 12);
+        assert!(alone.iter().any(|name| name == "providers.clusterctl.cluster.x-k8s.io"));
+        assert!(names(&["operator/coreprovider", "cluster"]).len() > alone.len());
+        assert_eq!(Selection::all().definitions().len(), kinds::KINDS.len());
         let error = Selection::of(&["machineset", "machinesets"]).unwrap_err();
         assert_eq!(error.to_string(), "there is no controller \"machinesets\"");
         assert!(error.hint().unwrap().contains("machineset, "), "{error}");

@@ -68,6 +68,7 @@ impl Fetching {
 mod tests {
     use super::*;
 
+    // OP-225
     #[test]
     fn what_is_named_must_be_there_and_no_value_is_shown() {
         let lookup = |name: &str| (name == "GITHUB_TOKEN").then(|| "t0p".to_owned());

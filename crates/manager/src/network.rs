@@ -6,7 +6,7 @@ use std::path::Path;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::net::TcpListener;
 use windlass_kit::{Metrics, transport};
-use windlass_suite::{install, kinds};
+use windlass_suite::install;
 
 use crate::ManagerError;
 
@@ -69,15 +69,18 @@ fn failed(config: &kube::Config, source: kube::Error) -> ManagerError {
     }
 }
 
-/// Installs our definitions, or makes sure that they are there.
-pub async fn definitions(client: &kube::Client, install_them: bool) -> Result<(), ManagerError> {
-    let wanted = kinds::all_crds();
+/// Installs definitions, or makes sure that they are there.
+pub async fn definitions(
+    client: &kube::Client,
+    wanted: &[serde_json::Value],
+    install_them: bool,
+) -> Result<(), ManagerError> {
     if install_them {
-        let sent = install::install(client, &wanted).await.map_err(ManagerError::Install)?;
+        let sent = install::install(client, wanted).await.map_err(ManagerError::Install)?;
         tracing::info!(sent = sent.len(), "definitions are installed");
         return Ok(());
     }
-    let missing = install::missing(client, &wanted).await.map_err(ManagerError::Install)?;
+    let missing = install::missing(client, wanted).await.map_err(ManagerError::Install)?;
     if missing.is_empty() {
         Ok(())
     } else {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
 use windlass_bootstrap_kubeadm::KubeadmConfigController;
@@ -21,10 +21,9 @@ const STOCK: usize = 5;
 
 /// What controllers share beyond the kit.
 pub struct Ports {
-    /// Connections to workload clusters.
-    pub clusters: Clusters,
-    /// The same, as the control plane needs them.
-    pub control_planes: Arc<RemoteClusters>,
+    cx: Cx,
+    clusters: OnceLock<Clusters>,
+    control_planes: OnceLock<Arc<RemoteClusters>>,
     /// Private keys, made beforehand where making them takes time.
     pub keys: KeyPool,
     /// The simulated infrastructure.
@@ -45,16 +44,29 @@ impl Ports {
     /// The ports of one process. Needs a tokio runtime.
     pub fn new(cx: &Cx) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let clusters = Clusters::new(cx, Options::default());
         let keys = KeyPool::new(threads, KeyAlgorithm::Rsa2048, STOCK);
         Self {
-            control_planes: Arc::new(RemoteClusters::new(cx, clusters.clone())),
-            clusters,
+            cx: cx.clone(),
+            clusters: OnceLock::new(),
+            control_planes: OnceLock::new(),
             operator: Operator::new(Client::default(), keys.clone()),
             keys,
             cloud: Cloud::new(),
             ends_cloud: true,
         }
+    }
+
+    /// Connections to workload clusters. They follow Clusters, so they come into being when they are first asked for: the operator alone
+    /// has no Clusters to follow.
+    pub fn clusters(&self) -> &Clusters {
+        self.clusters
+            .get_or_init(|| Clusters::new(&self.cx, Options::default()))
+    }
+
+    /// The same, as the control plane needs them.
+    pub fn control_planes(&self) -> &Arc<RemoteClusters> {
+        let make = || Arc::new(RemoteClusters::new(&self.cx, self.clusters().clone()));
+        self.control_planes.get_or_init(make)
     }
 
     /// The same ports, but simulated infrastructure that was there before the controllers and outlives them, with the privileges of
@@ -90,6 +102,15 @@ pub struct ControllerInfo {
     pub entry: fn(&Ports) -> ControllerEntry,
 }
 
+impl ControllerInfo {
+    /// Whether it is one of the provider operator's, which need no kinds but their own.
+    pub fn is_of_operator(&self) -> bool {
+        ["operator/", "management/"]
+            .iter()
+            .any(|api| self.name.starts_with(api))
+    }
+}
+
 impl fmt::Debug for ControllerInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ControllerInfo")
@@ -118,19 +139,19 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     info("topology/machineset", |_| {
         ControllerEntry::of(MachineSetTemplates::default())
     }),
-    info("cluster", |ports| cluster::entry(ports.clusters.clone())),
-    info("machine", |ports| machine::entry(ports.clusters.clone())),
+    info("cluster", |ports| cluster::entry(ports.clusters().clone())),
+    info("machine", |ports| machine::entry(ports.clusters().clone())),
     info("machineset", |_| machine_set::entry()),
     info("machinedeployment", |_| machine_deployment::entry()),
     info("machinehealthcheck", |ports| {
-        machine_health_check::entry(ports.clusters.clone())
+        machine_health_check::entry(ports.clusters().clone())
     }),
     info("kubeadmconfig", |ports| {
-        let clusters = Arc::new(ports.clusters.clone());
+        let clusters = Arc::new(ports.clusters().clone());
         ControllerEntry::of(KubeadmConfigController::new(clusters, ports.keys.clone()))
     }),
     info("kubeadmcontrolplane", |ports| {
-        ControlPlaneController::entry(ports.control_planes.clone(), ports.keys.clone())
+        ControlPlaneController::entry(ports.control_planes().clone(), ports.keys.clone())
     }),
     info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
     info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),

@@ -108,6 +108,17 @@ pub fn all_crds() -> Vec<Value> {
     KINDS.iter().map(|entry| (entry.crd)()).collect()
 }
 
+/// Those of the kinds that the provider operator needs to run alone: declared providers, and the inventory.
+pub fn operator_crds() -> Vec<Value> {
+    let groups = [
+        <operator::CoreProvider as ApiKind>::GROUP,
+        <management::CoreProvider as ApiKind>::GROUP,
+        <inventory::Provider as ApiKind>::GROUP,
+    ];
+    let needed = KINDS.iter().filter(|entry| groups.contains(&entry.group));
+    needed.map(|entry| (entry.crd)()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, json};

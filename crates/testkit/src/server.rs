@@ -265,7 +265,7 @@ async fn start_real(definitions: bool) -> Inner {
 
 /// Installs the definitions and answers for them, as a manager over the network does.
 async fn serve_definitions(client: &kube::Client) -> Webhooks {
-    network::definitions(client, true)
+    network::definitions(client, &kinds::all_crds(), true)
         .await
         .expect("a real server takes our definitions");
     serves(client, &kinds::all_crds()).await;

@@ -28,7 +28,7 @@ pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliE
     };
     let config = network::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let administrator = network::connect_patiently(&config).await?;
-    network::definitions(&administrator, args.install_crds).await?;
+    network::definitions(&administrator, &selection.definitions(), args.install_crds).await?;
     // Admission comes first: no controller of ours needs a write that it refuses.
     let serving = if let Some(options) = serving {
         Some(webhooks::start(administrator, options).await?)

@@ -13,6 +13,7 @@ use windlass_manager::{
     EmbeddedOptions, Fetcher, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers, network,
     webhooks,
 };
+use windlass_suite::kinds;
 
 use super::MANAGER;
 use crate::args::ApiServer;
@@ -146,7 +147,7 @@ impl Real {
             .map_err(|source| CliError::failed("cannot start a real API server", source))?;
         let config = network::config(Some(&judge.kubeconfig_path()), None).await?;
         let admin = network::connect_patiently(&config).await?;
-        network::definitions(&admin, true).await?;
+        network::definitions(&admin, &kinds::all_crds(), true).await?;
         let webhooks = serve_admission(admin).await?;
         let (metrics, ledger) = (Metrics::new(), Ledger::default());
         let counted = ledger.wrap(network::connect(&config, &Metrics::new())?, CONTROLLERS_AGENT);

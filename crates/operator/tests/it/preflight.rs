@@ -75,7 +75,7 @@ async fn what_is_missing_is_named_and_waited_for() {
     env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
 }
 
-// OP-133, OP-134, OP-146, OP-151
+// OP-071, OP-133, OP-146, OP-151
 #[tokio::test(flavor = "multi_thread")]
 async fn a_contract_that_does_not_fit_is_refused() {
     let env = Env::start().await;

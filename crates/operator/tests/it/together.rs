@@ -14,7 +14,7 @@ const CONTROL_PLANE: (&str, &str, &str) = (V1ALPHA2, "ControlPlaneProvider", "ri
 const INFRA: (&str, &str, &str) = (V1ALPHA2, "InfrastructureProvider", "rig");
 const WANTING: (&str, &str, &str) = (V1ALPHA2, "InfrastructureProvider", "wanting");
 
-// OP-072, OP-087, OP-142, OP-236, OP-241
+// OP-072, OP-087, OP-118, OP-142, OP-236, OP-241
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_declared_at_once_comes_one_by_one_and_a_failure_is_ones_own() {
     let env = Env::start().await;
@@ -95,4 +95,40 @@ async fn another_operator_takes_over_what_is_declared_and_what_runs() {
     env.wait_condition(core, "Ready", "True", "DeploymentAvailable").await;
     let after = (env.get(core).await.unwrap(), env.get(running).await.unwrap());
     assert_eq!((id(&after.0), id(&after.1)), (id(&before.0), id(&before.1)));
+}
+
+// OP-129, OP-130: of two that are the same one is installed, and the other one when that is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_refused_as_a_duplicate_follows_when_the_other_one_goes() {
+    let env = Env::start().await;
+    env.with_core(V1ALPHA2).await;
+    let rig = LookAlike::infrastructure("rig").without_required_variables();
+    env.shelve(&rig).await;
+    let old = (V1ALPHA1, "InfrastructureProvider", "rig");
+    let version = || json!({"version": "v1.0.0"});
+    env.apply(declaration(old.0, old.1, old.2, version())).await;
+    env.apply(declaration(INFRA.0, INFRA.1, INFRA.2, version())).await;
+    // Both may have been declared within a second, so either may be the one.
+    let installed = |object: &Value| {
+        let conditions = object["status"]["conditions"].as_array();
+        conditions.is_some_and(|all| {
+            all.iter()
+                .any(|c| c["type"] == "ProviderInstalled" && c["status"] == "True")
+        })
+    };
+    let one = env.wait(old, "to be installed or refused", |object| {
+        installed(object) || object["status"].to_string().contains("MoreThanOneExists")
+    });
+    let (first, second) = if installed(&one.await) {
+        (old, INFRA)
+    } else {
+        (INFRA, old)
+    };
+    env.wait_installed(first, "v1.0.0").await;
+    env.wait_condition(second, "PreflightCheckPassed", "False", "MoreThanOneExists")
+        .await;
+    env.delete(first).await;
+    env.wait(first, "to be gone", Value::is_null).await;
+    env.wait_installed(second, "v1.0.0").await;
+    env.wait_condition(second, "Ready", "True", "DeploymentAvailable").await;
 }

@@ -146,3 +146,23 @@ fn artifacts_are_named_as_images_are() {
         );
     }
 }
+
+#[test]
+fn the_addresses_that_the_page_shows_are_addresses() {
+    let page = include_str!("../../../../docs/provider-repositories.md");
+    let blocks = page
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    let mut shown = 0;
+    for line in blocks.flat_map(str::lines).map(str::trim) {
+        let found = match (line.strip_prefix("url: "), line.strip_prefix("oci: ")) {
+            (Some(url), _) => Source::parse(url),
+            (_, Some(reference)) => Source::oci(reference),
+            _ => continue,
+        };
+        assert!(found.is_ok(), "{line}: {found:?}");
+        shown += 1;
+    }
+    assert_eq!(shown, 5);
+}

@@ -5,6 +5,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket};
 use windlass_api::annotations::MANAGED_BY;
 use windlass_manager::{WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_suite::kinds;
 use windlass_testkit::{MANAGER, Objects, Server};
 
 use crate::admission::{all_else_passes, dev_cluster, the_annotation_stays, warnings};
@@ -21,7 +22,7 @@ impl World {
     async fn start() -> Self {
         let server = Server::start().await;
         let client = server.client(MANAGER);
-        network::definitions(&client, true).await.unwrap();
+        network::definitions(&client, &kinds::all_crds(), true).await.unwrap();
         // Bound, it stays ours while nobody listens.
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();

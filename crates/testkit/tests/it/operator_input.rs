@@ -165,6 +165,25 @@ async fn declarations_are_stored_as_they_were_meant() {
     env.stop().await;
 }
 
+// OP-077: the Secret of the proposal's example has dots where values belong.
+#[tokio::test]
+async fn values_that_are_no_base64_are_refused() {
+    let env = Env::builder().without_controllers().start().await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "aws-variables", "namespace": NAMESPACE},
+        "type": "Opaque", "data": {"AWS_REGION": "..."},
+    });
+    let request = http::Request::post(format!("/api/v1/namespaces/{NAMESPACE}/secrets"));
+    let request = request
+        .header("content-type", "application/json")
+        .body(secret.to_string().into_bytes())
+        .unwrap();
+    let refused = answer(env.client().request::<Value>(request).await).unwrap_err();
+    assert_eq!(refused.code, 400, "{}", refused.message);
+    assert!(refused.message.contains("base64"), "{}", refused.message);
+    env.stop().await;
+}
+
 #[tokio::test]
 async fn both_apis_and_the_inventory_are_served_side_by_side() {
     let env = Env::builder().without_controllers().start().await;

@@ -100,7 +100,13 @@ fn others_come_first() {
         key: ObjectKey::new("a", "aws"),
         ..twin.me.clone()
     });
-    assert_eq!(reason(&twin), "MoreThanOneExists");
+    let blocked = intent(&twin, now()).unwrap_err();
+    assert_eq!(blocked.reason, "MoreThanOneExists");
+    assert!(
+        blocked.message.contains("InfrastructureProvider a/aws"),
+        "{}",
+        blocked.message
+    );
     // Who is installed stays, whoever was declared first.
     twin.me.contract = Some("v1beta2".to_owned());
     assert_eq!(reason(&twin), "");

@@ -74,6 +74,20 @@ fn whatever_a_status_says_it_says_of_one_generation() {
     );
 }
 
+// OP-207
+#[test]
+fn who_changes_settings_while_debugging_is_told_that_they_wait() {
+    let mut facts = with(
+        infra(&json!({"version": "v1.0.0"})),
+        Some(release("v1.0.0", "v1beta2")),
+        None,
+    );
+    facts.locked = true;
+    let written = told(&facts);
+    let message = of(&written, "ProviderInstalled")["message"].as_str().unwrap();
+    assert!(message.contains("spec.manager.debug is true"), "{message}");
+}
+
 // OP-102
 #[test]
 fn ready_is_true_only_while_what_runs_is_available() {
