@@ -196,7 +196,13 @@ fn nothing_is_misspelt_that_must_be_exact() {
 
 #[test]
 fn its_links_lead_somewhere() {
-    for name in ["README.md", "CHANGELOG.md", "docs/externally-managed-infrastructure.md"] {
+    for name in [
+        "README.md",
+        "CHANGELOG.md",
+        "docs/externally-managed-infrastructure.md",
+        "docs/provider-operator.md",
+        "docs/provider-repositories.md",
+    ] {
         let found = links(&text(name));
         assert!(!found.is_empty(), "{name} links nothing");
         let folder = Path::new(name).parent().unwrap();
