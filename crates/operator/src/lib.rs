@@ -10,6 +10,7 @@
 
 pub mod awaited;
 mod certificates;
+mod claims;
 pub mod health;
 pub mod kept;
 mod masked;

@@ -10,6 +10,7 @@ use windlass_pki::KeyPool;
 use windlass_repository::Client;
 
 use crate::awaited::Waits;
+use crate::claims::Claims;
 use crate::kept::Kept;
 use crate::metrics::Told;
 use crate::peers::Peer;
@@ -26,6 +27,7 @@ pub(crate) struct Inner {
     pub(crate) keys: KeyPool,
     pub(crate) tracker: Tracker,
     pub(crate) waits: Waits,
+    pub(crate) claims: Claims,
     /// What is kept of providers, by the uid of their declarations, so that it is not read again with every look.
     pub(crate) kept: Mutex<HashMap<String, Arc<Kept>>>,
     /// What metrics say of installed providers.
@@ -53,6 +55,7 @@ impl Operator {
             keys,
             tracker: Tracker::default(),
             waits: Waits::default(),
+            claims: Claims::default(),
             kept: Mutex::default(),
             told: Mutex::default(),
             measured: Once::new(),
@@ -82,6 +85,7 @@ impl Operator {
         self.0.kept.lock().remove(&gone.uid);
         self.0.tracker.forget(&whose);
         self.0.waits.forget(&whose);
+        self.0.claims.forget(&gone.uid);
         self.tell(&whose, None);
     }
 

@@ -28,6 +28,8 @@ pub struct Facts {
     pub conditions: Vec<Condition>,
     /// All other declared providers.
     pub peers: Vec<Peer>,
+    /// The uid of the declaration of the same provider that has begun in this process.
+    pub holder: Option<String>,
     /// Hash of what it declares, but for version, source and pause.
     pub hash: String,
     /// The settings of the manager as they are declared.
@@ -116,6 +118,11 @@ impl Facts {
         self.kept.as_ref().ok()?.previous.as_ref()
     }
 
+    /// Another declaration that leaves no room for this one.
+    pub fn rival(&self) -> Option<&Peer> {
+        crate::claims::rival(&self.me, &self.peers, self.holder.as_deref())
+    }
+
     /// The core provider that is installed, whichever of them this is.
     pub fn core(&self) -> Option<&Peer> {
         let all = std::iter::once(&self.me).chain(&self.peers);
@@ -131,14 +138,5 @@ impl Facts {
             return Some(&current.contract);
         }
         peer.contract.as_deref()
-    }
-
-    /// Another declaration that goes before this one and leaves no room for it.
-    pub fn rival(&self) -> Option<&Peer> {
-        let same = |peer: &&Peer| {
-            peer.type_ == self.me.type_ && (self.me.type_ == ProviderType::Core || peer.key.name == self.me.key.name)
-        };
-        let mut rivals = self.peers.iter().filter(same);
-        rivals.find(|peer| peer.goes_before(&self.me))
     }
 }

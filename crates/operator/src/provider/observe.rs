@@ -88,7 +88,7 @@ async fn unshared(cx: &Cx, operator: &Operator, facts: &Facts, sealed: Sealed) -
 async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts {
     let (me, whose) = (declaration.me.clone(), &declaration.whose);
     let tracker = &operator.0.tracker;
-    let peers = peers::all_but(cx, &me.uid);
+    let (peers, holder) = operator.0.claims.settle(&me, || peers::all_but(cx, &me.uid));
     let kept = kept(cx, operator, &me, &peers).await;
     let current = kept.as_ref().ok().and_then(|kept| kept.current.as_ref());
     let nothing = kept.as_ref().is_ok_and(|kept| kept.current.is_none());
@@ -122,6 +122,7 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         drifted: tracker.drifted(whose),
         repairs: tracker.repairs(whose, cx.now()),
         stirred: false,
+        holder,
         running,
         in_use,
         kept,

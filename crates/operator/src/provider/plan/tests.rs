@@ -49,6 +49,7 @@ pub(crate) fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
         drifted: std::collections::BTreeSet::new(),
         repairs: (0, None),
         stirred: false,
+        holder: None,
         running: Vec::new(),
         in_use: Ok(Vec::new()),
     }
