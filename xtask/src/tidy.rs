@@ -21,6 +21,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("api-kubeadm", "api"),
     ("api-ext", "api"),
     ("api-operator", "api"),
+    ("api-addons", "api"),
     ("smd", "schema"),
     ("contract", "smd"),
     ("conditions", "contract"),
@@ -43,6 +44,7 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("apiserver", "api-kubeadm", "the API server knows no Cluster API kind"),
     ("apiserver", "api-ext", "the API server knows no Cluster API kind"),
     ("apiserver", "api-operator", "the API server knows no Cluster API kind"),
+    ("apiserver", "api-addons", "the API server knows no Cluster API kind"),
     ("store", "api", "the store knows no kind"),
     ("store", "schema", "the store never decodes an object"),
     (

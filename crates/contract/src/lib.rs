@@ -1,4 +1,5 @@
-//! The provider contract: which version of a provider's kind to use, typed access to its objects, template cloning.
+//! The provider contract: which version of a provider's kind to use, typed access to its objects, template cloning;
+//! and the label selectors by which objects of clusters are chosen.
 //!
 //! Reads are total: a field that is absent, or is not what the contract says, reads as absent.
 
@@ -9,11 +10,13 @@ pub mod infra_cluster;
 pub mod infra_machine;
 mod path;
 mod reference;
+mod selector;
 mod version;
 
 pub use clone::{Cloning, clone_template};
 pub use path::{bool_at, conditions_at, int_at, set_at, str_at, value_at};
 pub use reference::{group_kind_of, reference_to};
+pub use selector::{Labels, Selector, SelectorError};
 pub use version::{ContractVersion, choose_version, compare_versions};
 
 use serde_json::Value;

@@ -1,0 +1,193 @@
+//! What declarations have to fulfil beyond their schemas. Pure: admission refuses what breaks these rules, and controllers act on
+//! none of it, so that they hold where no webhook answers, too.
+
+use serde_json::json;
+use windlass_api::kind::ApiKind;
+use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy, TLSConfig};
+use windlass_contract::Selector;
+use windlass_meta::{GoDuration, MAX_LABEL_LENGTH};
+use windlass_schema::{FieldError, Kind};
+
+use crate::{steps, version};
+
+/// What is said of a field that has changed and must not.
+const IMMUTABLE: &str = "field is immutable";
+
+/// What is wrong with a HelmChartProxy that is created, or changed from what it was.
+pub fn chart_proxy(old: Option<&HelmChartProxy>, new: &HelmChartProxy) -> Vec<FieldError> {
+    let spec = &new.spec;
+    let mut errors = chart_problems(new);
+    if let Some(old) = old {
+        if old.spec.is_install_once() != spec.is_install_once() {
+            let strategy = json!(spec.reconcile_strategy.as_deref().unwrap_or_default());
+            errors.push(FieldError::invalid("spec.reconcileStrategy", strategy, IMMUTABLE));
+        }
+    } else if new.key().name.len() > MAX_LABEL_LENGTH {
+        let limit =
+            format!("may not be more than {MAX_LABEL_LENGTH} bytes, as it is the value of a label of its releases");
+        errors.push(FieldError::new("metadata.name", Kind::TooLong, None, limit));
+    }
+    errors.extend(selector_problem(new));
+    errors
+}
+
+/// Why nothing can be installed from a HelmChartProxy. Its selector is not among this: that says where, not what.
+pub fn chart_problems(proxy: &HelmChartProxy) -> Vec<FieldError> {
+    let spec = &proxy.spec;
+    let mut errors = Vec::new();
+    if spec.chart_name.is_empty() {
+        errors.push(FieldError::required(
+            "spec.chartName",
+            "expected the name of a chart in the repository",
+        ));
+    } else if !is_chart_name(&spec.chart_name) {
+        let why = "expected the name of a chart in the repository: letters, digits, '-', '_' and '.', a letter or digit first; parts \
+                   of a path in a registry are joined by '/'";
+        errors.push(FieldError::invalid("spec.chartName", json!(spec.chart_name), why));
+    }
+    if let Err(why) = repository(&spec.repo_url, spec.tls_config.as_ref()) {
+        errors.push(FieldError::invalid(
+            "spec.repoURL",
+            json!(shown_url(&spec.repo_url)),
+            why,
+        ));
+    }
+    if let Some(version) = spec.version.as_deref().filter(|version| !version.is_empty())
+        && let Some(why) = version::problem(version)
+    {
+        errors.push(FieldError::invalid("spec.version", json!(version), why));
+    }
+    if let Some(name) = spec.release_name()
+        && let Some(why) = release_name_problem(name)
+    {
+        errors.push(FieldError::invalid("spec.releaseName", json!(name), why));
+    }
+    let namespace = spec.release_namespace();
+    if !is_label(namespace) {
+        let why = "expected the name of a namespace: up to 63 lower-case letters, digits and dashes";
+        errors.push(FieldError::invalid("spec.namespace", json!(namespace), why));
+    }
+    if let Some(timeout) = spec.options.as_ref().and_then(|options| options.timeout.as_deref())
+        && !timeout.is_empty()
+        && let Err(why) = timeout.parse::<GoDuration>()
+    {
+        errors.push(FieldError::invalid(
+            "spec.options.timeout",
+            json!(timeout),
+            why.to_string(),
+        ));
+    }
+    errors.extend(steps::problems(spec.rollout.as_ref()));
+    errors
+}
+
+/// Why it cannot be said which Clusters a HelmChartProxy means.
+pub fn selector_problem(proxy: &HelmChartProxy) -> Option<FieldError> {
+    let error = Selector::parse(&proxy.spec.cluster_selector).err()?;
+    let field = format!("spec.clusterSelector.{}", error.field);
+    Some(FieldError::invalid(field, json!(error.value), error.expected))
+}
+
+/// What is wrong with a change of a HelmReleaseProxy.
+pub fn release_proxy(old: &HelmReleaseProxy, new: &HelmReleaseProxy) -> Vec<FieldError> {
+    let (was, is) = (&old.spec, &new.spec);
+    let mut errors = Vec::new();
+    let mut changed = |field: &str, value: &str| {
+        errors.push(FieldError::invalid(format!("spec.{field}"), json!(value), IMMUTABLE));
+    };
+    if was.repo_url != is.repo_url {
+        changed("repoURL", &shown_url(&is.repo_url));
+    }
+    if was.chart_name != is.chart_name {
+        changed("chartName", &is.chart_name);
+    }
+    if was.release_namespace() != is.release_namespace() {
+        changed("namespace", is.release_namespace());
+    }
+    if was.release_name().is_some() && was.release_name() != is.release_name() {
+        changed("releaseName", is.release_name().unwrap_or_default());
+    }
+    if was.is_install_once() != is.is_install_once() {
+        changed(
+            "reconcileStrategy",
+            is.reconcile_strategy.as_deref().unwrap_or_default(),
+        );
+    }
+    errors
+}
+
+/// Whether charts may be fetched from there: from an index over HTTPS, or from a registry. Who says that certificates of the
+/// repository do not matter has said that the connection needs no protection, and may have an index over plain HTTP, too.
+pub fn repository(url: &str, tls: Option<&TLSConfig>) -> Result<(), String> {
+    const EXPECTED: &str = "expected https://HOST/PATH for an index of charts, or oci://HOST/PATH for a registry";
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Err(EXPECTED.to_owned());
+    };
+    let may_be_plain = tls.and_then(|tls| tls.insecure_skip_tls_verify) == Some(true);
+    match scheme {
+        "oci" => {}
+        _ if scheme.eq_ignore_ascii_case("oci") => return Err("expected oci:// in lower case".to_owned()),
+        _ if scheme.eq_ignore_ascii_case("https") => {}
+        _ if scheme.eq_ignore_ascii_case("http") && may_be_plain => {}
+        _ if scheme.eq_ignore_ascii_case("http") => {
+            return Err(format!(
+                "{EXPECTED}; plain http is only used where spec.tlsConfig.insecureSkipTLSVerify is true"
+            ));
+        }
+        _ => return Err(EXPECTED.to_owned()),
+    }
+    if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(format!("{EXPECTED}, without blanks"));
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let host = authority.strip_prefix('[').map_or_else(
+        || authority.split(':').next().unwrap_or_default(),
+        |v6| v6.split(']').next().unwrap_or_default(),
+    );
+    if host.is_empty() {
+        Err(format!("{EXPECTED}: the host is missing"))
+    } else {
+        Ok(())
+    }
+}
+
+/// A URL as it may be shown: without what stands before an `@`, which may be a password.
+pub fn shown_url(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://***@{host}{path}"),
+        None => url.to_owned(),
+    }
+}
+
+/// Nothing that could be read as a flag, a file or a URL.
+fn is_chart_name(name: &str) -> bool {
+    let part = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    name.len() <= 250 && name.split('/').all(part)
+}
+
+/// Why Helm refuses a name for a release.
+pub fn release_name_problem(name: &str) -> Option<&'static str> {
+    let good = name.len() <= 53 && name.split('.').all(is_label);
+    (!good).then_some("expected the name of a release: up to 53 lower-case letters, digits, '-' and '.', a letter or digit first and last")
+}
+
+fn is_label(text: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty()
+        && text.len() <= MAX_LABEL_LENGTH
+        && text.bytes().all(fits)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests;
