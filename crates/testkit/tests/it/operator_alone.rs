@@ -1,7 +1,10 @@
 //! `config/provider-operator.yaml`: the provider operator alone, with the rights that the file gives it.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use kube::ResourceExt;
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, ValidationDirective,
+};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_kit::Metrics;
@@ -66,11 +69,16 @@ async fn may(client: &kube::Client, user: &str, verb: &str, resource: &str, name
     answer.status.is_some_and(|status| status.allowed)
 }
 
-/// The arguments of the file's process.
-fn arguments(objects: &[Value]) -> Vec<String> {
+/// The controllers that the file's process is told to run.
+fn chosen(objects: &[Value]) -> Selection {
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
     let given = deployment.pointer("/spec/template/spec/containers/0/args").unwrap();
-    serde_json::from_value(given.clone()).unwrap()
+    let arguments: Vec<String> = serde_json::from_value(given.clone()).unwrap();
+    let names = arguments
+        .iter()
+        .find_map(|argument| argument.strip_prefix("--controllers="));
+    let names: Vec<String> = names.unwrap().split(',').map(str::to_owned).collect();
+    Selection::of(&names).unwrap()
 }
 
 async fn installed(client: &kube::Client, namespace: &str, kind: &str, name: &str) -> DynamicObject {
@@ -113,11 +121,7 @@ async fn one_file_is_the_whole_operator_and_its_rights_suffice() {
     }
 
     // What its Deployment would run, as whom it would run it.
-    let chosen = arguments(&file)
-        .into_iter()
-        .find_map(|argument| argument.strip_prefix("--controllers=").map(str::to_owned));
-    let names: Vec<String> = chosen.unwrap().split(',').map(str::to_owned).collect();
-    let selection = Selection::of(&names).unwrap();
+    let selection = chosen(&file);
     let groups = [
         "system:serviceaccounts",
         "system:serviceaccounts:windlass-system",
@@ -152,6 +156,104 @@ async fn one_file_is_the_whole_operator_and_its_rights_suffice() {
     let after = installed(&admin, "capi-system", "CoreProvider", "cluster-api").await;
     assert_eq!(after.metadata.uid, core.metadata.uid);
     running.shutdown().await;
+    server.stop().await;
+}
+
+/// As `kubectl delete` does it, and waits until they are gone.
+async fn deleted(client: &kube::Client, objects: &[Value]) {
+    for object in objects.iter().rev() {
+        let meta = &object["metadata"];
+        let (version, kind, name) = (text(&object["apiVersion"]), text(&object["kind"]), text(&meta["name"]));
+        let api = api(client, version, kind, text(&meta["namespace"]));
+        api.delete(name, &DeleteParams::default()).await.unwrap();
+        gone(api, version, kind, name).await;
+    }
+}
+
+async fn gone(api: Api<DynamicObject>, version: &str, kind: &str, name: &str) {
+    let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let left = wait::until(api.clone(), resource, Some(name), <[DynamicObject]>::is_empty).await;
+    if left.is_none() {
+        let is = api.get_opt(name).await.unwrap();
+        panic!("{kind} {name} never goes: {is:#?}");
+    }
+}
+
+// OP-233
+#[tokio::test]
+async fn the_operator_can_be_taken_away_and_nothing_that_it_installed_notices() {
+    const API: &str = "operator.cluster.x-k8s.io/v1alpha2";
+    let server = Server::start().await;
+    let admin = server.client("admin");
+    let file = documents(OPERATOR);
+    let selection = chosen(&file);
+    let begun = async || {
+        apply(&admin, &file).await;
+        let own = server.client_of(ACCOUNT, &["system:serviceaccounts", "system:authenticated"]);
+        network::definitions(&own, &selection.definitions(), true)
+            .await
+            .unwrap();
+        controllers::start(own, Metrics::new(), &selection, &Fetcher::default())
+    };
+    let running = begun().await;
+    apply(&admin, &documents(PROVIDERS)).await;
+    installed(&admin, "capi-system", "CoreProvider", "cluster-api").await;
+    installed(&admin, "tender-system", "InfrastructureProvider", "tender").await;
+
+    // It goes with everything of its file, before its providers do.
+    running.shutdown().await;
+    deleted(&admin, &file).await;
+    assert!(!may(&admin, ACCOUNT, "get", "secrets", "any").await);
+    let deployments = api(&admin, "apps/v1", "Deployment", "tender-system");
+    let runs = deployments.get("tender-controller-manager").await.unwrap();
+    assert!(runs.metadata.deletion_timestamp.is_none());
+
+    // A declaration that is deleted meanwhile waits for an operator; what it stands for runs.
+    let declared = api(&admin, API, "InfrastructureProvider", "tender-system");
+    declared.delete("tender", &DeleteParams::default()).await.unwrap();
+    let waits = declared.get("tender").await.unwrap();
+    assert!(waits.metadata.deletion_timestamp.is_some());
+    assert!(
+        deployments
+            .get_opt("tender-controller-manager")
+            .await
+            .unwrap()
+            .is_some()
+    );
+
+    // The next operator does it, and is taken away after its last provider: its definitions and the providers' are what stays.
+    let running = begun().await;
+    gone(declared, API, "InfrastructureProvider", "tender").await;
+    assert!(
+        deployments
+            .get_opt("tender-controller-manager")
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let core = api(&admin, API, "CoreProvider", "capi-system");
+    core.delete("cluster-api", &DeleteParams::default()).await.unwrap();
+    gone(core, API, "CoreProvider", "cluster-api").await;
+    running.shutdown().await;
+    deleted(&admin, &file).await;
+    let definitions = api(&admin, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "");
+    let names: Vec<String> = definitions
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
+    assert!(
+        names.contains(&"coreproviders.operator.cluster.x-k8s.io".to_owned()),
+        "{names:?}"
+    );
+    let roles = api(&admin, "rbac.authorization.k8s.io/v1", "ClusterRole", "");
+    for role in ["tender-manager", "windlass-operator"] {
+        assert!(roles.get_opt(role).await.unwrap().is_none(), "{role}");
+    }
     server.stop().await;
 }
 
