@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use windlass_gotemplate as gotemplate;
 use windlass_kit::KeptMetadata;
 use windlass_meta::KubernetesVersion;
-use windlass_topology::gotemplate;
 
 use crate::facts::{ControlPlane, CpMachine, Facts, Lookup};
 use crate::names::{

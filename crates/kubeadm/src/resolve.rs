@@ -1,13 +1,10 @@
 //! File contents and passwords that come from Secrets, and contents that are templates.
 
-use gtmpl_ng::{Context, Template, Value};
-use std::collections::HashMap;
+use serde_json::json;
 use windlass_api_kubeadm::bootstrap::{File, KubeadmConfigSpec, User};
+use windlass_gotemplate::{Functions, Missing, Rules, Template, TemplateError};
 
 use crate::{KubeadmError, WriteFile, version};
-
-/// What a rendered template may grow to.
-const MAX_TEMPLATE_OUTPUT: usize = 1024 * 1024;
 
 /// A key of a Secret in the namespace of the KubeadmConfig.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,23 +130,18 @@ fn fetch<'a>(
 
 /// A template sees `.controlPlane.version` and nothing else, so that it gives the same text whenever it is rendered.
 fn render(text: &str, control_plane_version: Option<&str>) -> Result<String, String> {
-    let mut template = Template::default();
-    template
-        .parse(text)
-        .map_err(|error| format!("not a valid template: {error}"))?;
-    let control_plane: HashMap<String, Value> = control_plane_version
-        .and_then(version::normalised)
-        .map(|version| ("version".to_owned(), Value::from(version)))
-        .into_iter()
-        .collect();
-    let root = HashMap::from([("controlPlane".to_owned(), Value::from(control_plane))]);
-    let rendered = template
-        .render(&Context::from(Value::from(root)))
-        .map_err(|error| format!("the template cannot be rendered: {error}"))?;
-    if rendered.len() > MAX_TEMPLATE_OUTPUT {
-        return Err(format!(
-            "the rendered template is larger than {MAX_TEMPLATE_OUTPUT} bytes"
-        ));
+    const RULES: Rules = Rules {
+        missing: Missing::Print,
+        lenient: true,
+    };
+    let mut data = json!({"controlPlane": {}});
+    if let Some(version) = control_plane_version.and_then(version::normalised) {
+        data["controlPlane"]["version"] = version.into();
     }
-    Ok(rendered)
+    Template::parse(text, Functions::Builtin)
+        .and_then(|template| template.render(&data, RULES))
+        .map_err(|error| match error {
+            TemplateError::Parse { line, why } => format!("not a valid template: line {line}: {why}"),
+            other => other.to_string(),
+        })
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use windlass_gotemplate as gotemplate;
 
 use crate::blueprint::{Reference, references};
 use crate::error::Error;
-use crate::gotemplate;
 use crate::model::{ClassSpec, Patch, TemplateRef, Topology, ValueFrom, name_of, read};
 use crate::names::Naming;
 use crate::variables::{BUILTIN, check};

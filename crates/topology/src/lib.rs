@@ -10,7 +10,6 @@ pub mod current;
 pub mod desired;
 pub mod diff;
 mod error;
-pub mod gotemplate;
 pub mod keys;
 pub mod model;
 pub mod names;

@@ -6,9 +6,9 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use windlass_gotemplate as gotemplate;
 
 use crate::error::Error;
-use crate::gotemplate;
 
 /// Characters that generated names use: no vowels and no look-alikes.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -5,9 +5,9 @@
 
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::{Map, Value};
+use windlass_gotemplate as gotemplate;
 
 use crate::error::Error;
-use crate::gotemplate;
 use crate::model::{ClassNames, JsonPatch, Patch, PatchDefinition, ValueFrom, text};
 use crate::variables::{Values, lookup, merged};
 

@@ -1,34 +1,32 @@
 //! Names of Machines, by the naming template of their MachineSet.
 
-use std::collections::HashMap;
-
-use gtmpl_ng::Value;
+use serde_json::json;
+use windlass_gotemplate::{Functions, Missing, Rules, Template};
 
 const MAX_NAME: usize = 63;
 const RANDOM: usize = 5;
 const DEFAULT_TEMPLATE: &str = "{{ .machineSet.name }}-{{ .random }}";
 
-fn object(fields: &[(&str, Value)]) -> Value {
-    Value::Object(
-        fields
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.clone()))
-            .collect::<HashMap<_, _>>(),
-    )
-}
+/// What a template names must exist: a name is no place for a gap.
+const RULES: Rules = Rules {
+    missing: Missing::Fail,
+    lenient: true,
+};
 
 /// The name of a new Machine; `random` is five characters that differ from call to call.
 pub(crate) fn machine_name(template: Option<&str>, cluster: &str, set: &str, random: &str) -> Result<String, String> {
     let template = template.unwrap_or(DEFAULT_TEMPLATE);
-    let context = object(&[
-        ("cluster", object(&[("name", Value::from(cluster))])),
-        ("machineSet", object(&[("name", Value::from(set))])),
-        ("random", Value::from(random)),
-    ]);
-    let mut name = gtmpl_ng::template(template, context)
-        .map_err(|error| format!("machineNaming.template {template:?} cannot be rendered: {error}"))?;
+    let data = json!({
+        "cluster": {"name": cluster},
+        "machineSet": {"name": set},
+        "random": random,
+    });
+    let mut name = Template::parse(template, Functions::Builtin)
+        .and_then(|parsed| parsed.render(&data, RULES))
+        .map_err(|error| format!("machineNaming.template {template:?}: {error}"))?;
     if name.len() > MAX_NAME {
-        name.truncate(MAX_NAME - RANDOM);
+        let cut = (0..=MAX_NAME - RANDOM).rev().find(|at| name.is_char_boundary(*at));
+        name.truncate(cut.unwrap_or_default());
         name.push_str(random);
     }
     Ok(name)

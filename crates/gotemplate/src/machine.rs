@@ -1,0 +1,120 @@
+//! What functions and evaluation share: the heap, the rules, what is known of the data, compiled expressions.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use regex::{Regex, RegexBuilder};
+
+use crate::knowledge::{Knowledge, Member};
+use crate::value::{Fault, Gap, Heap, Map, Out, Value};
+use crate::{Missing, Rules, sprig};
+
+/// The state of one render that is not the template's own.
+pub(crate) struct Machine<'k> {
+    pub(crate) heap: Heap,
+    pub(crate) rules: Rules,
+    knowledge: Option<&'k dyn Knowledge>,
+    regexes: HashMap<String, Regex>,
+}
+
+impl<'k> Machine<'k> {
+    pub(crate) fn new(rules: Rules, knowledge: Option<&'k dyn Knowledge>) -> Self {
+        Self {
+            heap: Heap::new(),
+            rules,
+            knowledge,
+            regexes: HashMap::new(),
+        }
+    }
+
+    /// The fault of a missing value that was to be written.
+    pub(crate) fn missing(value: &Value) -> Fault {
+        Fault::Missing(match value {
+            Value::Missing(Some(gap)) => gap.path.clone(),
+            _ => String::new(),
+        })
+    }
+
+    /// A field of a value, by Go's rules for maps: a key that is not there gives nothing, and so does a field of nothing.
+    pub(crate) fn field(&mut self, receiver: &Value, name: &str) -> Out {
+        let found = match receiver {
+            Value::Missing(None) => Value::Missing(None),
+            Value::Missing(Some(gap)) => self.below_a_gap(gap, name)?,
+            Value::Nil => return Err(Fault::Failed(format!("nil has no field {name:?}"))),
+            Value::Map(map) => self.member(*map, name)?,
+            Value::Version(version) => sprig::version_field(self, version, name)?,
+            other => {
+                return Err(Fault::Failed(format!(
+                    "a value of type {} has no field {name:?}",
+                    other.type_name(&self.heap)
+                )));
+            }
+        };
+        if self.rules.missing == Missing::Fail && matches!(found, Value::Missing(_)) {
+            return Err(Self::missing(&found));
+        }
+        Ok(found)
+    }
+
+    fn below_a_gap(&mut self, gap: &Gap, name: &str) -> Out {
+        let Some((knowledge, form)) = self.knowledge.zip(gap.form) else {
+            return Ok(Value::Missing(None));
+        };
+        let (keys, form) = understood(knowledge.member(form, name, &|_| false), &gap.path, name)?;
+        let path = keys.iter().fold(gap.path.clone(), |path, key| format!("{path}.{key}"));
+        self.heap.spend(path.len())?;
+        Ok(Value::Missing(Some(Rc::new(Gap { path, form: Some(form) }))))
+    }
+
+    /// A key of a map, as a template spells it.
+    pub(crate) fn member(&mut self, map: Map, name: &str) -> Out {
+        let data = self.heap.map(map);
+        let known = data.origin.as_ref().and_then(|gap| Some((gap.clone(), gap.form?)));
+        let Some(((origin, form), knowledge)) = known.zip(self.knowledge) else {
+            let found = data.entries.get(name).cloned();
+            return Ok(found.unwrap_or_else(|| {
+                Value::Missing(Some(Rc::new(Gap {
+                    path: format!(".{name}"),
+                    form: None,
+                })))
+            }));
+        };
+        let member = knowledge.member(form, name, &|key| data.entries.contains_key(key));
+        let (keys, form) = understood(member, &origin.path, name)?;
+        let mut at = Some(Value::Map(map));
+        let mut path = origin.path.clone();
+        for key in keys {
+            path = format!("{path}.{key}");
+            at = match at {
+                Some(Value::Map(map)) => self.heap.map(map).entries.get(key.as_str()).cloned(),
+                _ => None,
+            };
+        }
+        Ok(at.unwrap_or_else(|| Value::Missing(Some(Rc::new(Gap { path, form: Some(form) })))))
+    }
+
+    /// A compiled regular expression.
+    pub(crate) fn regex(&mut self, pattern: &str) -> Out<Regex> {
+        if let Some(regex) = self.regexes.get(pattern) {
+            return Ok(regex.clone());
+        }
+        // To compile one is dear, so a template has a few hundred of them.
+        self.heap.spend(200_000)?;
+        let regex = RegexBuilder::new(pattern)
+            .size_limit(1 << 20)
+            .build()
+            .map_err(|why| format!("{pattern:?} is no regular expression: {why}"))?;
+        self.regexes.insert(pattern.to_owned(), regex.clone());
+        Ok(regex)
+    }
+}
+
+fn understood(member: Member, path: &str, name: &str) -> Out<(Vec<String>, crate::Form)> {
+    match member {
+        Member::Keys(keys, form) => Ok((keys, form)),
+        Member::Unknown(closest) => {
+            let hint = closest.map_or_else(String::new, |name| format!("; did you mean {path}.{name}?"));
+            Err(Fault::Failed(format!("{path}.{name} does not exist{hint}")))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Spans of time. They come from the template alone: no function here knows what time it is.
+
+use crate::functions::{Function, f};
+use crate::value::Value;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    f("duration", ".", |_, a| {
+        let seconds = match &a[0] {
+            Value::Text(text) => text.parse().unwrap_or(0),
+            Value::Int64(n) => *n,
+            _ => 0,
+        };
+        Ok(Value::text(shown(seconds)))
+    }),
+    f("durationRound", ".", |_, a| {
+        let nanoseconds = match &a[0] {
+            Value::Text(text) => parsed(text).unwrap_or(0),
+            Value::Int64(n) => *n,
+            _ => 0,
+        };
+        Ok(Value::text(rounded(nanoseconds)))
+    }),
+];
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Units from the largest on, with how many nanoseconds they have.
+const UNITS: &[(&str, u64)] = &[
+    ("y", 365 * 24 * 3600 * SECOND),
+    ("mo", 30 * 24 * 3600 * SECOND),
+    ("d", 24 * 3600 * SECOND),
+    ("h", 3600 * SECOND),
+    ("m", 60 * SECOND),
+    ("s", SECOND),
+];
+
+/// Seconds as Go prints a duration: `1h2m3s`.
+fn shown(seconds: i64) -> String {
+    let sign = if seconds < 0 { "-" } else { "" };
+    let total = seconds.unsigned_abs();
+    let (hours, minutes, seconds) = (total / 3600, total / 60 % 60, total % 60);
+    match total {
+        ..60 => format!("{sign}{seconds}s"),
+        60..3600 => format!("{sign}{minutes}m{seconds}s"),
+        _ => format!("{sign}{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+/// Whole multiples of the largest unit that fits.
+fn rounded(nanoseconds: i64) -> String {
+    let size = nanoseconds.unsigned_abs();
+    // As Sprig has it, a negative span is shown without its sign.
+    UNITS
+        .iter()
+        .find(|(_, unit)| size > *unit)
+        .map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", size / unit))
+}
+
+/// `2h10m5.5s` in nanoseconds.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a duration loses what is less than a nanosecond"
+)]
+fn parsed(text: &str) -> Option<i64> {
+    let (sign, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0);
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .filter(|at| *at > 0)?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let end = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "ns" => 1.0,
+            "us" | "µs" | "μs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "m" => 60e9,
+            "h" => 3600e9,
+            _ => return None,
+        };
+        total += number * unit;
+        rest = &rest[end..];
+    }
+    (total < 9.2e18).then_some((sign * total) as i64)
+}

@@ -1,0 +1,22 @@
+//! What a value is.
+
+use super::text;
+use crate::functions::{Function, f};
+use crate::value::Value;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    f("typeOf", ".", |m, a| Ok(Value::text(a[0].type_name(&m.heap)))),
+    f("typeIs", "s.", |m, a| {
+        Ok(Value::Bool(*text(&a[0]) == *a[1].type_name(&m.heap)))
+    }),
+    f("typeIsLike", "s.", |m, a| {
+        let (target, name) = (text(&a[0]), a[1].type_name(&m.heap));
+        Ok(Value::Bool(
+            *target == *name || name.strip_prefix('*') == Some(&target) || target.strip_prefix('*') == Some(name),
+        ))
+    }),
+    f("kindOf", ".", |_, a| Ok(Value::text(a[0].kind()))),
+    f("kindIs", "s.", |_, a| Ok(Value::Bool(*text(&a[0]) == *a[1].kind()))),
+    f("deepEqual", "..", |m, a| m.heap.same(&a[0], &a[1]).map(Value::Bool)),
+    f("fail", "s", |_, a| Err(text(&a[0]).to_string().into())),
+];

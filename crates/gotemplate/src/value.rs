@@ -1,0 +1,456 @@
+//! Values while a template runs, and the heap that holds lists and maps.
+//!
+//! Functions such as `set` change a map that others refer to, so a map may come to hold itself. Lists and maps therefore
+//! live in a heap that goes as a whole, and whoever walks them counts its depth and pays for each step.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use semver::Version;
+use serde_json::Value as Json;
+
+use crate::knowledge::{Form, Knowledge};
+
+/// What a function or a look-up failed with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// In words.
+    Failed(String),
+    /// A value that is not there was to be written: its path, where it is known.
+    Missing(String),
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(why: &str) -> Self {
+        Self::Failed(why.to_owned())
+    }
+}
+
+pub(crate) type Out<T = Value> = Result<T, Fault>;
+
+/// What one render may cost: about a byte of memory, or a nanosecond or two, each.
+const WORK: usize = 96 << 20;
+
+/// The largest single text.
+pub(crate) const MAX_TEXT: usize = 1 << 20;
+
+/// How deep values may be nested where they are walked.
+pub(crate) const DEEPEST: usize = 100;
+
+/// A value of a template. Go's types matter, as functions insist on them.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// Nothing at all: a key that is not there.
+    Missing(Option<Rc<Gap>>),
+    /// JSON's null, in a place that could hold anything.
+    Nil,
+    Bool(bool),
+    /// Go's `int`: numbers of templates, lengths.
+    Int(i64),
+    /// Go's `int64`: whole numbers of Kubernetes objects, and what arithmetic gives.
+    Int64(i64),
+    Float(f64),
+    Text(Rc<str>),
+    List(List),
+    Map(Map),
+    Version(Rc<VersionText>),
+}
+
+/// A version as `semver` gives it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct VersionText {
+    pub(crate) version: Version,
+    /// As it was written.
+    pub(crate) original: String,
+}
+
+/// Where something is missing in the data.
+#[derive(Debug)]
+pub(crate) struct Gap {
+    pub(crate) path: String,
+    /// What is known of it; nothing where nothing is known of the data.
+    pub(crate) form: Option<Form>,
+}
+
+/// A list in the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct List(usize);
+
+/// A map in the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Map(usize);
+
+pub(crate) type Entries = BTreeMap<Rc<str>, Value>;
+
+/// What a map in the heap holds.
+#[derive(Debug, Default)]
+pub(crate) struct MapData {
+    pub(crate) entries: Entries,
+    /// Where in the data it stands, and what is known of its fields.
+    pub(crate) origin: Option<Rc<Gap>>,
+    /// Whether it is one of Go's maps of texts, which functions on dictionaries refuse.
+    pub(crate) only_texts: bool,
+}
+
+/// Every list and map of one render, and what that may still cost.
+#[derive(Debug)]
+pub(crate) struct Heap {
+    lists: Vec<Rc<[Value]>>,
+    maps: Vec<MapData>,
+    left: usize,
+}
+
+impl Value {
+    pub(crate) fn text(text: impl AsRef<str>) -> Self {
+        Self::Text(Rc::from(text.as_ref()))
+    }
+
+    /// Go's name of the value's type.
+    pub(crate) fn type_name(&self, heap: &Heap) -> &'static str {
+        match self {
+            Self::Missing(_) | Self::Nil => "<nil>",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Int64(_) => "int64",
+            Self::Float(_) => "float64",
+            Self::Text(_) => "string",
+            Self::List(_) => "[]interface {}",
+            Self::Map(map) if heap.map(*map).only_texts => "map[string]string",
+            Self::Map(_) => "map[string]interface {}",
+            Self::Version(_) => "*semver.Version",
+        }
+    }
+
+    /// Go's name of its kind.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Missing(_) | Self::Nil => "invalid",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Int64(_) => "int64",
+            Self::Float(_) => "float64",
+            Self::Text(_) => "string",
+            Self::List(_) => "slice",
+            Self::Map(_) => "map",
+            Self::Version(_) => "ptr",
+        }
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, Self::Missing(_) | Self::Nil)
+    }
+
+    /// What `if` asks: neither nothing nor zero nor empty. Sprig's `empty` is the opposite.
+    pub(crate) fn is_true(&self, heap: &Heap) -> bool {
+        match self {
+            Self::Missing(_) | Self::Nil => false,
+            Self::Bool(b) => *b,
+            Self::Int(n) | Self::Int64(n) => *n != 0,
+            Self::Float(f) => *f != 0.0,
+            Self::Text(text) => !text.is_empty(),
+            Self::List(list) => !heap.list(*list).is_empty(),
+            Self::Map(map) => !heap.map(*map).entries.is_empty(),
+            Self::Version(_) => true,
+        }
+    }
+}
+
+impl Heap {
+    pub(crate) fn new() -> Self {
+        Self {
+            lists: Vec::new(),
+            maps: Vec::new(),
+            left: WORK,
+        }
+    }
+
+    /// Pays for work.
+    pub(crate) fn spend(&mut self, work: usize) -> Out<()> {
+        self.left = self
+            .left
+            .checked_sub(work)
+            .ok_or("the template does more than a template may: too many rounds, or too much text")?;
+        Ok(())
+    }
+
+    pub(crate) fn list(&self, list: List) -> Rc<[Value]> {
+        self.lists.get(list.0).cloned().unwrap_or_else(|| Rc::from([]))
+    }
+
+    pub(crate) fn map(&self, map: Map) -> &MapData {
+        &self.maps[map.0]
+    }
+
+    pub(crate) fn map_mut(&mut self, map: Map) -> &mut MapData {
+        &mut self.maps[map.0]
+    }
+
+    /// A new list.
+    pub(crate) fn new_list(&mut self, mut items: Vec<Value>) -> Out {
+        self.spend(64 + items.len() * 48)?;
+        for item in &mut items {
+            if matches!(item, Value::Missing(_)) {
+                *item = Value::Nil;
+            }
+        }
+        self.lists.push(Rc::from(items));
+        Ok(Value::List(List(self.lists.len() - 1)))
+    }
+
+    /// A new list of texts.
+    pub(crate) fn new_texts<S: AsRef<str>>(&mut self, items: impl IntoIterator<Item = S>) -> Out {
+        let mut texts = Vec::new();
+        for item in items {
+            let item = self.new_text(item.as_ref())?;
+            texts.push(item);
+        }
+        self.new_list(texts)
+    }
+
+    /// A new text, if it is not too long.
+    pub(crate) fn new_text(&mut self, text: impl AsRef<str>) -> Out {
+        let text = text.as_ref();
+        if text.len() > MAX_TEXT {
+            return Err(too_long());
+        }
+        self.spend(32 + text.len())?;
+        Ok(Value::text(text))
+    }
+
+    /// A new map.
+    pub(crate) fn new_map(&mut self, entries: Entries) -> Out {
+        self.keep(MapData {
+            entries,
+            ..MapData::default()
+        })
+        .map(Value::Map)
+    }
+
+    /// A new map as Go's `map[string]string`.
+    pub(crate) fn new_text_map(&mut self, entries: Entries) -> Out {
+        self.keep(MapData {
+            entries,
+            only_texts: true,
+            ..MapData::default()
+        })
+        .map(Value::Map)
+    }
+
+    /// The data as a whole, of which something is known.
+    pub(crate) fn new_root(&mut self, entries: Entries, form: Form) -> Out {
+        let origin = Some(Rc::new(Gap {
+            path: String::new(),
+            form: Some(form),
+        }));
+        self.keep(MapData {
+            entries,
+            origin,
+            only_texts: false,
+        })
+        .map(Value::Map)
+    }
+
+    fn keep(&mut self, data: MapData) -> Out<Map> {
+        self.spend(128 + data.entries.len() * 96)?;
+        self.maps.push(data);
+        Ok(Map(self.maps.len() - 1))
+    }
+
+    /// JSON as a template sees it: whole numbers are `int64`, as in Go's unstructured objects.
+    pub(crate) fn load(&mut self, json: &Json, numbers: Numbers) -> Out {
+        self.load_known(json, numbers, None, DEEPEST)
+    }
+
+    /// JSON of which the form is known; `path` leads to it.
+    pub(crate) fn load_form(&mut self, json: &Json, path: &str, form: Form, knowledge: &dyn Knowledge) -> Out {
+        self.load_known(json, Numbers::Unstructured, Some((path, form, knowledge)), DEEPEST)
+    }
+
+    fn load_known(
+        &mut self,
+        json: &Json,
+        numbers: Numbers,
+        known: Option<(&str, Form, &dyn Knowledge)>,
+        deepest: usize,
+    ) -> Out {
+        let Some(deeper) = deepest.checked_sub(1) else {
+            return Err(too_deep());
+        };
+        match json {
+            Json::Null => Ok(Value::Nil),
+            Json::Bool(b) => Ok(Value::Bool(*b)),
+            Json::Number(n) => Ok(match n.as_i64() {
+                Some(whole) if numbers == Numbers::Unstructured => Value::Int64(whole),
+                _ => Value::Float(n.as_f64().unwrap_or_default()),
+            }),
+            Json::String(text) => self.new_text(text),
+            Json::Array(items) => {
+                let mut out = Vec::with_capacity(items.len());
+                for (at, item) in items.iter().enumerate() {
+                    let path = known.map(|(path, ..)| format!("{path}[{at}]"));
+                    let below = known.map(|(_, form, k)| (path.as_deref().unwrap_or_default(), k.element(form), k));
+                    out.push(self.load_known(item, numbers, below, deeper)?);
+                }
+                self.new_list(out)
+            }
+            Json::Object(fields) => {
+                let mut entries = Entries::new();
+                for (key, value) in fields {
+                    let path = known.map(|(path, ..)| format!("{path}.{key}"));
+                    let below = known.map(|(_, form, k)| (path.as_deref().unwrap_or_default(), k.child(form, key), k));
+                    entries.insert(Rc::from(key.as_str()), self.load_known(value, numbers, below, deeper)?);
+                }
+                let origin = known.map(|(path, form, _)| {
+                    Rc::new(Gap {
+                        path: path.to_owned(),
+                        form: Some(form),
+                    })
+                });
+                self.keep(MapData {
+                    entries,
+                    origin,
+                    only_texts: false,
+                })
+                .map(Value::Map)
+            }
+        }
+    }
+
+    /// A value as JSON; what has no counterpart there is null.
+    pub(crate) fn json(&mut self, value: &Value) -> Out<Json> {
+        self.json_deep(value, DEEPEST)
+    }
+
+    fn json_deep(&mut self, value: &Value, deepest: usize) -> Out<Json> {
+        self.spend(32)?;
+        let deeper = deepest.checked_sub(1).ok_or_else(too_deep)?;
+        Ok(match value {
+            Value::Missing(_) | Value::Nil => Json::Null,
+            Value::Bool(b) => Json::Bool(*b),
+            Value::Int(n) | Value::Int64(n) => Json::from(*n),
+            Value::Float(f) => serde_json::Number::from_f64(*f)
+                .map(Json::Number)
+                .ok_or_else(|| format!("{} has no counterpart in JSON", crate::number::print(*f)))?,
+            Value::Text(text) => {
+                self.spend(text.len())?;
+                Json::String(text.to_string())
+            }
+            Value::Version(v) => Json::String(v.version.to_string()),
+            Value::List(list) => {
+                let mut out = Vec::new();
+                for item in self.list(*list).iter() {
+                    out.push(self.json_deep(item, deeper)?);
+                }
+                Json::Array(out)
+            }
+            Value::Map(map) => {
+                let mut out = serde_json::Map::new();
+                for (key, item) in self.map(*map).entries.clone() {
+                    self.spend(key.len())?;
+                    out.insert(key.to_string(), self.json_deep(&item, deeper)?);
+                }
+                Json::Object(out)
+            }
+        })
+    }
+
+    /// Go's deep equality: types count.
+    pub(crate) fn same(&mut self, a: &Value, b: &Value) -> Out<bool> {
+        self.same_deep(a, b, DEEPEST)
+    }
+
+    fn same_deep(&mut self, a: &Value, b: &Value, deepest: usize) -> Out<bool> {
+        self.spend(16)?;
+        let deeper = deepest.checked_sub(1).ok_or_else(too_deep)?;
+        Ok(match (a, b) {
+            (a, b) if a.is_nothing() && b.is_nothing() => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) | (Value::Int64(a), Value::Int64(b)) => a == b,
+            #[expect(clippy::float_cmp, reason = "equality is what is asked")]
+            (Value::Float(a), Value::Float(b)) => a == b,
+            (Value::Text(a), Value::Text(b)) => a == b,
+            (Value::Version(a), Value::Version(b)) => a == b,
+            (Value::List(a), Value::List(b)) => {
+                let (a, b) = (self.list(*a), self.list(*b));
+                if a.len() != b.len() {
+                    return Ok(false);
+                }
+                for (a, b) in a.iter().zip(b.iter()) {
+                    if !self.same_deep(a, b, deeper)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            (Value::Map(a), Value::Map(b)) => {
+                let (a, b) = (self.map(*a), self.map(*b));
+                if a.only_texts != b.only_texts || !a.entries.keys().eq(b.entries.keys()) {
+                    return Ok(false);
+                }
+                let pairs: Vec<(Value, Value)> = a.entries.values().cloned().zip(b.entries.values().cloned()).collect();
+                for (a, b) in pairs {
+                    if !self.same_deep(&a, &b, deeper)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// A copy that shares nothing that can change.
+    pub(crate) fn copy(&mut self, value: &Value, deepest: usize) -> Out {
+        let deeper = deepest.checked_sub(1).ok_or_else(too_deep)?;
+        match value {
+            Value::List(list) => {
+                let mut out = Vec::new();
+                for item in self.list(*list).iter() {
+                    out.push(self.copy(item, deeper)?);
+                }
+                self.new_list(out)
+            }
+            Value::Map(map) => {
+                let (entries, only_texts) = {
+                    let data = self.map(*map);
+                    (data.entries.clone(), data.only_texts)
+                };
+                let mut out = Entries::new();
+                for (key, item) in entries {
+                    let item = self.copy(&item, deeper)?;
+                    out.insert(key, item);
+                }
+                self.keep(MapData {
+                    entries: out,
+                    origin: None,
+                    only_texts,
+                })
+                .map(Value::Map)
+            }
+            other => Ok(other.clone()),
+        }
+    }
+}
+
+/// What JSON's numbers are in a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    /// `int64` where they are whole, as in unstructured objects.
+    Unstructured,
+    /// `float64`, as Go reads JSON into no particular type.
+    Floats,
+}
+
+pub(crate) fn too_deep() -> Fault {
+    Fault::Failed(format!("a value is nested more than {DEEPEST} deep, or holds itself"))
+}
+
+pub(crate) fn too_long() -> Fault {
+    Fault::Failed(format!("a text is longer than {MAX_TEXT} bytes"))
+}
