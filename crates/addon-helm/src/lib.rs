@@ -7,8 +7,9 @@
 //!
 //! What both agree on is here: [`names`], [`desired`], and the [`rules`] that admission applies as well.
 
+pub mod chart_proxy;
 pub mod desired;
 pub mod names;
 pub mod rules;
-pub mod steps;
+mod steps;
 mod version;

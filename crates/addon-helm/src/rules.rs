@@ -13,13 +13,20 @@ use crate::{steps, version};
 /// What is said of a field that has changed and must not.
 const IMMUTABLE: &str = "field is immutable";
 
-/// What is wrong with a HelmChartProxy that is created, or changed from what it was.
+/// What is wrong with a HelmChartProxy that is created, or changed from what it was. What was wrong before is no reason to refuse
+/// a change: it has to be possible to delete what came before these rules.
 pub fn chart_proxy(old: Option<&HelmChartProxy>, new: &HelmChartProxy) -> Vec<FieldError> {
-    let spec = &new.spec;
-    let mut errors = chart_problems(new);
+    let problems = |proxy| {
+        let mut errors = chart_problems(proxy);
+        errors.extend(selector_problem(proxy));
+        errors
+    };
+    let mut errors = problems(new);
     if let Some(old) = old {
-        if old.spec.is_install_once() != spec.is_install_once() {
-            let strategy = json!(spec.reconcile_strategy.as_deref().unwrap_or_default());
+        let before = problems(old);
+        errors.retain(|error| !before.contains(error));
+        if old.spec.is_install_once() != new.spec.is_install_once() {
+            let strategy = json!(new.spec.reconcile_strategy.as_deref().unwrap_or_default());
             errors.push(FieldError::invalid("spec.reconcileStrategy", strategy, IMMUTABLE));
         }
     } else if new.key().name.len() > MAX_LABEL_LENGTH {
@@ -27,7 +34,6 @@ pub fn chart_proxy(old: Option<&HelmChartProxy>, new: &HelmChartProxy) -> Vec<Fi
             format!("may not be more than {MAX_LABEL_LENGTH} bytes, as it is the value of a label of its releases");
         errors.push(FieldError::new("metadata.name", Kind::TooLong, None, limit));
     }
-    errors.extend(selector_problem(new));
     errors
 }
 

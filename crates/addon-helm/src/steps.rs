@@ -8,24 +8,24 @@ use windlass_schema::FieldError;
 
 /// A Cluster that waits for its turn.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     /// Those whose API server does not answer yet go last: they would hold up all others.
-    pub is_late: bool,
+    pub(crate) is_late: bool,
     /// The name.
-    pub cluster: String,
+    pub(crate) cluster: String,
 }
 
 /// How far a rollout is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gone {
+pub(crate) struct Gone {
     /// How many Clusters are as they should be, or on their way there.
-    pub started: usize,
+    pub(crate) started: usize,
     /// Whether all of these are ready.
-    pub all_ready: bool,
+    pub(crate) all_ready: bool,
 }
 
 /// The Clusters that may go now. `total` is how many there are altogether: percentages are of it.
-pub fn next(steps: Option<&RolloutSteps>, total: usize, gone: Gone, mut waiting: Vec<Waiting>) -> Vec<String> {
+pub(crate) fn next(steps: Option<&RolloutSteps>, total: usize, gone: Gone, mut waiting: Vec<Waiting>) -> Vec<String> {
     waiting.sort();
     let room = match steps.filter(|steps| steps.step_init.is_some()) {
         None => waiting.len(),
@@ -61,7 +61,7 @@ fn resolve(value: &IntOrString, total: usize) -> Option<usize> {
 }
 
 /// What is wrong with the steps of a HelmChartProxy.
-pub fn problems(rollout: Option<&Rollout>) -> Vec<FieldError> {
+pub(crate) fn problems(rollout: Option<&Rollout>) -> Vec<FieldError> {
     let Some(rollout) = rollout else { return Vec::new() };
     let kinds = [("install", &rollout.install), ("upgrade", &rollout.upgrade)];
     let all = kinds

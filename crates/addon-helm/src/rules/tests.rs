@@ -135,6 +135,17 @@ fn every_field_is_judged() {
     );
 }
 
+// What was stored before can lose its finalizer, and be put right step by step.
+#[test]
+fn only_new_mistakes_are_refused_of_what_exists() {
+    let bad = chart(&json!({"spec": {"repoURL": "file:///x", "version": "latest"}}));
+    assert_eq!(chart_proxy(Some(&bad), &bad), []);
+    let half = chart(&json!({"spec": {"version": "latest"}}));
+    assert_eq!(chart_proxy(Some(&bad), &half), []);
+    let worse = chart(&json!({"spec": {"repoURL": "file:///x", "version": "latest", "chartName": ""}}));
+    assert_eq!(chart_proxy(Some(&bad), &worse)[0].path, "spec.chartName");
+}
+
 // AD-053
 #[test]
 fn a_selector_that_means_nothing_is_refused() {

@@ -1,0 +1,99 @@
+//! The HelmChartProxy controller: keeps one HelmReleaseProxy for every Cluster that the selector chooses, with the values that the
+//! template gives for it.
+//!
+//! Watches HelmChartProxies, their HelmReleaseProxies, Clusters, and what Clusters refer to. Writes HelmReleaseProxies (all of their
+//! spec but a generated release name, their labels and their owner) and its own status. Knows nothing of Helm.
+//!
+//! - One Cluster's failure keeps no other Cluster waiting.
+//! - A selector that cannot be read changes nothing: nothing is uninstalled because of a typing error.
+//! - What is wrong is told even where no webhook has refused it, and nothing is made of it.
+//! - A release is never on a Cluster twice: another chart, name or namespace means that the old one goes first.
+
+mod apply;
+mod observe;
+mod observed;
+mod plan;
+mod status;
+#[cfg(test)]
+mod testing;
+mod values;
+mod watches;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_api::Condition;
+use windlass_api::kind::Conditioned;
+use windlass_api_addons::{HelmChartProxy, finalizers};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Watch};
+
+pub use observed::{Chosen, Observed};
+pub use plan::{Action, Failure, Plan};
+pub use status::Done;
+
+use crate::names::managers;
+use values::Memo;
+
+/// The HelmChartProxy controller.
+#[derive(Debug, Default)]
+pub struct ChartProxyController {
+    memo: Memo,
+}
+
+/// The controller, ready to be run.
+pub fn entry() -> ControllerEntry {
+    ControllerEntry::of(ChartProxyController::default())
+}
+
+impl Controller for ChartProxyController {
+    type Kind = HelmChartProxy;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Done = Done;
+
+    const NAME: &'static str = "helmchartproxy";
+    const MANAGER: &'static str = managers::CHART_PROXY;
+    const STATUS_MANAGER: &'static str = managers::CHART_PROXY_STATUS;
+    const FINALIZER: Option<&'static str> = Some(finalizers::HELM_CHART_PROXY);
+    const FOLLOWS_CLUSTERS: bool = false;
+
+    fn conditions(object: &HelmChartProxy) -> &[Condition] {
+        object.conditions()
+    }
+
+    fn cluster_of(_: &HelmChartProxy) -> Option<ObjectKey> {
+        None
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        watches::watches()
+    }
+
+    async fn observe(&self, cx: &Cx, object: Arc<HelmChartProxy>) -> Observed {
+        observe::observe(cx, &self.memo, object).await
+    }
+
+    fn plan(&self, seen: &Observed, _: Timestamp) -> Plan {
+        plan::plan(seen)
+    }
+
+    async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
+        apply::apply(cx, seen, plan).await
+    }
+
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+        let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failures.is_empty();
+        if released {
+            return None;
+        }
+        serde_json::to_value(status::status(seen, plan, done, now)).ok()
+    }
+
+    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
+        // What is wrong with a declaration stays so until somebody changes it, which wakes it.
+        let unread = plan.failures.iter().filter(|failure| failure.may_pass);
+        let errors: Vec<ReconcileError> = done.failures.iter().chain(unread).map(Failure::to_error).collect();
+        ReconcileError::join(&errors).map_or(Outcome::Settled, Outcome::Failed)
+    }
+}

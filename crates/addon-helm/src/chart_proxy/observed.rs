@@ -1,0 +1,82 @@
+//! What the HelmChartProxy controller decides from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use windlass_api::core::Cluster;
+use windlass_api::kind::ApiKind;
+use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_contract::Selector;
+
+use crate::rules;
+
+/// Everything that was read.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The object itself.
+    pub proxy: Arc<HelmChartProxy>,
+    /// The Clusters of its namespace, by name.
+    pub clusters: BTreeMap<String, Arc<Cluster>>,
+    /// Those that its selector chooses, or why that cannot be said.
+    pub chosen: Result<BTreeMap<String, Chosen>, String>,
+    /// Why the template cannot be read.
+    pub template: Option<String>,
+    /// Its HelmReleaseProxies, by name.
+    pub releases: Vec<Arc<HelmReleaseProxy>>,
+}
+
+/// A Cluster that the selector chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The values for it, where they are needed.
+    pub values: Values,
+}
+
+/// What became of the values for a Cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// They are this YAML.
+    Rendered(Arc<str>),
+    /// Nobody needs them now.
+    NotNeeded,
+    /// They cannot be computed: why, and whether that may pass by itself.
+    Failed {
+        /// Why.
+        why: String,
+        /// Whether something could not be read.
+        may_pass: bool,
+    },
+}
+
+/// The Clusters that the selector of a HelmChartProxy chooses among those of its namespace, by name.
+pub(super) fn choose(proxy: &HelmChartProxy, clusters: &BTreeMap<String, Arc<Cluster>>) -> Result<Vec<String>, String> {
+    if let Some(problem) = rules::selector_problem(proxy) {
+        return Err(problem.to_string());
+    }
+    let selector = Selector::parse(&proxy.spec.cluster_selector).map_err(|error| error.to_string())?;
+    let chosen = clusters
+        .iter()
+        .filter(|(_, cluster)| selector.matches(cluster.metadata.labels.as_ref()));
+    Ok(chosen.map(|(name, _)| name.clone()).collect())
+}
+
+/// Whether nothing may happen for a Cluster.
+pub(super) fn is_paused(cluster: &Cluster) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    cluster.spec.paused == Some(true)
+        || annotations.is_some_and(|all| all.contains_key(windlass_api::annotations::PAUSED))
+}
+
+/// Whether the API server of a Cluster has ever answered; not known counts as no.
+pub(super) fn is_initialized(cluster: &Cluster) -> bool {
+    let initialization = cluster
+        .status
+        .as_ref()
+        .and_then(|status| status.initialization.as_ref());
+    initialization.and_then(|initialization| initialization.control_plane_initialized) == Some(true)
+}
+
+/// Whether a Cluster gets values: not one that goes, nor one where nothing may happen.
+pub(super) fn is_served(cluster: &Cluster) -> bool {
+    !is_paused(cluster) && !cluster.is_deleting()
+}

@@ -1,0 +1,389 @@
+//! Decides which HelmReleaseProxies are made, changed and deleted. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_api::annotations::DELETE_FOR_MOVE;
+use windlass_api::core::Cluster;
+use windlass_api::kind::{ApiKind, Conditioned};
+use windlass_api_addons::{HelmReleaseProxy, conditions, reasons};
+use windlass_kit::ReconcileError;
+
+use super::observed::{Observed, Values, is_initialized, is_paused, is_served};
+use crate::desired::{self, Change};
+use crate::rules;
+use crate::steps::{self, Gone, Waiting};
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A HelmReleaseProxy that a Cluster lacks.
+    Create(Box<HelmReleaseProxy>),
+    /// A change of a HelmReleaseProxy.
+    Patch {
+        /// Its name.
+        name: String,
+        /// Its Cluster.
+        cluster: String,
+        /// The change, as a JSON merge patch.
+        patch: Value,
+    },
+    /// A HelmReleaseProxy goes, and its release with it.
+    Delete {
+        /// Its name.
+        name: String,
+        /// Its Cluster.
+        cluster: String,
+        /// Why.
+        why: String,
+    },
+    /// Nothing is left of the HelmChartProxy.
+    RemoveFinalizer,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The Cluster that it is about; all of them when there is none.
+    pub cluster: Option<String>,
+    /// The reason of the condition.
+    pub reason: &'static str,
+    /// What it is.
+    pub message: String,
+    /// Whether it may pass without anybody changing anything.
+    pub may_pass: bool,
+}
+
+impl Failure {
+    /// As the outcome of the reconcile.
+    pub(super) fn to_error(&self) -> ReconcileError {
+        let message = match &self.cluster {
+            Some(cluster) => format!("Cluster {cluster}: {}", self.message),
+            None => self.message.clone(),
+        };
+        ReconcileError::new(self.reason, message)
+    }
+}
+
+/// What is done, and what is known to be wrong or to be waited for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// What is done.
+    pub actions: Vec<Action>,
+    /// What is wrong.
+    pub failures: Vec<Failure>,
+    /// Clusters whose release goes, to be installed anew.
+    pub reinstalling: Vec<String>,
+    /// Clusters whose release goes for good.
+    pub leaving: Vec<String>,
+    /// Clusters that wait for their turn.
+    pub waiting: Vec<String>,
+    /// Clusters where something would be done, but nothing may happen.
+    pub held: Vec<String>,
+}
+
+/// What a Cluster has of the HelmChartProxy.
+type OnCluster<'a> = BTreeMap<&'a str, Vec<&'a Arc<HelmReleaseProxy>>>;
+
+pub(super) fn plan(seen: &Observed) -> Plan {
+    let mut plan = Plan::default();
+    let mut on_cluster = OnCluster::new();
+    for release in &seen.releases {
+        on_cluster.entry(release.spec.cluster_name()).or_default().push(release);
+    }
+    if seen.proxy.is_deleting() {
+        remove_all(seen, &mut plan);
+        return plan;
+    }
+    let chosen = match &seen.chosen {
+        Ok(chosen) => chosen,
+        // Nothing is uninstalled because of a selector that cannot be read.
+        Err(why) => {
+            plan.fail(None, reasons::CLUSTER_SELECTION_FAILED, why.clone(), false);
+            return plan;
+        }
+    };
+    for (cluster, releases) in on_cluster.iter().filter(|(cluster, _)| !chosen.contains_key(**cluster)) {
+        remove_from(seen, cluster, releases, &mut plan);
+    }
+    for problem in rules::chart_problems(&seen.proxy) {
+        plan.fail(
+            None,
+            reasons::HELM_RELEASE_PROXY_CREATION_FAILED,
+            problem.to_string(),
+            false,
+        );
+    }
+    if let Some(why) = &seen.template {
+        plan.fail(None, reasons::VALUE_PARSING_FAILED, why.clone(), false);
+    }
+    let mut turns = Turns::default();
+    for (cluster, chosen) in chosen {
+        let releases = on_cluster.get(cluster.as_str()).map(Vec::as_slice).unwrap_or_default();
+        serve(seen, cluster, &chosen.values, releases, &mut plan, &mut turns);
+    }
+    turns.take(seen, chosen.len(), &mut plan);
+    plan
+}
+
+impl Plan {
+    fn fail(&mut self, cluster: Option<&str>, reason: &'static str, message: String, may_pass: bool) {
+        self.failures.push(Failure {
+            cluster: cluster.map(str::to_owned),
+            reason,
+            message,
+            may_pass,
+        });
+    }
+
+    fn delete(&mut self, release: &HelmReleaseProxy, why: impl Into<String>) {
+        self.actions.push(Action::Delete {
+            name: release.key().name,
+            cluster: release.spec.cluster_name().to_owned(),
+            why: why.into(),
+        });
+    }
+}
+
+/// The HelmChartProxy goes: everything of it goes first.
+fn remove_all(seen: &Observed, plan: &mut Plan) {
+    let annotations = seen.proxy.metadata.annotations.as_ref();
+    // It was moved to another management cluster, which goes on with its releases.
+    let is_moved = annotations.is_some_and(|all| all.contains_key(DELETE_FOR_MOVE));
+    if is_moved || seen.releases.is_empty() {
+        plan.actions.push(Action::RemoveFinalizer);
+        return;
+    }
+    for release in &seen.releases {
+        let cluster = release.spec.cluster_name();
+        let is_paused = seen.clusters.get(cluster).is_some_and(|cluster| is_paused(cluster));
+        if release.is_deleting() || !is_paused {
+            plan.leaving.push(cluster.to_owned());
+        } else {
+            plan.held.push(cluster.to_owned());
+        }
+        if !release.is_deleting() && !is_paused {
+            plan.delete(release, "its HelmChartProxy is deleted");
+        }
+    }
+}
+
+/// A Cluster is not chosen, or is gone: what it has goes.
+fn remove_from(seen: &Observed, cluster: &str, releases: &[&Arc<HelmReleaseProxy>], plan: &mut Plan) {
+    let of_cluster = seen.clusters.get(cluster);
+    for release in releases {
+        // What was to be installed once stays, as long as there is something that it can be on.
+        let stays = of_cluster.is_some() && release.spec.is_install_once() && release.was_installed();
+        let is_paused = of_cluster.is_some_and(|cluster| is_paused(cluster));
+        if release.is_deleting() {
+            plan.leaving.push(cluster.to_owned());
+        } else if stays {
+        } else if is_paused {
+            plan.held.push(cluster.to_owned());
+        } else {
+            plan.leaving.push(cluster.to_owned());
+            let gone = if of_cluster.is_some() {
+                "is no longer chosen"
+            } else {
+                "does not exist"
+            };
+            plan.delete(release, format!("its Cluster {gone}"));
+        }
+    }
+}
+
+/// What waits for its turn, by Cluster, and how far the others are.
+#[derive(Default)]
+struct Turns {
+    installs: BTreeMap<String, Action>,
+    upgrades: BTreeMap<String, (Action, bool)>,
+    installed: Progress,
+    upgraded: Progress,
+}
+
+/// Of the Clusters that had their turn.
+struct Progress {
+    started: usize,
+    all_ready: bool,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            started: 0,
+            all_ready: true,
+        }
+    }
+}
+
+impl Progress {
+    fn add(&mut self, ready: bool) {
+        self.started += 1;
+        self.all_ready &= ready;
+    }
+
+    fn gone(&self) -> Gone {
+        Gone {
+            started: self.started,
+            all_ready: self.all_ready,
+        }
+    }
+}
+
+impl Turns {
+    /// Plans what may be done now.
+    fn take(mut self, seen: &Observed, total: usize, plan: &mut Plan) {
+        let rollout = seen.proxy.spec.rollout.as_ref();
+        let waiting = |cluster: &String| Waiting {
+            is_late: !seen
+                .clusters
+                .get(cluster)
+                .is_some_and(|cluster| is_initialized(cluster)),
+            cluster: cluster.clone(),
+        };
+        let steps = rollout.and_then(|rollout| rollout.upgrade.as_ref());
+        let upgrades = self.upgrades.keys().map(waiting).collect();
+        for cluster in steps::next(steps, total, self.upgraded.gone(), upgrades) {
+            let Some((action, reinstalls)) = self.upgrades.remove(&cluster) else {
+                continue;
+            };
+            if reinstalls {
+                plan.reinstalling.push(cluster);
+            }
+            plan.actions.push(action);
+        }
+        let steps = rollout.and_then(|rollout| rollout.install.as_ref());
+        let installs = self.installs.keys().map(waiting).collect();
+        for cluster in steps::next(steps, total, self.installed.gone(), installs) {
+            plan.actions.extend(self.installs.remove(&cluster));
+        }
+        plan.waiting
+            .extend(self.upgrades.into_keys().chain(self.installs.into_keys()));
+        plan.waiting.sort();
+    }
+}
+
+/// A Cluster is chosen: it has to have one HelmReleaseProxy with these values.
+fn serve(
+    seen: &Observed,
+    cluster: &str,
+    values: &Values,
+    releases: &[&Arc<HelmReleaseProxy>],
+    plan: &mut Plan,
+    turns: &mut Turns,
+) {
+    let Some(object) = seen.clusters.get(cluster) else {
+        return;
+    };
+    let living: Vec<_> = releases.iter().filter(|release| !release.is_deleting()).collect();
+    if living.len() > 1 {
+        let names: Vec<String> = living.iter().map(|release| release.key().name).collect();
+        let message = format!(
+            "there are {} HelmReleaseProxies for it, where one is expected, so none of them is changed: delete all but one of {}",
+            names.len(),
+            names.join(", ")
+        );
+        plan.fail(
+            Some(cluster),
+            reasons::HELM_RELEASE_PROXY_CREATION_FAILED,
+            message,
+            false,
+        );
+        return;
+    }
+    let is_served = is_served(object);
+    if let Some(release) = living.first() {
+        let counts = !is_served || is_ready(release);
+        turns.installed.add(counts);
+        keep(seen, object, values, release, plan, turns);
+    } else if !releases.is_empty() {
+        // The old one goes first, however it came to be deleted.
+        turns.installed.add(!is_served);
+        turns.upgraded.add(!is_served);
+        plan.reinstalling.push(cluster.to_owned());
+    } else if is_paused(object) {
+        plan.held.push(cluster.to_owned());
+    } else if let Values::Rendered(values) = values {
+        let wanted = desired::release_proxy(&seen.proxy, cluster, values);
+        turns
+            .installs
+            .insert(cluster.to_owned(), Action::Create(Box::new(wanted)));
+    } else {
+        tell(cluster, values, plan);
+    }
+}
+
+/// Says why a Cluster has no values.
+fn tell(cluster: &str, values: &Values, plan: &mut Plan) {
+    if let Values::Failed { why, may_pass } = values {
+        plan.fail(Some(cluster), reasons::VALUE_PARSING_FAILED, why.clone(), *may_pass);
+    }
+}
+
+/// A Cluster has the one HelmReleaseProxy that it has to have.
+fn keep(
+    seen: &Observed,
+    object: &Cluster,
+    values: &Values,
+    release: &HelmReleaseProxy,
+    plan: &mut Plan,
+    turns: &mut Turns,
+) {
+    let (cluster, name) = (object.key().name, release.key().name);
+    let ready = !is_served(object) || is_ready(release);
+    let patch = |patch| Action::Patch {
+        name: name.clone(),
+        cluster: cluster.clone(),
+        patch,
+    };
+    let Values::Rendered(values) = values else {
+        // With the last good values, or as it was when nothing more may happen.
+        tell(&cluster, values, plan);
+        turns.upgraded.add(ready);
+        return;
+    };
+    let wanted = desired::release_proxy(&seen.proxy, &cluster, values);
+    let is_finished = release.spec.is_install_once() && release.was_installed();
+    match desired::change(&wanted, release) {
+        Change::None => turns.upgraded.add(ready),
+        change if is_finished || !changes_spec(&change) => {
+            turns.upgraded.add(ready);
+            plan.actions.extend(desired::adoption(&wanted, release).map(patch));
+        }
+        Change::Patch(change) => {
+            turns.upgrades.insert(cluster.clone(), (patch(change), false));
+        }
+        Change::Reinstall(fields) => {
+            let why = format!("another {} means another release", fields.join(", another "));
+            let action = Action::Delete {
+                name: name.clone(),
+                cluster: cluster.clone(),
+                why,
+            };
+            turns.upgrades.insert(cluster.clone(), (action, true));
+        }
+    }
+}
+
+fn changes_spec(change: &Change) -> bool {
+    match change {
+        Change::None => false,
+        Change::Patch(patch) => patch.get("spec").is_some(),
+        Change::Reinstall(_) => true,
+    }
+}
+
+/// Whether what is known of a HelmReleaseProxy is about what it says now.
+pub(super) fn is_current(release: &HelmReleaseProxy) -> bool {
+    let observed = release.status.as_ref().and_then(|status| status.observed_generation);
+    observed.is_some() && observed == release.metadata.generation
+}
+
+/// Whether a release is as it should be.
+pub(super) fn is_ready(release: &HelmReleaseProxy) -> bool {
+    is_current(release) && windlass_conditions::is_true(release.conditions(), conditions::READY)
+}
+
+#[cfg(test)]
+mod tests;
