@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 pub use crd::{Crd, CrdNames, CrdSpec, CrdVersion};
-pub(crate) use informer::{Informer, Selector};
+pub(crate) use informer::{Extent, Informer, Selector};
 pub(crate) use registry::{Caches, DynSubscriber, Life};
 pub(crate) use store::{AnyStore, Memo, Store};
 pub use store::{Cached, Change, StaleList};
@@ -79,12 +79,46 @@ impl<T: Cached> Cache<T> {
         trim: fn(&mut T),
         tasks: &Tasks,
     ) -> Self {
-        let store = Arc::new(Store::new(gvk).trimmed(trim));
+        let selector = Selector::default();
+        Self::alone(
+            client,
+            url.into(),
+            Store::new(gvk).trimmed(trim),
+            (selector, Extent::Whole),
+            tasks,
+        )
+    }
+
+    /// The same of the objects with these labels alone, of which the server sends the metadata and nothing
+    /// else. `T` is decoded from a `PartialObjectMetadata`.
+    pub fn stand_alone_metadata(
+        client: kube::Client,
+        url: impl Into<String>,
+        gvk: Gvk,
+        labels: impl Into<String>,
+        tasks: &Tasks,
+    ) -> Self {
+        let selector = Selector {
+            labels: Some(labels.into()),
+            ..Selector::default()
+        };
+        Self::alone(client, url.into(), Store::new(gvk), (selector, Extent::Metadata), tasks)
+    }
+
+    fn alone(
+        client: kube::Client,
+        url: String,
+        store: Store<T>,
+        (selector, extent): (Selector, Extent),
+        tasks: &Tasks,
+    ) -> Self {
+        let store = Arc::new(store);
         let informer = Informer {
             client,
-            url: url.into(),
+            url,
             store: store.clone(),
-            selector: Selector::default(),
+            selector,
+            extent,
         };
         tasks.spawn("watch", informer.run());
         Self::new(store, None, None)

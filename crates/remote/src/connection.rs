@@ -10,6 +10,7 @@ use kube::config::KubeConfigOptions;
 use parking_lot::RwLock;
 use tonic::transport::Channel;
 use windlass_kit::{Cache, Cx, ObjectKey, Tasks, gvk_of, transport};
+use windlass_pki::Purpose;
 
 use crate::certificate;
 use crate::error::RemoteError;
@@ -110,6 +111,20 @@ impl RemoteCluster {
     /// How the API server is reached.
     pub fn config(&self) -> &kube::Config {
         &self.config
+    }
+
+    /// The kubeconfig as it stands in its Secret now, for programs that make connections of their own. One that points to anything outside of
+    /// it is refused here as well.
+    pub fn kubeconfig(&self) -> Result<Vec<u8>, RemoteError> {
+        let failed = |why: String| RemoteError::new(&self.cluster, "read the kubeconfig", why);
+        let name = Purpose::Kubeconfig.secret_name(&self.cluster.name);
+        let secret = self
+            .secrets
+            .get(&ObjectKey::new(self.cluster.namespace.as_str(), name.as_str()));
+        let text = secret.and_then(|secret| secret.data.as_ref()?.get("value").cloned());
+        let text = text.ok_or_else(|| failed(format!("Secret {name} with key \"value\" does not exist")))?;
+        kubeconfig::read(&text.0).map_err(failed)?;
+        Ok(text.0)
     }
 
     /// The Nodes, kept up to date by a watch. Image lists are left out.

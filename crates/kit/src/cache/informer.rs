@@ -35,6 +35,18 @@ pub(crate) struct Informer<T> {
     pub(crate) store: Arc<Store<T>>,
     /// Only objects with these fields or labels.
     pub(crate) selector: Selector,
+    /// How much of them.
+    pub(crate) extent: Extent,
+}
+
+/// How much of the objects a server is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Only their metadata: what they hold never leaves the server.
+    Metadata,
 }
 
 /// Limits a watch to a part of the objects.
@@ -121,9 +133,17 @@ impl<T: Cached> Informer<T> {
         }
     }
 
+    fn watch_request(&self, initial: bool, from: &str) -> Result<http::Request<Vec<u8>>, kube::core::request::Error> {
+        let (to, parameters) = (Request::new(&self.url), self.watch_params(initial));
+        match self.extent {
+            Extent::Whole => to.watch(&parameters, from),
+            Extent::Metadata => to.watch_metadata(&parameters, from),
+        }
+    }
+
     /// The first list as a stream of events, and the watch that follows it on the same connection.
     async fn stream_list(&self, version: &mut Option<u64>, force: bool) -> End {
-        let request = match Request::new(&self.url).watch(&self.watch_params(true), "") {
+        let request = match self.watch_request(true, "") {
             Ok(request) => request,
             Err(error) => return End::Failed(with_causes(&error)),
         };
@@ -198,9 +218,12 @@ impl<T: Cached> Informer<T> {
     }
 
     async fn page(&self, params: &ListParams) -> kube::Result<Page<T>> {
-        let request = Request::new(&self.url)
-            .list(params)
-            .map_err(kube::Error::BuildRequest)?;
+        let to = Request::new(&self.url);
+        let request = match self.extent {
+            Extent::Whole => to.list(params),
+            Extent::Metadata => to.list_metadata(params),
+        };
+        let request = request.map_err(kube::Error::BuildRequest)?;
         let mut page: Page<T> = answer(self.client.request(request)).await?;
         let kind = page.kind.strip_suffix("List").unwrap_or_default().to_owned();
         for mut item in std::mem::take(&mut page.items) {
@@ -227,7 +250,7 @@ impl<T: Cached> Informer<T> {
     /// A watch from where the last one ended.
     async fn watch(&self, version: &mut Option<u64>) -> End {
         let from = version.unwrap_or(0).to_string();
-        let request = match Request::new(&self.url).watch(&self.watch_params(false), &from) {
+        let request = match self.watch_request(false, &from) {
             Ok(request) => request,
             Err(error) => return End::Failed(with_causes(&error)),
         };

@@ -11,7 +11,7 @@ use windlass_contract::ContractVersion;
 
 use super::Cache;
 use super::crd::{self, BY_KIND, Crd, Resolved};
-use super::informer::{Informer, Selector};
+use super::informer::{Extent, Informer, Selector};
 use super::store::{AnyStore, Cached, Change, Store};
 use crate::error::KitError;
 use crate::object::{Dynamic, GroupKind, Gvk, Object, gvk_of};
@@ -223,6 +223,7 @@ impl Caches {
             url,
             store,
             selector,
+            extent: Extent::Whole,
         };
         tasks.spawn("watch", informer.run());
     }

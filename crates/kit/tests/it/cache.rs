@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use parking_lot::Mutex;
-use windlass_kit::{Cache, ObjectKey};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use windlass_kit::{Cache, Cached, ObjectKey, gvk_of};
 
 use crate::harness::{Bench, Fault, eventually, meta};
 
@@ -154,4 +157,62 @@ async fn a_list_from_the_past_does_not_bring_the_past_back() {
     create(&bench, "b").await;
     seen(&cache, "b").await;
     assert!(cache.get(&ObjectKey::new("default", "a")).is_some());
+}
+
+/// All that comes of an object.
+#[derive(Clone, Debug, Deserialize)]
+struct Came {
+    metadata: ObjectMeta,
+    #[serde(flatten)]
+    rest: Value,
+}
+
+impl Cached for Came {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn strip(&mut self) {}
+
+    fn to_value(&self) -> Value {
+        json!({ "metadata": self.metadata })
+    }
+}
+
+#[tokio::test]
+async fn a_cache_of_metadata_never_gets_what_objects_hold() {
+    let bench = Bench::start().await;
+    let secrets: Api<Secret> = Api::namespaced(bench.admin.clone(), "default");
+    let secret = |name: &str, owner: &str| {
+        let mut metadata = meta(name);
+        metadata.labels = Some([("owner".to_owned(), owner.to_owned())].into());
+        Secret {
+            metadata,
+            string_data: Some([("hidden".to_owned(), "hidden".to_owned())].into()),
+            ..Secret::default()
+        }
+    };
+    let create = async |name: &str, owner: &str| {
+        secrets
+            .create(&PostParams::default(), &secret(name, owner))
+            .await
+            .unwrap();
+    };
+    create("before", "helm").await;
+    let (client, gvk, tasks) = (bench.admin.clone(), gvk_of::<Secret>(), bench.kit.tasks().child());
+    let cache = Cache::<Came>::stand_alone_metadata(client, "/api/v1/secrets", gvk, "owner=helm", &tasks);
+    cache.synced().await;
+    create("other", "somebody").await;
+    create("after", "helm").await;
+    let key = ObjectKey::new("default", "after");
+    eventually("after is cached", async || cache.get(&key)).await;
+    let all = cache.all();
+    let names: Vec<_> = all
+        .iter()
+        .filter_map(|secret| secret.metadata.name.as_deref())
+        .collect();
+    assert_eq!(names, ["after", "before"]);
+    assert!(all.iter().all(|secret| secret.metadata.labels.is_some()));
+    let holds_nothing = |came: &Value| came["kind"] == "PartialObjectMetadata" && came.get("data").is_none();
+    assert!(all.iter().all(|secret| holds_nothing(&secret.rest)));
 }

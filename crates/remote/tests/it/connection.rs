@@ -156,3 +156,19 @@ async fn a_deleted_cluster_is_forgotten() {
     world.reason("c1", "there is no such Cluster").await;
     assert_eq!(world.clusters.last_probe_success(&key("c1")), None);
 }
+
+#[tokio::test]
+async fn the_kubeconfig_is_given_to_others_only_when_it_holds_all_it_needs() {
+    let world = World::start().await;
+    let workload = Workload::start(None).await;
+    let text = workload.kubeconfig();
+    world.put_secret("c1-kubeconfig", &[("value", &text)]).await;
+    world.make_cluster("c1").await;
+    world.provision("c1").await;
+    let connection = world.connected("c1").await;
+    assert_eq!(connection.kubeconfig().unwrap(), text.as_bytes());
+    let runs = "{clusters: [], contexts: [], users: [{name: u, user: {exec: {command: sh}}}]}";
+    world.put_secret("c1-kubeconfig", &[("value", runs)]).await;
+    let why = eventually("it is refused", async || connection.kubeconfig().err()).await;
+    assert!(why.to_string().contains("user.exec is not allowed"), "{why}");
+}
