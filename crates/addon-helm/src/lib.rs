@@ -10,6 +10,7 @@
 pub mod chart_proxy;
 pub mod desired;
 pub mod names;
+pub mod release_proxy;
 pub mod rules;
 mod steps;
 mod version;

@@ -20,6 +20,7 @@ mod objects;
 mod prepared;
 mod server;
 pub mod wait;
+mod workload;
 
 pub use cluster::ClusterOf;
 pub use deployments::{Deployments, Fate, KUBELET, Which};
@@ -30,3 +31,4 @@ pub use load::Load;
 pub use objects::{CLASS, MANAGER, NAMESPACE, Objects};
 pub use server::{Kind, Server, define};
 pub use windlass_judge::{Counted, Ledger, WriteTo};
+pub use workload::Workload;

@@ -1,4 +1,5 @@
-//! The Helm add-on provider on an API server of each test's own, with Clusters that are objects alone.
+//! The Helm add-on provider on an API server of each test's own: charts with Clusters that are objects alone, releases with workload
+//! clusters on loopback.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 
@@ -7,3 +8,4 @@ mod charts_faults;
 mod charts_many;
 mod charts_values;
 mod env;
+mod releases;

@@ -1,0 +1,40 @@
+//! What a dashboard shows of releases: how many there are by status, and how often Helm was asked for what, and how that ended.
+
+use std::collections::BTreeMap;
+
+use windlass_api_addons::HelmReleaseProxy;
+use windlass_kit::{Cx, Table};
+
+use super::ports::HelmReleases;
+
+impl HelmReleases {
+    /// Adds the metrics.
+    pub(super) fn measure(&self, cx: &Cx) {
+        let proxies = cx.cache::<HelmReleaseProxy>();
+        let releases = Table {
+            name: "windlass_helm_releases",
+            help: "HelmReleaseProxies by the status of their releases",
+            counts: false,
+            labels: &["status"],
+        };
+        cx.metrics().table(releases, move || {
+            let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+            for proxy in proxies.all() {
+                let said = proxy.status.as_ref().and_then(|status| status.status.clone());
+                *counts.entry(said.unwrap_or_else(|| "none".to_owned())).or_default() += 1;
+            }
+            counts
+                .into_iter()
+                .map(|(status, count)| (vec![status], count))
+                .collect()
+        });
+        let operations = Table {
+            name: "windlass_helm_operations",
+            help: "Operations of Helm by how they ended",
+            counts: true,
+            labels: &["operation", "result"],
+        };
+        let of = self.0.operations.clone();
+        cx.metrics().table(operations, move || of.counts());
+    }
+}

@@ -1,0 +1,524 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_api_addons::reasons;
+use windlass_helm::Status;
+use windlass_kit::Seen;
+
+use super::super::observed::{Latest, Observed, Obstacle, Operation, Release, Way};
+use super::super::testing::{NOW, at, read, seen};
+use super::{About, Again, Step, generated_name, plan, wish};
+
+const INSTALL: Operation = Operation::Install { replace: false };
+const AGAIN: Operation = Operation::Install { replace: true };
+const REMOVE: Operation = Operation::Uninstall { keep_history: false };
+
+fn decided(seen: &Observed) -> super::Plan {
+    plan(seen, at(NOW))
+}
+
+fn begins(seen: &Observed, expect: Operation) {
+    match decided(seen).step {
+        Step::Start(operation, _) => assert_eq!(operation, expect),
+        other => panic!("expected {expect:?}, not {other:?}"),
+    }
+}
+
+fn rests(seen: &Observed) {
+    let plan = decided(seen);
+    assert!(
+        matches!(plan.step, Step::Rest(_)) && plan.again == Again::Event,
+        "{plan:?}"
+    );
+}
+
+/// It waits for this reason, and says this.
+fn waits(seen: &Observed, about: About, reason: &str, words: &str) -> Again {
+    let plan = decided(seen);
+    match plan.step {
+        Step::Wait(blocked) => {
+            assert_eq!((blocked.about, blocked.reason), (about, reason), "{blocked:?}");
+            assert!(blocked.message.contains(words), "{}", blocked.message);
+        }
+        other => panic!("expected to wait for {reason}, not {other:?}"),
+    }
+    plan.again
+}
+
+fn lets_go(seen: &Observed) {
+    let step = decided(seen).step;
+    assert!(matches!(step, Step::LetGo(_)), "{step:?}");
+}
+
+// T2, AD-034, AD-035: nothing is begun before the control plane is initialized, and nodes are not asked for.
+#[test]
+fn nothing_begins_before_the_cluster_can_be_reached() {
+    let way = |way: Way| seen().but(|seen| seen.way = way);
+    let cluster = |seen: &Observed, reason, words| assert_eq!(waits(seen, About::Cluster, reason, words), Again::Event);
+    cluster(
+        &way(Way::Gone),
+        reasons::GET_CLUSTER_FAILED,
+        "there is no Cluster fleet/c1",
+    );
+    cluster(
+        &way(Way::Elsewhere("other".to_owned())),
+        reasons::GET_CLUSTER_FAILED,
+        "set it to fleet",
+    );
+    cluster(
+        &way(Way::Uninitialized),
+        reasons::NOT_INITIALIZED,
+        "control plane of Cluster c1",
+    );
+    cluster(
+        &way(Way::Unknown("no Secret".to_owned())),
+        reasons::GET_KUBECONFIG_FAILED,
+        "no Secret",
+    );
+    cluster(
+        &way(Way::Closed("refused".to_owned())),
+        reasons::CONNECTION_DOWN,
+        "refused",
+    );
+    // AD-045
+    let leaving = seen().but(|seen| seen.cluster_is_leaving = true);
+    cluster(&leaving, reasons::DELETING, "is being deleted");
+}
+
+// AD-143: what is missing to fetch a chart.
+#[test]
+fn nothing_begins_without_what_it_takes_to_fetch_the_chart() {
+    for reason in [reasons::GET_CREDENTIALS_FAILED, reasons::GET_CA_CERTIFICATE_FAILED] {
+        let message = "there is no Secret".to_owned();
+        let seen = seen().but(|seen| seen.source = Err(Obstacle { reason, message }));
+        waits(&seen, About::Cluster, reason, "there is no Secret");
+    }
+    let failed = reasons::HELM_INSTALL_OR_UPGRADE_FAILED;
+    let values = seen().but(|seen| seen.values = Err("not a mapping".to_owned()));
+    waits(
+        &values,
+        About::Release,
+        failed,
+        "spec.values cannot be used: not a mapping",
+    );
+    let asking = seen().but(|seen| seen.version = Latest::Asking);
+    waits(&asking, About::Release, reasons::PREPARING_TO_HELM_INSTALL, "newest");
+    let unknown = seen().but(|seen| seen.version = Latest::Failed("no chart web".to_owned()));
+    waits(&unknown, About::Release, failed, "no chart web");
+}
+
+// T3, AD-095, AD-099
+#[test]
+fn what_is_not_there_is_installed_and_then_left_alone() {
+    begins(&seen(), INSTALL);
+    assert_eq!(decided(&seen().found(|_| {})).step, Step::Remember);
+    rests(&seen().installed().found(|_| {}));
+    begins(
+        &seen().installed().found(|release| release.status = Status::Uninstalled),
+        AGAIN,
+    );
+    // Somebody uninstalled it.
+    begins(&seen().installed(), INSTALL);
+}
+
+// T4, T5, T6, T7, AD-096, AD-104: what is really there is compared, as data.
+#[test]
+fn a_release_that_differs_is_upgraded() {
+    let with = |change: fn(&mut Release)| seen().installed().found(change);
+    rests(&with(|_| {}));
+    begins(
+        &with(|release| release.version = "1.1.0".to_owned()),
+        Operation::Upgrade,
+    );
+    begins(&with(|release| release.chart = "other".to_owned()), Operation::Upgrade);
+    begins(
+        &with(|release| release.values = read("{a: 2}").digest),
+        Operation::Upgrade,
+    );
+    begins(&with(|release| release.values = read("{}").digest), Operation::Upgrade);
+    rests(&with(|release| release.values = read("{a: 1.0}").digest));
+    rests(&with(|release| release.version = "v1.0.0".to_owned()));
+}
+
+// AD-103: the newest version, where it is known; a repository that does not answer spoils nothing.
+#[test]
+fn the_newest_version_is_followed() {
+    let newest = |version: Latest| seen().installed().found(|_| {}).but(|seen| seen.version = version);
+    begins(&newest(Latest::Found("1.1.0".to_owned())), Operation::Upgrade);
+    begins(&newest(Latest::Found("0.9.0".to_owned())), Operation::Upgrade);
+    rests(&newest(Latest::Found("1.0.0".to_owned())));
+    rests(&newest(Latest::Asking));
+    match decided(&newest(Latest::Failed("no answer".to_owned()))).step {
+        Step::Rest(note) => assert!(note.contains("no answer"), "{note}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+// AD-089, AD-096: what Helm made of the wish is not made again, however it is told there.
+#[test]
+fn what_was_made_of_the_wish_is_not_made_again() {
+    let odd = |release: &mut Release| {
+        release.chart = "alias".to_owned();
+        release.values = read("{a: yes}").digest;
+    };
+    rests(&seen().installed().found(odd).made(1));
+    begins(&seen().installed().found(odd).made(2), Operation::Upgrade);
+    let changed = seen()
+        .installed()
+        .found(odd)
+        .made(1)
+        .with(&json!({"spec": {"values": "a: 3"}}))
+        .installed();
+    begins(&changed, Operation::Upgrade);
+}
+
+// Values that are laid over those of the release.
+#[test]
+fn values_laid_over_others_count_where_they_are_said() {
+    let keeps = json!({"spec": {"options": {"upgrade": {"reuseValues": true}}}});
+    let more = |text: &str| {
+        let values = read(text);
+        seen().with(&keeps).installed().found(|release| {
+            release.values = values.digest;
+            release.data = Some(Arc::new(values.data.clone()));
+        })
+    };
+    rests(&more("{a: 1, b: 2}"));
+    begins(&more("{a: 2, b: 2}"), Operation::Upgrade);
+}
+
+// T13, AD-107, AD-134: a release that is somebody else's is left alone, and the object says what to do.
+#[test]
+fn a_release_of_somebody_else_is_left_alone() {
+    let failed = reasons::HELM_INSTALL_OR_UPGRADE_FAILED;
+    for status in Status::ALL {
+        let foreign = seen().found(|release| {
+            release.owner = None;
+            release.status = status;
+            release.values = read("{}").digest;
+        });
+        assert_eq!(
+            waits(&foreign, About::Release, failed, "the name is in use"),
+            Again::Event
+        );
+        waits(&foreign, About::Release, failed, "release-successfully-installed=true");
+        lets_go(&foreign.leaving());
+        let others = seen().found(|release| {
+            release.owner = Some("fleet.other".to_owned());
+            release.status = status;
+        });
+        waits(&others, About::Release, failed, "belongs to HelmChartProxy fleet/other");
+        // What says that we installed it does not count against a mark.
+        waits(&others.clone().installed(), About::Release, failed, "belongs to");
+        lets_go(&others.leaving());
+    }
+}
+
+// AD-134: a release without a mark is ours when the object says so: it was installed by another implementation, or handed over.
+#[test]
+fn a_release_without_a_mark_is_ours_when_the_object_says_so() {
+    let taken_over = seen().installed().found(|release| release.owner = None);
+    rests(&taken_over);
+    let differs = seen().installed().found(|release| {
+        release.owner = None;
+        release.version = "0.9.0".to_owned();
+    });
+    begins(&differs, Operation::Upgrade);
+    begins(&taken_over.leaving(), REMOVE);
+}
+
+// AD-078: the name is stored first; the crash between that and the installation, and between that and the note, is mended.
+#[test]
+fn a_name_is_made_up_and_stored_before_anything_is_installed() {
+    let nameless = json!({"spec": {"releaseName": null}});
+    assert_eq!(decided(&seen().with(&nameless)).step, Step::Name(format!("web-{NOW}")));
+    begins(&seen(), INSTALL);
+    assert_eq!(decided(&seen().found(|_| {})).step, Step::Remember);
+    lets_go(&seen().with(&nameless).leaving());
+}
+
+// AD-078: a legal name of at most 53 characters, whatever the chart is called.
+#[test]
+fn names_that_are_made_up_are_legal() {
+    let check = |chart: &str, expect: &str| assert_eq!(generated_name(chart, 1_800_000_000), expect);
+    check("web", "web-1800000000");
+    check("group/Web_Server.v2", "web-server-v2-1800000000");
+    check("--", "chart-1800000000");
+    check(&"x".repeat(80), &format!("{}-1800000000", "x".repeat(42)));
+    check(
+        &format!("{}-tail", "x".repeat(41)),
+        &format!("{}-1800000000", "x".repeat(41)),
+    );
+}
+
+// AD-102: what was broken off is brought back; what may still be going on is not disturbed.
+#[test]
+fn what_was_broken_off_is_brought_back() {
+    let broken = |status: Status, revisions: &[(u32, Status)]| {
+        let revisions = revisions.to_vec();
+        seen().installed().found(|release| {
+            release.status = status;
+            release.revision = revisions.last().map_or(1, |(revision, _)| *revision);
+            release.revisions = revisions;
+        })
+    };
+    let (installing, upgrading) = (Status::PendingInstall, Status::PendingUpgrade);
+    begins(&broken(installing, &[(1, installing)]), REMOVE);
+    begins(
+        &broken(upgrading, &[(1, Status::Deployed), (2, upgrading)]),
+        Operation::Rollback { to: 1 },
+    );
+    begins(
+        &broken(
+            upgrading,
+            &[
+                (3, Status::Superseded),
+                (4, Status::Deployed),
+                (5, Status::Failed),
+                (6, upgrading),
+            ],
+        ),
+        Operation::Rollback { to: 4 },
+    );
+    // Nothing is deployed: the revision itself gets what it wanted.
+    begins(
+        &broken(upgrading, &[(1, Status::Failed), (2, upgrading)]),
+        Operation::Rollback { to: 2 },
+    );
+    let rolling = Status::PendingRollback;
+    begins(
+        &broken(rolling, &[(1, Status::Superseded), (2, Status::Deployed), (3, rolling)]),
+        Operation::Rollback { to: 2 },
+    );
+    begins(&broken(Status::Uninstalling, &[(1, Status::Uninstalling)]), REMOVE);
+    begins(&broken(Status::Failed, &[(1, Status::Failed)]), Operation::Upgrade);
+    begins(
+        &broken(Status::Superseded, &[(1, Status::Superseded)]),
+        Operation::Upgrade,
+    );
+    begins(
+        &broken(Status::Unknown, &[(1, Status::Deployed), (2, Status::Unknown)]),
+        Operation::Upgrade,
+    );
+    begins(&broken(Status::Unknown, &[(1, Status::Unknown)]), REMOVE);
+}
+
+#[test]
+fn what_may_still_be_going_on_is_not_disturbed() {
+    let busy = |status: Status, since: i64| {
+        seen().installed().found(|release| {
+            release.status = status;
+            release.since = Some(at(since));
+        })
+    };
+    let pending = [
+        Status::PendingInstall,
+        Status::PendingUpgrade,
+        Status::PendingRollback,
+        Status::Uninstalling,
+    ];
+    for status in pending {
+        let young = busy(status, NOW - 60);
+        for seen in [&young, &young.clone().leaving()] {
+            let again = waits(seen, About::Release, reasons::HELM_RELEASE_PENDING, status.as_str());
+            assert_eq!(again, Again::After(Duration::from_mins(9)));
+        }
+        // An operation of this process that has ended is not at it any more.
+        let ours = young.failed(Operation::Upgrade, 55);
+        let plan = decided(
+            &ours
+                .clone()
+                .but(|seen| seen.work.failure.as_mut().unwrap().pause = Duration::ZERO),
+        );
+        assert!(matches!(plan.step, Step::Start(..)), "{plan:?}");
+        // A clock ahead of ours.
+        let again = waits(
+            &busy(status, NOW + 9999),
+            About::Release,
+            reasons::HELM_RELEASE_PENDING,
+            "",
+        );
+        assert_eq!(again, Again::After(Duration::from_mins(10)));
+        let old = busy(status, NOW - 601);
+        assert!(matches!(decided(&old).step, Step::Start(..)), "{status}");
+        begins(&old.leaving(), REMOVE);
+    }
+    let short = busy(Status::PendingUpgrade, NOW - 60).with(&json!({"spec": {"options": {"timeout": "30s"}}}));
+    begins(&short.installed(), Operation::Rollback { to: 1 });
+}
+
+// AD-145: with back-off, and at once where something else is wished for.
+#[test]
+fn what_failed_is_tried_again_after_a_while() {
+    let failed = |seconds_ago| {
+        let seen = seen().installed().found(|release| release.status = Status::Failed);
+        seen.failed(Operation::Upgrade, seconds_ago)
+    };
+    let reason = reasons::HELM_INSTALL_OR_UPGRADE_FAILED;
+    let again = waits(
+        &failed(20),
+        About::Release,
+        reason,
+        "helm upgrade failed: it does not fit",
+    );
+    assert_eq!(again, Again::After(Duration::from_secs(40)));
+    begins(&failed(61), Operation::Upgrade);
+    let changed = json!({"spec": {"values": "a: 2"}});
+    begins(&failed(20).with(&changed).installed(), Operation::Upgrade);
+    // While it is tried again, what was wrong stays to be seen.
+    let retrying = failed(61).but(|seen| seen.work.running = Some(Operation::Upgrade));
+    waits(&retrying, About::Release, reason, "it does not fit");
+}
+
+#[test]
+fn credentials_that_changed_are_something_else_to_try() {
+    let one = seen();
+    let hidden = |text: &str| windlass_helm::Credentials::RegistryConfig(windlass_helm::Secret::new(text));
+    let with = |text: &str| {
+        seen().but(|seen| {
+            seen.source.as_mut().unwrap().credentials = Some(hidden(text));
+        })
+    };
+    assert_ne!(wish(&one), wish(&with("a")));
+    assert_ne!(wish(&with("b")), wish(&with("a")));
+    assert_eq!(wish(&with("a")), wish(&with("a")));
+}
+
+#[test]
+fn one_operation_goes_on_at_a_time() {
+    let pending = reasons::HELM_RELEASE_PENDING;
+    let running = seen().but(|seen| seen.work.running = Some(INSTALL));
+    waits(
+        &running,
+        About::Release,
+        pending,
+        "helm install of release web is going on",
+    );
+    let taken = seen().but(|seen| seen.work.is_taken = true);
+    waits(&taken, About::Release, pending, "another HelmReleaseProxy");
+    waits(&taken.leaving(), About::Release, pending, "another HelmReleaseProxy");
+    // What is installed for an object that goes is not waited for.
+    assert_eq!(decided(&running.leaving()).step, Step::Stop);
+    let removing = seen().leaving().but(|seen| seen.work.running = Some(REMOVE));
+    waits(&removing, About::Release, pending, "helm uninstall");
+}
+
+#[test]
+fn a_missing_helm_is_told_of_and_looked_for() {
+    let missing = |seen: Observed| seen.but(|seen| seen.unusable = Some("helm is not installed: get it".to_owned()));
+    let failed = reasons::HELM_INSTALL_OR_UPGRADE_FAILED;
+    let again = waits(&missing(seen()), About::Release, failed, "get it");
+    assert_eq!(again, Again::After(super::LOOK_FOR_HELM));
+    rests(&missing(seen().installed().found(|_| {})));
+    let leaving = missing(seen().installed().found(|_| {}).leaving());
+    waits(
+        &leaving,
+        About::Release,
+        reasons::HELM_RELEASE_DELETION_FAILED,
+        "get it",
+    );
+}
+
+#[test]
+fn a_release_that_cannot_be_read_is_not_touched() {
+    let unread = seen().but(|seen| seen.release = Seen::Failed("forbidden".to_owned()));
+    for seen in [&unread, &unread.clone().leaving()] {
+        let again = waits(seen, About::Release, reasons::HELM_RELEASE_GET_FAILED, "forbidden");
+        assert_eq!(again, Again::Backoff);
+    }
+}
+
+// Feature 470: installed once, and left alone since.
+#[test]
+fn what_is_installed_once_is_left_alone_since() {
+    let once = json!({"spec": {"reconcileStrategy": "InstallOnce"}});
+    begins(&seen().with(&once), INSTALL);
+    begins(
+        &seen().with(&once).found(|release| release.status = Status::Failed),
+        Operation::Upgrade,
+    );
+    assert_eq!(decided(&seen().with(&once).found(|_| {})).step, Step::Remember);
+    let done = seen().with(&once).installed();
+    rests(&done);
+    rests(&done.clone().found(|release| release.version = "0.1.0".to_owned()));
+    lets_go(&done.found(|_| {}).leaving());
+    begins(&seen().with(&once).found(|_| {}).leaving(), REMOVE);
+}
+
+// T9, T10, T11, T12, AD-045, AD-097, AD-098
+#[test]
+fn the_release_goes_before_its_object() {
+    let leaving = || seen().installed().leaving();
+    begins(&leaving().found(|_| {}), REMOVE);
+    for status in [Status::Failed, Status::Superseded, Status::Unknown, Status::Uninstalled] {
+        begins(&leaving().found(|release| release.status = status), REMOVE);
+    }
+    lets_go(&leaving());
+    let way = |way: Way| leaving().but(|seen| seen.way = way);
+    lets_go(&way(Way::Gone));
+    lets_go(&way(Way::Elsewhere("other".to_owned())));
+    waits(
+        &way(Way::Closed("refused".to_owned())),
+        About::Cluster,
+        reasons::CONNECTION_DOWN,
+        "refused",
+    );
+    waits(
+        &way(Way::Unknown("no Secret".to_owned())),
+        About::Cluster,
+        reasons::GET_KUBECONFIG_FAILED,
+        "no Secret",
+    );
+    waits(&way(Way::Uninitialized), About::Cluster, reasons::NOT_INITIALIZED, "");
+    lets_go(&seen().leaving().but(|seen| seen.way = Way::Uninitialized));
+    // The Cluster goes, too, and may never answer again.
+    for closed in [
+        Way::Closed("refused".to_owned()),
+        Way::Unknown("no Secret".to_owned()),
+        Way::Uninitialized,
+    ] {
+        lets_go(&way(closed).but(|seen| seen.cluster_is_leaving = true));
+    }
+    begins(
+        &leaving().found(|_| {}).but(|seen| seen.cluster_is_leaving = true),
+        REMOVE,
+    );
+    // Neither credentials nor values are needed.
+    let message = "no Secret".to_owned();
+    let bare = leaving().found(|_| {}).but(|seen| {
+        seen.source = Err(Obstacle {
+            reason: reasons::GET_CREDENTIALS_FAILED,
+            message,
+        });
+        seen.values = Err("bad".to_owned());
+    });
+    begins(&bare, REMOVE);
+    let again = waits(
+        &leaving().found(|_| {}).failed(REMOVE, 20),
+        About::Release,
+        reasons::HELM_RELEASE_DELETION_FAILED,
+        "helm uninstall failed: it does not fit",
+    );
+    assert_eq!(again, Again::After(Duration::from_secs(40)));
+}
+
+#[test]
+fn a_history_that_is_kept_ends_a_deletion() {
+    let keeps = json!({"spec": {"options": {"uninstall": {"keepHistory": true}}}});
+    begins(
+        &seen().with(&keeps).found(|_| {}).leaving(),
+        Operation::Uninstall { keep_history: true },
+    );
+    lets_go(
+        &seen()
+            .with(&keeps)
+            .found(|release| release.status = Status::Uninstalled)
+            .leaving(),
+    );
+    // To install it anew, nothing is kept.
+    let broken = seen()
+        .with(&keeps)
+        .found(|release| release.status = Status::PendingInstall);
+    begins(&broken, REMOVE);
+}

@@ -1,0 +1,339 @@
+//! The releases on workload clusters: one watch of their metadata for each cluster that has HelmReleaseProxies, and what was read of those
+//! that somebody wants to know about.
+//!
+//! Helm stores a release in a Secret for each revision. Of these only names and labels come over the watch; what is in them is read once, when
+//! they change. A fleet at rest asks for nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, ListParams};
+use parking_lot::Mutex;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+use windlass_helm::{MARK, Status, release};
+use windlass_kit::{Cache, Cached, Cx, ObjectKey, Seen, Tasks, gvk_of};
+use windlass_remote::RemoteCluster;
+
+use super::digest::Digest;
+use super::observed::Release;
+use super::operations::Place;
+
+/// How long an answer of a workload cluster may take.
+const ANSWER: Duration = Duration::from_secs(10);
+/// The labels of Helm's Secrets that are read.
+const LABELS: [&str; 4] = ["name", "version", "status", MARK];
+/// Index of Secrets by the release that they are of.
+const BY_RELEASE: &str = "release";
+
+/// What is kept of a Secret: what it is called, and its labels.
+#[derive(Clone, Debug)]
+pub(super) struct Trace(ObjectMeta);
+
+impl<'de> Deserialize<'de> for Trace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Whole {
+            metadata: ObjectMeta,
+        }
+        Ok(Self::of(Whole::deserialize(deserializer)?.metadata))
+    }
+}
+
+impl Cached for Trace {
+    fn meta(&self) -> &ObjectMeta {
+        &self.0
+    }
+
+    // It is nothing but what somebody reads.
+    fn strip(&mut self) {}
+
+    fn to_value(&self) -> Value {
+        json!({ "metadata": self.0 })
+    }
+}
+
+impl Trace {
+    fn of(meta: ObjectMeta) -> Self {
+        let mut labels = meta.labels.unwrap_or_default();
+        labels.retain(|key, _| LABELS.contains(&key.as_str()));
+        Self(ObjectMeta {
+            name: meta.name,
+            namespace: meta.namespace,
+            uid: meta.uid,
+            resource_version: meta.resource_version,
+            labels: Some(labels),
+            ..ObjectMeta::default()
+        })
+    }
+
+    fn label(&self, key: &str) -> &str {
+        let found = self.0.labels.as_ref().and_then(|labels| labels.get(key));
+        found.map(String::as_str).unwrap_or_default()
+    }
+
+    /// The release and the revision that it is of.
+    fn revision(&self) -> Option<(&str, u32)> {
+        release::of_name(self.0.name.as_deref()?)
+    }
+
+    fn namespace(&self) -> &str {
+        self.0.namespace.as_deref().unwrap_or_default()
+    }
+
+    fn is_of(&self, place: &Place) -> bool {
+        let named = self.revision().is_some_and(|(name, _)| name == place.name);
+        named && self.namespace() == place.namespace
+    }
+}
+
+fn index(trace: &Trace) -> Vec<String> {
+    let found = trace.revision();
+    found
+        .map(|(name, _)| value(trace.namespace(), name))
+        .into_iter()
+        .collect()
+}
+
+fn value(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// How much of a release somebody wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// What the labels of its Secrets say.
+    Labels,
+    /// What it was made of.
+    Contents,
+    /// And its values, not only what tells them from others.
+    Values,
+}
+
+/// What was read of a release when its newest Secret was as it is now.
+struct Known {
+    secret: String,
+    version: String,
+    depth: Depth,
+    release: Release,
+}
+
+/// The releases on one cluster, for as long as a connection lasts.
+struct Watched {
+    connection: Weak<RemoteCluster>,
+    cache: Cache<Trace>,
+    tasks: Tasks,
+    users: HashSet<ObjectKey>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.tasks.stop();
+    }
+}
+
+/// Who is told of a release that changed.
+pub(super) type Teller = Arc<dyn Fn(&Place) + Send + Sync>;
+
+/// The releases on all clusters.
+#[derive(Default)]
+pub(super) struct Releases {
+    watched: Mutex<HashMap<ObjectKey, Watched>>,
+    known: Mutex<HashMap<Place, Known>>,
+}
+
+impl Releases {
+    /// A release as its cluster last told of it; `teller` hears of every change from now on.
+    pub(super) async fn look(
+        &self,
+        cx: &Cx,
+        connection: &Arc<RemoteCluster>,
+        (user, teller): (&ObjectKey, &Teller),
+        place: &Place,
+        depth: Depth,
+    ) -> Seen<Arc<Release>> {
+        let cache = self.watch(cx, connection, user, teller);
+        if tokio::time::timeout(ANSWER, cache.synced()).await.is_err() {
+            return Seen::Failed("the list of releases does not come: no answer in time".to_owned());
+        }
+        let traces = cache.by_index(BY_RELEASE, &value(&place.namespace, &place.name));
+        self.read(connection, place, &traces, depth).await
+    }
+
+    /// A release as it is at this moment.
+    pub(super) async fn ask(&self, connection: &RemoteCluster, place: &Place, depth: Depth) -> Seen<Arc<Release>> {
+        let secrets: Api<Secret> = Api::namespaced(connection.client().clone(), &place.namespace);
+        let which = ListParams::default().labels(&release::selector(&place.name));
+        let listed = match tokio::time::timeout(ANSWER, secrets.list_metadata(&which)).await {
+            Ok(Ok(listed)) => listed,
+            Ok(Err(error)) => return Seen::Failed(format!("the release cannot be looked for: {}", words(&error))),
+            Err(_) => return Seen::Failed("the release cannot be looked for: no answer in time".to_owned()),
+        };
+        let traces = listed.items.into_iter().map(|item| Arc::new(Trace::of(item.metadata)));
+        let traces: Vec<_> = traces.filter(|trace| trace.is_of(place)).collect();
+        self.read(connection, place, &traces, depth).await
+    }
+
+    /// An object no longer wants to know.
+    pub(super) fn forget(&self, user: &ObjectKey, place: Option<&Place>) {
+        let mut watched = self.watched.lock();
+        watched.retain(|_, watched| {
+            watched.users.remove(user);
+            !watched.users.is_empty()
+        });
+        if let Some(place) = place {
+            self.known.lock().remove(place);
+        }
+    }
+
+    /// There is no connection to a cluster any more.
+    pub(super) fn close(&self, cluster: &ObjectKey) {
+        self.watched.lock().remove(cluster);
+    }
+
+    /// The watch of a cluster, which begins with the first who asks over a connection.
+    fn watch(&self, cx: &Cx, connection: &Arc<RemoteCluster>, user: &ObjectKey, teller: &Teller) -> Cache<Trace> {
+        let cluster = connection.cluster();
+        let mut all = self.watched.lock();
+        if let Some(watched) = all.get_mut(cluster)
+            && watched.connection.as_ptr() == Arc::as_ptr(connection)
+        {
+            watched.users.insert(user.clone());
+            return watched.cache.clone();
+        }
+        let tasks = cx.tasks().child();
+        let client = connection.client().clone();
+        let gvk = gvk_of::<Secret>();
+        let cache = Cache::<Trace>::stand_alone_metadata(client, "/api/v1/secrets", gvk, "owner=helm", &tasks);
+        cache.add_index(BY_RELEASE, index);
+        // Who used the connection before uses this one.
+        let mut users = all
+            .get_mut(cluster)
+            .map(|old| std::mem::take(&mut old.users))
+            .unwrap_or_default();
+        users.insert(user.clone());
+        let watched = Watched {
+            connection: Arc::downgrade(connection),
+            cache: cache.clone(),
+            tasks,
+            users,
+        };
+        all.insert(cluster.clone(), watched);
+        drop(all);
+        let (cluster, teller) = (cluster.clone(), teller.clone());
+        cache.subscribe(move |change| {
+            let Some((trace, (name, _))) = change.object().and_then(|trace| Some((trace, trace.revision()?))) else {
+                return;
+            };
+            teller(&Place {
+                cluster: cluster.clone(),
+                namespace: trace.namespace().to_owned(),
+                name: name.to_owned(),
+            });
+        });
+        cache
+    }
+
+    async fn read(
+        &self,
+        connection: &RemoteCluster,
+        place: &Place,
+        traces: &[Arc<Trace>],
+        depth: Depth,
+    ) -> Seen<Arc<Release>> {
+        let revision = |trace: &Trace| trace.revision().map_or(0, |(_, revision)| revision);
+        let mut revisions: Vec<_> = traces
+            .iter()
+            .map(|trace| (revision(trace), Status::read(trace.label("status"))))
+            .collect();
+        revisions.sort_unstable_by_key(|(revision, _)| *revision);
+        let Some(newest) = traces.iter().max_by_key(|trace| revision(trace)) else {
+            self.known.lock().remove(place);
+            return Seen::NotFound;
+        };
+        let owner = Some(newest.label(MARK))
+            .filter(|owner| !owner.is_empty())
+            .map(str::to_owned);
+        if depth == Depth::Labels {
+            return Seen::Found(Arc::new(Release {
+                revision: revision(newest),
+                status: Status::read(newest.label("status")),
+                owner,
+                revisions,
+                ..Release::default()
+            }));
+        }
+        let contents = match self.known(place, newest, depth) {
+            Some(release) => release,
+            None => match self.contents(connection, place, newest, depth).await {
+                Ok(release) => release,
+                Err(why) => return Seen::Failed(why),
+            },
+        };
+        Seen::Found(Arc::new(Release {
+            owner,
+            revisions,
+            ..contents
+        }))
+    }
+
+    /// What was read before, if nothing changed since.
+    fn known(&self, place: &Place, newest: &Trace, depth: Depth) -> Option<Release> {
+        let known = self.known.lock();
+        let known = known.get(place)?;
+        let is_same = newest.0.name.as_deref() == Some(&known.secret)
+            && newest.0.resource_version.as_deref() == Some(&known.version);
+        let is_enough = depth != Depth::Values || known.depth == Depth::Values;
+        (is_same && is_enough).then(|| known.release.clone())
+    }
+
+    async fn contents(
+        &self,
+        connection: &RemoteCluster,
+        place: &Place,
+        newest: &Trace,
+        depth: Depth,
+    ) -> Result<Release, String> {
+        let name = newest.0.name.as_deref().unwrap_or_default();
+        let failed = |why: &dyn std::fmt::Display| format!("Secret {}/{name} cannot be read: {why}", place.namespace);
+        let secrets: Api<Secret> = Api::namespaced(connection.client().clone(), &place.namespace);
+        let read = tokio::time::timeout(ANSWER, secrets.get(name)).await;
+        let secret = match read {
+            Ok(Ok(secret)) => secret,
+            Ok(Err(error)) => return Err(failed(&words(&error))),
+            Err(_) => return Err(failed(&"no answer in time")),
+        };
+        let stored = release::decode(&secret).map_err(|error| failed(&error))?;
+        let release = Release {
+            revision: stored.revision,
+            status: stored.status,
+            description: stored.description,
+            chart: stored.chart,
+            version: stored.chart_version,
+            values: Digest::of_values(&stored.values),
+            data: (depth == Depth::Values).then(|| Arc::new(stored.values)),
+            since: stored.last_deployed,
+            owner: None,
+            revisions: Vec::new(),
+        };
+        let known = Known {
+            secret: name.to_owned(),
+            version: secret.metadata.resource_version.unwrap_or_default(),
+            depth,
+            release: release.clone(),
+        };
+        self.known.lock().insert(place.clone(), known);
+        Ok(release)
+    }
+}
+
+/// What a server says, or why it says nothing.
+fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}

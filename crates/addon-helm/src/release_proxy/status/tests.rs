@@ -1,0 +1,200 @@
+use serde_json::{Value, json};
+use windlass_api_addons::reasons;
+use windlass_helm::Status;
+use windlass_kit::Seen;
+
+use super::super::observed::{Latest, Observed, Obstacle, Operation, Way};
+use super::super::plan::plan;
+use super::super::testing::{NOW, at, seen};
+use super::{Done, status};
+
+fn told(seen: &Observed) -> Value {
+    status(seen, &plan(seen, at(NOW)), &Done::default(), at(NOW)).unwrap()
+}
+
+fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
+    let all = status["conditions"].as_array().unwrap();
+    all.iter().find(|condition| condition["type"] == type_).unwrap()
+}
+
+/// Status and reason of ClusterAvailable, HelmReleaseReady and Ready.
+fn check(seen: &Observed, expect: [(&str, &str); 3]) -> Value {
+    let status = told(seen);
+    let types = ["ClusterAvailable", "HelmReleaseReady", "Ready"];
+    let found = types.map(|type_| {
+        let found = condition(&status, type_);
+        assert_eq!(found["observedGeneration"], 3);
+        (found["status"].as_str().unwrap(), found["reason"].as_str().unwrap())
+    });
+    assert_eq!(found, expect, "{status:#}");
+    assert_eq!(status["observedGeneration"], 3);
+    status
+}
+
+const AVAILABLE: (&str, &str) = ("True", reasons::AVAILABLE);
+
+/// About the cluster, of an object that has not installed anything.
+fn cluster(seen: &Observed, reason: &str) {
+    let preparing = ("False", reasons::PREPARING_TO_HELM_INSTALL);
+    check(seen, [("False", reason), preparing, ("False", reason)]);
+    // What was installed may or may not be as it was.
+    let unknown = ("Unknown", reasons::HELM_RELEASE_GET_FAILED);
+    check(
+        &seen.clone().installed(),
+        [("False", reason), unknown, ("False", reason)],
+    );
+}
+
+/// About the release.
+fn release(seen: &Observed, reason: &str, words: &str) -> Value {
+    let status = check(seen, [AVAILABLE, ("False", reason), ("False", reason)]);
+    for type_ in ["HelmReleaseReady", "Ready"] {
+        let message = condition(&status, type_)["message"].as_str().unwrap();
+        assert!(message.contains(words), "{type_}: {message}");
+    }
+    status
+}
+
+// AD-143: one case for each reason of ClusterAvailable.
+#[test]
+fn the_cluster_is_told_of_with_a_reason() {
+    let way = |way: Way| seen().but(|seen| seen.way = way);
+    cluster(&way(Way::Gone), reasons::GET_CLUSTER_FAILED);
+    cluster(&way(Way::Elsewhere("x".to_owned())), reasons::GET_CLUSTER_FAILED);
+    cluster(&way(Way::Unknown(String::new())), reasons::GET_KUBECONFIG_FAILED);
+    cluster(&way(Way::Closed(String::new())), reasons::CONNECTION_DOWN);
+    cluster(&way(Way::Uninitialized), reasons::NOT_INITIALIZED);
+    cluster(&seen().but(|seen| seen.cluster_is_leaving = true), reasons::DELETING);
+    for reason in [reasons::GET_CREDENTIALS_FAILED, reasons::GET_CA_CERTIFICATE_FAILED] {
+        let message = String::new();
+        cluster(
+            &seen().but(|seen| seen.source = Err(Obstacle { reason, message })),
+            reason,
+        );
+    }
+}
+
+// AD-143: one case for each reason of HelmReleaseReady.
+#[test]
+fn the_release_is_told_of_with_a_reason() {
+    let nameless = json!({"spec": {"releaseName": null}});
+    release(&seen().with(&nameless), reasons::PREPARING_TO_HELM_INSTALL, "name");
+    let asking = seen().but(|seen| seen.version = Latest::Asking);
+    release(&asking, reasons::PREPARING_TO_HELM_INSTALL, "newest");
+    release(&seen(), reasons::HELM_RELEASE_PENDING, "helm install");
+    release(&seen().found(|_| {}), reasons::HELM_RELEASE_PENDING, "noted");
+    let pending = seen().installed().found(|release| {
+        release.status = Status::PendingUpgrade;
+        release.since = Some(at(NOW));
+    });
+    let status = release(&pending, reasons::HELM_RELEASE_PENDING, "pending-upgrade");
+    assert_eq!(status["status"], "pending-upgrade");
+    let differs = seen().installed().found(|release| release.version = "0.9.0".to_owned());
+    release(&differs, reasons::HELM_RELEASE_PENDING, "helm upgrade");
+    let foreign = seen().found(|release| release.owner = None);
+    release(&foreign, reasons::HELM_INSTALL_OR_UPGRADE_FAILED, "the name is in use");
+    let unread = seen().but(|seen| seen.release = Seen::Failed("forbidden".to_owned()));
+    release(&unread, reasons::HELM_RELEASE_GET_FAILED, "forbidden");
+    let removal = Operation::Uninstall { keep_history: false };
+    let stuck = seen().installed().found(|_| {}).leaving().failed(removal, 1);
+    release(&stuck, reasons::HELM_RELEASE_DELETION_FAILED, "it does not fit");
+    release(&seen().leaving(), reasons::HELM_RELEASE_DELETED, "gone");
+}
+
+// AD-076, AD-077, AD-141, T3
+#[test]
+fn a_deployed_release_is_ready_with_its_status_and_revision() {
+    let ready = ("True", reasons::READY);
+    let status = check(
+        &seen().installed().found(|release| release.revision = 4),
+        [AVAILABLE, ready, ready],
+    );
+    assert_eq!(
+        (&status["status"], &status["revision"]),
+        (&json!("deployed"), &json!(4))
+    );
+    assert_eq!(condition(&status, "Ready")["message"], "");
+}
+
+// AD-145
+#[test]
+fn a_failed_operation_is_told_with_helms_words() {
+    let failed = seen().installed().found(|release| {
+        release.status = Status::Failed;
+        release.revision = 2;
+    });
+    let status = release(
+        &failed.failed(Operation::Upgrade, 1),
+        reasons::HELM_INSTALL_OR_UPGRADE_FAILED,
+        "helm upgrade failed: it does not fit",
+    );
+    assert_eq!((&status["status"], &status["revision"]), (&json!("failed"), &json!(2)));
+    let install = Operation::Install { replace: false };
+    let status = release(
+        &seen().failed(install, 1),
+        reasons::HELM_INSTALL_OR_UPGRADE_FAILED,
+        "helm install failed",
+    );
+    assert_eq!(
+        (&status["status"], &status["revision"]),
+        (&json!("failed"), &Value::Null)
+    );
+}
+
+// AD-140: what was known stays to be seen while nobody can look.
+#[test]
+fn what_was_known_stays_while_the_cluster_cannot_be_reached() {
+    let known = json!({"status": {"status": "deployed", "revision": 7}});
+    let status = told(
+        &seen()
+            .with(&known)
+            .but(|seen| seen.way = Way::Closed("refused".to_owned())),
+    );
+    assert_eq!(
+        (&status["status"], &status["revision"]),
+        (&json!("deployed"), &json!(7))
+    );
+    let status = told(&seen().with(&known));
+    assert_eq!((&status["status"], &status["revision"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn a_release_that_is_left_alone_is_told_as_it_is() {
+    let once = json!({"spec": {"reconcileStrategy": "InstallOnce"}});
+    let with = |change: fn(&mut super::Release)| told(&seen().with(&once).installed().found(change));
+    assert_eq!(
+        condition(&with(|release| release.version = "9.9.9".to_owned()), "Ready")["status"],
+        "True"
+    );
+    assert_eq!(
+        condition(&with(|release| release.status = Status::Failed), "Ready")["status"],
+        "False"
+    );
+    let gone = told(&seen().with(&once).installed());
+    assert_eq!(
+        condition(&gone, "HelmReleaseReady")["reason"],
+        reasons::HELM_RELEASE_DELETED
+    );
+}
+
+#[test]
+fn times_move_only_with_the_status() {
+    let ready = seen().installed().found(|_| {});
+    let first = told(&ready);
+    let later = ready.with(&json!({"status": first})).installed();
+    let second = status(&later, &plan(&later, at(NOW + 9)), &Done::default(), at(NOW + 9)).unwrap();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn nothing_is_told_of_an_object_that_was_let_go_and_long_words_are_cut() {
+    let seen = seen();
+    let gone = Done {
+        gone: true,
+        ..Done::default()
+    };
+    assert_eq!(status(&seen, &plan(&seen, at(NOW)), &gone, at(NOW)), None);
+    let long = seen.but(|seen| seen.release = Seen::Failed("ü".repeat(40_000)));
+    let message = condition(&told(&long), "Ready")["message"].as_str().unwrap().len();
+    assert!(message < 32_768, "{message}");
+}

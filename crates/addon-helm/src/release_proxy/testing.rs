@@ -1,0 +1,156 @@
+//! What tests see: an object whose release can be installed, and releases.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_api_addons::HelmReleaseProxy;
+use windlass_helm::{ChartSource, Kind, Status, values};
+use windlass_kit::{Seen, Timestamp};
+
+use super::digest::Digest;
+use super::observed::{Failure, Latest, Made, Observed, Operation, Release, Values, Way, Work};
+use super::plan;
+
+/// A moment, in seconds.
+pub(super) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+pub(super) const NOW: i64 = 1_800_000_000;
+
+/// An object for chart `web` at 1.0.0, with `{a: 1}`.
+pub(super) fn seen() -> Observed {
+    Observed {
+        proxy: proxy(&json!({})),
+        way: Way::Open,
+        cluster_is_leaving: false,
+        source: Ok(ChartSource::default()),
+        values: Ok(read("{a: 1}")),
+        version: Latest::Pinned("1.0.0".to_owned()),
+        unusable: None,
+        release: Seen::NotFound,
+        owner: "fleet.web".to_owned(),
+        work: Work::default(),
+        second: NOW,
+    }
+}
+
+fn proxy(changes: &Value) -> Arc<HelmReleaseProxy> {
+    let mut object = json!({
+        "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmReleaseProxy",
+        "metadata": {"name": "web-c1", "namespace": "fleet", "generation": 3},
+        "spec": {
+            "clusterRef": {"name": "c1", "namespace": "fleet"}, "chartName": "web", "repoURL": "https://charts.example.com",
+            "releaseName": "web", "namespace": "default", "version": "1.0.0", "values": "a: 1",
+        },
+    });
+    merge(&mut object, changes);
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
+}
+
+pub(super) fn read(text: &str) -> Arc<Values> {
+    let data = values::parse(text).unwrap();
+    let digest = Digest::of_values(&data);
+    Arc::new(Values { data, digest })
+}
+
+/// The release as it was wished for, ours and deployed.
+pub(super) fn deployed() -> Release {
+    Release {
+        revision: 1,
+        status: Status::Deployed,
+        description: "Install complete".to_owned(),
+        owner: Some("fleet.web".to_owned()),
+        chart: "web".to_owned(),
+        version: "1.0.0".to_owned(),
+        values: read("{a: 1}").digest,
+        data: None,
+        since: Some(at(NOW - 3600)),
+        revisions: vec![(1, Status::Deployed)],
+    }
+}
+
+impl Observed {
+    /// The same with changes of the object.
+    pub(super) fn with(mut self, changes: &Value) -> Self {
+        self.proxy = proxy(changes);
+        self
+    }
+
+    /// The same object, which says that it was installed.
+    pub(super) fn installed(self) -> Self {
+        let mut object = HelmReleaseProxy::clone(&self.proxy);
+        let key = windlass_api_addons::annotations::RELEASE_SUCCESSFULLY_INSTALLED.to_owned();
+        object
+            .metadata
+            .annotations
+            .get_or_insert_default()
+            .insert(key, "true".to_owned());
+        Self {
+            proxy: Arc::new(object),
+            ..self
+        }
+    }
+
+    /// The same object, being deleted.
+    pub(super) fn leaving(self) -> Self {
+        let mut object = HelmReleaseProxy::clone(&self.proxy);
+        let time = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(NOW));
+        object.metadata.deletion_timestamp = Some(time);
+        Self {
+            proxy: Arc::new(object),
+            ..self
+        }
+    }
+
+    /// The same with a release.
+    pub(super) fn found(self, change: impl FnOnce(&mut Release)) -> Self {
+        let mut release = deployed();
+        change(&mut release);
+        Self {
+            release: Seen::Found(Arc::new(release)),
+            ..self
+        }
+    }
+
+    /// The same with something changed.
+    pub(super) fn but(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// The same after an operation for what is wished for now failed, so long before now.
+    pub(super) fn failed(mut self, operation: Operation, seconds_ago: i64) -> Self {
+        self.work.failure = Some(Failure {
+            operation,
+            wish: plan::wish(&self),
+            kind: Kind::Other,
+            message: "it does not fit".to_owned(),
+            times: 1,
+            began: at(NOW - seconds_ago - 10),
+            ended: at(NOW - seconds_ago),
+            pause: std::time::Duration::from_mins(1),
+        });
+        self
+    }
+
+    /// The same after an operation made a revision of what is wished for now.
+    pub(super) fn made(mut self, revision: u32) -> Self {
+        self.work.made = Some(Made {
+            wish: plan::wish(&self),
+            revision,
+        });
+        self
+    }
+}

@@ -1,0 +1,9 @@
+//! HelmReleaseProxies, with workload clusters on loopback and Helm as it is played.
+
+mod deletion;
+mod env;
+mod fake;
+mod faults;
+mod inputs;
+mod life;
+mod recovery;

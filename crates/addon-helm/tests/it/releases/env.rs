@@ -1,0 +1,324 @@
+//! A management cluster with the controller of HelmReleaseProxies on it, workload clusters, and Helm as it is played.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use windlass_addon_helm::release_proxy::{HelmReleases, Settings, entry};
+use windlass_api::core::Cluster;
+use windlass_api::crd::crd;
+use windlass_api_addons::HelmReleaseProxy;
+use windlass_kit::{Backoff, Kit, Metrics, transport};
+use windlass_remote::{Clusters, Options};
+use windlass_testkit::faults::Faults;
+use windlass_testkit::{Server, Workload, wait};
+
+use super::fake::{Fake, Place};
+
+/// Where everything is.
+pub(crate) const NAMESPACE: &str = "default";
+/// The label by which a release says whose it is.
+pub(crate) const MARK: &str = windlass_helm::MARK;
+
+pub(crate) struct Env {
+    server: Server,
+    pub(crate) client: kube::Client,
+    pub(crate) helm: Fake,
+    pub(crate) settings: Settings,
+    running: Option<Kit>,
+}
+
+fn quick(first: u64, most: u64) -> Backoff {
+    Backoff::new(Duration::from_millis(first), Duration::from_millis(most))
+}
+
+impl Env {
+    /// With a controller, and a chart `web` at 1.0.0.
+    pub(crate) async fn start() -> Self {
+        let mut env = Self::idle().await;
+        env.operate(&Faults::none());
+        env
+    }
+
+    /// The same without a controller yet.
+    pub(crate) async fn idle() -> Self {
+        let server = Server::start().await;
+        server.define(&[crd::<Cluster>(), crd::<HelmReleaseProxy>()]).await;
+        let helm = Fake::default();
+        helm.publish("web", "1.0.0");
+        Self {
+            client: server.client("test"),
+            server,
+            helm,
+            settings: Settings {
+                ask_every: Duration::from_mins(10),
+                retry: quick(50, 500),
+                retry_lasting: quick(50, 500),
+                ..Settings::default()
+            },
+            running: None,
+        }
+    }
+
+    /// Starts the controller.
+    pub(crate) fn operate(&mut self, faults: &Faults) {
+        let metrics = Metrics::new();
+        let client = transport::in_process(faults.wrap(self.server.service("manager")), &metrics);
+        let kit = Kit::builder(client).metrics(metrics).build();
+        let options = Options {
+            interval: Duration::from_millis(200),
+            timeout: Duration::from_secs(5),
+            threshold: 2,
+            backoff: quick(20, 100),
+        };
+        let clusters = Clusters::new(&kit.cx(), options);
+        let releases = HelmReleases::new(Arc::new(self.helm.clone()), clusters, self.settings);
+        kit.start(vec![entry(&releases)]);
+        self.running = Some(kit);
+    }
+
+    /// Ends it, as the end of its process does.
+    pub(crate) async fn stop_operating(&mut self) {
+        if let Some(kit) = self.running.take() {
+            kit.shutdown().await;
+        }
+    }
+
+    /// A number from the metrics.
+    pub(crate) fn metrics(&self) -> String {
+        self.running
+            .as_ref()
+            .map(|kit| kit.metrics().encode())
+            .unwrap_or_default()
+    }
+
+    /// How often objects were looked at.
+    pub(crate) fn looks(&self) -> u64 {
+        let text = self.metrics();
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with("controller_runtime_reconcile_total{controller=\"helmreleaseproxy\""));
+        lines
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
+            .sum()
+    }
+
+    fn api(&self, kind: &str) -> (Api<DynamicObject>, ApiResource) {
+        let (group, version, plural) = match kind {
+            "Cluster" => ("cluster.x-k8s.io", "v1beta2", "clusters"),
+            "HelmReleaseProxy" => ("addons.cluster.x-k8s.io", "v1alpha1", "helmreleaseproxies"),
+            _ => ("", "v1", "secrets"),
+        };
+        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+        (
+            Api::namespaced_with(self.client.clone(), NAMESPACE, &resource),
+            resource,
+        )
+    }
+
+    pub(crate) async fn apply(&self, object: &Value) -> Value {
+        let (api, _) = self.api(object["kind"].as_str().unwrap());
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let stored = api
+            .patch(name, &PatchParams::apply("test").force(), &Patch::Apply(object))
+            .await;
+        serde_json::to_value(stored.unwrap()).unwrap()
+    }
+
+    pub(crate) async fn merge(&self, kind: &str, name: &str, patch: &Value) {
+        let (api, _) = self.api(kind);
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn status(&self, kind: &str, name: &str, status: &Value) {
+        let (api, _) = self.api(kind);
+        let patch = json!({ "status": status });
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn delete(&self, kind: &str, name: &str) {
+        let (api, _) = self.api(kind);
+        api.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    pub(crate) async fn get(&self, kind: &str, name: &str) -> Value {
+        let (api, _) = self.api(kind);
+        let found = api.get_opt(name).await.unwrap();
+        found
+            .map(|object| serde_json::to_value(object).unwrap())
+            .unwrap_or_default()
+    }
+
+    /// A Cluster that can be reached.
+    pub(crate) async fn cluster(&self, name: &str) -> Workload {
+        let workload = self.unready_cluster(name).await;
+        self.initialize(name).await;
+        workload
+    }
+
+    /// The same before its control plane is initialized.
+    pub(crate) async fn unready_cluster(&self, name: &str) -> Workload {
+        self.apply(&json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"controlPlaneRef": {"apiGroup": "x.io", "kind": "X", "name": "x"}},
+        }))
+        .await;
+        let workload = Workload::start().await;
+        self.kubeconfig(name, &workload).await;
+        self.status(
+            "Cluster",
+            name,
+            &json!({"initialization": {"infrastructureProvisioned": true}}),
+        )
+        .await;
+        workload
+    }
+
+    pub(crate) async fn initialize(&self, name: &str) {
+        self.status(
+            "Cluster",
+            name,
+            &json!({"initialization": {"controlPlaneInitialized": true}}),
+        )
+        .await;
+    }
+
+    pub(crate) async fn kubeconfig(&self, cluster: &str, workload: &Workload) {
+        self.secret(&format!("{cluster}-kubeconfig"), "value", &workload.kubeconfig())
+            .await;
+    }
+
+    pub(crate) async fn secret(&self, name: &str, key: &str, value: &str) {
+        self.apply(&json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE},
+            "stringData": { key: value },
+        }))
+        .await;
+    }
+
+    /// Applies a HelmReleaseProxy for chart `web` on a Cluster, with more of a spec.
+    pub(crate) async fn proxy(&self, name: &str, cluster: &str, more: Value) -> Value {
+        let mut spec = json!({
+            "clusterRef": {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": cluster, "namespace": NAMESPACE},
+            "chartName": "web", "repoURL": "https://charts.example.com", "namespace": "apps", "version": "1.0.0",
+            "releaseName": "web", "values": "replicas: 1\n",
+        });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            if value.is_null() {
+                spec.as_object_mut().unwrap().remove(key);
+            } else {
+                spec[key.as_str()] = value.clone();
+            }
+        }
+        self.apply(&json!({
+            "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmReleaseProxy",
+            "metadata": {
+                "name": name, "namespace": NAMESPACE,
+                "labels": {"helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name": format!("of-{name}")},
+            },
+            "spec": spec,
+        }))
+        .await
+    }
+
+    /// Waits until an object is as it should be; `null` is one that is gone.
+    pub(crate) async fn wait(&self, kind: &str, name: &str, what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+        let (api, resource) = self.api(kind);
+        let value = |all: &[DynamicObject]| {
+            all.first()
+                .map_or(Value::Null, |object| serde_json::to_value(object).unwrap())
+        };
+        match wait::until(api, resource, Some(name), |all| is_right(&value(all))).await {
+            Some(all) => value(&all),
+            None => panic!(
+                "waited in vain for {kind} {name}: {what}; it is {:#}",
+                self.get(kind, name).await
+            ),
+        }
+    }
+
+    /// Waits until a release is deployed at a revision, and the object says so of what it wants now.
+    pub(crate) async fn deployed(&self, name: &str, revision: u32) -> Value {
+        self.wait(
+            "HelmReleaseProxy",
+            name,
+            &format!("deployed at revision {revision}"),
+            |object| {
+                let status = &object["status"];
+                let ready = condition(object, "Ready");
+                ready["status"] == "True"
+                    && status["observedGeneration"] == object["metadata"]["generation"]
+                    && status["status"] == "deployed"
+                    && status["revision"] == revision
+            },
+        )
+        .await
+    }
+
+    /// Waits until a condition is False for a reason, with these words.
+    pub(crate) async fn blocked(&self, name: &str, type_: &str, reason: &str, words: &str) -> Value {
+        self.wait(
+            "HelmReleaseProxy",
+            name,
+            &format!("{type_} False {reason} {words}"),
+            |object| {
+                let found = condition(object, type_);
+                let message = found["message"].as_str().unwrap_or_default();
+                found["status"] == "False" && found["reason"] == reason && message.contains(words)
+            },
+        )
+        .await
+    }
+
+    pub(crate) async fn gone(&self, name: &str) {
+        self.wait("HelmReleaseProxy", name, "gone", Value::is_null).await;
+    }
+
+    /// Waits until something is so that no watch tells of.
+    pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn() -> bool) {
+        let mut looks = wait::looks();
+        let done = tokio::time::timeout(wait::TIMEOUT, async {
+            while !is_so().await {
+                looks.tick().await;
+            }
+        });
+        assert!(
+            done.await.is_ok(),
+            "waited in vain until {what}; asked so far: {:?}",
+            self.helm.calls()
+        );
+    }
+
+    /// Has an object looked at again, so many times.
+    pub(crate) async fn poke(&self, name: &str, times: usize) {
+        for touch in 0..times {
+            let looks = self.looks();
+            let patch = json!({"metadata": {"annotations": {"touched": touch.to_string()}}});
+            self.merge("HelmReleaseProxy", name, &patch).await;
+            self.until("it is looked at", async || self.looks() > looks).await;
+        }
+    }
+}
+
+/// The release `web` in namespace `apps`.
+pub(crate) fn web(workload: &Workload) -> Place {
+    Place::new(workload.client(), "apps", "web")
+}
+
+pub(crate) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let mut all = object["status"]["conditions"].as_array().into_iter().flatten();
+    all.find(|condition| condition["type"] == type_).unwrap_or(&Value::Null)
+}
+
+/// A Secret of the management cluster.
+pub(crate) fn secrets(env: &Env) -> Api<Secret> {
+    Api::namespaced(env.client.clone(), NAMESPACE)
+}

@@ -1,0 +1,162 @@
+//! What a release needs besides its cluster.
+
+use kube::api::DeleteParams;
+use serde_json::json;
+use windlass_helm::{Credentials, Kind};
+
+use super::env::{Env, secrets, web};
+use super::fake::Trouble;
+
+// AD-101
+#[tokio::test]
+async fn a_missing_kubeconfig_is_told_of_and_its_return_is_noticed() {
+    let env = Env::start().await;
+    let workload = env.cluster("c1").await;
+    env.proxy("web", "c1", json!({})).await;
+    env.deployed("web", 1).await;
+    secrets(&env)
+        .delete("c1-kubeconfig", &DeleteParams::default())
+        .await
+        .unwrap();
+    env.blocked("web", "ClusterAvailable", "GetKubeconfigFailed", "c1-kubeconfig")
+        .await;
+    env.kubeconfig("c1", &workload).await;
+    env.deployed("web", 1).await;
+    // The watch of the new connection tells of changes as well.
+    web(&workload).remove().await;
+    env.until("it is installed anew", async || env.helm.calls().len() == 2)
+        .await;
+}
+
+// AD-143, features 475, 478: credentials and authorities come from Secrets, and are waited for.
+#[tokio::test]
+async fn credentials_and_authorities_are_waited_for() {
+    let env = Env::start().await;
+    let _workload = env.cluster("c1").await;
+    let spec = json!({
+        "credentials": {"secret": {"name": "registry"}, "key": "config.json"},
+        "tlsConfig": {"caSecret": {"name": "authority"}},
+    });
+    env.proxy("web", "c1", spec).await;
+    env.blocked(
+        "web",
+        "ClusterAvailable",
+        "GetCredentialsFailed",
+        "there is no Secret default/registry",
+    )
+    .await;
+    env.secret("registry", "other", "hidden").await;
+    env.blocked(
+        "web",
+        "ClusterAvailable",
+        "GetCredentialsFailed",
+        "has no key \"config.json\"",
+    )
+    .await;
+    env.secret("registry", "config.json", "{\"hidden\": 1}").await;
+    env.blocked(
+        "web",
+        "ClusterAvailable",
+        "GetCACertificateFailed",
+        "there is no Secret default/authority",
+    )
+    .await;
+    env.secret("authority", "ca.crt", "an authority").await;
+    env.deployed("web", 1).await;
+    let source = env.helm.sources().pop().unwrap();
+    match source.credentials {
+        Some(Credentials::RegistryConfig(text)) => assert_eq!(text.reveal(), "{\"hidden\": 1}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(source.tls.unwrap().ca.as_deref(), Some("an authority"));
+    let object = env.get("HelmReleaseProxy", "web").await.to_string();
+    assert!(!object.contains("hidden"), "{object}");
+}
+
+// What was refused is tried at once with other credentials, however long the pause was to be.
+#[tokio::test]
+async fn other_credentials_are_tried_at_once() {
+    let mut env = Env::idle().await;
+    env.settings.retry = windlass_kit::Backoff::new(
+        std::time::Duration::from_secs(9999),
+        std::time::Duration::from_secs(9999),
+    );
+    env.operate(&windlass_testkit::faults::Faults::none());
+    let _workload = env.cluster("c1").await;
+    env.helm
+        .next("install", Trouble::Refused(Kind::Unauthorized, "401 Unauthorized"));
+    env.secret("registry", "config.json", "{}").await;
+    env.proxy(
+        "web",
+        "c1",
+        json!({"credentials": {"secret": {"name": "registry"}, "key": "config.json"}}),
+    )
+    .await;
+    env.blocked(
+        "web",
+        "HelmReleaseReady",
+        "HelmInstallOrUpgradeFailed",
+        "401 Unauthorized",
+    )
+    .await;
+    env.poke("web", 3).await;
+    assert_eq!(env.helm.calls().len(), 1);
+    env.secret("registry", "config.json", "{\"auths\": {}}").await;
+    env.deployed("web", 1).await;
+}
+
+#[tokio::test]
+async fn a_missing_helm_is_told_of() {
+    let env = Env::start().await;
+    let _workload = env.cluster("c1").await;
+    env.helm
+        .make_unusable(Some("there is no helm here: install it from https://helm.sh"));
+    env.proxy("web", "c1", json!({})).await;
+    env.blocked(
+        "web",
+        "HelmReleaseReady",
+        "HelmInstallOrUpgradeFailed",
+        "https://helm.sh",
+    )
+    .await;
+    assert_eq!(env.helm.calls(), [""; 0]);
+    env.helm.make_unusable(None);
+    env.poke("web", 1).await;
+    env.deployed("web", 1).await;
+}
+
+// AD-161: an object reaches only Clusters of its own namespace.
+#[tokio::test]
+async fn a_cluster_of_another_namespace_is_never_reached() {
+    let env = Env::start().await;
+    let workload = env.cluster("c1").await;
+    env.proxy("web", "c1", json!({"clusterRef": {"name": "c1", "namespace": "other"}}))
+        .await;
+    env.blocked(
+        "web",
+        "ClusterAvailable",
+        "GetClusterFailed",
+        "spec.clusterRef.namespace is other",
+    )
+    .await;
+    assert_eq!((env.helm.calls().len(), workload.requests_for("secrets")), (0, 0));
+}
+
+#[tokio::test]
+async fn values_that_are_none_are_refused_until_they_change() {
+    let env = Env::start().await;
+    let _workload = env.cluster("c1").await;
+    env.proxy("web", "c1", json!({"values": "- hidden\n"})).await;
+    let blocked = env
+        .blocked(
+            "web",
+            "HelmReleaseReady",
+            "HelmInstallOrUpgradeFailed",
+            "spec.values cannot be used",
+        )
+        .await;
+    assert!(!blocked["status"].to_string().contains("hidden"));
+    assert_eq!(env.helm.calls(), [""; 0]);
+    env.proxy("web", "c1", json!({})).await;
+    env.deployed("web", 1).await;
+}
