@@ -7,6 +7,7 @@ mod compat;
 mod r#gen;
 mod providers;
 mod recorded;
+mod templates;
 mod tidy;
 mod tools;
 
@@ -64,6 +65,12 @@ enum Task {
     },
     /// Check the rules that keep the workspace in shape.
     Tidy,
+    /// Ask Go what the templates of the corpus give, and write it down.
+    Templates {
+        /// Only say what is not what Go gives, and fail when something is; says so and succeeds where there is no Go.
+        #[arg(long)]
+        check: bool,
+    },
     /// Build the programs that tests compare with (etcd, kube-apiserver and so on) into `target/tools`; needs Go.
     Tools(tools::Options),
 }
@@ -165,6 +172,21 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
         Task::Tools(options) => {
             tools::run(root, &options)?;
             Ok(true)
+        }
+        Task::Templates { check } => {
+            let Some(report) = templates::run(root, check)? else {
+                return Ok(true);
+            };
+            let state = if check {
+                "not what Go gives; run `cargo xtask templates`"
+            } else {
+                "written"
+            };
+            for path in &report.stale {
+                anstream::println!("{path}: {state}");
+            }
+            anstream::println!("{} cases, {} files stale", report.cases, report.stale.len());
+            Ok(!check || report.stale.is_empty())
         }
         Task::Crash { rounds } => crash(root, rounds),
         Task::Tidy => {

@@ -125,7 +125,7 @@ fn helm(version: &Version) -> Vec<(&'static str, String)> {
 /// Builds what is not built yet.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     let chosen = choose(&options.only)?;
-    let go = match Go::find(root, &chosen) {
+    let go = match Go::find(root, chosen.iter().map(|tool| (tool.dir, tool.name))) {
         Ok(go) => go,
         Err(why) => {
             let names: Vec<&str> = chosen.iter().map(|tool| tool.name).collect();
@@ -164,14 +164,14 @@ fn choose(only: &[String]) -> Result<Vec<Tool>, String> {
 
 /// The Go of this machine.
 #[derive(Clone, Debug)]
-struct Go {
+pub(crate) struct Go {
     /// `go1.26.8`.
     version: String,
 }
 
 impl Go {
-    /// Finds one that is new enough for the chosen tools.
-    fn find(root: &Path, tools: &[Tool]) -> Result<Self, String> {
+    /// Finds one that is new enough for some modules, given by folder and by what is to be called of them.
+    pub(crate) fn find<'a>(root: &Path, modules: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         let mut asked = go();
         let answer = asked
             .args(["env", "GOVERSION"])
@@ -179,15 +179,15 @@ impl Go {
             .map_err(|error| format!("there is no Go here (go: {error})"))?;
         let version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
         let have = numbers(&version).ok_or_else(|| format!("the version of Go cannot be read from \"{version}\""))?;
-        for tool in tools {
-            let pins = read(&root.join(tool.dir).join("go.mod"))?;
+        for (dir, name) in modules {
+            let pins = read(&root.join(dir).join("go.mod"))?;
             let text = pins
                 .lines()
                 .find_map(|line| line.strip_prefix("go "))
                 .unwrap_or_default();
-            let need = numbers(text).ok_or_else(|| format!("{}/go.mod names no version of Go", tool.dir))?;
+            let need = numbers(text).ok_or_else(|| format!("{dir}/go.mod names no version of Go"))?;
             if have < need {
-                return Err(format!("Go is {version} here, {} needs {text} or newer", tool.name));
+                return Err(format!("Go is {version} here, {name} needs {text} or newer"));
             }
         }
         Ok(Self { version })
@@ -195,7 +195,7 @@ impl Go {
 }
 
 /// Go, unmoved by what the user has set for other work; caches stay in the user's places.
-fn go() -> Command {
+pub(crate) fn go() -> Command {
     let mut command = Command::new("go");
     command
         .env("GOTOOLCHAIN", "local")

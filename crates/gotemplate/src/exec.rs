@@ -359,6 +359,9 @@ impl<'t> Run<'t, '_, '_> {
                     .map_err(|fault| stop(line, fault))?,
             );
         }
+        let heap = &self.machine.heap;
+        let size = values.iter().map(|value| value.size(heap)).sum();
+        self.spend(line, size)?;
         (function.run)(self.machine, &values).map_err(|fault| match fault {
             Fault::Failed(why) => stop(line, Fault::Failed(format!("{name}: {why}"))),
             missing @ Fault::Missing(_) => stop(line, missing),
@@ -394,7 +397,7 @@ impl<'t> Run<'t, '_, '_> {
             b'm' => (
                 "map[string]interface {}",
                 match &value {
-                    Value::Map(map) => !heap.map(*map).only_texts,
+                    Value::Map(map) => self.machine.rules.lenient || !heap.map(*map).only_texts,
                     Value::Missing(_) => true,
                     _ => false,
                 },

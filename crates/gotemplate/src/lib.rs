@@ -14,6 +14,7 @@ mod lexer;
 mod machine;
 mod number;
 mod parser;
+mod patterns;
 mod print;
 mod sprig;
 mod syntax;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use regex::{Regex, RegexBuilder};
 
 use crate::knowledge::{Knowledge, Member};
+use crate::patterns::translated;
 use crate::value::{Fault, Gap, Heap, Map, Out, Value};
 use crate::{Missing, Rules, sprig};
 
@@ -20,7 +21,7 @@ pub(crate) struct Machine<'k> {
 impl<'k> Machine<'k> {
     pub(crate) fn new(rules: Rules, knowledge: Option<&'k dyn Knowledge>) -> Self {
         Self {
-            heap: Heap::new(),
+            heap: Heap::new(rules.lenient),
             rules,
             knowledge,
             regexes: HashMap::new(),
@@ -93,15 +94,16 @@ impl<'k> Machine<'k> {
         Ok(at.unwrap_or_else(|| Value::Missing(Some(Rc::new(Gap { path, form: Some(form) })))))
     }
 
-    /// A compiled regular expression.
-    pub(crate) fn regex(&mut self, pattern: &str) -> Out<Regex> {
+    /// A compiled regular expression, paid for searching a text with it.
+    pub(crate) fn regex(&mut self, pattern: &str, text: &str) -> Out<Regex> {
+        self.heap.spend(text.len().saturating_mul(16))?;
         if let Some(regex) = self.regexes.get(pattern) {
             return Ok(regex.clone());
         }
         // To compile one is dear, so a template has a few hundred of them.
         self.heap.spend(200_000)?;
-        let regex = RegexBuilder::new(pattern)
-            .size_limit(1 << 20)
+        let regex = RegexBuilder::new(&translated(pattern))
+            .size_limit(1 << 18)
             .build()
             .map_err(|why| format!("{pattern:?} is no regular expression: {why}"))?;
         self.regexes.insert(pattern.to_owned(), regex.clone());

@@ -59,6 +59,15 @@ fn renders_sprig_functions() {
 #[test]
 fn patches_of_classes_convert_numbers_and_texts() {
     gives("{{ if eq .n 5.0 }}y{{ end }}{{ if lt .f 3 }}z{{ end }}", "yz");
+    gives(
+        "{{ kindOf .n }} {{ kindIs \"float64\" .f }} {{ has 5.0 (list .n) }} {{ has 1 (list \"1\") }}",
+        "float64 true true false",
+    );
+    gives(
+        "{{ concat .nope (list 1) }}{{ first .nil }}{{ dig \"name\" \"x\" \"none\" . }}",
+        "[1]<no value>none",
+    );
+    gives("{{ keys (split \"-\" \"a-b\") }}", "[_0 _1]");
     gives("{{ if eq .name 5 }}y{{ else }}n{{ end }}", "n");
     gives("{{ range until .n }}{{ . }}{{ end }}", "01234");
     gives(
@@ -257,6 +266,9 @@ fn rounds_texts_and_memory_are_bounded() {
         "{{ untilStep -9223372036854775808 9223372036854775807 1 }}",
         "{{ seq 1 9223372036854775807 }}",
         "{{ replace \"\" (repeat 1000 \"y\") (repeat 100000 \"x\") }}",
+        "{{ $s := repeat 1000000 \"x\" }}{{ range 100000 }}{{ contains \"y\" $s }}{{ end }}",
+        "{{ $s := repeat 1000000 \"x\" }}{{ range 100 }}{{ regexMatch \"(x+x+)+y\" $s }}{{ end }}",
+        "{{ $l := until 100000 }}{{ range 100000 }}{{ len $l }}{{ end }}",
         "{{ regexMatch \"(((a{100}){100}){100}){100}\" \"a\" }}",
         "{{ define \"t\" }}{{ range 100 }}{{ template \"u\" }}{{ end }}{{ end }}{{ define \"u\" }}{{ range 100000 }}{{ range 100 }}x{{ end }}{{ end }}{{ end }}{{ template \"t\" }}",
         "{{ wrapWith 1 (repeat 1000 \"y\") (repeat 100000 \"x\") }}",

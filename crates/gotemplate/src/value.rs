@@ -10,6 +10,7 @@ use semver::Version;
 use serde_json::Value as Json;
 
 use crate::knowledge::{Form, Knowledge};
+use crate::sprig::cast;
 
 /// What a function or a look-up failed with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +105,8 @@ pub(crate) struct Heap {
     lists: Vec<Rc<[Value]>>,
     maps: Vec<MapData>,
     left: usize,
+    /// Whether numbers of different types may be the same.
+    lenient: bool,
 }
 
 impl Value {
@@ -142,6 +145,16 @@ impl Value {
         }
     }
 
+    /// What it costs to look at all of it, but not at what it holds.
+    pub(crate) fn size(&self, heap: &Heap) -> usize {
+        match self {
+            Self::Text(text) => text.len() / 4,
+            Self::List(list) => heap.list(*list).len() * 4,
+            Self::Map(map) => heap.map(*map).entries.len() * 16,
+            _ => 0,
+        }
+    }
+
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, Self::Missing(_) | Self::Nil)
     }
@@ -162,11 +175,12 @@ impl Value {
 }
 
 impl Heap {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(lenient: bool) -> Self {
         Self {
             lists: Vec::new(),
             maps: Vec::new(),
             left: WORK,
+            lenient,
         }
     }
 
@@ -371,6 +385,7 @@ impl Heap {
         Ok(match (a, b) {
             (a, b) if a.is_nothing() && b.is_nothing() => true,
             (Value::Bool(a), Value::Bool(b)) => a == b,
+            (a, b) if self.lenient && cast::number(a).is_some() => cast::number(a) == cast::number(b),
             (Value::Int(a), Value::Int(b)) | (Value::Int64(a), Value::Int64(b)) => a == b,
             #[expect(clippy::float_cmp, reason = "equality is what is asked")]
             (Value::Float(a), Value::Float(b)) => a == b,

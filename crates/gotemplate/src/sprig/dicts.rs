@@ -110,6 +110,9 @@ fn dig(m: &mut Machine<'_>, args: &[Value]) -> Out {
             return Err(format!("a key must be a text, not a {}", key.type_name(&m.heap)).into());
         };
         let Value::Map(map) = at else {
+            if m.rules.lenient {
+                return Ok(rest[0].clone());
+            }
             return Err(format!("key {key:?} is of no dictionary but of a {}", at.type_name(&m.heap)).into());
         };
         match m.heap.map(map).entries.get(key) {

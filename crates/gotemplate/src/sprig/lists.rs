@@ -94,6 +94,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 fn items(m: &Machine<'_>, value: &Value) -> Out<Rc<[Value]>> {
     match value {
         Value::List(list) => Ok(m.heap.list(*list)),
+        nothing if nothing.is_nothing() && m.rules.lenient => Ok(Rc::from([])),
         other => Err(format!("expected a list, not a {}", other.type_name(&m.heap)).into()),
     }
 }

@@ -32,12 +32,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn is_match(m: &mut Machine<'_>, args: &[Value]) -> Out {
-    let regex = m.regex(&text(&args[0]))?;
-    Ok(Value::Bool(regex.is_match(&text(&args[1]))))
+    let s = text(&args[1]);
+    let regex = m.regex(&text(&args[0]), &s)?;
+    Ok(Value::Bool(regex.is_match(&s)))
 }
 
 fn find(m: &mut Machine<'_>, args: &[Value]) -> Out {
-    let (regex, s) = (m.regex(&text(&args[0]))?, text(&args[1]));
+    let s = text(&args[1]);
+    let regex = m.regex(&text(&args[0]), &s)?;
     m.heap.new_text(regex.find(&s).map_or("", |found| found.as_str()))
 }
 
@@ -47,25 +49,29 @@ fn limit(value: &Value) -> usize {
 }
 
 fn find_all(m: &mut Machine<'_>, args: &[Value]) -> Out {
-    let (regex, s) = (m.regex(&text(&args[0]))?, text(&args[1]));
+    let s = text(&args[1]);
+    let regex = m.regex(&text(&args[0]), &s)?;
     let found: Vec<&str> = regex.find_iter(&s).take(limit(&args[2])).map(|f| f.as_str()).collect();
     m.heap.new_texts(found)
 }
 
 fn replace_all(m: &mut Machine<'_>, args: &[Value]) -> Out {
-    let (regex, s, with) = (m.regex(&text(&args[0]))?, text(&args[1]), text(&args[2]));
+    let (s, with) = (text(&args[1]), text(&args[2]));
+    let regex = m.regex(&text(&args[0]), &s)?;
     m.heap.spend(s.len().saturating_mul(with.len()) / 16)?;
     m.heap.new_text(regex.replace_all(&s, &*with))
 }
 
 fn replace_all_literal(m: &mut Machine<'_>, args: &[Value]) -> Out {
-    let (regex, s, with) = (m.regex(&text(&args[0]))?, text(&args[1]), text(&args[2]));
+    let (s, with) = (text(&args[1]), text(&args[2]));
+    let regex = m.regex(&text(&args[0]), &s)?;
     m.heap.spend(s.len().saturating_mul(with.len()) / 16)?;
     m.heap.new_text(regex.replace_all(&s, regex::NoExpand(&with)))
 }
 
 fn split(m: &mut Machine<'_>, args: &[Value]) -> Out {
-    let (regex, s) = (m.regex(&text(&args[0]))?, text(&args[1]));
+    let s = text(&args[1]);
+    let regex = m.regex(&text(&args[0]), &s)?;
     let limit = limit(&args[2]);
     if limit == 0 {
         return m.heap.new_list(Vec::new());

@@ -1,7 +1,8 @@
 //! What a value is.
 
-use super::text;
+use super::{cast, text};
 use crate::functions::{Function, f};
+use crate::machine::Machine;
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -15,8 +16,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
             *target == *name || name.strip_prefix('*') == Some(&target) || target.strip_prefix('*') == Some(name),
         ))
     }),
-    f("kindOf", ".", |_, a| Ok(Value::text(a[0].kind()))),
-    f("kindIs", "s.", |_, a| Ok(Value::Bool(*text(&a[0]) == *a[1].kind()))),
+    f("kindOf", ".", |m, a| Ok(Value::text(kind(m, &a[0])))),
+    f("kindIs", "s.", |m, a| Ok(Value::Bool(*text(&a[0]) == *kind(m, &a[1])))),
     f("deepEqual", "..", |m, a| m.heap.same(&a[0], &a[1]).map(Value::Bool)),
     f("fail", "s", |_, a| Err(text(&a[0]).to_string().into())),
 ];
+
+/// Where types are not insisted on, all numbers are of one kind: that of Go's JSON.
+fn kind(m: &Machine<'_>, value: &Value) -> &'static str {
+    if m.rules.lenient && cast::number(value).is_some() {
+        return "float64";
+    }
+    value.kind()
+}

@@ -1,0 +1,102 @@
+//! `cargo xtask templates`: what Go's text/template with Sprig gives for every case of the template corpus.
+//!
+//! The corpus is in `crates/gotemplate/testdata`, a JSON object a line: a template, its data, and what came out. A new case is
+//! a line without the latter, and this adds it. The tests of `gotemplate` hold our engine against it; this holds it
+//! against Go.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread;
+
+use crate::tools::{Go, go};
+
+const CORPUS: &str = "crates/gotemplate/testdata";
+const PROGRAM: &str = "tools/template-corpus";
+
+/// What we give otherwise, which is not Go's to say.
+const DIFFERENCES: &str = "differences.jsonl";
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// Files that are not what Go gives.
+    pub(crate) stale: Vec<String>,
+    /// How many cases there are.
+    pub(crate) cases: usize,
+}
+
+/// Asks Go, and writes what it gives unless only asked to `check`. Without Go a check has nothing to say.
+pub(crate) fn run(root: &Path, check: bool) -> Result<Option<Report>, String> {
+    if let Err(why) = Go::find(root, [(PROGRAM, "the template corpus")]) {
+        if !check {
+            return Err(why);
+        }
+        anstream::println!("skipped: {why}: the template corpus is not compared with what Go gives");
+        return Ok(None);
+    }
+    let files = files(&root.join(CORPUS))?;
+    let mut texts = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
+        texts.push(text);
+    }
+    let answer = ask(&root.join(PROGRAM), texts.concat())?;
+    let mut lines = answer.lines();
+    let mut report = Report {
+        stale: Vec::new(),
+        cases: 0,
+    };
+    for (file, have) in files.iter().zip(&texts) {
+        let count = have.lines().filter(|line| !line.trim().is_empty()).count();
+        let want: String = lines.by_ref().take(count).flat_map(|line| [line, "\n"]).collect();
+        report.cases += count;
+        if want == *have {
+            continue;
+        }
+        report
+            .stale
+            .push(file.strip_prefix(root).unwrap_or(file).display().to_string());
+        if !check {
+            fs::write(file, want).map_err(|error| format!("{}: cannot be written: {error}", file.display()))?;
+        }
+    }
+    Ok(Some(report))
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let unreadable = |error| format!("{}: cannot be read: {error}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|e| e == "jsonl") && !path.ends_with(DIFFERENCES) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The cases with what Go gives for them.
+fn ask(program: &Path, cases: String) -> Result<String, String> {
+    let failed = |error| format!("cannot run go: {error}");
+    let mut child = go()
+        .args(["run", "."])
+        .current_dir(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    // It answers while it is asked, so who only asks before listening may wait for ever.
+    let asking = child
+        .stdin
+        .take()
+        .map(|mut stdin| thread::spawn(move || stdin.write_all(cases.as_bytes())));
+    let out = child.wait_with_output().map_err(failed)?;
+    let asked = asking.is_none_or(|asking| asking.join().is_ok_and(|written| written.is_ok()));
+    if !out.status.success() || !asked {
+        return Err(format!("{}: failed", program.display()));
+    }
+    String::from_utf8(out.stdout).map_err(|_| format!("{}: its answer is no text", program.display()))
+}
