@@ -1,7 +1,8 @@
 //! `cargo xtask tools`: builds the programs that the judge and the end-to-end tests need, from their Go modules.
 //!
-//! `tools/go.mod` and `tools/helm/go.mod` pin them; what is built is left alone until a pin, a flag or the Go version changes.
-//! Helm has a file of its own because it builds on newer Kubernetes libraries than the server that sits in judgement.
+//! `tools/go.mod`, `tools/helm/go.mod` and `tools/helm4/go.mod` pin them; what is built is left alone until a pin, a flag or the Go version changes.
+//! Each helm has a file of its own because it builds on other Kubernetes libraries than the server that sits in judgement. There are two, of
+//! the two major versions that users have.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -41,7 +42,7 @@ struct Tool {
 
 const KUBERNETES: &str = "k8s.io/kubernetes";
 
-const TOOLS: [Tool; 5] = [
+const TOOLS: [Tool; 6] = [
     Tool {
         name: "etcd",
         dir: "tools",
@@ -76,6 +77,13 @@ const TOOLS: [Tool; 5] = [
         package: "helm.sh/helm/v3/cmd/helm",
         module: "helm.sh/helm/v3",
         stamps: helm,
+    },
+    Tool {
+        name: "helm4",
+        dir: "tools/helm4",
+        package: "helm.sh/helm/v4/cmd/helm",
+        module: "helm.sh/helm/v4",
+        stamps: helm4,
     },
 ];
 
@@ -119,6 +127,14 @@ fn helm(version: &Version) -> Vec<(&'static str, String)> {
         ("helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor", minor()),
         ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor", "1".to_owned()),
         ("helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor", minor()),
+    ]
+}
+
+fn helm4(version: &Version) -> Vec<(&'static str, String)> {
+    // The version of its Kubernetes libraries it reads from what it was built of.
+    vec![
+        ("helm.sh/helm/v4/internal/version.version", version.text.clone()),
+        ("helm.sh/helm/v4/internal/version.gitTreeState", "clean".to_owned()),
     ]
 }
 
