@@ -3,6 +3,8 @@
 use std::convert::Infallible;
 use std::io;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream;
@@ -21,6 +23,11 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
+}
+
+/// What a client says that has a name and a password.
+pub(crate) fn basic(name: &str, password: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}")))
 }
 
 pub(crate) fn sha256(content: &[u8]) -> String {

@@ -16,12 +16,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use crate::answer::{Answer, Body};
+use crate::chart::ChartLike;
 use crate::provider::LookAlike;
 use crate::registry::Registry;
 use crate::{github, gitlab, registry, tls, web};
@@ -241,6 +243,28 @@ impl Forge {
         self.state.web.lock().extend(files);
     }
 
+    /// Adds a chart to a folder of the web that is a repository, with an index.
+    pub fn chart(&self, folder: &str, chart: &ChartLike) {
+        let folder = folder.trim_matches('/');
+        let archive = format!("{}-{}.tgz", chart.name(), chart.version());
+        let index = format!("{folder}/index.yaml");
+        let mut web = self.state.web.lock();
+        let known = web.get(&index).and_then(|known| serde_json::from_slice(known).ok());
+        let mut file: Value = known.unwrap_or_else(|| json!({"apiVersion": "v1", "entries": {}}));
+        if let Value::Array(versions) = &mut file["entries"][chart.name()] {
+            versions.push(chart.entry(&archive));
+        } else {
+            file["entries"][chart.name()] = json!([chart.entry(&archive)]);
+        }
+        web.insert(index, file.to_string().into());
+        web.insert(format!("{folder}/{archive}"), chart.archive());
+    }
+
+    /// Adds a chart to a registry, below a path.
+    pub fn push_chart(&self, path: &str, chart: &ChartLike) {
+        self.state.registry.lock().chart(path, chart);
+    }
+
     /// Folders of the web do not show what is in them.
     pub fn hide_listings(&self) {
         *self.state.unlisted.lock() = true;
@@ -389,7 +413,7 @@ async fn answered(
     let (answer, how): (Answer, fn(Answer) -> Response<Body>) = match &fault {
         None => (good(), Answer::send),
         Some(Fault::Status(status)) => (
-            Answer::json(*status, &serde_json::json!({"message": "as the forge was told"})),
+            Answer::json(*status, &json!({"message": "as the forge was told"})),
             Answer::send,
         ),
         Some(Fault::RateLimited(seconds)) => (limited(*seconds), Answer::send),
@@ -399,7 +423,7 @@ async fn answered(
         ),
         Some(Fault::Burst) => {
             let words = "You have exceeded a secondary rate limit. Please wait.";
-            (Answer::json(403, &serde_json::json!({"message": words})), Answer::send)
+            (Answer::json(403, &json!({"message": words})), Answer::send)
         }
         Some(Fault::Truncated) => (good(), Answer::send_half),
         Some(Fault::Html) => {
@@ -434,7 +458,7 @@ async fn answered(
 fn limited(seconds: u32) -> Answer {
     let reset = Timestamp::now().as_second() + i64::from(seconds);
     let words = "API rate limit exceeded for 203.0.113.7.";
-    Answer::json(403, &serde_json::json!({"message": words}))
+    Answer::json(403, &json!({"message": words}))
         .with("x-ratelimit-limit", "60")
         .with("x-ratelimit-remaining", "0")
         .with("x-ratelimit-reset", reset.to_string())

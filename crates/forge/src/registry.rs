@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, sha256};
+use crate::answer::{Answer, basic, sha256};
+use crate::chart::ChartLike;
 use crate::forge::{Asked, Demand, Files, State, hosts, query};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -69,6 +68,24 @@ impl Registry {
         self.manifest(repository, Some(tag), MANIFEST, manifest);
     }
 
+    /// A chart below a path, with the media types that helm looks for.
+    pub(crate) fn chart(&mut self, path: &str, chart: &ChartLike) {
+        let mut of_type = |media: &str, content: Bytes| {
+            let (digest, size) = self.blob(content);
+            json!({"mediaType": media, "digest": digest, "size": size})
+        };
+        let config = of_type(
+            "application/vnd.cncf.helm.config.v1+json",
+            chart.metadata().to_string().into(),
+        );
+        let layer = of_type("application/vnd.cncf.helm.chart.content.v1.tar+gzip", chart.archive());
+        let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]});
+        let repository = format!("{path}/{}", chart.name());
+        // A tag has no plus.
+        let tag = chart.version().replace('+', "_");
+        self.manifest(&repository, Some(&tag), MANIFEST, manifest.to_string().into());
+    }
+
     pub(crate) fn index(&mut self, repository: &str, tag: &str, parts: Vec<Files>) {
         let mut manifests = Vec::new();
         for files in parts {
@@ -79,10 +96,6 @@ impl Registry {
         let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests});
         self.manifest(repository, Some(tag), INDEX, index.to_string().into());
     }
-}
-
-fn basic(name: &str, password: &str) -> String {
-    format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}")))
 }
 
 fn error(status: u16, code: &str) -> Answer {

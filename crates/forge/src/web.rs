@@ -2,11 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, basic};
 use crate::forge::{Asked, Demand, State, decoded};
 
 pub(crate) fn answer(state: &State, asked: &Asked) -> Answer {
-    if let Some(Demand::Token(_) | Demand::Basic(..)) = state.demands.lock().get(&asked.host) {
+    let is_let_in = match state.demands.lock().get(&asked.host) {
+        Some(Demand::Token(_)) => false,
+        Some(Demand::Basic(name, password)) => asked.authorization.as_deref() == Some(&basic(name, password)),
+        _ => true,
+    };
+    if !is_let_in {
         return Answer::new(401, "").with("www-authenticate", "Basic realm=\"files\"");
     }
     let files = state.web.lock();

@@ -35,6 +35,17 @@ impl Tools {
         Self::of(&Self::default_folder())
     }
 
+    /// One more program that `cargo xtask tools` builds, such as helm.
+    pub fn program(name: &'static str) -> Result<PathBuf, JudgeError> {
+        let folder = Self::default_folder();
+        let path = folder.join(name);
+        if path.is_file() {
+            return Ok(path);
+        }
+        let missing = vec![name];
+        Err(JudgeError::NotBuilt { folder, missing })
+    }
+
     fn default_folder() -> PathBuf {
         let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
         if let Some(folder) = named("WINDLASS_TOOLS") {
