@@ -1,0 +1,496 @@
+//! The engine: the real program behind [`Engine`].
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+use tokio::sync::{Mutex as Turn, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::blame::{self, Asked};
+use crate::charts::Charts;
+use crate::counters::Counters;
+use crate::flags::On;
+use crate::home::{CallFolder, Home};
+use crate::probe::Probe;
+use crate::process::{self, End, Output, Plan};
+use crate::version::Version;
+use crate::words::{self, Mask};
+use crate::{
+    BoxFuture, Chart, ChartSource, Engine, Freshness, HelmError, Kind, Options, Status, Summary, Target, kubeconfig,
+    values,
+};
+
+/// Variables of our own environment that helm has, too: what stands between it and the network, and whom this machine trusts.
+const PASSED_ON: [&str; 8] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+/// How an engine works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where helm is: a path, or a name to look for in `search`.
+    pub program: PathBuf,
+    /// The folders to look in, as in `PATH`.
+    pub search: Option<OsString>,
+    /// The folder below which files are kept; it is made private.
+    pub home: PathBuf,
+    /// How many operations on releases run at once.
+    pub operations: usize,
+    /// How many charts are fetched at once.
+    pub fetches: usize,
+    /// How long fetching a chart, or a list of versions, may take.
+    pub fetch_limit: Duration,
+    /// How long helm may take beyond what it was told, and to end when it was asked to.
+    pub grace: Duration,
+    /// How large the archive of a chart may be, in bytes.
+    pub largest_chart: u64,
+    /// Variables that helm gets.
+    pub environment: Vec<(String, OsString)>,
+}
+
+impl Settings {
+    /// helm of `PATH`, as many processes as suit the machine, and files below `home`.
+    pub fn new(home: impl Into<PathBuf>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, NonZero::get);
+        let variable = |name: &str| Some((name.to_owned(), std::env::var_os(name)?));
+        Self {
+            program: "helm".into(),
+            search: std::env::var_os("PATH"),
+            home: home.into(),
+            // Most of the time an operation waits for the cluster.
+            operations: (4 * cores).clamp(8, 32),
+            fetches: cores.clamp(2, 8),
+            fetch_limit: Duration::from_mins(2),
+            grace: Duration::from_secs(30),
+            largest_chart: 32 << 20,
+            environment: PASSED_ON.into_iter().filter_map(variable).collect(),
+        }
+    }
+}
+
+/// The real helm. Clones are handles to the same engine; its files go with the last one.
+#[derive(Clone, Debug)]
+pub struct Helm(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    home: Home,
+    probe: Mutex<Probe>,
+    /// Held by whoever asks helm what it is.
+    probing: Turn<()>,
+    operations: Arc<Semaphore>,
+    fetches: Arc<Semaphore>,
+    charts: Charts,
+    /// What no message may show, whoever it is about.
+    mask: Mask,
+    counters: Counters,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// A process that is to be run, and what stands for it in counters and errors.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) verb: &'static str,
+    pub(crate) asked: Asked,
+    pub(crate) args: Vec<String>,
+    pub(crate) input: Vec<u8>,
+    pub(crate) limit: Duration,
+    pub(crate) mask: Mask,
+}
+
+impl Helm {
+    /// Makes its folder, and removes what killed processes left below the same home. Whether helm is there is found out when it is needed.
+    pub fn new(settings: Settings) -> std::io::Result<Self> {
+        Ok(Self(Arc::new(Inner {
+            home: Home::open(&settings.home)?,
+            probe: Mutex::default(),
+            probing: Turn::default(),
+            operations: Arc::new(Semaphore::new(settings.operations.max(1))),
+            fetches: Arc::new(Semaphore::new(settings.fetches.max(1))),
+            charts: Charts::default(),
+            mask: hidden(&settings.environment),
+            counters: Counters::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            settings,
+        })))
+    }
+
+    /// The version of the helm that is there.
+    pub async fn version(&self) -> Result<String, HelmError> {
+        Ok(self.ready().await?.1.to_string())
+    }
+
+    /// What was started, for metrics.
+    pub fn counters(&self) -> &Counters {
+        &self.0.counters
+    }
+
+    /// Asks every helm that runs to end and waits until all have; nothing is started after that. What was under way is left failed
+    /// rather than pending, where helm still gets to write that down.
+    pub async fn close(&self) {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.0.home
+    }
+
+    pub(crate) fn charts(&self) -> &Charts {
+        &self.0.charts
+    }
+
+    /// The program and its version. It is asked once, and again when the file has changed.
+    pub(crate) async fn ready(&self) -> Result<(PathBuf, Version), HelmError> {
+        let settings = &self.0.settings;
+        let found = Probe::look(&settings.program, settings.search.as_deref())?;
+        if let Some(known) = self.0.probe.lock().known(&found) {
+            return known;
+        }
+        let _turn = self.0.probing.lock().await;
+        if let Some(known) = self.0.probe.lock().known(&found) {
+            return known;
+        }
+        let call = Call {
+            verb: "version",
+            asked: Asked::Nobody,
+            args: vec!["version".to_owned(), "--template={{.Version}}".to_owned()],
+            input: Vec::new(),
+            limit: Duration::from_secs(30),
+            mask: Mask::default(),
+        };
+        let output = self
+            .start(&found.path, call, self.folder()?, Arc::clone(&self.0.fetches))
+            .await;
+        let answer = found.judge(output.as_ref());
+        // Not to be had for reasons of the moment is no answer.
+        match output {
+            Err(error) if error.kind == Kind::Cancelled => Err(error),
+            _ => {
+                self.0.probe.lock().learn(found, answer.clone());
+                answer
+            }
+        }
+    }
+
+    pub(crate) fn folder(&self) -> Result<CallFolder, HelmError> {
+        self.0.home.call().map_err(|error| file("a folder for a call", &error))
+    }
+
+    /// Runs helm for a chart.
+    pub(crate) async fn fetch(&self, program: &Path, call: Call, folder: CallFolder) -> Result<String, HelmError> {
+        self.start(program, call, folder, Arc::clone(&self.0.fetches)).await
+    }
+
+    /// Runs helm on a release.
+    async fn operate(
+        &self,
+        verb: &'static str,
+        target: &Target,
+        options: &Options,
+        input: Vec<u8>,
+        flags: impl FnOnce(&On<'_>) -> Result<Vec<String>, HelmError>,
+    ) -> Result<String, HelmError> {
+        let (program, version) = self.ready().await?;
+        let mut mask = Mask::default();
+        let config = kubeconfig::read(&target.kubeconfig, &mut mask)?;
+        let folder = self.folder()?;
+        let kubeconfig = folder
+            .write("kubeconfig", &config)
+            .map_err(|error| file("the kubeconfig of a call", &error))?;
+        let on = On {
+            version,
+            target,
+            kubeconfig: &kubeconfig,
+            options,
+        };
+        let call = Call {
+            verb,
+            asked: Asked::Cluster,
+            args: flags(&on)?,
+            input,
+            limit: on.limit(self.0.settings.grace),
+            mask,
+        };
+        self.start(&program, call, folder, Arc::clone(&self.0.operations)).await
+    }
+
+    /// Runs a process in a task of its own, when it is its turn, and makes an error of what went wrong.
+    async fn start(
+        &self,
+        program: &Path,
+        call: Call,
+        folder: CallFolder,
+        turns: Arc<Semaphore>,
+    ) -> Result<String, HelmError> {
+        let cancelled = || HelmError::new(Kind::Cancelled, "helm is being shut down");
+        let stop = self.0.stop.child_token();
+        // A call that is dropped while it waits has begun nothing; later the task hears of it.
+        let stops = stop.clone().drop_guard();
+        let turn = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(cancelled()),
+            turn = turns.acquire_owned() => turn.map_err(|_| cancelled())?,
+        };
+        let plan = self.plan(program, &call, &folder);
+        let (verb, asked, mask, limit) = (call.verb, call.asked, call.mask, call.limit);
+        let mask = mask.with(&self.0.mask);
+        let counters = self.0.counters.clone();
+        let task = self.0.tasks.spawn(async move {
+            // These go when the process has ended, in whatever way.
+            let (_turn, _folder, _running) = (turn, folder, counters.start(verb));
+            let begun = Instant::now();
+            let result = match process::run(plan, stop).await {
+                Ok(output) => judge(asked, output, limit, &mask),
+                Err(error) => Err(HelmError::new(
+                    Kind::NotInstalled,
+                    format!("helm cannot be started: {error}"),
+                )),
+            };
+            let end = result.as_ref().map_or_else(|error| error.kind.name(), |_| "ok");
+            counters.end(verb, end, begun.elapsed());
+            result
+        });
+        let result = task.await.unwrap_or_else(|_| Err(cancelled()));
+        let _guard = stops;
+        result
+    }
+
+    fn plan(&self, program: &Path, call: &Call, folder: &CallFolder) -> Plan {
+        let settings = &self.0.settings;
+        let own = |name: &str| OsString::from(folder.path().join(name));
+        let mut environment = settings.environment.clone();
+        // Caches of what a cluster serves are kept below HOME; a call has its own, as another cluster may have the address tomorrow.
+        for (name, place) in [
+            ("HOME", "home"),
+            ("TMPDIR", "."),
+            ("HELM_CACHE_HOME", "cache"),
+            ("HELM_CONFIG_HOME", "config"),
+            ("HELM_DATA_HOME", "data"),
+            ("HELM_PLUGINS", "plugins"),
+        ] {
+            environment.push((name.to_owned(), own(place)));
+        }
+        environment.push(("HELM_DRIVER".to_owned(), "secret".into()));
+        environment.push(("NO_COLOR".to_owned(), "1".into()));
+        Plan {
+            program: program.to_owned(),
+            args: call.args.clone(),
+            environment,
+            folder: folder.path().to_owned(),
+            input: call.input.clone(),
+            limit: call.limit,
+            grace: settings.grace,
+        }
+    }
+}
+
+impl Engine for Helm {
+    fn unusable(&self) -> Option<String> {
+        let settings = &self.0.settings;
+        let found = match Probe::look(&settings.program, settings.search.as_deref()) {
+            Ok(found) => found,
+            Err(error) => return Some(error.message),
+        };
+        let known = self.0.probe.lock().known(&found)?;
+        known.err().map(|error| error.message)
+    }
+
+    fn chart<'a>(&'a self, source: &'a ChartSource, fresh: Freshness) -> BoxFuture<'a, Result<Chart, HelmError>> {
+        Box::pin(crate::charts::chart(self, source, fresh))
+    }
+
+    fn install<'a>(
+        &'a self,
+        target: &'a Target,
+        chart: &'a Chart,
+        values: &'a str,
+        options: &'a Options,
+    ) -> BoxFuture<'a, Result<Summary, HelmError>> {
+        Box::pin(async move {
+            let values = input(values)?;
+            let flags = |on: &On<'_>| on.install(&chart.archive);
+            summary(&self.operate("install", target, options, values, flags).await?)
+        })
+    }
+
+    fn upgrade<'a>(
+        &'a self,
+        target: &'a Target,
+        chart: &'a Chart,
+        values: &'a str,
+        options: &'a Options,
+    ) -> BoxFuture<'a, Result<Summary, HelmError>> {
+        Box::pin(async move {
+            let values = input(values)?;
+            let flags = |on: &On<'_>| on.upgrade(&chart.archive);
+            summary(&self.operate("upgrade", target, options, values, flags).await?)
+        })
+    }
+
+    fn rollback<'a>(
+        &'a self,
+        target: &'a Target,
+        to_revision: u32,
+        options: &'a Options,
+    ) -> BoxFuture<'a, Result<(), HelmError>> {
+        Box::pin(async move {
+            let flags = |on: &On<'_>| on.rollback(to_revision);
+            self.operate("rollback", target, options, Vec::new(), flags).await?;
+            Ok(())
+        })
+    }
+
+    fn uninstall<'a>(&'a self, target: &'a Target, options: &'a Options) -> BoxFuture<'a, Result<(), HelmError>> {
+        Box::pin(async move {
+            let flags = |on: &On<'_>| on.uninstall();
+            match self.operate("uninstall", target, options, Vec::new(), flags).await {
+                // (Helm's own flag for this ignores every error of the look-up.)
+                Err(error) if error.kind == Kind::ReleaseNotFound => Ok(()),
+                other => other.map(drop),
+            }
+        })
+    }
+}
+
+/// The passwords of proxies.
+fn hidden(environment: &[(String, OsString)]) -> Mask {
+    let mut mask = Mask::default();
+    for address in environment.iter().filter_map(|(_, value)| value.to_str()) {
+        let user = address
+            .split_once("://")
+            .map_or(address, |(_, rest)| rest)
+            .rsplit_once('@');
+        if let Some((_, password)) = user.and_then(|(user, _)| user.split_once(':')) {
+            mask.hide(password);
+        }
+    }
+    mask
+}
+
+/// Values as helm gets them: the data that they are compared as, so that nothing is read in two ways.
+fn input(text: &str) -> Result<Vec<u8>, HelmError> {
+    let values = values::parse(text).map_err(|why| HelmError::new(Kind::ValuesInvalid, why))?;
+    serde_json::to_vec(&values).map_err(|error| HelmError::new(Kind::ValuesInvalid, error.to_string()))
+}
+
+/// What the end of a process means.
+fn judge(asked: Asked, output: Output, limit: Duration, mask: &Mask) -> Result<String, HelmError> {
+    let stdout = output.stdout.as_deref().map(String::from_utf8_lossy);
+    match output.end {
+        End::Exit(status) if status.success() => {
+            let stdout = stdout.ok_or_else(|| HelmError::new(Kind::Other, "helm answered with too much to read"))?;
+            Ok(stdout.into_owned())
+        }
+        End::Exit(status) => {
+            // What a repository said is on the standard output, set off by tabs.
+            let told = stdout
+                .as_deref()
+                .filter(|_| asked == Asked::Repository)
+                .unwrap_or_default();
+            let told: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix('\t')).collect();
+            let printed = if told.is_empty() {
+                output.stderr
+            } else {
+                told.join("\n")
+            };
+            let words = match words::of(&printed, mask) {
+                words if words.is_empty() => format!("helm ended with {status} and without a word"),
+                words => words,
+            };
+            Err(HelmError::new(blame::kind(asked, &words), words))
+        }
+        End::TimedOut => {
+            let words = words::of(&output.stderr, mask);
+            let message = format!("helm did not end within {} s and was stopped: {words}", limit.as_secs());
+            Err(HelmError::new(Kind::TimedOut, message.trim_end_matches([':', ' '])))
+        }
+        End::Cancelled => Err(HelmError::new(Kind::Cancelled, "helm was stopped before it was done")),
+    }
+}
+
+/// An error of our own files.
+pub(crate) fn file(what: &str, error: &std::io::Error) -> HelmError {
+    HelmError::new(Kind::Other, format!("{what} cannot be made: {error}"))
+}
+
+/// Reads what helm prints of a release.
+fn summary(printed: &str) -> Result<Summary, HelmError> {
+    #[derive(Deserialize)]
+    struct Printed {
+        version: u32,
+        info: Info,
+    }
+    #[derive(Deserialize)]
+    struct Info {
+        status: String,
+        #[serde(default)]
+        description: String,
+    }
+    // Charts may print before it.
+    let start = printed.find('{').unwrap_or_default();
+    let release: Printed = serde_json::from_str(printed.get(start..).unwrap_or_default()).map_err(|_| {
+        HelmError::new(
+            Kind::Other,
+            "helm succeeded, but what it printed of the release cannot be read",
+        )
+    })?;
+    Ok(Summary {
+        revision: release.version,
+        status: Status::read(&release.info.status),
+        description: release.info.description,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_proxies_are_hidden() {
+        let variable = |value: &str| ("HTTPS_PROXY".to_owned(), OsString::from(value));
+        let environment = [
+            "http://amy:sesame@proxy:3128",
+            "amy:hushhush@proxy",
+            "http://proxy:3128",
+        ]
+        .map(variable);
+        let mut mask = Mask::default();
+        mask.hide("my-token");
+        let mask = mask.with(&hidden(&environment));
+        let printed = "Error: proxy:3128 amy sesame hushhush my-token";
+        assert_eq!(words::of(printed, &mask), "proxy:3128 amy *** *** ***");
+    }
+
+    #[test]
+    fn what_helm_prints_of_a_release_is_read() {
+        let printed = r#"Pulled: x
+{"name":"web","info":{"status":"deployed","description":"Install complete"},"version":3,"chart":{}}"#;
+        let read = summary(printed).unwrap();
+        assert_eq!((read.revision, read.status), (3, Status::Deployed));
+        for odd in ["", "none", "{}", "{\"version\": \"1\"}"] {
+            assert_eq!(summary(odd).unwrap_err().kind, Kind::Other, "{odd}");
+        }
+    }
+}

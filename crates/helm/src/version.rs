@@ -1,0 +1,55 @@
+//! Which versions of helm can be used.
+
+use std::fmt;
+
+/// The oldest that can be used.
+pub(crate) const OLDEST: Version = Version { major: 3, minor: 14 };
+
+/// What the oldest has that those before it have not.
+pub(crate) const BECAUSE: &str = "labels on releases and resetThenReuseValues";
+
+/// The version of a helm, as far as flags depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version {
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+}
+
+impl Version {
+    /// Reads `v3.22.0`, with or without what may follow.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let mut parts = text.trim().trim_start_matches('v').split('.');
+        let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        parts.next()?;
+        Some(Self { major, minor })
+    }
+
+    /// From this one on, flags have other names, and what is missing is applied by the server.
+    pub(crate) fn is_four(self) -> bool {
+        self.major >= 4
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v{}.{}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_helm_tells_them() {
+        let read = |text: &str| Version::read(text).map(|version| version.to_string());
+        assert_eq!(read("v3.22.0\n").as_deref(), Some("v3.22"));
+        assert_eq!(read("v4.3.1+g0123456").as_deref(), Some("v4.3"));
+        assert_eq!(read("v3.20.0-rc.1").as_deref(), Some("v3.20"));
+        for odd in ["", "v3", "Client: &version.Version{}", "v3.x.0", "{}"] {
+            assert_eq!(read(odd), None, "{odd}");
+        }
+        assert!(Version::read("v3.9.4") < Some(OLDEST));
+        assert!(Version::read("v4.0.0") > Some(OLDEST));
+    }
+}

@@ -1,0 +1,17 @@
+//! The engine with the real helm, of both major versions, against the embedded API server and look-alikes of repositories.
+//!
+//! `cargo xtask tools` builds the two; where one is missing, its tests are left out and say so.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::large_futures,
+    reason = "a test fails by panicking, and how large one is does not matter"
+)]
+
+mod charts;
+mod ends;
+mod errors;
+mod player;
+mod releases;
+mod support;

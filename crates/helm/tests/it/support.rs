@@ -1,0 +1,308 @@
+//! A world for a test: an engine, a cluster, and the places that charts come from.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use k8s_openapi::api::core::v1::Secret as Stored;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
+use kube::{Client, Resource};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use windlass_apiserver::{ApiServer, Authorization, Options as ServerOptions, UserInfo, tls_config};
+use windlass_forge::{ChartLike, Forge, Proxy, hosts};
+use windlass_helm::release::{self, Release};
+use windlass_helm::{Chart, ChartSource, Engine as _, Freshness, Helm, Marker, Options, Secret, Settings, Target, Tls};
+use windlass_judge::Tools;
+use windlass_meta::{Clock as _, SystemClock};
+use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
+use windlass_store::{Limits, Store};
+
+/// A test that hangs is a test that fails.
+const TOO_LONG: Duration = Duration::from_mins(3);
+
+/// Makes two tests of one, for each helm.
+macro_rules! with_both {
+    ($(#[$meta:meta])* $name:ident) => {
+        $(#[$meta])*
+        mod $name {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn helm3() {
+                $crate::support::run("helm", super::$name).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn helm4() {
+                $crate::support::run("helm4", super::$name).await;
+            }
+        }
+    };
+}
+pub(crate) use with_both;
+
+/// Runs a test with a helm, and looks for what it leaves.
+pub(crate) async fn run<F: Future<Output = World>>(tool: &'static str, test: impl FnOnce(World) -> F) {
+    let program = match Tools::program(tool) {
+        Ok(program) => program,
+        Err(error) => {
+            let thread = std::thread::current();
+            // Not by a macro: what these print is shown only for tests that fail.
+            let line = format!("left out: {}: {error}\n", thread.name().unwrap_or("a test"));
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            return;
+        }
+    };
+    let world = World::start(&program).await;
+    let (folder, home) = (world.folder.clone(), world.home());
+    let world = tokio::time::timeout(TOO_LONG, test(world)).await;
+    let world = world.unwrap_or_else(|_| panic!("not done after {} s", TOO_LONG.as_secs()));
+    world.helm.close().await;
+    drop(world);
+    assert_eq!(running(&home), 0, "no process is left");
+    let left = fs::read_dir(&home).unwrap().count();
+    assert_eq!(left, 0, "no file is left in {}", home.display());
+    drop(folder);
+}
+
+/// How many processes live that were given a place below a folder.
+pub(crate) fn running(home: &Path) -> usize {
+    let home = home.to_str().unwrap().as_bytes();
+    let processes = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let has = |path: PathBuf| {
+        let environment = fs::read(path.join("environ")).unwrap_or_default();
+        environment.windows(home.len()).any(|part| part == home)
+    };
+    processes.filter(|path| has(path.clone())).count()
+}
+
+fn settings(home: &Path, program: &Path, proxy: &Proxy) -> Settings {
+    let mut settings = Settings::new(home);
+    program.clone_into(&mut settings.program);
+    settings.search = None;
+    settings.grace = Duration::from_secs(20);
+    let proxy = format!("http://{}", proxy.address());
+    let variable = |name: &str| (name.to_owned(), proxy.clone().into());
+    settings.environment = ["HTTPS_PROXY", "HTTP_PROXY"].map(variable).into();
+    settings
+}
+
+/// What a test has.
+pub(crate) struct World {
+    pub(crate) helm: Helm,
+    pub(crate) cluster: Cluster,
+    pub(crate) forge: Forge,
+    pub(crate) proxy: Proxy,
+    pub(crate) program: PathBuf,
+    folder: Arc<TempDir>,
+}
+
+impl World {
+    async fn start(program: &Path) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let forge = Forge::start().await.unwrap();
+        let proxy = Proxy::start(forge.hosts(), None).await.unwrap();
+        let settings = settings(&folder.path().join("home"), program, &proxy);
+        Self {
+            helm: Helm::new(settings).unwrap(),
+            cluster: Cluster::start(Authorization::AllowAuthenticated).await,
+            forge,
+            proxy,
+            program: program.to_owned(),
+            folder,
+        }
+    }
+
+    /// The engine's home.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// Another engine below the same home.
+    pub(crate) fn engine(&self, change: impl FnOnce(&mut Settings)) -> Helm {
+        let mut settings = settings(&self.home(), &self.program, &self.proxy);
+        change(&mut settings);
+        Helm::new(settings).unwrap()
+    }
+
+    /// Publishes a chart in the folder `charts` of the web and fetches it.
+    pub(crate) async fn chart(&self, chart: &ChartLike) -> Chart {
+        self.forge.chart("charts", chart);
+        let source = self.source(chart.name(), Some(chart.version()));
+        self.helm.chart(&source, Freshness::Any).await.unwrap()
+    }
+
+    /// A chart of that folder.
+    pub(crate) fn source(&self, chart: &str, version: Option<&str>) -> ChartSource {
+        ChartSource {
+            repo_url: format!("https://{}/charts", hosts::WEB),
+            chart: chart.to_owned(),
+            version: version.map(str::to_owned),
+            tls: Some(self.trust()),
+            ..ChartSource::default()
+        }
+    }
+
+    /// Trust in the forge.
+    pub(crate) fn trust(&self) -> Tls {
+        Tls {
+            ca: Some(self.forge.authority()),
+            insecure_skip_verify: false,
+        }
+    }
+
+    /// A release `web` in the namespace `apps`.
+    pub(crate) fn target(&self) -> Target {
+        self.cluster.target("web", "apps")
+    }
+}
+
+/// A chart with one ConfigMap that shows what it was rendered with.
+pub(crate) fn simple(version: &str) -> ChartLike {
+    ChartLike::new("web", version)
+        .file("values.yaml", "greeting: hello\nextra: {}\n")
+        .file(
+            "templates/map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  greeting: {{ .Values.greeting | quote }}\n  \
+             extra: {{ .Values.extra | toJson | quote }}\n  version: {{ .Chart.Version }}\n  kube: {{ .Capabilities.KubeVersion.Version }}\n",
+        )
+}
+
+/// Short waits.
+pub(crate) fn quick() -> Options {
+    Options {
+        timeout: Duration::from_secs(30),
+        ..Options::default()
+    }
+}
+
+/// A cluster over a socket.
+pub(crate) struct Cluster {
+    pub(crate) server: ApiServer,
+    pub(crate) client: Client,
+    url: String,
+    ca: String,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.server.shutdown();
+        self.task.abort();
+    }
+}
+
+/// The administrator's token.
+pub(crate) const ADMIN: &str = "token-of-the-administrator";
+/// Somebody's who may do nothing.
+pub(crate) const NOBODY: &str = "token-of-nobody";
+
+impl Cluster {
+    pub(crate) async fn start(authorization: Authorization) -> Self {
+        let key = || PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        let authority = CertificateAuthority::self_signed(&CaRequest::new("test"), key(), SystemClock.now()).unwrap();
+        let own = key();
+        let request = LeafRequest::server("kube-apiserver", vec!["127.0.0.1".to_owned()]);
+        let certificate = authority.issue(&request, &own, SystemClock.now()).unwrap();
+        let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.to_pkcs8_der()));
+        let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&private).unwrap();
+        let chain = vec![CertificateDer::from(certificate.der().to_vec())];
+        let certified = rustls::sign::CertifiedKey::new(chain, signer);
+        let tls = tls_config(Arc::new(rustls::sign::SingleCertAndKey::from(certified)), &[]).unwrap();
+        let mut options = ServerOptions::new(Store::memory(Limits::default()));
+        options.authorization = authorization;
+        options.tokens = BTreeMap::from([
+            (ADMIN.to_owned(), UserInfo::admin("admin")),
+            (NOBODY.to_owned(), UserInfo::new("nobody", &[])),
+        ]);
+        let server = ApiServer::start(options).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let serving = server.clone();
+        let task = tokio::spawn(async move { drop(serving.serve(listener, tls).await) });
+        let client = Client::new(server.client_service(UserInfo::admin("test")), "default");
+        Self {
+            server,
+            client,
+            url,
+            ca: BASE64_STANDARD.encode(authority.certificate().to_pem()),
+            task,
+        }
+    }
+
+    /// Stops to answer.
+    pub(crate) fn stop(&self) {
+        self.server.shutdown();
+        self.task.abort();
+    }
+
+    /// A kubeconfig with a token.
+    pub(crate) fn kubeconfig(&self, token: &str) -> Secret {
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": self.url, "certificate-authority-data": self.ca}}],
+            "users": [{"name": "u", "user": {"token": token}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        });
+        Secret::new(config.to_string())
+    }
+
+    pub(crate) fn target(&self, release: &str, namespace: &str) -> Target {
+        Target {
+            kubeconfig: self.kubeconfig(ADMIN),
+            namespace: namespace.to_owned(),
+            release: release.to_owned(),
+            marker: Marker::owner("default.web"),
+        }
+    }
+
+    /// Everything of a release that is stored, oldest first.
+    pub(crate) async fn history(&self, target: &Target) -> Vec<Release> {
+        let secrets: Api<Stored> = Api::namespaced(self.client.clone(), &target.namespace);
+        let params = ListParams::default().labels(&release::selector(&target.release));
+        let secrets = secrets.list(&params).await.unwrap();
+        let mut all: Vec<Release> = secrets.iter().map(|secret| release::decode(secret).unwrap()).collect();
+        all.sort_by_key(|release| release.revision);
+        all
+    }
+
+    /// The newest revision.
+    pub(crate) async fn newest(&self, target: &Target) -> Option<Release> {
+        let secrets: Api<Stored> = Api::namespaced(self.client.clone(), &target.namespace);
+        let params = ListParams::default().labels(&release::selector(&target.release));
+        let secrets = secrets.list(&params).await.unwrap();
+        release::newest(&target.release, &secrets).map(|secret| release::decode(secret).unwrap())
+    }
+
+    /// An object, or null.
+    pub(crate) async fn get<K>(&self, namespace: &str, name: &str) -> Value
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &ApiResource::erase::<K>(&()));
+        let found = api.get_opt(name).await.unwrap();
+        found.map_or(Value::Null, |found| serde_json::to_value(found).unwrap())
+    }
+
+    /// Makes an object of a namespace, or one of none.
+    pub(crate) async fn create(&self, object: Value) {
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        let types = object.types.clone().unwrap();
+        let gvk = kube::core::GroupVersionKind::try_from(&types).unwrap();
+        let resource = ApiResource::from_gvk(&gvk);
+        let api: Api<DynamicObject> = match &object.metadata.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        };
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+}
