@@ -4,8 +4,11 @@ use std::marker::PhantomData;
 
 use kube::core::{ObjectMeta, PartialObjectMeta};
 use serde::Deserialize as _;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use windlass_addon_helm::rules as addons;
 use windlass_api::core::Cluster;
+use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::infra_cluster;
 use windlass_schema::FieldError;
 use windlass_webhook::{Change, Operation, Rule, Verdict};
@@ -28,6 +31,40 @@ impl Admission {
         operations: &[Operation::Update],
         check: infra_cluster_update,
     };
+
+    /// Of HelmChartProxies: charts that could not be installed, selectors that mean nothing, and what never changes.
+    pub const HELM_CHART_PROXY: Self = Self {
+        operations: &[Operation::Create, Operation::Update],
+        check: |change| {
+            let old: Option<HelmChartProxy> = decoded(change.old);
+            refused(decoded(change.new).as_ref(), |new| {
+                addons::chart_proxy(old.as_ref(), new)
+            })
+        },
+    };
+
+    /// Of HelmReleaseProxies: each stays the same release.
+    pub const HELM_RELEASE_PROXY: Self = Self {
+        operations: &[Operation::Update],
+        check: |change| {
+            let new: Option<HelmReleaseProxy> = decoded(change.new);
+            refused(decoded(change.old).zip(new).as_ref(), |(old, new)| {
+                addons::release_proxy(old, new)
+            })
+        },
+    };
+}
+
+/// An object of a kind. What cannot be decoded breaks its schema, which says so.
+fn decoded<K: DeserializeOwned>(object: &Value) -> Option<K> {
+    K::deserialize(object).ok()
+}
+
+fn refused<T>(objects: Option<&T>, judge: impl FnOnce(&T) -> Vec<FieldError>) -> Verdict {
+    Verdict {
+        errors: objects.map(judge).unwrap_or_default(),
+        warnings: Vec::new(),
+    }
 }
 
 /// The rules of all kinds that have one.
@@ -112,7 +149,8 @@ mod tests {
             let rule = rules
                 .iter()
                 .find(|rule| (rule.group, rule.kind) == (entry.group, entry.kind));
-            let rule = rule.unwrap_or_else(|| panic!("{} has no Admission::INFRA_CLUSTER in KINDS", entry.kind));
+            let rule =
+                rule.unwrap_or_else(|| panic!("{} is not judged by Admission::INFRA_CLUSTER in KINDS", entry.kind));
             assert_eq!(rule.operations, [Operation::Update], "{}", entry.kind);
             assert_eq!(rule.resource, entry.plural);
             assert_eq!(rule.versions[0], entry.version);
@@ -125,7 +163,46 @@ mod tests {
         }
         assert_eq!(kinds, ["DevCluster"]);
         // EX-013: no other kind is ever externally managed, templates included.
-        assert_eq!(rules.len(), kinds.len());
+        let others = KINDS
+            .iter()
+            .filter(|entry| entry.admission.is_some() && !is_infra_cluster(entry));
+        assert!(others.into_iter().all(|entry| entry.kind.starts_with("Helm")));
+    }
+
+    // AD-053, AD-079, AD-114, feature 486
+    #[test]
+    fn charts_and_releases_are_judged_as_their_rules_say() {
+        let chart = |url: &str, strategy: &str| {
+            let spec = json!({"clusterSelector": {}, "chartName": "c", "repoURL": url, "reconcileStrategy": strategy});
+            json!({"metadata": {"name": "a", "namespace": "b"}, "spec": spec})
+        };
+        let release =
+            |chart: &str| json!({"spec": {"clusterRef": {}, "chartName": chart, "repoURL": "https://x.example"}});
+        let check = |admission: Admission, old: &Value, new: &Value, expect: &[&str]| {
+            let resource = "helm.addons.cluster.x-k8s.io";
+            let verdict = (admission.check)(&Change { resource, old, new });
+            let paths: Vec<&str> = verdict.errors.iter().map(|error| error.path.as_str()).collect();
+            assert_eq!(paths, expect, "{old} {new}");
+        };
+        let (of_chart, of_release) = (Admission::HELM_CHART_PROXY, Admission::HELM_RELEASE_PROXY);
+        let good = &chart("https://x.example", "Continuous");
+        let bad = &chart("file:///x", "Continuous");
+        check(of_chart, &Value::Null, good, &[]);
+        check(of_chart, &Value::Null, bad, &["spec.repoURL"]);
+        check(of_chart, good, bad, &["spec.repoURL"]);
+        check(of_chart, bad, bad, &[]);
+        check(
+            of_chart,
+            good,
+            &chart("https://x.example", "InstallOnce"),
+            &["spec.reconcileStrategy"],
+        );
+        check(of_chart, &Value::Null, &json!({"spec": 7}), &[]);
+        check(of_release, &release("a"), &release("a"), &[]);
+        check(of_release, &release("a"), &release("b"), &["spec.chartName"]);
+        // Deletions depend on no webhook, and neither do creations of what only we create.
+        assert!(!of_chart.operations.contains(&Operation::Delete));
+        assert_eq!(of_release.operations, [Operation::Update]);
     }
 
     // EX-010, EX-093, EX-094, EX-095
@@ -145,7 +222,8 @@ mod tests {
     // EX-034, EX-038, EX-079
     #[test]
     fn verdicts_are_those_of_the_contract() {
-        let rule = &rules()[0];
+        let rules = rules();
+        let rule = rules.iter().find(|rule| rule.kind == "DevCluster").unwrap();
         let object = |annotations: Value, finalizers: Value| json!({"metadata": {"name": "a", "namespace": "b", "annotations": annotations, "finalizers": finalizers}});
         let managed = object(json!(null), json!(["x.io/f"]));
         let external = object(json!({"cluster.x-k8s.io/managed-by": ""}), json!(["x.io/f"]));

@@ -46,9 +46,9 @@ impl KindEntry {
         }
     }
 
-    /// The same kind as one that a Cluster's `spec.infrastructureRef` may name.
-    const fn infra_cluster(mut self) -> Self {
-        self.admission = Some(Admission::INFRA_CLUSTER);
+    /// The same kind, of which some writes are judged.
+    const fn judged(mut self, admission: Admission) -> Self {
+        self.admission = Some(admission);
         self
     }
 
@@ -76,7 +76,7 @@ pub const KINDS: &[KindEntry] = &[
     KindEntry::of::<MachineSet>(),
     KindEntry::of::<KubeadmControlPlane>(),
     KindEntry::of::<KubeadmControlPlaneTemplate>(),
-    KindEntry::of::<DevCluster>().infra_cluster(),
+    KindEntry::of::<DevCluster>().judged(Admission::INFRA_CLUSTER),
     KindEntry::of::<DevClusterTemplate>(),
     KindEntry::of::<DevMachine>(),
     KindEntry::of::<DevMachineTemplate>(),
