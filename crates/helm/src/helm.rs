@@ -47,7 +47,8 @@ pub struct Settings {
     pub search: Option<OsString>,
     /// The folder below which files are kept; it is made private.
     pub home: PathBuf,
-    /// How many operations on releases run at once.
+    /// How many operations on releases run at once. Those that wait for what they installed count apart, and may be four times as many:
+    /// they do little, and hold nobody up.
     pub operations: usize,
     /// How many charts are fetched at once.
     pub fetches: usize,
@@ -70,7 +71,7 @@ impl Settings {
             program: "helm".into(),
             search: std::env::var_os("PATH"),
             home: home.into(),
-            // Most of the time an operation waits for the cluster.
+            // Most of the time an operation waits for the cluster's answers.
             operations: (4 * cores).clamp(8, 32),
             fetches: cores.clamp(2, 8),
             fetch_limit: Duration::from_mins(2),
@@ -93,6 +94,7 @@ struct Inner {
     /// Held by whoever asks helm what it is.
     probing: Turn<()>,
     operations: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
     fetches: Arc<Semaphore>,
     charts: Charts,
     /// What no message may show, whoever it is about.
@@ -120,8 +122,9 @@ impl Helm {
             home: Home::open(&settings.home)?,
             probe: Mutex::default(),
             probing: Turn::default(),
-            operations: Arc::new(Semaphore::new(settings.operations.max(1))),
-            fetches: Arc::new(Semaphore::new(settings.fetches.max(1))),
+            operations: turns(settings.operations),
+            waiting: turns(settings.operations.saturating_mul(4)),
+            fetches: turns(settings.fetches),
             charts: Charts::default(),
             mask: hidden(&settings.environment),
             counters: Counters::default(),
@@ -233,7 +236,9 @@ impl Helm {
             limit: on.limit(self.0.settings.grace),
             mask,
         };
-        self.start(&program, call, folder, Arc::clone(&self.0.operations)).await
+        let waits = options.wait || options.atomic;
+        let turns = if waits { &self.0.waiting } else { &self.0.operations };
+        self.start(&program, call, folder, Arc::clone(turns)).await
     }
 
     /// Runs a process in a task of its own, when it is its turn, and makes an error of what went wrong.
@@ -374,6 +379,10 @@ impl Engine for Helm {
     }
 }
 
+fn turns(at_once: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS)))
+}
+
 /// The passwords of proxies.
 fn hidden(environment: &[(String, OsString)]) -> Mask {
     let mut mask = Mask::default();
@@ -448,13 +457,11 @@ fn summary(printed: &str) -> Result<Summary, HelmError> {
         #[serde(default)]
         description: String,
     }
-    // Charts may print before it.
-    let start = printed.find('{').unwrap_or_default();
-    let release: Printed = serde_json::from_str(printed.get(start..).unwrap_or_default()).map_err(|_| {
-        HelmError::new(
-            Kind::Other,
-            "helm succeeded, but what it printed of the release cannot be read",
-        )
+    // It is one line; logs of hooks may come before it.
+    let line = printed.lines().rev().find(|line| line.starts_with('{'));
+    let release: Printed = serde_json::from_str(line.unwrap_or_default()).map_err(|_| {
+        let message = "helm succeeded, but what it printed of the release cannot be read";
+        HelmError::new(Kind::Other, message)
     })?;
     Ok(Summary {
         revision: release.version,
@@ -485,7 +492,8 @@ mod tests {
 
     #[test]
     fn what_helm_prints_of_a_release_is_read() {
-        let printed = r#"Pulled: x
+        let printed = r#"the log of a hook: {}
+{"level": "info", "msg": "the log of another"}
 {"name":"web","info":{"status":"deployed","description":"Install complete"},"version":3,"chart":{}}"#;
         let read = summary(printed).unwrap();
         assert_eq!((read.revision, read.status), (3, Status::Deployed));

@@ -44,10 +44,11 @@ fn commands(home: &Path) -> Vec<(u32, Vec<String>)> {
 async fn cut_off(world: &World, chart: &Chart, event: &str, end: impl AsyncFnOnce(&World)) {
     let (target, options) = (world.target(), long());
     let operation = async {
-        if event.ends_with("install") {
-            world.helm.install(&target, chart, "greeting: b", &options).await
-        } else {
-            world.helm.upgrade(&target, chart, "greeting: b", &options).await
+        let helm = &world.helm;
+        match event {
+            "pre-rollback" => helm.rollback(&target, 1, &options).await,
+            _ if event.ends_with("install") => helm.install(&target, chart, "greeting: b", &options).await.map(drop),
+            _ => helm.upgrade(&target, chart, "greeting: b", &options).await.map(drop),
         }
     };
     tokio::select! {
@@ -129,6 +130,27 @@ async fn an_upgrade_that_was_killed_is_pending_and_can_be_finished(world: World)
         .get::<k8s_openapi::api::core::v1::ConfigMap>("apps", "web")
         .await;
     assert_eq!(map["data"]["greeting"], "b");
+    world
+}
+
+// AD-076, AD-102
+with_both!(a_rollback_that_was_killed_is_pending_and_can_be_done_again);
+async fn a_rollback_that_was_killed_is_pending_and_can_be_done_again(world: World) -> World {
+    let target = world.target();
+    let chart = world.chart(&endless("pre-rollback", "1.0.0")).await;
+    let plain = world.chart(&simple("1.1.0")).await;
+    world.helm.install(&target, &chart, "", &quick()).await.unwrap();
+    world.helm.upgrade(&target, &plain, "", &quick()).await.unwrap();
+    cut_off(&world, &plain, "pre-rollback", kill).await;
+    let left = world.cluster.newest(&target).await.unwrap();
+    assert_eq!((left.revision, left.status), (3, Status::PendingRollback));
+    let silent = Options {
+        disable_hooks: true,
+        ..quick()
+    };
+    world.helm.rollback(&target, 1, &silent).await.unwrap();
+    let newest = world.cluster.newest(&target).await.unwrap();
+    assert_eq!((newest.revision, newest.status), (4, Status::Deployed));
     world
 }
 
@@ -227,6 +249,26 @@ async fn operations_wait_for_their_turn(world: World) -> World {
     };
     assert!(results.iter().all(Result::is_ok), "{results:?}");
     assert_eq!(most, 1);
+    one.close().await;
+    world
+}
+
+with_both!(who_waits_holds_nobody_up);
+async fn who_waits_holds_nobody_up(world: World) -> World {
+    let one = world.engine(|settings| settings.operations = 1);
+    let chart = world.chart(&endless("pre-install", "1.0.0")).await;
+    let plain = world.chart(&simple("1.1.0")).await;
+    let (target, other) = (world.target(), world.cluster.target("other", "apps"));
+    let waits = Options { wait: true, ..long() };
+    let options = quick();
+    let quickly = async {
+        begun(&world, "pre-install").await;
+        one.install(&other, &plain, "", &options).await
+    };
+    tokio::select! {
+        result = one.install(&target, &chart, "", &waits) => panic!("it ended: {result:?}"),
+        result = quickly => assert_eq!(result.unwrap().status, Status::Deployed),
+    }
     one.close().await;
     world
 }
