@@ -206,6 +206,30 @@ fn names_are_judged_below_what_is_not_set_as_well() {
     assert!(fails("{{ if .Cluster.spec.paused.really }}{{ end }}").contains("does not exist"));
 }
 
+// AD-123
+#[test]
+fn functions_that_look_up_judge_names_and_those_that_ask_do_not() {
+    let unknown = ".Cluster.spec.topologie does not exist; did you mean .Cluster.spec.topology?";
+    for look_up in [
+        "get .Cluster.spec \"topologie\"",
+        "pluck \"topologie\" .Cluster.spec | toJson",
+    ] {
+        let error = render(&format!("v: {{{{ {look_up} }}}}")).unwrap_err().to_string();
+        assert!(error.ends_with(unknown), "{error}");
+    }
+    gives(
+        "{{ hasKey .Cluster.spec \"topologie\" }} {{ hasKey .Cluster.spec \"topology\" }}",
+        "false true",
+    );
+    gives("{{ dig \"spec\" \"topologie\" \"none\" .Cluster }}", "none");
+    gives("{{ get .Cluster.spec \"paused\" | quote }}", "\"\"");
+    // What a template adds by itself is there.
+    gives(
+        "{{ $s := .Cluster.spec }}{{ $_ := set $s \"mine\" 1 }}{{ $s.mine }}",
+        "1",
+    );
+}
+
 // AD-123, AD-124
 #[test]
 fn what_exists_but_is_not_set_is_empty_and_cannot_be_written() {

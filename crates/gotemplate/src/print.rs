@@ -161,6 +161,8 @@ impl Machine<'_> {
             let _ = write!(out, "%!{verb}(BADINDEX)");
         } else if let Some(value) = arguments.values.get(arguments.at) {
             arguments.at += 1;
+            // With `%+v` Go adds the names of fields of structures, which there are none of.
+            spec.plus &= verb != 'v';
             self.print(out, value, verb, spec, DEEPEST)?;
         } else {
             let _ = write!(out, "%!{verb}(MISSING)");
@@ -171,18 +173,12 @@ impl Machine<'_> {
     fn print(&mut self, out: &mut String, value: &Value, verb: char, spec: Spec, deepest: usize) -> Out<()> {
         let deeper = deepest.checked_sub(1).ok_or_else(too_deep)?;
         let before = out.len();
-        // With `%+v` Go adds the names of fields of structures, which there are none of.
-        let spec = if verb == 'v' {
-            Spec { plus: false, ..spec }
-        } else {
-            spec
-        };
         if matches!(value, Value::Missing(_)) && self.rules.missing != Missing::Print {
             return Err(Self::missing(value));
         }
         let inside = deepest < DEEPEST;
         match (verb, value) {
-            ('T', _) => pad(out, value.type_name(&self.heap), spec),
+            ('T', _) => string(out, value.type_name(&self.heap), 's', spec),
             (_, Value::Nil | Value::Missing(_)) if inside && spec.sharp && verb == 'v' => {
                 out.push_str("interface {}(nil)");
             }
@@ -226,7 +222,7 @@ impl Machine<'_> {
             }
             _ => {
                 let _ = write!(out, "%!{verb}({}=", value.type_name(&self.heap));
-                self.print(out, value, 'v', spec, deeper)?;
+                self.print(out, value, 'v', Spec { sharp: false, ..spec }, deeper)?;
                 out.push(')');
             }
         }

@@ -35,9 +35,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(a[0].clone())
     }),
     f("unset", "ms", |m, a| {
-        if let Some(map) = map(&a[0]) {
-            m.heap.map_mut(map).entries.remove(&text(&a[1]));
-        }
+        let Some(map) = map(&a[0]) else {
+            return m.heap.new_map(Entries::new());
+        };
+        m.heap.map_mut(map).entries.remove(&text(&a[1]));
         Ok(a[0].clone())
     }),
     f("hasKey", "ms", |m, a| {
@@ -104,18 +105,18 @@ fn chosen(m: &mut Machine<'_>, args: &[Value], keep: bool) -> Out {
 /// `dig "a" "b" default dictionary`
 fn dig(m: &mut Machine<'_>, args: &[Value]) -> Out {
     let (path, rest) = args.split_at(args.len() - 2);
+    if let Some(key) = path.iter().find(|key| !matches!(key, Value::Text(_))) {
+        return Err(format!("a key must be a text, not a {}", key.type_name(&m.heap)).into());
+    }
     let mut at = rest[1].clone();
-    for key in path {
-        let Value::Text(key) = key else {
-            return Err(format!("a key must be a text, not a {}", key.type_name(&m.heap)).into());
-        };
+    for key in path.iter().map(text) {
         let Value::Map(map) = at else {
             if m.rules.lenient {
                 return Ok(rest[0].clone());
             }
             return Err(format!("key {key:?} is of no dictionary but of a {}", at.type_name(&m.heap)).into());
         };
-        match m.heap.map(map).entries.get(key) {
+        match m.heap.map(map).entries.get(&key) {
             Some(value) => at = value.clone(),
             None => return Ok(rest[0].clone()),
         }

@@ -98,6 +98,12 @@ fn meets(constraint: &str, version: &Version) -> Out<bool> {
         .unwrap_or(constraint.len());
     let (operator, wanted) = constraint.split_at(split);
     let (want, given) = partial(wanted, true)?;
+    // After an operator a lone `*` stands for zeros.
+    let given = match (operator, given) {
+        ("!=" | ">" | "^", 0) => 3,
+        ("<=" | "=<", 0) => 2,
+        (_, given) => given,
+    };
     // A pre-release only meets a constraint that names one itself.
     if !version.pre.is_empty() && want.pre.is_empty() && operator != "!=" {
         return Ok(false);

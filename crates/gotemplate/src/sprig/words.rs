@@ -159,7 +159,7 @@ fn connected(s: &str, connector: char) -> String {
         if begins && !out.ends_with(connector) {
             out.push(connector);
         }
-        if begins {
+        if begins || matches!(before, None | Some(Sort::Connector)) {
             in_number = *this == Sort::Digit;
         }
         out.extend(c.to_lowercase());
