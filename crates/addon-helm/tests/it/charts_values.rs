@@ -116,3 +116,63 @@ async fn values_follow_what_the_cluster_refers_to() {
     infra(&env, "two.example").await;
     wait_values(&env, &["host: two.example\n"]).await;
 }
+
+// AD-119, AD-120, AD-122, AD-123, AD-129, AD-130: the example of the proposal, as it stands there.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_of_the_proposal_gives_a_pool_for_every_range() {
+    const TEMPLATE: &str = "\
+installation:
+  cni:
+    type: Calico
+    ipam:
+      type: HostLocal
+  calicoNetwork:
+    bgp: Disabled
+    mtu: 1350
+    ipPools:{{range $i, $cidr := .Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks }}
+    - cidr: {{ $cidr }}
+      encapsulation: None
+      natOutgoing: Enabled
+      nodeSelector: all(){{end}}
+";
+    const VALUES: &str = "\
+installation:
+  cni:
+    type: Calico
+    ipam:
+      type: HostLocal
+  calicoNetwork:
+    bgp: Disabled
+    mtu: 1350
+    ipPools:
+    - cidr: 10.0.0.0/16
+      encapsulation: None
+      natOutgoing: Enabled
+      nodeSelector: all()
+    - cidr: fd00::/48
+      encapsulation: None
+      natOutgoing: Enabled
+      nodeSelector: all()
+";
+    let env = Env::start().await;
+    env.cluster("c1").await;
+    pods(&env, "c1", json!(["10.0.0.0/16", "fd00::/48"])).await;
+    let spec = json!({
+        "releaseName": "calico",
+        "repoURL": "https://projectcalico.docs.tigera.io/charts",
+        "valuesTemplate": TEMPLATE,
+    });
+    env.chart(spec).await;
+    wait_values(&env, &[VALUES]).await;
+    let release = env.served(&["c1"]).await.remove(0);
+    assert_eq!(release.spec.release_name(), Some("calico"));
+    assert_eq!(
+        (release.spec.release_namespace(), release.spec.version()),
+        ("default", None)
+    );
+    // What no object of the controller's own process says is for templates to read.
+    env.chart(json!({"valuesTemplate": "home: {{ env \"HOME\" }}\n"})).await;
+    env.told("HelmReleaseProxySpecsUpToDate", "False", "ValueParsingFailed", &["env"])
+        .await;
+    wait_values(&env, &[VALUES]).await;
+}
