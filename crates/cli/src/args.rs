@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
-use windlass_manager::{Fetcher, Fetching, ManagerError, WebhookTarget};
+use windlass_manager::{Fetcher, Fetching, Helming, ManagerError, WebhookTarget};
 use windlass_meta::KubernetesVersion;
 
 /// Cluster API in Rust: creates, upgrades and deletes fleets of Kubernetes clusters.
@@ -153,6 +153,38 @@ pub(crate) struct UpArgs {
     pub(crate) metrics_address: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) fetching: FetchingArgs,
+    #[command(flatten)]
+    pub(crate) helm: HelmArgs,
+}
+
+/// How `up` and `manager` use Helm.
+#[derive(Clone, Debug, Default, ClapArgs)]
+#[command(next_help_heading = "Helm charts on clusters")]
+pub(crate) struct HelmArgs {
+    /// The helm program, version 3 or 4 [default: the one in PATH]
+    #[arg(long = "helm", id = "helm", value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+    /// The folder for fetched charts while this runs [default: helm in the data folder; for manager, one for temporary files]
+    #[arg(long = "helm-home", id = "helm_home", value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+    /// How often repositories are asked for newer versions, where charts name none or a range [default: 10m]
+    #[arg(long = "helm-chart-interval", id = "helm_chart_interval", value_name = "DURATION", value_parser = duration)]
+    pub(crate) ask_every: Option<Duration>,
+    /// Let repositories be asked without TLS
+    #[arg(long = "helm-plain-http", id = "helm_plain_http")]
+    pub(crate) plain_http: bool,
+}
+
+impl HelmArgs {
+    /// What the controllers are told.
+    pub(crate) fn helming(&self) -> Helming {
+        Helming {
+            program: self.program.clone(),
+            home: self.home.clone(),
+            ask_every: self.ask_every,
+            plain_http: self.plain_http,
+        }
+    }
 }
 
 /// How `up` and `manager` fetch providers.
@@ -210,6 +242,8 @@ pub(crate) struct ManagerArgs {
     pub(crate) metrics_address: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) fetching: FetchingArgs,
+    #[command(flatten)]
+    pub(crate) helm: HelmArgs,
     #[command(flatten)]
     pub(crate) webhooks: WebhookArgs,
 }

@@ -5,7 +5,10 @@ use windlass_kit::{Cx, Kit, Metrics};
 use windlass_suite::controllers::{CONTROLLERS, ControllerInfo, Ports};
 use windlass_suite::kinds;
 
-use crate::{Fetcher, ManagerError};
+use crate::{Fetcher, Helming, ManagerError};
+
+/// The controller that needs Helm.
+const CHARTS: &str = "helmreleaseproxy";
 
 /// Which controllers run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,8 +64,17 @@ pub struct Running {
 }
 
 /// Starts controllers against the server behind `client`; returns at once. Needs a tokio runtime.
-pub fn start(client: kube::Client, metrics: Metrics, selection: &Selection, fetcher: &Fetcher) -> Running {
-    let ports = |cx: &Cx| Ports::new(cx).fetching(&fetcher.client, &fetcher.variables);
+pub fn start(
+    client: kube::Client,
+    metrics: Metrics,
+    selection: &Selection,
+    fetcher: &Fetcher,
+    helming: &Helming,
+) -> Running {
+    let ports = |cx: &Cx| {
+        let ports = Ports::new(cx).fetching(&fetcher.client, &fetcher.variables);
+        ports.charting(helming.used())
+    };
     start_with(client, metrics, selection, ports)
 }
 
@@ -91,6 +103,15 @@ impl Running {
     /// What they share beyond the kit.
     pub fn ports(&self) -> &Ports {
         &self.ports
+    }
+
+    /// Warns when no Helm chart can be installed here although the controller for that was chosen.
+    pub fn warn_without_helm(&self, selection: &Selection) {
+        if selection.has(CHARTS)
+            && let Some(why) = self.ports.unusable_helm()
+        {
+            tracing::warn!("no Helm chart can be installed on clusters: {why}");
+        }
     }
 
     /// Serves `/healthz`, `/readyz` and `/metrics`.

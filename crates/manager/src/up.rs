@@ -6,7 +6,7 @@ use std::time::Duration;
 use windlass_kit::Metrics;
 
 use crate::controllers::{self, Running, Selection};
-use crate::{Embedded, EmbeddedOptions, Fetcher, ManagerError, network};
+use crate::{Embedded, EmbeddedOptions, Fetcher, Helming, ManagerError, network};
 
 /// How long running reconciles may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -25,6 +25,7 @@ pub async fn start(
     options: EmbeddedOptions,
     selection: &Selection,
     fetcher: &Fetcher,
+    helming: &Helming,
     health: Option<SocketAddr>,
 ) -> Result<Up, ManagerError> {
     // A taken port is told before anything starts.
@@ -32,10 +33,11 @@ pub async fn start(
         Some(address) => Some(network::listen(address, "--metrics-address").await?),
         None => None,
     };
+    let helming = helming.clone().or_home(|| options.data_dir.join("helm"));
     let embedded = Embedded::start(options).await?;
     let metrics = Metrics::new();
     let client = embedded.client(CONTROLLERS_AGENT, &metrics);
-    let running = controllers::start(client, metrics, selection, fetcher);
+    let running = controllers::start(client, metrics, selection, fetcher, &helming);
     if let Some(listener) = health {
         running.serve(listener);
     }

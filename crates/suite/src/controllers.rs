@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use windlass_addon_helm::chart_proxy;
+use windlass_addon_helm::release_proxy::{self, HelmReleases};
 use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
 use windlass_bootstrap_kubeadm::KubeadmConfigController;
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core::{cluster, machine, machine_deployment, machine_health_check, machine_set};
 use windlass_core_topology::{ClusterClasses, ClusterTopology, MachineDeploymentTemplates, MachineSetTemplates};
+use windlass_helm::Engine as _;
 use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_template};
 use windlass_kit::{ControllerEntry, Cx};
 use windlass_operator::{Operator, Provided, names};
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_remote::{Clusters, Options};
 use windlass_repository::Client;
+
+use crate::helm::{HelmUse, LateHelm};
 
 /// Keys that are kept ready: those of one new cluster.
 const STOCK: usize = 5;
@@ -30,6 +35,9 @@ pub struct Ports {
     pub cloud: Cloud,
     /// What the controllers of providers share; they come into being when they are first asked for.
     pub operator: Operator,
+    /// How charts are fetched and installed.
+    helm: HelmUse,
+    releases: OnceLock<(HelmReleases, LateHelm)>,
     /// Whether the simulated infrastructure ends with the controllers.
     ends_cloud: bool,
 }
@@ -52,6 +60,8 @@ impl Ports {
             operator: Operator::new(Client::default(), keys.clone()),
             keys,
             cloud: Cloud::new(),
+            helm: HelmUse::default(),
+            releases: OnceLock::new(),
             ends_cloud: true,
         }
     }
@@ -67,6 +77,34 @@ impl Ports {
     pub fn control_planes(&self) -> &Arc<RemoteClusters> {
         let make = || Arc::new(RemoteClusters::new(&self.cx, self.clusters().clone()));
         self.control_planes.get_or_init(make)
+    }
+
+    /// Releases of charts on workload clusters.
+    pub fn releases(&self) -> &HelmReleases {
+        &self.helm().0
+    }
+
+    /// Why no chart can be installed here; `None` when it can, as far as is known.
+    pub fn unusable_helm(&self) -> Option<String> {
+        self.helm().1.unusable()
+    }
+
+    fn helm(&self) -> &(HelmReleases, LateHelm) {
+        self.releases.get_or_init(|| {
+            let helm = LateHelm::new(self.helm.program.clone());
+            let clusters = self.clusters().clone();
+            (
+                HelmReleases::new(Arc::new(helm.clone()), clusters, self.helm.releases),
+                helm,
+            )
+        })
+    }
+
+    /// The same ports, but charts are fetched and installed like this.
+    #[must_use]
+    pub fn charting(mut self, helm: HelmUse) -> Self {
+        self.helm = helm;
+        self
     }
 
     /// The same ports, but simulated infrastructure that was there before the controllers and outlives them, with the privileges of
@@ -87,6 +125,9 @@ impl Ports {
 
     /// Ends what runs beside the controllers, as the end of the process does. For after they have stopped.
     pub async fn shutdown(&self) {
+        if let Some((_, helm)) = self.releases.get() {
+            helm.close().await;
+        }
         if self.ends_cloud {
             self.cloud.shutdown().await;
         }
@@ -156,6 +197,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     info("devcluster", |ports| dev_cluster::entry(ports.cloud.clone())),
     info("devmachine", |ports| dev_machine::entry(ports.cloud.clone())),
     info("devmachinetemplate", |_| dev_machine_template::entry()),
+    info("helmchartproxy", |_| chart_proxy::entry()),
+    info("helmreleaseproxy", |ports| release_proxy::entry(ports.releases())),
     provider::<v1alpha2::CoreProvider>(),
     provider::<v1alpha2::BootstrapProvider>(),
     provider::<v1alpha2::ControlPlaneProvider>(),

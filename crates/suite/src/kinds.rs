@@ -4,6 +4,7 @@ use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
 use windlass_api::crd::crd;
 use windlass_api::kind::ApiKind;
+use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::{DevCluster, DevClusterTemplate, DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
@@ -65,6 +66,8 @@ impl KindEntry {
 
 /// All kinds, by group and name. Where two groups have a kind of the same name, the first is meant by the bare name.
 pub const KINDS: &[KindEntry] = &[
+    KindEntry::of::<HelmChartProxy>().judged(Admission::HELM_CHART_PROXY),
+    KindEntry::of::<HelmReleaseProxy>().judged(Admission::HELM_RELEASE_PROXY),
     KindEntry::of::<KubeadmConfig>(),
     KindEntry::of::<KubeadmConfigTemplate>(),
     KindEntry::of::<inventory::Provider>(),

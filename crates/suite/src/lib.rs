@@ -3,5 +3,6 @@
 pub mod admission;
 pub mod controllers;
 pub mod crds;
+pub mod helm;
 pub mod install;
 pub mod kinds;

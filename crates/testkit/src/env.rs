@@ -18,6 +18,7 @@ use windlass_kit::{Cx, Metrics, transport};
 use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Running, Selection, controllers};
 use windlass_suite::controllers::Ports;
+use windlass_suite::helm::HelmUse;
 use windlass_suite::kinds::{KINDS, find};
 
 use crate::faults::Faults;
@@ -32,6 +33,7 @@ pub struct EnvBuilder {
     server: Option<Server>,
     faults: Faults,
     cloud: Option<Cloud>,
+    helm: Option<HelmUse>,
     idle: bool,
 }
 
@@ -47,6 +49,13 @@ impl EnvBuilder {
     #[must_use]
     pub fn cloud(mut self, cloud: &Cloud) -> Self {
         self.cloud = Some(cloud.clone());
+        self
+    }
+
+    /// How charts are fetched and installed.
+    #[must_use]
+    pub fn helm(mut self, helm: &HelmUse) -> Self {
+        self.helm = Some(helm.clone());
         self
     }
 
@@ -69,6 +78,7 @@ impl EnvBuilder {
             server,
             objects,
             cloud: self.cloud,
+            helm: self.helm,
             running: None,
         };
         if !self.idle {
@@ -83,6 +93,7 @@ pub struct Env {
     server: Server,
     objects: Objects,
     cloud: Option<Cloud>,
+    helm: Option<HelmUse>,
     running: Option<Running>,
 }
 
@@ -123,9 +134,16 @@ impl Env {
             request
         });
         let client = transport::in_process(named, &metrics);
-        let ports = |cx: &Cx| match &self.cloud {
-            Some(cloud) => Ports::new(cx).on(cloud),
-            None => Ports::new(cx),
+        let ports = |cx: &Cx| {
+            let ports = Ports::new(cx);
+            let ports = match &self.cloud {
+                Some(cloud) => ports.on(cloud),
+                None => ports,
+            };
+            match &self.helm {
+                Some(helm) => ports.charting(helm.clone()),
+                None => ports,
+            }
         };
         self.running = Some(controllers::start_with(client, metrics, &Selection::all(), ports));
     }
@@ -143,6 +161,7 @@ impl Env {
         EnvBuilder {
             server: Some(self.server.restart().await),
             cloud: self.cloud,
+            helm: self.helm,
             ..EnvBuilder::default()
         }
         .start()

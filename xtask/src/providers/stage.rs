@@ -4,7 +4,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use windlass_kit::Metrics;
-use windlass_manager::{Fetcher, Running, Selection, controllers};
+use windlass_manager::{Fetcher, Helming, Running, Selection, controllers};
 use windlass_suite::controllers::CONTROLLERS;
 use windlass_testkit::{Deployments, Server};
 
@@ -28,7 +28,13 @@ impl Stage {
         let server = Server::with_definitions().await;
         let selection = Selection::of(&operators()).map_err(|error| error.to_string())?;
         let client = server.client("operator");
-        let running = controllers::start(client, Metrics::new(), &selection, &Fetcher::default());
+        let running = controllers::start(
+            client,
+            Metrics::new(),
+            &selection,
+            &Fetcher::default(),
+            &Helming::default(),
+        );
         Ok(Self {
             client: server.client("xtask"),
             running,

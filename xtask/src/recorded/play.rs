@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use windlass_apiserver::{ApiServer, Options, UserInfo};
 use windlass_kit::{Metrics, transport};
-use windlass_manager::Fetcher;
 use windlass_manager::controllers::{self, Running, Selection};
+use windlass_manager::{Fetcher, Helming};
 use windlass_store::{Limits, Store};
 use windlass_suite::{install, kinds};
 
@@ -76,6 +76,7 @@ impl Stage {
             metrics,
             &Selection::all(),
             &Fetcher::default(),
+            &Helming::default(),
         );
         Ok(Self {
             server,

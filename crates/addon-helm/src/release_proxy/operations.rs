@@ -14,6 +14,7 @@ use windlass_kit::{Backoff, ObjectKey, Timestamp};
 
 use super::digest::Digest;
 use super::observed::{Failure, Made, Operation, Work};
+use super::ports::WAITING;
 
 /// A release on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,7 +79,7 @@ impl Operations {
         Self {
             state: Mutex::default(),
             patience,
-            turns: [turns(at_a_time), turns(at_a_time.saturating_mul(4))],
+            turns: [turns(at_a_time), turns(at_a_time.saturating_mul(WAITING))],
         }
     }
 

@@ -28,6 +28,16 @@ pub struct Settings {
     pub plain_http: bool,
 }
 
+impl Settings {
+    /// How many operations of Helm go on at a time, with those that wait for what they installed.
+    pub fn most_operations(&self) -> usize {
+        self.at_a_time.saturating_mul(1 + WAITING)
+    }
+}
+
+/// How many operations that wait there may be for each that does not: they do nothing most of the time.
+pub(super) const WAITING: usize = 4;
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

@@ -37,7 +37,9 @@ pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliE
         None
     };
     let metrics = Metrics::new();
-    let running = controllers::start(network::connect(&config, &metrics)?, metrics, &selection, &fetcher);
+    let client = network::connect(&config, &metrics)?;
+    let running = controllers::start(client, metrics, &selection, &fetcher, &args.helm.helming());
+    running.warn_without_helm(&selection);
     if let Some(listener) = health {
         running.serve(listener);
     }

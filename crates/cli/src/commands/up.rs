@@ -21,7 +21,15 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
         tokens: args.token_auth_file,
         definitions: true,
     };
-    let up = up::start(options, &selection, &fetcher, args.metrics_address).await?;
+    let up = up::start(
+        options,
+        &selection,
+        &fetcher,
+        &args.helm.helming(),
+        args.metrics_address,
+    )
+    .await?;
+    up.running().warn_without_helm(&selection);
     let embedded = up.embedded();
     let kubeconfig = embedded.kubeconfig().display();
     let told = printer.text(&format!(

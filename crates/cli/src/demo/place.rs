@@ -10,8 +10,8 @@ use windlass_judge::{Judge, Ledger};
 use windlass_kit::{Cx, Metrics, transport};
 use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{
-    EmbeddedOptions, Fetcher, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers, network,
-    webhooks,
+    EmbeddedOptions, Fetcher, Helming, Running, Selection, WebhookOptions, WebhookTarget, Webhooks, controllers,
+    network, webhooks,
 };
 use windlass_suite::kinds;
 
@@ -49,7 +49,14 @@ impl Place {
                     definitions: true,
                 };
                 Ok(Self::Embedded(Box::new(
-                    up::start(options, &Selection::all(), &Fetcher::default(), None).await?,
+                    up::start(
+                        options,
+                        &Selection::all(),
+                        &Fetcher::default(),
+                        &Helming::default(),
+                        None,
+                    )
+                    .await?,
                 )))
             }
             ApiServer::Real => Ok(Self::Real(Box::new(Real::start().await?))),
@@ -152,7 +159,13 @@ impl Real {
         let (metrics, ledger) = (Metrics::new(), Ledger::default());
         let counted = ledger.wrap(network::connect(&config, &Metrics::new())?, CONTROLLERS_AGENT);
         let client = transport::in_process(counted, &metrics);
-        let running = controllers::start(client, metrics, &Selection::all(), &Fetcher::default());
+        let running = controllers::start(
+            client,
+            metrics,
+            &Selection::all(),
+            &Fetcher::default(),
+            &Helming::default(),
+        );
         Ok(Self {
             judge,
             config,

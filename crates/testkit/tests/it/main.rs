@@ -12,6 +12,7 @@ mod external_machines;
 mod external_modes;
 mod external_switch;
 mod faults;
+mod helm_addons;
 mod life;
 mod operator_alone;
 mod operator_input;

@@ -8,7 +8,7 @@ use kube::api::{
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_kit::Metrics;
-use windlass_manager::{Fetcher, Selection, controllers, network};
+use windlass_manager::{Fetcher, Helming, Selection, controllers, network};
 use windlass_testkit::{MANAGER, Server, wait};
 
 const OPERATOR: &str = include_str!("../../../../config/provider-operator.yaml");
@@ -131,7 +131,13 @@ async fn one_file_is_the_whole_operator_and_its_rights_suffice() {
     network::definitions(&own, &selection.definitions(), true)
         .await
         .unwrap();
-    let running = controllers::start(own.clone(), Metrics::new(), &selection, &Fetcher::default());
+    let running = controllers::start(
+        own.clone(),
+        Metrics::new(),
+        &selection,
+        &Fetcher::default(),
+        &Helming::default(),
+    );
     apply(&admin, &documents(PROVIDERS)).await;
     let core = installed(&admin, "capi-system", "CoreProvider", "cluster-api").await;
     installed(&admin, "tender-system", "InfrastructureProvider", "tender").await;
@@ -194,7 +200,13 @@ async fn the_operator_can_be_taken_away_and_nothing_that_it_installed_notices() 
         network::definitions(&own, &selection.definitions(), true)
             .await
             .unwrap();
-        controllers::start(own, Metrics::new(), &selection, &Fetcher::default())
+        controllers::start(
+            own,
+            Metrics::new(),
+            &selection,
+            &Fetcher::default(),
+            &Helming::default(),
+        )
     };
     let running = begun().await;
     apply(&admin, &documents(PROVIDERS)).await;

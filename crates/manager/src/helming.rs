@@ -1,0 +1,67 @@
+//! How Helm is found and used: what the user says.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use windlass_suite::helm::HelmUse;
+
+/// What the user says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Helming {
+    /// The program; the one that `PATH` leads to where nothing is said.
+    pub program: Option<PathBuf>,
+    /// The folder for charts and for the files of single calls; one of the machine's temporary folders where nothing is said.
+    pub home: Option<PathBuf>,
+    /// How often repositories are asked for newer versions of charts.
+    pub ask_every: Option<Duration>,
+    /// Whether repositories may be asked without TLS.
+    pub plain_http: bool,
+}
+
+impl Helming {
+    /// What controllers are told.
+    pub fn used(&self) -> HelmUse {
+        let mut used = match &self.home {
+            Some(home) => HelmUse::new(home),
+            None => HelmUse::default(),
+        };
+        if let Some(program) = &self.program {
+            used.program.program.clone_from(program);
+        }
+        if let Some(every) = self.ask_every {
+            used.releases.ask_every = every;
+        }
+        used.releases.plain_http = self.plain_http;
+        used
+    }
+
+    /// The same with a folder, unless there is one.
+    #[must_use]
+    pub fn or_home(mut self, home: impl FnOnce() -> PathBuf) -> Self {
+        self.home.get_or_insert_with(home);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_reaches_helm() {
+        let said = Helming {
+            program: Some("/opt/helm".into()),
+            ask_every: Some(Duration::from_mins(1)),
+            plain_http: true,
+            ..Helming::default()
+        };
+        let used = said.or_home(|| "/data/helm".into()).used();
+        assert_eq!(used.program.program, PathBuf::from("/opt/helm"));
+        assert_eq!(used.program.home, PathBuf::from("/data/helm"));
+        assert_eq!(used.releases.ask_every, Duration::from_mins(1));
+        assert!(used.releases.plain_http);
+        let used = Helming::default().used();
+        assert_eq!(used.program.program, PathBuf::from("helm"));
+        assert!(!used.releases.plain_http && used.program.operations > used.releases.at_a_time);
+    }
+}
