@@ -170,9 +170,6 @@ pub(crate) struct HelmArgs {
     /// How often repositories are asked for newer versions, where charts name none or a range [default: 10m]
     #[arg(long = "helm-chart-interval", id = "helm_chart_interval", value_name = "DURATION", value_parser = duration)]
     pub(crate) ask_every: Option<Duration>,
-    /// Let repositories be asked without TLS
-    #[arg(long = "helm-plain-http", id = "helm_plain_http")]
-    pub(crate) plain_http: bool,
 }
 
 impl HelmArgs {
@@ -182,7 +179,6 @@ impl HelmArgs {
             program: self.program.clone(),
             home: self.home.clone(),
             ask_every: self.ask_every,
-            plain_http: self.plain_http,
         }
     }
 }

@@ -14,8 +14,6 @@ pub struct Helming {
     pub home: Option<PathBuf>,
     /// How often repositories are asked for newer versions of charts.
     pub ask_every: Option<Duration>,
-    /// Whether repositories may be asked without TLS.
-    pub plain_http: bool,
 }
 
 impl Helming {
@@ -31,7 +29,6 @@ impl Helming {
         if let Some(every) = self.ask_every {
             used.releases.ask_every = every;
         }
-        used.releases.plain_http = self.plain_http;
         used
     }
 
@@ -52,16 +49,14 @@ mod tests {
         let said = Helming {
             program: Some("/opt/helm".into()),
             ask_every: Some(Duration::from_mins(1)),
-            plain_http: true,
             ..Helming::default()
         };
         let used = said.or_home(|| "/data/helm".into()).used();
         assert_eq!(used.program.program, PathBuf::from("/opt/helm"));
         assert_eq!(used.program.home, PathBuf::from("/data/helm"));
         assert_eq!(used.releases.ask_every, Duration::from_mins(1));
-        assert!(used.releases.plain_http);
         let used = Helming::default().used();
         assert_eq!(used.program.program, PathBuf::from("helm"));
-        assert!(!used.releases.plain_http && used.program.operations > used.releases.at_a_time);
+        assert!(used.program.operations > used.releases.at_a_time);
     }
 }

@@ -92,6 +92,7 @@ impl Ports {
     fn helm(&self) -> &(HelmReleases, LateHelm) {
         self.releases.get_or_init(|| {
             let helm = LateHelm::new(self.helm.program.clone());
+            helm.measure(self.cx.metrics());
             let clusters = self.clusters().clone();
             (
                 HelmReleases::new(Arc::new(helm.clone()), clusters, self.helm.releases),

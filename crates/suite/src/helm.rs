@@ -8,6 +8,7 @@ use windlass_addon_helm::release_proxy::Settings;
 use windlass_helm::{
     BoxFuture, Chart, ChartSource, Engine, Freshness, Helm, HelmError, Kind, Options, Summary, Target,
 };
+use windlass_kit::{Metrics, Table};
 
 /// How charts are fetched and installed.
 #[derive(Clone, Debug)]
@@ -60,6 +61,29 @@ impl LateHelm {
             })
         });
         made.as_ref().map_err(|why| HelmError::new(Kind::Other, why.as_str()))
+    }
+
+    /// Adds the metrics of its processes.
+    pub(crate) fn measure(&self, metrics: &Metrics) {
+        let processes = Table {
+            name: "windlass_helm_processes",
+            help: "Processes of helm that have ended, by what they were started for and how that went",
+            counts: true,
+            labels: &["verb", "result"],
+        };
+        let of = self.clone();
+        metrics.table(processes, move || {
+            let Some(Ok(helm)) = of.0.helm.get() else {
+                return Vec::new();
+            };
+            let ended = helm.counters().ended().into_iter();
+            ended
+                .map(|(counted, count)| {
+                    let labels = [counted.verb, counted.result].map(str::to_owned);
+                    (labels.to_vec(), count.processes)
+                })
+                .collect()
+        });
     }
 
     /// Ends what runs.

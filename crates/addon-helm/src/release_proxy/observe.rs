@@ -33,7 +33,7 @@ pub(super) async fn observe(cx: &Cx, helm: &HelmReleases, proxy: Arc<HelmRelease
     // Before the release is looked at: what has ended by now shows there.
     let work = helm.0.operations.work(&key, place.as_ref());
     let (way, connection, is_leaving) = way(cx, helm, &proxy);
-    let source = source(cx, &proxy, helm.0.settings.plain_http);
+    let source = source(cx, &proxy);
     let version = version(cx, helm, &key, &proxy, &source);
     let values = read_values(&proxy);
     let mut observed = Observed {
@@ -141,13 +141,15 @@ fn read_values(proxy: &HelmReleaseProxy) -> Result<Arc<Values>, String> {
 }
 
 /// Where the chart comes from.
-fn source(cx: &Cx, proxy: &HelmReleaseProxy, plain_http: bool) -> Result<ChartSource, Obstacle> {
+fn source(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<ChartSource, Obstacle> {
     let spec = &proxy.spec;
+    let insecure = spec.tls_config.as_ref().and_then(|tls| tls.insecure_skip_tls_verify) == Some(true);
     let mut source = ChartSource {
         repo_url: spec.repo_url.clone(),
         chart: spec.chart_name.clone(),
         version: spec.version().map(str::to_owned),
-        plain_http,
+        // To a registry it would mean that TLS is not even tried.
+        plain_http: insecure && spec.repo_url.starts_with("http://"),
         ..ChartSource::default()
     };
     if let (Some(key), Some(credentials)) = (index::credentials_of(proxy), &spec.credentials) {
@@ -163,7 +165,7 @@ fn source(cx: &Cx, proxy: &HelmReleaseProxy, plain_http: bool) -> Result<ChartSo
             reasons::GET_CA_CERTIFICATE_FAILED,
         )?);
     }
-    tls.insecure_skip_verify = spec.tls_config.as_ref().and_then(|tls| tls.insecure_skip_tls_verify) == Some(true);
+    tls.insecure_skip_verify = insecure;
     source.tls = (tls != Tls::default()).then_some(tls);
     Ok(source)
 }

@@ -24,8 +24,6 @@ pub struct Settings {
     pub retry: Backoff,
     /// Delays after failures that last until somebody changes something.
     pub retry_lasting: Backoff,
-    /// Whether repositories may be asked without TLS.
-    pub plain_http: bool,
 }
 
 impl Settings {
@@ -45,7 +43,6 @@ impl Default for Settings {
             at_a_time: 10,
             retry: Backoff::new(Duration::from_secs(5), Duration::from_mins(5)),
             retry_lasting: Backoff::new(Duration::from_mins(1), Duration::from_mins(30)),
-            plain_http: false,
         }
     }
 }
@@ -57,7 +54,6 @@ pub struct HelmReleases(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) clusters: Clusters,
-    pub(super) settings: Settings,
     pub(super) operations: Arc<Operations>,
     pub(super) releases: Releases,
     pub(super) charts: Arc<Charts>,
@@ -90,7 +86,6 @@ impl HelmReleases {
             voice: OnceLock::new(),
             engine,
             clusters,
-            settings,
         }))
     }
 
