@@ -1,10 +1,12 @@
 //! `cargo xtask bench demo`: what the program costs, in time, memory and writes. Prints figures beside their targets and
 //! asserts nothing: figures depend on the machine and on what else runs there.
 
+pub(crate) mod addons;
 mod child;
 mod class;
 mod figures;
 pub(crate) mod operator;
+mod server;
 mod up;
 
 use std::path::{Path, PathBuf};

@@ -92,6 +92,8 @@ enum Bench {
     },
     /// Ten providers installed by `windlass up`, in a release build: time, memory, and requests once all is done.
     Operator(bench::operator::Options),
+    /// One chart on 200 simulated clusters, in a release build: time, helm processes, memory, and requests once all is done.
+    Addons(bench::addons::Options),
     /// Memory of simulated workload clusters that nobody asks anything, in a release build.
     Clusters {
         /// How many clusters of 3+3 nodes.
@@ -153,6 +155,10 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
         Task::Bench(Bench::Store { dir }) => {
             let dir = dir.unwrap_or_else(std::env::temp_dir);
             example(root, "windlass-store", "bench", &dir.display().to_string())
+        }
+        Task::Bench(Bench::Addons(options)) => {
+            bench::addons::run(root, &options)?;
+            Ok(true)
         }
         Task::Bench(Bench::Operator(options)) => {
             bench::operator::run(root, &options)?;

@@ -1,0 +1,212 @@
+//! `windlass` as a process that serves: how it is started, asked and measured.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::runtime::Runtime;
+use tokio::time::sleep;
+
+use super::MIB;
+use super::child::{Folder, Running};
+use crate::providers::declare::{PATIENCE, POLL};
+
+/// How long nothing is asked by controllers that have come to rest.
+const REST: Duration = Duration::from_secs(5);
+
+/// A management cluster.
+pub(super) struct Up {
+    /// What runs the controllers.
+    controllers: Running,
+    /// The API server, where it is a process of its own.
+    server: Option<Running>,
+    folder: Folder,
+    metrics: u16,
+}
+
+impl Up {
+    /// Everything in one process: `windlass up`, with more options.
+    pub(super) fn start(program: &Path, options: &[String]) -> Result<Self, String> {
+        let (folder, (port, metrics)) = (Folder::new()?, free_ports()?);
+        let all = [serve(&folder, port), control(metrics, options)];
+        let controllers = run(program, &folder, &["up"], &all)?;
+        Ok(Self {
+            controllers,
+            server: None,
+            folder,
+            metrics,
+        })
+    }
+
+    /// `windlass manager`, with more options, on `windlass apiserver`.
+    pub(super) fn apart(program: &Path, runtime: &Runtime, options: &[String]) -> Result<Self, String> {
+        let (folder, (port, metrics)) = (Folder::new()?, free_ports()?);
+        let server = run(program, &folder, &["apiserver"], &[serve(&folder, port)])?;
+        runtime.block_on(written(&folder.path().join("kubeconfig")))?;
+        let line = ["manager", "--install-crds"];
+        let controllers = run(program, &folder, &line, &[control(metrics, options)])?;
+        Ok(Self {
+            controllers,
+            server: Some(server),
+            folder,
+            metrics,
+        })
+    }
+
+    pub(super) fn stop(self) -> Result<(), String> {
+        self.controllers.stop()?;
+        self.server.map_or(Ok(()), Running::stop)
+    }
+
+    /// Waits until nothing has been asked for a while; the requests until then. What only changes words of a status is written
+    /// seconds later.
+    pub(super) async fn rest(&self) -> Result<f64, String> {
+        let (started, mut since) = (Instant::now(), Instant::now());
+        let mut seen = self.requests()?;
+        while since.elapsed() < REST && started.elapsed() < PATIENCE {
+            sleep(POLL).await;
+            let requests = self.requests()?;
+            if requests > seen {
+                (seen, since) = (requests, Instant::now());
+            }
+        }
+        Ok(seen)
+    }
+
+    /// A client, as soon as there are a server and controllers.
+    pub(super) async fn client(&self) -> Result<kube::Client, String> {
+        let (path, started) = (self.folder.path().join("kubeconfig"), Instant::now());
+        loop {
+            if self.is_ready()
+                && let Ok(found) = Kubeconfig::read_from(&path)
+                && let Ok(config) = kube::Config::from_custom_kubeconfig(found, &KubeConfigOptions::default()).await
+                && let Ok(client) = kube::Client::try_from(config)
+                && client.apiserver_version().await.is_ok()
+            {
+                return Ok(client);
+            }
+            if started.elapsed() > PATIENCE {
+                return Err("windlass does not answer".to_owned());
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// The most memory that the process ever had, in MiB.
+    pub(super) fn peak_memory(&self) -> Result<f64, String> {
+        self.memory("VmHWM:")
+    }
+
+    /// The memory that the process has now, in MiB.
+    pub(super) fn memory_now(&self) -> Result<f64, String> {
+        self.memory("VmRSS:")
+    }
+
+    fn memory(&self, field: &str) -> Result<f64, String> {
+        let path = format!("/proc/{}/status", self.controllers.id());
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix(field));
+        let kibibytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+        kibibytes
+            .map(|number| number * 1024.0 / MIB)
+            .ok_or_else(|| format!("{path}: there is no {field}"))
+    }
+
+    /// Processor time in seconds: of the process, and of the processes that it started and that have ended.
+    pub(super) fn processor_time(&self) -> Result<(f64, f64), String> {
+        let path = format!("/proc/{}/stat", self.controllers.id());
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        // The name of the program, in brackets, may hold spaces; what follows it is numbered from the state on, which is the third field.
+        let fields: Vec<&str> = text
+            .rsplit_once(')')
+            .map_or("", |(_, rest)| rest)
+            .split_whitespace()
+            .collect();
+        let ticks = |number: usize| fields.get(number - 3).and_then(|field| field.parse::<f64>().ok());
+        let sum = |one, other| Some((ticks(one)? + ticks(other)?) / TICKS);
+        sum(14, 15)
+            .zip(sum(16, 17))
+            .ok_or_else(|| format!("{path}: there are no times"))
+    }
+
+    /// The requests of the controllers so far.
+    pub(super) fn requests(&self) -> Result<f64, String> {
+        self.metric("rest_client_requests_total")
+    }
+
+    /// The sum of what a metric says, over all labels; 0 when there is no such metric yet.
+    pub(super) fn metric(&self, name: &str) -> Result<f64, String> {
+        let text = self
+            .ask("/metrics")
+            .map_err(|error| format!("metrics cannot be read: {error}"))?;
+        let lines = text
+            .lines()
+            .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+        Ok(lines
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+            .sum())
+    }
+
+    /// Whether the controllers run.
+    fn is_ready(&self) -> bool {
+        let answer = self.ask("/readyz");
+        answer.is_ok_and(|text| text.lines().next().is_some_and(|line| line.contains(" 200 ")))
+    }
+
+    fn ask(&self, path: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.metrics))?;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// Ticks of the processor's clock in a second, as Linux tells them to programs.
+const TICKS: f64 = 100.0;
+
+fn run(program: &Path, folder: &Folder, command: &[&str], options: &[Vec<String>]) -> Result<Running, String> {
+    let kubeconfig = folder.argument("kubeconfig");
+    let options = options.iter().flatten().map(String::as_str);
+    let line: Vec<&str> = command.iter().copied().chain(options).collect();
+    Running::start(program, &[&line, &["--kubeconfig", kubeconfig.as_str()][..]].concat())
+}
+
+/// Options of what serves the API.
+fn serve(folder: &Folder, port: u16) -> Vec<String> {
+    let (data, port) = (folder.argument("data"), port.to_string());
+    ["--data-dir", &data, "--port", &port].map(str::to_owned).to_vec()
+}
+
+/// Options of what runs the controllers.
+fn control(metrics: u16, more: &[String]) -> Vec<String> {
+    let address = format!("127.0.0.1:{metrics}");
+    let mut options = more.to_vec();
+    options.extend(["--metrics-address".to_owned(), address]);
+    options
+}
+
+/// Waits until there is a file.
+async fn written(file: &Path) -> Result<(), String> {
+    let started = Instant::now();
+    while !file.exists() {
+        if started.elapsed() > PATIENCE {
+            return Err("windlass apiserver does not start".to_owned());
+        }
+        sleep(POLL).await;
+    }
+    Ok(())
+}
+
+/// Two ports that are free now; another process may take them before ours does, and then the measurement fails and says so.
+fn free_ports() -> Result<(u16, u16), String> {
+    let listen = || {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| Ok((listener.local_addr()?.port(), listener)))
+    };
+    let failed = |error| format!("no free port: {error}");
+    let (one, _held) = listen().map_err(failed)?;
+    let (other, _) = listen().map_err(failed)?;
+    Ok((one, other))
+}
