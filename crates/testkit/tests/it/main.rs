@@ -13,6 +13,7 @@ mod external_modes;
 mod external_switch;
 mod faults;
 mod helm_addons;
+mod helm_pages;
 mod life;
 mod operator_alone;
 mod operator_input;
