@@ -33,6 +33,8 @@ struct Inner {
 impl Home {
     /// Makes a folder below `base`, and removes those that were left there.
     pub(crate) fn open(base: &Path) -> io::Result<Self> {
+        // Helm is started in another folder than the one that the path may be told from.
+        let base = &std::path::absolute(base)?;
         make(base)?;
         // What others may read was not made here.
         let mode = fs::metadata(base)?.permissions().mode();
@@ -163,6 +165,30 @@ mod tests {
         entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect()
+    }
+
+    /// The same place, told from the folder that this runs in.
+    fn relative(path: &Path) -> PathBuf {
+        let here = std::env::current_dir().unwrap();
+        let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
+        up.join(path.strip_prefix("/").unwrap())
+    }
+
+    #[test]
+    fn helm_is_told_of_files_by_paths_that_hold_everywhere() {
+        let base = tempfile::tempdir().unwrap();
+        let told = relative(base.path());
+        assert!(told.is_relative());
+        let home = Home::open(&told).unwrap();
+        let call = home.call().unwrap();
+        assert!(call.path().is_absolute() && home.charts().is_absolute());
+        let program = base.path().join("helm");
+        fs::write(&program, "").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        let found = crate::probe::Probe::look(&relative(&program), None).unwrap();
+        assert!(found.path.is_absolute(), "{found:?}");
+        let found = crate::probe::Probe::look(Path::new("helm"), Some(relative(base.path()).as_os_str())).unwrap();
+        assert!(found.path.is_absolute(), "{found:?}");
     }
 
     #[test]

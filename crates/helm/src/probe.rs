@@ -34,6 +34,8 @@ impl Probe {
             let message = format!("there is no program {} here: {GET}", program.display());
             return Err(HelmError::new(Kind::NotInstalled, message));
         };
+        // It is started in another folder than the one that its path may be told from.
+        let path = std::path::absolute(&path).unwrap_or(path);
         let file = std::fs::metadata(&path).ok();
         Ok(Found {
             changed: file.as_ref().and_then(|file| file.modified().ok()),
