@@ -85,6 +85,8 @@ async fn webhooks_of_others_stay_and_nothing_is_written_when_nothing_is_wrong() 
         .await
         .unwrap();
     until("it is back", async || world.configuration().await.is_some()).await;
+    // A write is counted when it has been answered, and seen a moment earlier.
+    until("both are counted", async || world.writes() >= before + 2).await;
     assert_eq!(world.writes(), before + 2, "one deletion, one application");
     webhooks.shutdown().await;
 }
