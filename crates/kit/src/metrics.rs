@@ -38,6 +38,7 @@ struct Inner {
     longest: Family<QueueLabels, Gauge<f64, AtomicU64>>,
     retries: Family<QueueLabels, Counter>,
     requests: Family<RequestLabels, Counter>,
+    watches: Family<HostLabel, Counter>,
     writes_skipped: Family<ControllerLabel, Counter>,
 }
 
@@ -128,6 +129,11 @@ struct RequestLabels {
     host: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct HostLabel {
+    host: String,
+}
+
 /// Bucket limits of a histogram family.
 #[derive(Clone, Copy, Debug)]
 struct Buckets(&'static [f64]);
@@ -170,6 +176,7 @@ impl Metrics {
             longest: Family::default(),
             retries: Family::default(),
             requests: Family::default(),
+            watches: Family::default(),
             writes_skipped: Family::default(),
         };
         inner.register();
@@ -218,6 +225,12 @@ impl Metrics {
             host: host.to_owned(),
         };
         self.0.requests.get_or_create(&labels).get()
+    }
+
+    /// Counts one watch that a server has begun to answer; its request is counted as well.
+    pub(crate) fn watch(&self, host: &str) {
+        let label = HostLabel { host: host.to_owned() };
+        self.0.watches.get_or_create(&label).inc();
     }
 
     pub(crate) fn controller(&self, controller: &'static str) -> ControllerMetrics {
@@ -330,6 +343,11 @@ impl Inner {
             "rest_client_requests",
             "Requests by status code, method and host",
             self.requests.clone(),
+        );
+        r.register(
+            "windlass_watches",
+            "Watches that were begun or renewed, which are among the requests, by host",
+            self.watches.clone(),
         );
         r.register(
             "windlass_writes_skipped",

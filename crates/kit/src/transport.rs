@@ -14,15 +14,15 @@ use tower::retry::RetryLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::metrics::Metrics;
-use lanes::Lanes;
 pub use lanes::WATCHES_PER_CONNECTION;
+use lanes::{Lanes, is_watch};
 
 /// How often a patient client sends a request again.
 pub const ASK_AGAIN: u32 = 10;
 /// From how long to how long it waits where the server does not say.
 const PAUSE: std::ops::Range<Duration> = Duration::from_millis(50)..Duration::from_secs(5);
 
-/// Counts answers as `rest_client_requests_total`.
+/// Counts answers as `rest_client_requests_total`, and those that are watches as `windlass_watches_total` as well.
 #[derive(Clone, Debug)]
 pub struct CountRequests {
     metrics: Metrics,
@@ -75,13 +75,18 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let method = request.method().clone();
+        let (method, watches) = (request.method().clone(), is_watch(&request));
         let (metrics, host) = (self.metrics.clone(), self.host.clone());
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
             match &answer {
-                Ok(answer) => metrics.request(answer.status().as_str(), method.as_str(), &host),
+                Ok(answer) => {
+                    metrics.request(answer.status().as_str(), method.as_str(), &host);
+                    if watches {
+                        metrics.watch(&host);
+                    }
+                }
                 Err(_) => metrics.request("<error>", method.as_str(), &host),
             }
             answer

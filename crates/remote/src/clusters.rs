@@ -16,6 +16,7 @@ use windlass_pki::Purpose;
 use crate::connection::RemoteCluster;
 use crate::error::NotConnected;
 use crate::health::{Health, Probe, Verdict};
+use crate::metrics::{self, Probes};
 
 /// How connections are made and kept.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +74,7 @@ struct Inner {
     secrets: Cache<Secret>,
     clusters: Cache<Cluster>,
     entries: Mutex<HashMap<ObjectKey, Arc<Entry>>>,
+    probes: Arc<Probes>,
     subscribers: RwLock<Vec<Subscriber>>,
 }
 
@@ -107,6 +109,7 @@ impl Clusters {
             secrets: cx.cache(),
             clusters: cx.cache(),
             entries: Mutex::default(),
+            probes: Arc::default(),
             subscribers: RwLock::default(),
         });
         let follow = Arc::downgrade(&inner);
@@ -126,6 +129,10 @@ impl Clusters {
             if let Some(cluster) = key.name.strip_suffix("-kubeconfig") {
                 inner.wake(&ObjectKey::new(key.namespace.as_str(), cluster));
             }
+        });
+        let of = Arc::downgrade(&inner);
+        metrics::measure(cx.metrics(), inner.probes.clone(), move || {
+            of.upgrade().map(|inner| inner.connected()).unwrap_or_default()
         });
         Self(inner)
     }
@@ -204,6 +211,17 @@ impl Inner {
             entry.tasks.stop();
             self.set_down(&entry, "the Cluster is gone".to_owned());
         }
+    }
+
+    /// How many workload clusters are connected, and how many are not.
+    fn connected(&self) -> (u64, u64) {
+        let entries = self.entries.lock();
+        entries
+            .values()
+            .fold((0, 0), |(yes, no), entry| match &*entry.link.read() {
+                Link::Up(_) => (yes + 1, no),
+                Link::Down(_) => (yes, no + 1),
+            })
     }
 
     fn wake(&self, key: &ObjectKey) {
@@ -334,6 +352,7 @@ impl Inner {
                 }
             }
             let probe = connection.probe(self.options.timeout).await;
+            self.probes.add(&probe);
             let (verdict, failed_before) = {
                 let mut health = entry.health.write();
                 let before = health.failures > 0;

@@ -10,6 +10,7 @@ mod error;
 mod etcd;
 mod health;
 mod kubeconfig;
+mod metrics;
 
 pub use clusters::{Clusters, Options, RemoteEvent};
 pub use connection::RemoteCluster;

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use windlass_forge::{ChartLike, Forge};
 
 use super::figures::{Figure, Figures, Unit};
-use super::server::Up;
+use super::server::{Requests, Up};
 use super::{build, say};
 
 /// How often the fleet is looked at, which is how exact times are.
@@ -96,6 +96,8 @@ async fn fleet(
     let whole = |status: &Value| status["initialization"]["controlPlaneInitialized"] == true;
     wait(&client, "cluster.x-k8s.io/v1beta2", "Cluster", count, whole).await?;
     up.rest().await?;
+    let title = format!("{count} clusters without a chart, left alone for {} s", options.idle);
+    idle(&up, options, &title, figures).await?;
 
     let title = format!("one chart on {count} clusters");
     let before = Mark::of(&up)?;
@@ -113,24 +115,44 @@ async fn fleet(
     Mark::of(&up)?.since(&before, &format!("{title}, upgraded to other values"), figures);
     up.rest().await?;
 
-    say(&format!("left alone for {} s", options.idle));
-    let before = Mark::of(&up)?;
-    sleep(Duration::from_secs(options.idle)).await;
-    let after = Mark::of(&up)?;
-    let idle = format!("{title}: in {} s, settled:", options.idle);
-    figures.add(Figure::new(
-        format!("{idle} requests"),
-        Unit::Count,
-        vec![after.requests - before.requests],
-        Some(0.0),
-    ));
-    figures.add(Figure::new(
-        format!("{idle} helm processes"),
-        Unit::Count,
-        vec![after.processes - before.processes],
-        Some(0.0),
-    ));
+    idle(
+        &up,
+        options,
+        &format!("{title}, left alone for {} s", options.idle),
+        figures,
+    )
+    .await?;
     up.stop()
+}
+
+/// What a fleet at rest costs. Connections to workload clusters are kept with a chart and without one: they are told apart.
+async fn idle(up: &Up, options: &Options, title: &str, figures: &mut Figures) -> Result<(), String> {
+    say(title);
+    let before = Mark::of(up)?;
+    sleep(Duration::from_secs(options.idle)).await;
+    let after = Mark::of(up)?;
+    let requests = after.requests - before.requests;
+    let processor = after.processor.0 - before.processor.0;
+    for (what, unit, value, target) in [
+        (
+            "helm processes",
+            Unit::Count,
+            after.processes - before.processes,
+            Some(0.0),
+        ),
+        (
+            "requests but probes and watches",
+            Unit::Count,
+            requests.decided(),
+            Some(0.0),
+        ),
+        ("probes of connections", Unit::Count, requests.probes, None),
+        ("watches renewed", Unit::Count, requests.watches, None),
+        ("processor time of windlass", Unit::Seconds, processor, None),
+    ] {
+        figures.add(Figure::new(format!("{title}: {what}"), unit, vec![value], target));
+    }
+    Ok(())
 }
 
 /// What has been spent so far.
@@ -139,7 +161,7 @@ struct Mark {
     /// Processor time of Windlass, and of the processes that it started.
     processor: (f64, f64),
     memory: f64,
-    requests: f64,
+    requests: Requests,
     processes: f64,
 }
 
@@ -173,9 +195,9 @@ impl Mark {
             ),
             ("helm processes", Unit::Count, self.processes - before.processes, None),
             (
-                "requests of the controllers",
+                "requests but probes and watches",
                 Unit::Count,
-                self.requests - before.requests,
+                (self.requests - before.requests).decided(),
                 None,
             ),
             (

@@ -65,7 +65,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
             let before = runtime.block_on(up.rest())?;
             say(&format!("left alone for {} s", options.idle));
             runtime.block_on(async { sleep(Duration::from_secs(options.idle)).await });
-            let requests = up.requests()? - before;
+            let requests = (up.requests()? - before).all;
             figures.add(Figure::new(
                 format!("{title}: requests in {} s, settled", options.idle),
                 Unit::Count,

@@ -60,17 +60,18 @@ impl Up {
         self.server.map_or(Ok(()), Running::stop)
     }
 
-    /// Waits until nothing has been asked for a while; the requests until then. What only changes words of a status is written
-    /// seconds later.
-    pub(super) async fn rest(&self) -> Result<f64, String> {
+    /// Waits until nothing has been asked for a while, but for what keeps connections; the requests until then. What only changes words
+    /// of a status is written seconds later.
+    pub(super) async fn rest(&self) -> Result<Requests, String> {
         let (started, mut since) = (Instant::now(), Instant::now());
         let mut seen = self.requests()?;
         while since.elapsed() < REST && started.elapsed() < PATIENCE {
             sleep(POLL).await;
-            let requests = self.requests()?;
-            if requests > seen {
-                (seen, since) = (requests, Instant::now());
+            let now = self.requests()?;
+            if now.decided() > seen.decided() {
+                since = Instant::now();
             }
+            seen = now;
         }
         Ok(seen)
     }
@@ -132,21 +133,23 @@ impl Up {
     }
 
     /// The requests of the controllers so far.
-    pub(super) fn requests(&self) -> Result<f64, String> {
-        self.metric("rest_client_requests_total")
+    pub(super) fn requests(&self) -> Result<Requests, String> {
+        let text = self.scrape()?;
+        Ok(Requests {
+            all: sum(&text, "rest_client_requests_total"),
+            probes: sum(&text, "windlass_remote_probes_total"),
+            watches: sum(&text, "windlass_watches_total"),
+        })
     }
 
     /// The sum of what a metric says, over all labels; 0 when there is no such metric yet.
     pub(super) fn metric(&self, name: &str) -> Result<f64, String> {
-        let text = self
-            .ask("/metrics")
-            .map_err(|error| format!("metrics cannot be read: {error}"))?;
-        let lines = text
-            .lines()
-            .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
-        Ok(lines
-            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
-            .sum())
+        Ok(sum(&self.scrape()?, name))
+    }
+
+    fn scrape(&self) -> Result<String, String> {
+        self.ask("/metrics")
+            .map_err(|error| format!("metrics cannot be read: {error}"))
     }
 
     /// Whether the controllers run.
@@ -162,6 +165,45 @@ impl Up {
         stream.read_to_string(&mut text)?;
         Ok(text)
     }
+}
+
+/// What was asked of API servers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requests {
+    pub(super) all: f64,
+    /// Of these, signs of life asked of workload clusters.
+    pub(super) probes: f64,
+    /// Of these, watches begun or renewed.
+    pub(super) watches: f64,
+}
+
+impl Requests {
+    /// Those that somebody decided to make; the others keep connections.
+    pub(super) fn decided(self) -> f64 {
+        self.all - self.probes - self.watches
+    }
+}
+
+impl std::ops::Sub for Requests {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            all: self.all - before.all,
+            probes: self.probes - before.probes,
+            watches: self.watches - before.watches,
+        }
+    }
+}
+
+/// The sum of what a metric says in a scrape.
+fn sum(scrape: &str, name: &str) -> f64 {
+    let lines = scrape
+        .lines()
+        .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+    lines
+        .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+        .sum()
 }
 
 /// Ticks of the processor's clock in a second, as Linux tells them to programs.

@@ -73,7 +73,8 @@ impl<S: Clone> Lanes<S> {
     }
 }
 
-fn is_watch<B>(request: &Request<B>) -> bool {
+/// Whether a request is for a stream of changes.
+pub(super) fn is_watch<B>(request: &Request<B>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     query
         .split('&')

@@ -309,6 +309,7 @@ async fn health_and_metrics_are_served() {
         "controller_runtime_max_concurrent_reconciles{controller=\"gadget\"} 4",
         "workqueue_adds_total{name=\"gadget\",controller=\"gadget\"}",
         "rest_client_requests_total{code=\"201\",method=\"POST\",host=\"in-process\"}",
+        "windlass_watches_total{host=\"in-process\"}",
     ] {
         assert!(metrics.contains(name), "{name} is not in {metrics}");
     }

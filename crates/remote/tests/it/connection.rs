@@ -93,8 +93,12 @@ async fn a_lost_server_is_given_up_and_connected_again_when_it_is_back() {
     world.make_cluster("c1").await;
     world.provision("c1").await;
     world.connected("c1").await;
+    world.told("windlass_remote_clusters{connected=\"true\"} 1").await;
+    world.told("windlass_remote_probes_total{result=\"failed\"} 0").await;
     workload.server.shutdown();
     world.disconnected("c1").await;
+    world.told("windlass_remote_clusters{connected=\"false\"} 1").await;
+    world.told("windlass_remote_probes_total{result=\"failed\"} 3").await;
     let success = world.clusters.last_probe_success(&key("c1"));
     assert!(success.is_some(), "the last success is remembered");
     assert!(world.clusters.health(&key("c1")).failures >= 3);

@@ -132,6 +132,15 @@ impl World {
         })
         .await;
     }
+
+    /// Waits until the metrics have a line.
+    pub(crate) async fn told(&self, line: &str) {
+        let metrics = self.kit.cx().metrics().clone();
+        eventually(&format!("the metrics say {line}"), async || {
+            metrics.encode().lines().any(|one| one == line).then_some(())
+        })
+        .await;
+    }
 }
 
 impl Drop for World {
