@@ -21,7 +21,7 @@ fn endless(event: &str, version: &str) -> ChartLike {
 
 /// Waits until a hook has begun.
 async fn begun(world: &World, event: &str) {
-    let jobs: Api<Job> = Api::namespaced(world.cluster.client.clone(), "apps");
+    let jobs: Api<Job> = Api::namespaced(world.cluster.client.clone(), &world.cluster.namespace);
     let there = |job: Option<&Job>| job.is_some();
     await_condition(jobs, &format!("never-{event}"), there).await.unwrap();
 }
@@ -125,10 +125,7 @@ async fn an_upgrade_that_was_killed_is_pending_and_can_be_finished(world: World)
         (newest.revision, newest.status, newest.chart_version.as_str()),
         (3, Status::Deployed, "1.1.0")
     );
-    let map = world
-        .cluster
-        .get::<k8s_openapi::api::core::v1::ConfigMap>("apps", "web")
-        .await;
+    let map = world.cluster.get::<k8s_openapi::api::core::v1::ConfigMap>("web").await;
     assert_eq!(map["data"]["greeting"], "b");
     world
 }
@@ -160,10 +157,7 @@ async fn a_pending_release_can_be_uninstalled(world: World) -> World {
     cut_off(&world, &chart, "post-install", kill).await;
     world.helm.uninstall(&world.target(), &quick()).await.unwrap();
     assert_eq!(world.cluster.newest(&world.target()).await, None);
-    let maps = world
-        .cluster
-        .get::<k8s_openapi::api::core::v1::ConfigMap>("apps", "web")
-        .await;
+    let maps = world.cluster.get::<k8s_openapi::api::core::v1::ConfigMap>("web").await;
     assert_eq!(maps, Value::Null);
     world
 }
@@ -230,9 +224,7 @@ with_both!(operations_wait_for_their_turn);
 async fn operations_wait_for_their_turn(world: World) -> World {
     let one = world.engine(|settings| settings.operations = 1);
     let chart = world.chart(&simple("1.0.0")).await;
-    let targets: Vec<_> = (0..4)
-        .map(|i| world.cluster.target(&format!("web-{i}"), "apps"))
-        .collect();
+    let targets: Vec<_> = (0..4).map(|i| world.cluster.target(&format!("web-{i}"))).collect();
     let options = quick();
     let all = targets.iter().map(|target| one.install(target, &chart, "", &options));
     let all = futures::future::join_all(all);
@@ -258,7 +250,7 @@ async fn who_waits_holds_nobody_up(world: World) -> World {
     let one = world.engine(|settings| settings.operations = 1);
     let chart = world.chart(&endless("pre-install", "1.0.0")).await;
     let plain = world.chart(&simple("1.1.0")).await;
-    let (target, other) = (world.target(), world.cluster.target("other", "apps"));
+    let (target, other) = (world.target(), world.cluster.target("other"));
     let waits = Options { wait: true, ..long() };
     let options = quick();
     let quickly = async {
@@ -314,7 +306,8 @@ async fn secrets_are_in_private_files_for_the_time_of_the_call(world: World) -> 
     .await;
     world.helm.close().await;
     assert_eq!(found(&world.home(), crate::support::ADMIN), 0);
-    let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(world.cluster.client.clone(), "apps");
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+        Api::namespaced(world.cluster.client.clone(), &world.cluster.namespace);
     assert_eq!(secrets.list(&ListParams::default()).await.unwrap().items.len(), 1);
     world
 }

@@ -23,7 +23,7 @@ fn check<T: std::fmt::Debug>(result: Result<T, HelmError>, kind: Kind, words: &s
     );
 }
 
-/// Installs a chart as `web` in `apps`.
+/// Installs a chart as `web`.
 async fn install(world: &World, chart: &ChartLike, values: &str, options: &Options) -> Result<Summary, HelmError> {
     let chart = world.chart(chart).await;
     world.helm.install(&world.target(), &chart, values, options).await
@@ -240,7 +240,7 @@ async fn a_chart_for_another_kubernetes(world: World) -> World {
     check(
         install(&world, &chart, "", &quick()).await,
         Kind::KubeVersionRefused,
-        "incompatible with Kubernetes v1.36.0",
+        &format!("incompatible with Kubernetes {}", world.cluster.version().await),
     );
     assert_eq!(world.cluster.newest(&world.target()).await, None);
     world
@@ -320,9 +320,9 @@ with_both!(a_resource_that_belongs_to_somebody_else);
 async fn a_resource_that_belongs_to_somebody_else(world: World) -> World {
     world
         .cluster
-        .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "apps"}}))
+        .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": world.cluster.namespace}}))
         .await;
-    let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "apps"}, "data": {"of": "them"}});
+    let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": world.cluster.namespace}, "data": {"of": "them"}});
     world.cluster.create(theirs).await;
     check(
         install(&world, &simple("1.0.0"), "", &quick()).await,
@@ -330,7 +330,7 @@ async fn a_resource_that_belongs_to_somebody_else(world: World) -> World {
         "ConfigMap \"web\"",
     );
     assert_eq!(
-        world.cluster.get::<ConfigMap>("apps", "web").await["data"],
+        world.cluster.get::<ConfigMap>("web").await["data"],
         json!({"of": "them"})
     );
     let take = Options {
@@ -472,19 +472,19 @@ with_both!(a_namespace_that_is_going);
 async fn a_namespace_that_is_going(world: World) -> World {
     world
         .cluster
-        .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "apps"}}))
+        .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": world.cluster.namespace}}))
         .await;
-    let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": "apps", "finalizers": ["example.com/hold"]}});
+    let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": world.cluster.namespace, "finalizers": ["example.com/hold"]}});
     world.cluster.create(held).await;
     let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(world.cluster.client.clone());
     namespaces
-        .delete("apps", &kube::api::DeleteParams::default())
+        .delete(&world.cluster.namespace, &kube::api::DeleteParams::default())
         .await
         .unwrap();
     check(
         install(&world, &simple("1.0.0"), "", &quick()).await,
         Kind::NamespaceTerminating,
-        "apps",
+        &world.cluster.namespace,
     );
     world
 }
@@ -501,13 +501,13 @@ async fn a_namespace_that_is_not_to_be_made(world: World) -> World {
     check(
         install(&world, &simple("1.0.0"), "", &options).await,
         Kind::NamespaceNotFound,
-        "apps",
+        &world.cluster.namespace,
     );
     world
 }
 
 with_both!(a_cluster_that_does_not_answer);
-async fn a_cluster_that_does_not_answer(world: World) -> World {
+async fn a_cluster_that_does_not_answer(mut world: World) -> World {
     let chart = world.chart(&simple("1.0.0")).await;
     world.cluster.stop();
     let short = Options {

@@ -10,7 +10,7 @@ use crate::support::{World, quick, simple, with_both};
 
 /// What the chart's ConfigMap says.
 async fn map(world: &World) -> Value {
-    world.cluster.get::<ConfigMap>("apps", "web").await["data"].clone()
+    world.cluster.get::<ConfigMap>("web").await["data"].clone()
 }
 
 // AD-095, AD-096, AD-097, AD-099, AD-104, AD-109, AD-115, AD-076, AD-077, AD-059
@@ -27,11 +27,11 @@ async fn a_release_goes_through_its_life(world: World) -> World {
     assert_eq!((first.revision, first.status), (1, Status::Deployed));
     assert_eq!(map(&world).await["greeting"], "hi");
     // The cluster's own version, not that of helm's libraries.
-    assert_eq!(map(&world).await["kube"], "v1.36.0");
+    assert_eq!(map(&world).await["kube"], world.cluster.version().await);
     let release = world.cluster.newest(&target).await.unwrap();
     assert_eq!(
         (release.name.as_str(), release.namespace.as_str(), release.revision),
-        ("web", "apps", 1)
+        ("web", world.cluster.namespace.as_str(), 1)
     );
     assert_eq!(
         (release.chart.as_str(), release.chart_version.as_str()),
@@ -78,7 +78,7 @@ async fn a_release_goes_through_its_life(world: World) -> World {
     assert_eq!(world.cluster.newest(&target).await, None);
     assert_eq!(map(&world).await, Value::Null);
     let namespace: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(world.cluster.client.clone());
-    assert!(namespace.get_opt("apps").await.unwrap().is_some());
+    assert!(namespace.get_opt(&world.cluster.namespace).await.unwrap().is_some());
     // AD-098: what is not there is uninstalled.
     world.helm.uninstall(&target, &options).await.unwrap();
     let counters = world.helm.counters();
@@ -109,7 +109,7 @@ async fn a_release_says_whose_it_is_through_all_operations(world: World) -> Worl
         [(&MARK.to_owned(), &"default.web".to_owned())]
     );
 
-    let mut foreign = world.cluster.target("other", "apps");
+    let mut foreign = world.cluster.target("other");
     foreign.marker = windlass_helm::Marker::default();
     world.helm.install(&foreign, &chart, "", &quick()).await.unwrap();
     assert!(!target.marker.is_on(&world.cluster.newest(&foreign).await.unwrap()));
@@ -166,10 +166,10 @@ async fn values_are_read_as_helm_reads_them(world: World) -> World {
         .file("templates/map.yaml", show);
     let ours = ChartLike::new("ours", "1.0.0").file("templates/map.yaml", show);
     let shown = async |chart: &ChartLike, text: &str| {
-        let target = world.cluster.target(chart.name(), "apps");
+        let target = world.cluster.target(chart.name());
         let chart = world.chart(chart).await;
         world.helm.install(&target, &chart, text, &quick()).await.unwrap();
-        let map = world.cluster.get::<ConfigMap>("apps", &target.release).await;
+        let map = world.cluster.get::<ConfigMap>(&target.release).await;
         let all: Value = serde_json::from_str(map["data"]["all"].as_str().unwrap()).unwrap();
         all
     };
@@ -233,12 +233,9 @@ async fn hooks_run_and_can_be_left_out(world: World) -> World {
         ..quick()
     };
     world.helm.install(&world.target(), &chart, "", &silent).await.unwrap();
-    assert_eq!(world.cluster.get::<Job>("apps", "before-good").await, Value::Null);
+    assert_eq!(world.cluster.get::<Job>("before-good").await, Value::Null);
     world.helm.upgrade(&world.target(), &chart, "", &quick()).await.unwrap();
-    assert_eq!(
-        world.cluster.get::<Job>("apps", "before-good").await["status"]["succeeded"],
-        1
-    );
+    assert_eq!(world.cluster.get::<Job>("before-good").await["status"]["succeeded"], 1);
     world
 }
 
@@ -252,10 +249,7 @@ async fn what_a_chart_depends_on_is_installed_with_it(world: World) -> World {
         .chart(&simple("1.0.0").says("dependencies", dependency).with(&part))
         .await;
     world.helm.install(&world.target(), &chart, "", &quick()).await.unwrap();
-    assert_eq!(
-        world.cluster.get::<ConfigMap>("apps", "part").await["metadata"]["name"],
-        "part"
-    );
+    assert_eq!(world.cluster.get::<ConfigMap>("part").await["metadata"]["name"], "part");
     world
 }
 
@@ -268,8 +262,12 @@ const OVEN: &str = "apiVersion: example.com/v1\nkind: Oven\nmetadata:\n  name: b
 with_both!(definitions_come_first_and_can_be_left_out);
 async fn definitions_come_first_and_can_be_left_out(world: World) -> World {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    // Definitions belong to no namespace, and others may have the same cluster.
+    let group = format!("{}.example.com", world.cluster.namespace);
+    let of_ours = |text: &str| text.replace("example.com", &group);
+    let name = format!("ovens.{group}");
     let bare = world
-        .chart(&ChartLike::new("bare", "1.0.0").file("crds/ovens.yaml", OVENS))
+        .chart(&ChartLike::new("bare", "1.0.0").file("crds/ovens.yaml", &of_ours(OVENS)))
         .await;
     let skip = Options {
         skip_crds: true,
@@ -277,18 +275,18 @@ async fn definitions_come_first_and_can_be_left_out(world: World) -> World {
     };
     world
         .helm
-        .install(&world.cluster.target("bare", "apps"), &bare, "", &skip)
+        .install(&world.cluster.target("bare"), &bare, "", &skip)
         .await
         .unwrap();
     let definitions: kube::Api<CustomResourceDefinition> = kube::Api::all(world.cluster.client.clone());
-    assert!(definitions.get_opt("ovens.example.com").await.unwrap().is_none());
+    assert!(definitions.get_opt(&name).await.unwrap().is_none());
     let chart = ChartLike::new("oven", "1.0.0")
-        .file("crds/ovens.yaml", OVENS)
-        .file("templates/oven.yaml", OVEN);
+        .file("crds/ovens.yaml", &of_ours(OVENS))
+        .file("templates/oven.yaml", &of_ours(OVEN));
     let chart = world.chart(&chart).await;
-    let target = world.cluster.target("oven", "apps");
+    let target = world.cluster.target("oven");
     world.helm.install(&target, &chart, "", &quick()).await.unwrap();
-    assert!(definitions.get_opt("ovens.example.com").await.unwrap().is_some());
+    assert!(definitions.get_opt(&name).await.unwrap().is_some());
     world
 }
 
@@ -299,13 +297,13 @@ async fn an_upgrade_removes_what_the_chart_dropped(world: World) -> World {
     let with = world.chart(&simple("1.0.0").file("templates/extra.yaml", extra)).await;
     let without = world.chart(&simple("1.1.0")).await;
     world.helm.install(&world.target(), &with, "", &quick()).await.unwrap();
-    assert_ne!(world.cluster.get::<ConfigMap>("apps", "extra").await, Value::Null);
+    assert_ne!(world.cluster.get::<ConfigMap>("extra").await, Value::Null);
     world
         .helm
         .upgrade(&world.target(), &without, "", &quick())
         .await
         .unwrap();
-    assert_eq!(world.cluster.get::<ConfigMap>("apps", "extra").await, Value::Null);
+    assert_eq!(world.cluster.get::<ConfigMap>("extra").await, Value::Null);
     world
 }
 
@@ -319,7 +317,7 @@ async fn what_was_changed_by_hand_is_put_back(world: World) -> World {
         .install(&world.target(), &chart, "greeting: a", &quick())
         .await
         .unwrap();
-    let maps: Api<ConfigMap> = Api::namespaced(world.cluster.client.clone(), "apps");
+    let maps: Api<ConfigMap> = Api::namespaced(world.cluster.client.clone(), &world.cluster.namespace);
     let hand = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"greeting": "by hand"}});
     maps.patch("web", &PatchParams::apply("hand").force(), &Patch::Apply(hand))
         .await

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -16,11 +17,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::sync::OnceCell;
 use windlass_apiserver::{ApiServer, Authorization, Options as ServerOptions, UserInfo, tls_config};
 use windlass_forge::{ChartLike, Forge, Proxy, hosts};
 use windlass_helm::release::{self, Release};
 use windlass_helm::{Chart, ChartSource, Engine as _, Freshness, Helm, Marker, Options, Secret, Settings, Target, Tls};
-use windlass_judge::Tools;
+use windlass_judge::{Judge, Tools};
 use windlass_meta::{Clock as _, SystemClock};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
@@ -159,9 +161,9 @@ impl World {
         }
     }
 
-    /// A release `web` in the namespace `apps`.
+    /// The release `web`.
     pub(crate) fn target(&self) -> Target {
-        self.cluster.target("web", "apps")
+        self.cluster.target("web")
     }
 }
 
@@ -184,19 +186,20 @@ pub(crate) fn quick() -> Options {
     }
 }
 
-/// A cluster over a socket.
+/// A cluster over a socket: ours and the test's own, or a real one that all tests of this process share, each with a namespace.
 pub(crate) struct Cluster {
-    pub(crate) server: ApiServer,
     pub(crate) client: Client,
+    /// Where releases go.
+    pub(crate) namespace: String,
     url: String,
     ca: String,
-    task: tokio::task::JoinHandle<()>,
+    /// What answers, where it is ours.
+    ours: Option<(ApiServer, tokio::task::JoinHandle<()>)>,
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.server.shutdown();
-        self.task.abort();
+        self.stop();
     }
 }
 
@@ -205,8 +208,44 @@ pub(crate) const ADMIN: &str = "token-of-the-administrator";
 /// Somebody's who may do nothing.
 pub(crate) const NOBODY: &str = "token-of-nobody";
 
+/// Whether releases go to a real kube-apiserver.
+pub(crate) fn on_a_real_server() -> bool {
+    std::env::var("WINDLASS_TEST_SERVER").is_ok_and(|server| server == "real")
+}
+
+/// The real server. It ends with the process, which is the only one that has it.
+async fn real() -> &'static Judge {
+    static SHARED: OnceCell<Judge> = OnceCell::const_new();
+    SHARED
+        .get_or_init(async || {
+            let tokens = tempfile::NamedTempFile::new().unwrap();
+            let lines = format!("{ADMIN},admin,1,system:masters\n{NOBODY},nobody,2\n");
+            fs::write(tokens.path(), lines).unwrap();
+            let flag = format!("--token-auth-file={}", tokens.path().display());
+            let options = windlass_judge::Options {
+                apiserver_flags: vec![flag],
+                ..windlass_judge::Options::default()
+            };
+            // Read when it starts, and not again.
+            Judge::start(&options).await.unwrap()
+        })
+        .await
+}
+
 impl Cluster {
+    /// One that lets everybody do everything, where it is ours.
     pub(crate) async fn start(authorization: Authorization) -> Self {
+        if on_a_real_server() {
+            static MADE: AtomicUsize = AtomicUsize::new(1);
+            let judge = real().await;
+            return Self {
+                client: judge.client().await.unwrap(),
+                namespace: format!("apps-{}", MADE.fetch_add(1, Ordering::Relaxed)),
+                url: judge.url().to_owned(),
+                ca: BASE64_STANDARD.encode(judge.authority()),
+                ours: None,
+            };
+        }
         let key = || PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
         let authority = CertificateAuthority::self_signed(&CaRequest::new("test"), key(), SystemClock.now()).unwrap();
         let own = key();
@@ -228,20 +267,29 @@ impl Cluster {
         let url = format!("https://{}", listener.local_addr().unwrap());
         let serving = server.clone();
         let task = tokio::spawn(async move { drop(serving.serve(listener, tls).await) });
-        let client = Client::new(server.client_service(UserInfo::admin("test")), "default");
         Self {
-            server,
-            client,
+            client: Client::new(server.client_service(UserInfo::admin("test")), "default"),
+            namespace: "apps".to_owned(),
             url,
             ca: BASE64_STANDARD.encode(authority.certificate().to_pem()),
-            task,
+            ours: Some((server, task)),
         }
     }
 
-    /// Stops to answer.
-    pub(crate) fn stop(&self) {
-        self.server.shutdown();
-        self.task.abort();
+    /// Stops to answer. One that others have as well is only no longer found.
+    pub(crate) fn stop(&mut self) {
+        match &self.ours {
+            Some((server, task)) => {
+                server.shutdown();
+                task.abort();
+            }
+            None => "https://127.0.0.1:1".clone_into(&mut self.url),
+        }
+    }
+
+    /// The version that it says of itself.
+    pub(crate) async fn version(&self) -> String {
+        self.client.apiserver_version().await.unwrap().git_version
     }
 
     /// A kubeconfig with a token.
@@ -255,10 +303,11 @@ impl Cluster {
         Secret::new(config.to_string())
     }
 
-    pub(crate) fn target(&self, release: &str, namespace: &str) -> Target {
+    /// A release in the namespace.
+    pub(crate) fn target(&self, release: &str) -> Target {
         Target {
             kubeconfig: self.kubeconfig(ADMIN),
-            namespace: namespace.to_owned(),
+            namespace: self.namespace.clone(),
             release: release.to_owned(),
             marker: Marker::owner("default.web"),
         }
@@ -282,13 +331,13 @@ impl Cluster {
         release::newest(&target.release, &secrets).map(|secret| release::decode(secret).unwrap())
     }
 
-    /// An object, or null.
-    pub(crate) async fn get<K>(&self, namespace: &str, name: &str) -> Value
+    /// An object of the namespace, or null.
+    pub(crate) async fn get<K>(&self, name: &str) -> Value
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {
         let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), namespace, &ApiResource::erase::<K>(&()));
+            Api::namespaced_with(self.client.clone(), &self.namespace, &ApiResource::erase::<K>(&()));
         let found = api.get_opt(name).await.unwrap();
         found.map_or(Value::Null, |found| serde_json::to_value(found).unwrap())
     }
