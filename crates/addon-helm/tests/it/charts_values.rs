@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::DevCluster;
+use windlass_helm::values as yaml;
 
 use crate::env::Env;
 
@@ -117,52 +118,63 @@ async fn values_follow_what_the_cluster_refers_to() {
     wait_values(&env, &["host: two.example\n"]).await;
 }
 
+/// The example of the proposal.
+const EXAMPLE: &str = include_str!("../../../../examples/helm-addons/calico-cni.yaml");
+/// What its template gives for two ranges.
+const VALUES: &str = include_str!("../../../addon-values/testdata/calico-values.yaml");
+
+/// The example as the text of the proposal has it, which lost all indentation.
+const AS_PUBLISHED: &str = "\
+apiVersion: addons.cluster.x-k8s.io/v1alpha1
+kind: HelmChartProxy
+metadata:
+name: calico-cni
+spec:
+clusterSelector:
+matchLabels:
+calicoCNI: enabled
+releaseName: calico
+repoURL: https://projectcalico.docs.tigera.io/charts
+chartName: tigera-operator
+valuesTemplate: |
+installation:
+cni:
+type: Calico
+ipam:
+type: HostLocal
+calicoNetwork:
+bgp: Disabled
+mtu: 1350
+ipPools:{{range $i, $cidr := .Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks }}
+- cidr: {{ $cidr }}
+encapsulation: None
+natOutgoing: Enabled
+nodeSelector: all(){{end}}
+";
+
+// AD-131: the example has the words of the proposal and nothing but its indentation is ours; without that it would mean nothing. Its address is
+// never asked by any test.
+#[test]
+fn the_example_is_that_of_the_proposal_word_for_word() {
+    let words = |text: &'static str| {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.flat_map(str::split_whitespace).collect::<Vec<_>>()
+    };
+    assert_eq!(words(EXAMPLE), words(AS_PUBLISHED));
+    assert!(yaml::parse(AS_PUBLISHED).is_err());
+}
+
 // AD-119, AD-120, AD-122, AD-123, AD-129, AD-130: the example of the proposal, as it stands there.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_of_the_proposal_gives_a_pool_for_every_range() {
-    const TEMPLATE: &str = "\
-installation:
-  cni:
-    type: Calico
-    ipam:
-      type: HostLocal
-  calicoNetwork:
-    bgp: Disabled
-    mtu: 1350
-    ipPools:{{range $i, $cidr := .Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks }}
-    - cidr: {{ $cidr }}
-      encapsulation: None
-      natOutgoing: Enabled
-      nodeSelector: all(){{end}}
-";
-    const VALUES: &str = "\
-installation:
-  cni:
-    type: Calico
-    ipam:
-      type: HostLocal
-  calicoNetwork:
-    bgp: Disabled
-    mtu: 1350
-    ipPools:
-    - cidr: 10.0.0.0/16
-      encapsulation: None
-      natOutgoing: Enabled
-      nodeSelector: all()
-    - cidr: fd00::/48
-      encapsulation: None
-      natOutgoing: Enabled
-      nodeSelector: all()
-";
     let env = Env::start().await;
     env.cluster("c1").await;
     pods(&env, "c1", json!(["10.0.0.0/16", "fd00::/48"])).await;
-    let spec = json!({
-        "releaseName": "calico",
-        "repoURL": "https://projectcalico.docs.tigera.io/charts",
-        "valuesTemplate": TEMPLATE,
-    });
-    env.chart(spec).await;
+    let example = Value::Object(yaml::parse(EXAMPLE).unwrap());
+    env.apply::<HelmChartProxy>(example).await;
+    env.releases("none", <[_]>::is_empty).await;
+    env.merge::<Cluster>("c1", json!({"metadata": {"labels": {"calicoCNI": "enabled"}}}))
+        .await;
     wait_values(&env, &[VALUES]).await;
     let release = env.served(&["c1"]).await.remove(0);
     assert_eq!(release.spec.release_name(), Some("calico"));
