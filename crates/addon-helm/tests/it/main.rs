@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 
+mod borders;
 mod charts;
 mod charts_faults;
 mod charts_many;

@@ -1,5 +1,6 @@
 //! HelmReleaseProxies, with workload clusters on loopback and Helm as it is played.
 
+mod borders;
 mod deletion;
 mod env;
 mod fake;
@@ -7,3 +8,4 @@ mod faults;
 mod inputs;
 mod life;
 mod recovery;
+mod whole;

@@ -30,7 +30,7 @@ fn chart() -> Value {
     json!({"clusterSelector": {}, "chartName": "calico", "repoURL": "https://charts.example"})
 }
 
-// AD-047, AD-050, AD-051, AD-165
+// AD-047, AD-050, AD-051, AD-155, AD-165
 #[test]
 fn the_definitions_have_their_names() {
     let chart = crd::<HelmChartProxy>();
@@ -49,7 +49,10 @@ fn the_definitions_have_their_names() {
         release["metadata"]["name"],
         "helmreleaseproxies.addons.cluster.x-k8s.io"
     );
-    assert_eq!(release["spec"]["names"]["shortNames"], json!(["hrp"]));
+    assert_eq!(
+        (&release["spec"]["scope"], &release["spec"]["names"]["shortNames"]),
+        (&json!("Namespaced"), &json!(["hrp"]))
+    );
     for version in [&chart["spec"]["versions"][0], &release["spec"]["versions"][0]] {
         assert_eq!(
             (&version["name"], &version["subresources"]["status"]),
@@ -100,4 +103,112 @@ fn an_empty_list_of_clusters_is_written() {
         ..Default::default()
     };
     assert_eq!(serde_json::to_value(status).unwrap(), json!({"matchingClusters": []}));
+}
+
+/// The names of the fields below a path of a kind.
+fn fields<K: ApiKind>(path: &str) -> Vec<String> {
+    let schema = open_api_schema::<K>();
+    let below = path.replace('.', "/properties/");
+    let found = schema
+        .pointer(&format!("/properties/{below}/properties"))
+        .and_then(Value::as_object);
+    found.unwrap_or_else(|| panic!("no {path}")).keys().cloned().collect()
+}
+
+// AD-016, AD-061: a chart is all or nothing. Beyond its values nothing of what it makes can be told: no patch, no overlay, no part of it.
+#[test]
+fn a_chart_is_configured_by_its_values_alone() {
+    let all = [
+        "chartName",
+        "clusterSelector",
+        "credentials",
+        "namespace",
+        "options",
+        "reconcileStrategy",
+        "releaseName",
+        "repoURL",
+        "rollout",
+        "tlsConfig",
+        "valuesTemplate",
+        "version",
+    ];
+    assert_eq!(fields::<HelmChartProxy>("spec"), all);
+    assert_eq!(
+        open_api_schema::<HelmChartProxy>()["properties"]["spec"]["properties"]["valuesTemplate"]["type"],
+        "string"
+    );
+    let options = [
+        "atomic",
+        "dependencyUpdate",
+        "disableHooks",
+        "disableOpenAPIValidation",
+        "enableClientCache",
+        "install",
+        "options",
+        "skipCRDs",
+        "takeOwnership",
+        "timeout",
+        "uninstall",
+        "upgrade",
+        "wait",
+        "waitForJobs",
+    ];
+    assert_eq!(fields::<HelmChartProxy>("spec.options"), options);
+    assert_eq!(fields::<HelmReleaseProxy>("spec.options"), options);
+}
+
+// AD-142: the namespace of a release is what was wished for, and stands nowhere else.
+#[test]
+fn the_namespace_of_a_release_is_in_its_spec() {
+    let status = ["conditions", "observedGeneration", "revision", "status"];
+    assert_eq!(fields::<HelmReleaseProxy>("status"), status);
+    let (spec, _) = stored::<HelmReleaseProxy>(
+        json!({"clusterRef": {}, "chartName": "a", "repoURL": "https://a.example", "namespace": "apps"}),
+    );
+    assert_eq!(spec["namespace"], "apps");
+}
+
+// AD-062, AD-075: conditions as Kubernetes has them, without a severity.
+#[test]
+fn conditions_are_those_of_kubernetes() {
+    for schema in [
+        open_api_schema::<HelmChartProxy>(),
+        open_api_schema::<HelmReleaseProxy>(),
+    ] {
+        let one = &schema["properties"]["status"]["properties"]["conditions"]["items"];
+        let names: Vec<&str> = one["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "lastTransitionTime",
+                "message",
+                "observedGeneration",
+                "reason",
+                "status",
+                "type"
+            ]
+        );
+        let mut required: Vec<&str> = one["required"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        required.sort_unstable();
+        assert_eq!(required, ["lastTransitionTime", "message", "reason", "status", "type"]);
+    }
+}
+
+// AD-138
+#[test]
+fn the_label_that_names_the_chart_has_its_key() {
+    assert_eq!(
+        windlass_api_addons::labels::HELM_CHART_PROXY_NAME,
+        "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name"
+    );
 }

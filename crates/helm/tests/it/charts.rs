@@ -25,7 +25,7 @@ fn both_sorts(world: &World, versions: &[&str], version: Option<&str>) -> [Chart
     [world.source("web", version), in_registry(world, version)]
 }
 
-// AD-060, AD-103, AD-104, AD-112, AD-113, AD-116
+// AD-028, AD-060, AD-103, AD-104, AD-112, AD-113, AD-116
 with_both!(versions_are_chosen_as_helm_chooses_them);
 async fn versions_are_chosen_as_helm_chooses_them(world: World) -> World {
     let versions = ["1.0.0", "1.2.0", "1.10.0", "2.0.0", "2.1.0-rc.1", "0.9.0"];

@@ -32,7 +32,7 @@ async fn install(world: &World, chart: &ChartLike, values: &str, options: &Optio
 /// A kubeconfig that would run a program.
 const RUNS: &str = "{clusters: [{name: c, cluster: {}}], users: [{name: u, user: {exec: {command: x}}}]}";
 
-// AD-026, AD-108
+// AD-026, AD-031, AD-108
 #[tokio::test]
 async fn a_helm_that_is_not_there_is_told_with_how_to_get_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ async fn what_is_no_chart(world: World) -> World {
     world
 }
 
-// AD-115, AD-037
+// AD-028, AD-037, AD-115
 with_both!(a_chart_for_another_kubernetes);
 async fn a_chart_for_another_kubernetes(world: World) -> World {
     let chart = simple("1.0.0").says("kubeVersion", json!(">=1.99.0"));

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 
 mod additional;
+mod addons;
 mod adopt;
 mod airgap;
 mod asked;

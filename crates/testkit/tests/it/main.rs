@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 
+mod addon_providers;
 mod admission;
 mod admission_network;
 mod bad_input;

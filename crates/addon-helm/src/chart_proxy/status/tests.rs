@@ -80,10 +80,24 @@ fn the_chosen_clusters_are_named_in_order() {
     );
 }
 
-// T3
+// T3, AD-062: each condition is complete, and of the generation that it is about.
 #[test]
 fn all_is_ready_when_all_releases_are() {
     let status = now(&installed(2));
+    let conditions = serde_json::to_value(&status.conditions).unwrap();
+    assert_eq!(conditions.as_array().map(Vec::len), Some(3));
+    for condition in conditions.as_array().into_iter().flatten() {
+        for field in ["type", "status", "reason", "lastTransitionTime"] {
+            assert!(
+                condition[field].as_str().is_some_and(|text| !text.is_empty()),
+                "{field}: {condition}"
+            );
+        }
+        assert_eq!(
+            (&condition["message"], &condition["observedGeneration"]),
+            (&json!(""), &json!(1))
+        );
+    }
     assert_eq!(of(&status, "HelmReleaseProxySpecsUpToDate"), ("True", "UpToDate", ""));
     assert_eq!(of(&status, "HelmReleaseProxiesReady"), ("True", "Ready", ""));
     assert_eq!(of(&status, "Ready"), ("True", "Ready", ""));

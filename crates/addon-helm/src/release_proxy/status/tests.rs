@@ -55,7 +55,7 @@ fn release(seen: &Observed, reason: &str, words: &str) -> Value {
     status
 }
 
-// AD-143: one case for each reason of ClusterAvailable.
+// AD-075, AD-143: one case for each reason of ClusterAvailable.
 #[test]
 fn the_cluster_is_told_of_with_a_reason() {
     let way = |way: Way| seen().but(|seen| seen.way = way);
@@ -74,7 +74,7 @@ fn the_cluster_is_told_of_with_a_reason() {
     }
 }
 
-// AD-143: one case for each reason of HelmReleaseReady.
+// AD-075, AD-143: one case for each reason of HelmReleaseReady.
 #[test]
 fn the_release_is_told_of_with_a_reason() {
     let nameless = json!({"spec": {"releaseName": null}});

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
+use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::release_proxy::{HelmReleases, Settings, entry};
 use windlass_api::core::Cluster;
 use windlass_api::crd::crd;
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_kit::{Backoff, Kit, Metrics, transport};
 use windlass_remote::{Clusters, Options};
 use windlass_testkit::faults::Faults;
@@ -28,6 +29,7 @@ pub(crate) struct Env {
     pub(crate) client: kube::Client,
     pub(crate) helm: Fake,
     pub(crate) settings: Settings,
+    has_charts: bool,
     running: Option<Kit>,
 }
 
@@ -39,6 +41,15 @@ impl Env {
     /// With a controller, and a chart `web` at 1.0.0.
     pub(crate) async fn start() -> Self {
         let mut env = Self::idle().await;
+        env.operate(&Faults::none());
+        env
+    }
+
+    /// With the controller of HelmChartProxies as well. Without this, the server does not even know the kind.
+    pub(crate) async fn whole() -> Self {
+        let mut env = Self::idle().await;
+        env.server.define(&[crd::<HelmChartProxy>()]).await;
+        env.has_charts = true;
         env.operate(&Faults::none());
         env
     }
@@ -59,6 +70,7 @@ impl Env {
                 retry_lasting: quick(50, 500),
                 ..Settings::default()
             },
+            has_charts: false,
             running: None,
         }
     }
@@ -76,7 +88,9 @@ impl Env {
         };
         let clusters = Clusters::new(&kit.cx(), options);
         let releases = HelmReleases::new(Arc::new(self.helm.clone()), clusters, self.settings);
-        kit.start(vec![entry(&releases)]);
+        let mut entries = vec![entry(&releases)];
+        entries.extend(self.has_charts.then(chart_proxy::entry));
+        kit.start(entries);
         self.running = Some(kit);
     }
 
@@ -97,10 +111,14 @@ impl Env {
 
     /// How often objects were looked at.
     pub(crate) fn looks(&self) -> u64 {
+        self.looks_of("helmreleaseproxy")
+    }
+
+    /// How often a controller looked at objects.
+    pub(crate) fn looks_of(&self, controller: &str) -> u64 {
         let text = self.metrics();
-        let lines = text
-            .lines()
-            .filter(|line| line.starts_with("controller_runtime_reconcile_total{controller=\"helmreleaseproxy\""));
+        let series = format!("controller_runtime_reconcile_total{{controller=\"{controller}\"");
+        let lines = text.lines().filter(|line| line.starts_with(&series));
         lines
             .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
             .sum()
@@ -109,6 +127,7 @@ impl Env {
     fn api(&self, kind: &str) -> (Api<DynamicObject>, ApiResource) {
         let (group, version, plural) = match kind {
             "Cluster" => ("cluster.x-k8s.io", "v1beta2", "clusters"),
+            "HelmChartProxy" => ("addons.cluster.x-k8s.io", "v1alpha1", "helmchartproxies"),
             "HelmReleaseProxy" => ("addons.cluster.x-k8s.io", "v1alpha1", "helmreleaseproxies"),
             _ => ("", "v1", "secrets"),
         };
@@ -227,6 +246,11 @@ impl Env {
             "spec": spec,
         }))
         .await
+    }
+
+    pub(crate) async fn list(&self, kind: &str) -> Vec<DynamicObject> {
+        let (api, _) = self.api(kind);
+        api.list(&ListParams::default()).await.unwrap().items
     }
 
     /// Waits until an object is as it should be; `null` is one that is gone.
