@@ -170,6 +170,9 @@ pub(crate) struct HelmArgs {
     /// How often repositories are asked for newer versions, where charts name none or a range [default: 10m]
     #[arg(long = "helm-chart-interval", id = "helm_chart_interval", value_name = "DURATION", value_parser = duration)]
     pub(crate) ask_every: Option<Duration>,
+    /// How many helms run at a time; of those that wait for what they installed, four times as many [default: 10]
+    #[arg(long = "helm-concurrency", id = "helm_concurrency", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) at_a_time: Option<u16>,
 }
 
 impl HelmArgs {
@@ -179,6 +182,7 @@ impl HelmArgs {
             program: self.program.clone(),
             home: self.home.clone(),
             ask_every: self.ask_every,
+            at_a_time: self.at_a_time.map(usize::from),
         }
     }
 }

@@ -14,6 +14,8 @@ pub struct Helming {
     pub home: Option<PathBuf>,
     /// How often repositories are asked for newer versions of charts.
     pub ask_every: Option<Duration>,
+    /// How many helms run at a time, beside those that wait for what they installed.
+    pub at_a_time: Option<usize>,
 }
 
 impl Helming {
@@ -28,6 +30,9 @@ impl Helming {
         }
         if let Some(every) = self.ask_every {
             used.releases.ask_every = every;
+        }
+        if let Some(count) = self.at_a_time {
+            used.at_a_time(count);
         }
         used
     }
@@ -49,12 +54,14 @@ mod tests {
         let said = Helming {
             program: Some("/opt/helm".into()),
             ask_every: Some(Duration::from_mins(1)),
+            at_a_time: Some(3),
             ..Helming::default()
         };
         let used = said.or_home(|| "/data/helm".into()).used();
         assert_eq!(used.program.program, PathBuf::from("/opt/helm"));
         assert_eq!(used.program.home, PathBuf::from("/data/helm"));
         assert_eq!(used.releases.ask_every, Duration::from_mins(1));
+        assert_eq!((used.releases.at_a_time, used.program.operations), (3, 15));
         let used = Helming::default().used();
         assert_eq!(used.program.program, PathBuf::from("helm"));
         assert!(used.program.operations > used.releases.at_a_time);

@@ -23,10 +23,20 @@ impl HelmUse {
     /// The program that `PATH` leads to, with its files below this folder.
     pub fn new(home: impl Into<PathBuf>) -> Self {
         let releases = Settings::default();
-        let mut program = windlass_helm::Settings::new(home);
+        let count = releases.at_a_time;
+        let mut used = Self {
+            program: windlass_helm::Settings::new(home),
+            releases,
+        };
+        used.at_a_time(count);
+        used
+    }
+
+    /// Sets how many helms run at a time.
+    pub fn at_a_time(&mut self, count: usize) {
+        self.releases.at_a_time = count;
         // Who waits for what was installed must not hold up the others.
-        program.operations = releases.most_operations();
-        Self { program, releases }
+        self.program.operations = self.releases.most_operations();
     }
 }
 

@@ -102,10 +102,18 @@ async fn fleet(
     let title = format!("one chart on {count} clusters");
     let before = Mark::of(&up)?;
     say(&title);
+    let helms = up.children();
     apply(&client, &proxy(&forge, "small")).await?;
     wait(&client, ADDONS, "HelmReleaseProxy", count, deployed(1)).await?;
     let installed = Mark::of(&up)?;
+    let most = helms.most();
     installed.since(&before, &format!("{title}, installed"), figures);
+    figures.add(Figure::new(
+        format!("{title}, installed: memory of the helms at work together, at most"),
+        Unit::Mebibytes,
+        vec![most],
+        None,
+    ));
     up.rest().await?;
 
     say("other values for all of them");

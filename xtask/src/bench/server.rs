@@ -3,6 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -106,13 +108,12 @@ impl Up {
     }
 
     fn memory(&self, field: &str) -> Result<f64, String> {
-        let path = format!("/proc/{}/status", self.controllers.id());
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix(field));
-        let kibibytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
-        kibibytes
-            .map(|number| number * 1024.0 / MIB)
-            .ok_or_else(|| format!("{path}: there is no {field}"))
+        memory(self.controllers.id(), "status", field)
+    }
+
+    /// Watches the processes that the process starts, from now on.
+    pub(super) fn children(&self) -> Children {
+        Children::watch(self.controllers.id())
     }
 
     /// Processor time in seconds: of the process, and of the processes that it started and that have ended.
@@ -165,6 +166,59 @@ impl Up {
         stream.read_to_string(&mut text)?;
         Ok(text)
     }
+}
+
+/// The memory of a process, in MiB, as a field of a file about it.
+fn memory(process: u32, file: &str, field: &str) -> Result<f64, String> {
+    let path = format!("/proc/{process}/{file}");
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
+    let kibibytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    kibibytes
+        .map(|number| number * 1024.0 / MIB)
+        .ok_or_else(|| format!("{path}: there is no {field}"))
+}
+
+/// How much memory the children of a process had together at most, as far as looking ten times a second shows it.
+pub(super) struct Children {
+    /// Looking ends when this is dropped.
+    going_on: Sender<()>,
+    looks: JoinHandle<f64>,
+}
+
+impl Children {
+    fn watch(parent: u32) -> Self {
+        let (going_on, ended) = mpsc::channel();
+        let looks = std::thread::spawn(move || {
+            let mut most = 0.0;
+            while ended.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+                most = f64::max(most, together(parent));
+            }
+            most
+        });
+        Self { going_on, looks }
+    }
+
+    /// The most that it was, in MiB.
+    pub(super) fn most(self) -> f64 {
+        drop(self.going_on);
+        self.looks.join().unwrap_or(f64::NAN)
+    }
+}
+
+/// The memory of all children of a process now; those that end meanwhile have none.
+fn together(parent: u32) -> f64 {
+    // A child is listed with the thread that started it.
+    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    let memory = |list: String| -> f64 {
+        let children = list.split_whitespace().filter_map(|id| id.parse().ok());
+        // What they share, such as the program itself, counts once.
+        children
+            .filter_map(|child| memory(child, "smaps_rollup", "Pss:").ok())
+            .sum()
+    };
+    lists.map(memory).sum()
 }
 
 /// What was asked of API servers.
