@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use windlass_api::kind::ApiKind;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy, TLSConfig};
+use windlass_api_addons::{HelmChartProxy, HelmOptions, HelmReleaseProxy, TLSConfig};
 use windlass_contract::Selector;
 use windlass_meta::{GoDuration, MAX_LABEL_LENGTH};
 use windlass_schema::{FieldError, Kind};
@@ -40,50 +40,81 @@ pub fn chart_proxy(old: Option<&HelmChartProxy>, new: &HelmChartProxy) -> Vec<Fi
 /// Why nothing can be installed from a HelmChartProxy. Its selector is not among this: that says where, not what.
 pub fn chart_problems(proxy: &HelmChartProxy) -> Vec<FieldError> {
     let spec = &proxy.spec;
+    let mut errors = problems(&Wanted {
+        chart_name: &spec.chart_name,
+        repo_url: &spec.repo_url,
+        tls: spec.tls_config.as_ref(),
+        version: spec.version.as_deref(),
+        release_name: spec.release_name(),
+        namespace: spec.release_namespace(),
+        options: spec.options.as_ref(),
+    });
+    errors.extend(steps::problems(spec.rollout.as_ref()));
+    errors
+}
+
+/// Why nothing can be installed from a HelmReleaseProxy: the same, as somebody may have written it by hand.
+pub fn release_problems(proxy: &HelmReleaseProxy) -> Vec<FieldError> {
+    let spec = &proxy.spec;
+    problems(&Wanted {
+        chart_name: &spec.chart_name,
+        repo_url: &spec.repo_url,
+        tls: spec.tls_config.as_ref(),
+        version: spec.version(),
+        release_name: spec.release_name(),
+        namespace: spec.release_namespace(),
+        options: spec.options.as_ref(),
+    })
+}
+
+/// What both kinds say of a release.
+struct Wanted<'a> {
+    chart_name: &'a str,
+    repo_url: &'a str,
+    tls: Option<&'a TLSConfig>,
+    version: Option<&'a str>,
+    release_name: Option<&'a str>,
+    namespace: &'a str,
+    options: Option<&'a HelmOptions>,
+}
+
+fn problems(wanted: &Wanted<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if spec.chart_name.is_empty() {
+    if wanted.chart_name.is_empty() {
         errors.push(FieldError::required(
             "spec.chartName",
             "expected the name of a chart in the repository",
         ));
-    } else if !is_chart_name(&spec.chart_name) {
+    } else if !is_chart_name(wanted.chart_name) {
         let why = "expected the name of a chart in the repository: letters, digits, '-', '_' and '.', a letter or digit first; parts \
                    of a path in a registry are joined by '/'";
-        errors.push(FieldError::invalid("spec.chartName", json!(spec.chart_name), why));
+        errors.push(FieldError::invalid("spec.chartName", json!(wanted.chart_name), why));
     }
-    if let Err(why) = repository(&spec.repo_url, spec.tls_config.as_ref()) {
-        errors.push(FieldError::invalid(
-            "spec.repoURL",
-            json!(shown_url(&spec.repo_url)),
-            why,
-        ));
+    if let Err(why) = repository(wanted.repo_url, wanted.tls) {
+        let shown = json!(shown_url(wanted.repo_url));
+        errors.push(FieldError::invalid("spec.repoURL", shown, why));
     }
-    if let Some(version) = spec.version.as_deref().filter(|version| !version.is_empty())
+    if let Some(version) = wanted.version.filter(|version| !version.is_empty())
         && let Some(why) = version::problem(version)
     {
         errors.push(FieldError::invalid("spec.version", json!(version), why));
     }
-    if let Some(name) = spec.release_name()
+    if let Some(name) = wanted.release_name
         && let Some(why) = release_name_problem(name)
     {
         errors.push(FieldError::invalid("spec.releaseName", json!(name), why));
     }
-    let namespace = spec.release_namespace();
-    if !is_label(namespace) {
+    if !is_label(wanted.namespace) {
         let why = "expected the name of a namespace: up to 63 lower-case letters, digits and dashes";
-        errors.push(FieldError::invalid("spec.namespace", json!(namespace), why));
+        errors.push(FieldError::invalid("spec.namespace", json!(wanted.namespace), why));
     }
-    if let Some(timeout) = spec.options.as_ref().and_then(|options| options.timeout.as_deref())
+    if let Some(timeout) = wanted.options.and_then(|options| options.timeout.as_deref())
         && !timeout.is_empty()
         && let Err(why) = timeout.parse::<GoDuration>()
     {
-        errors.push(FieldError::invalid(
-            "spec.options.timeout",
-            json!(timeout),
-            why.to_string(),
-        ));
+        let why = why.to_string();
+        errors.push(FieldError::invalid("spec.options.timeout", json!(timeout), why));
     }
-    errors.extend(steps::problems(spec.rollout.as_ref()));
     errors
 }
 

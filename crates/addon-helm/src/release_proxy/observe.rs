@@ -17,6 +17,7 @@ use super::operations::Place;
 use super::plan;
 use super::ports::HelmReleases;
 use super::releases::Depth;
+use crate::rules;
 
 /// What was seen, and what is needed to act on it.
 pub(super) struct Sight {
@@ -199,8 +200,10 @@ fn version(
         return Latest::Pinned(version.to_owned());
     }
     let is_done = proxy.spec.is_install_once() && proxy.was_installed();
+    let is_leaving = proxy.metadata.deletion_timestamp.is_some();
     match source {
-        Ok(source) if proxy.metadata.deletion_timestamp.is_none() && !is_done => {
+        // What is wrong with an object is no question for its repository.
+        Ok(source) if !is_leaving && !is_done && rules::release_problems(proxy).is_empty() => {
             charts.latest(cx.tasks(), key, source, &helm.waker())
         }
         _ => {

@@ -15,6 +15,7 @@ use windlass_kit::{Seen, Timestamp};
 
 use super::digest::{Digest, Digester};
 use super::observed::{Failure, Latest, Observed, Operation, Release, Way};
+use crate::rules;
 use difference::Difference;
 pub(super) use difference::{pinned, reuses_values};
 pub(super) use recovery::timeout;
@@ -211,6 +212,15 @@ fn upkeep(seen: &Observed, now: Timestamp) -> Plan {
         return Plan::of(Step::Rest(
             "installed once, and left alone since, as reconcileStrategy says".to_owned(),
         ));
+    }
+    let problems = rules::release_problems(&seen.proxy);
+    if !problems.is_empty() {
+        let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        return Plan::wait(
+            About::Release,
+            reasons::HELM_INSTALL_OR_UPGRADE_FAILED,
+            words.join("; "),
+        );
     }
     if let Err(obstacle) = &seen.source {
         return Plan::wait(About::Cluster, obstacle.reason, &*obstacle.message);

@@ -51,6 +51,44 @@ fn lets_go(seen: &Observed) {
     assert!(matches!(step, Step::LetGo(_)), "{step:?}");
 }
 
+// AD-055, AD-114: a HelmReleaseProxy may be somebody's own, and no webhook looks at those. What its HelmChartProxy could not say is not
+// brought to Helm, and what is installed stays until it is uninstalled.
+#[test]
+fn nothing_begins_with_what_no_chart_could_say() {
+    let spec = |spec: serde_json::Value| json!({ "spec": spec });
+    for (change, words) in [
+        (json!({"repoURL": "file:///charts"}), "spec.repoURL: Invalid value"),
+        (
+            json!({"repoURL": "http://charts.example.com"}),
+            "plain http is only used where",
+        ),
+        (
+            json!({"repoURL": "ftp://me:secret@charts.example.com"}),
+            "ftp://***@charts.example.com",
+        ),
+        (
+            json!({"chartName": "--post-renderer=x"}),
+            "spec.chartName: Invalid value",
+        ),
+        (json!({"version": "newest"}), "spec.version: Invalid value"),
+        (json!({"releaseName": "-x"}), "spec.releaseName: Invalid value"),
+        (json!({"namespace": "Kube"}), "spec.namespace: Invalid value"),
+        (
+            json!({"options": {"timeout": "soon"}}),
+            "spec.options.timeout: Invalid value",
+        ),
+    ] {
+        let bad = seen().with(&spec(change));
+        let failed = reasons::HELM_INSTALL_OR_UPGRADE_FAILED;
+        assert_eq!(waits(&bad, About::Release, failed, words), Again::Event);
+        let installed = bad.installed().found(|release| release.values = read("{a: 2}").digest);
+        waits(&installed, About::Release, failed, words);
+        begins(&installed.leaving(), REMOVE);
+    }
+    let plain = json!({"repoURL": "http://charts.example.com", "tlsConfig": {"insecureSkipTLSVerify": true}});
+    begins(&seen().with(&spec(plain)), INSTALL);
+}
+
 // T2, AD-034, AD-035: nothing is begun before the control plane is initialized, and nodes are not asked for.
 #[test]
 fn nothing_begins_before_the_cluster_can_be_reached() {

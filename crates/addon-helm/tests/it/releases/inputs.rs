@@ -160,3 +160,30 @@ async fn values_that_are_none_are_refused_until_they_change() {
     env.proxy("web", "c1", json!({})).await;
     env.deployed("web", 1).await;
 }
+
+// AD-114: what somebody wrote by hand is held to the same rules, before any repository or Helm is asked, and says what is wrong.
+#[tokio::test]
+async fn an_address_that_no_chart_may_have_is_never_asked() {
+    let env = Env::start().await;
+    let _workload = env.cluster("c1").await;
+    env.proxy(
+        "web",
+        "c1",
+        json!({"repoURL": "http://charts.example.com", "version": null}),
+    )
+    .await;
+    env.blocked(
+        "web",
+        "HelmReleaseReady",
+        "HelmInstallOrUpgradeFailed",
+        "spec.repoURL: Invalid value: \"http://charts.example.com\": expected https://",
+    )
+    .await;
+    env.poke("web", 1).await;
+    assert_eq!(
+        (env.helm.calls().len(), env.helm.asked(), env.helm.sources().len()),
+        (0, 0, 0)
+    );
+    env.proxy("web", "c1", json!({})).await;
+    env.deployed("web", 1).await;
+}
