@@ -13,6 +13,7 @@ mod apply;
 mod charts;
 mod digest;
 mod index;
+mod known;
 mod metrics;
 mod observe;
 mod observed;

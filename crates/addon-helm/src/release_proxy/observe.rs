@@ -5,14 +5,13 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::Cluster;
 use windlass_api_addons::{HelmReleaseProxy, labels, reasons, values as words};
-use windlass_helm::{ChartSource, Credentials, Secret as Hidden, Tls, values};
+use windlass_helm::{ChartSource, Credentials, Secret as Hidden, Tls};
 use windlass_kit::{Cx, ObjectKey, Seen, key_of};
 use windlass_meta::label_or_hash;
 use windlass_remote::RemoteCluster;
 
-use super::digest::Digest;
 use super::index;
-use super::observed::{Latest, Observed, Obstacle, Values, Way};
+use super::observed::{Latest, Observed, Obstacle, Way};
 use super::operations::Place;
 use super::plan;
 use super::ports::HelmReleases;
@@ -36,7 +35,7 @@ pub(super) async fn observe(cx: &Cx, helm: &HelmReleases, proxy: Arc<HelmRelease
     let (way, connection, is_leaving) = way(cx, helm, &proxy);
     let source = source(cx, &proxy);
     let version = version(cx, helm, &key, &proxy, &source);
-    let values = read_values(&proxy);
+    let values = helm.0.known.values(&proxy);
     let mut observed = Observed {
         way,
         cluster_is_leaving: is_leaving,
@@ -67,7 +66,7 @@ async fn look(
 ) {
     let depth = if observed.work.running.is_some() {
         Depth::Labels
-    } else if plan::reuses_values(observed) {
+    } else if plan::reuses_values(&observed.proxy) {
         Depth::Values
     } else {
         Depth::Contents
@@ -133,12 +132,6 @@ fn owner(proxy: &HelmReleaseProxy) -> String {
         .and_then(|all| all.get(labels::HELM_CHART_PROXY_NAME));
     let name = parent.or(meta.name.as_ref()).map(String::as_str).unwrap_or_default();
     label_or_hash(&format!("{}.{name}", meta.namespace.as_deref().unwrap_or_default()))
-}
-
-fn read_values(proxy: &HelmReleaseProxy) -> Result<Arc<Values>, String> {
-    let data = values::parse(proxy.spec.values.as_deref().unwrap_or_default())?;
-    let digest = Digest::of_values(&data);
-    Ok(Arc::new(Values { data, digest }))
 }
 
 /// Where the chart comes from.

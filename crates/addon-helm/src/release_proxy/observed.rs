@@ -66,8 +66,8 @@ pub(super) struct Obstacle {
 /// Values, read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Values {
-    /// As data.
-    pub(super) data: Map<String, Value>,
+    /// As data, where they may be laid over others.
+    pub(super) data: Option<Map<String, Value>>,
     /// What tells them from others.
     pub(super) digest: Digest,
 }

@@ -10,6 +10,7 @@ use windlass_remote::Clusters;
 
 use super::charts::{Charts, Waker};
 use super::index;
+use super::known::Known;
 use super::operations::{Operations, Patience, Place};
 use super::releases::{Releases, Teller};
 
@@ -57,6 +58,7 @@ pub(super) struct Inner {
     pub(super) operations: Arc<Operations>,
     pub(super) releases: Releases,
     pub(super) charts: Arc<Charts>,
+    pub(super) known: Known,
     voice: OnceLock<Voice>,
 }
 
@@ -83,6 +85,7 @@ impl HelmReleases {
             charts: Arc::new(Charts::new(engine.clone(), settings.ask_every)),
             operations: Arc::new(Operations::new(patience, settings.at_a_time)),
             releases: Releases::default(),
+            known: Known::default(),
             voice: OnceLock::new(),
             engine,
             clusters,
@@ -137,6 +140,7 @@ impl HelmReleases {
         let key = windlass_kit::key_of(&gone.metadata);
         self.0.operations.forget(&key);
         self.0.charts.forget(&key);
+        self.0.known.forget(&key);
         self.0.releases.forget(&key, index::place_of(gone).as_ref());
     }
 }

@@ -62,7 +62,10 @@ fn merge(into: &mut Value, from: &Value) {
 pub(super) fn read(text: &str) -> Arc<Values> {
     let data = values::parse(text).unwrap();
     let digest = Digest::of_values(&data);
-    Arc::new(Values { data, digest })
+    Arc::new(Values {
+        data: Some(data),
+        digest,
+    })
 }
 
 /// The release as it was wished for, ours and deployed.

@@ -2,6 +2,7 @@
 
 use semver::Version;
 use serde_json::{Map, Value};
+use windlass_api_addons::HelmReleaseProxy;
 
 use crate::release_proxy::observed::{Latest, Observed, Release};
 
@@ -42,20 +43,17 @@ pub(super) fn between(seen: &Observed, release: &Release) -> Difference {
 }
 
 /// Whether values are laid over those that a release has.
-pub(in crate::release_proxy) fn reuses_values(seen: &Observed) -> bool {
-    let upgrade = seen
-        .proxy
-        .spec
-        .options
-        .as_ref()
-        .and_then(|options| options.upgrade.as_ref());
+pub(in crate::release_proxy) fn reuses_values(proxy: &HelmReleaseProxy) -> bool {
+    let options = proxy.spec.options.as_ref();
+    let upgrade = options.and_then(|options| options.upgrade.as_ref());
     upgrade.is_some_and(|upgrade| upgrade.reuse_values == Some(true) || upgrade.reset_then_reuse_values == Some(true))
 }
 
 fn has_values(seen: &Observed, release: &Release) -> bool {
     let Ok(wanted) = &seen.values else { return true };
+    let over = wanted.data.as_ref().zip(release.data.as_ref());
     wanted.digest == release.values
-        || reuses_values(seen) && release.data.as_ref().is_some_and(|have| covers(have, &wanted.data))
+        || reuses_values(&seen.proxy) && over.is_some_and(|(wanted, have)| covers(have, wanted))
 }
 
 /// Whether laying `wanted` over `have` would change nothing.

@@ -219,7 +219,7 @@ fn values_laid_over_others_count_where_they_are_said() {
         let values = read(text);
         seen().with(&keeps).installed().found(|release| {
             release.values = values.digest;
-            release.data = Some(Arc::new(values.data.clone()));
+            release.data = values.data.clone().map(Arc::new);
         })
     };
     rests(&more("{a: 1, b: 2}"));
