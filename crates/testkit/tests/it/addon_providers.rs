@@ -130,7 +130,7 @@ async fn the_provider_runs_beside_the_core() {
     let helming = Helming {
         program: Some("/nowhere/helm".into()),
         home: Some(folder.path().to_owned()),
-        ask_every: None,
+        ..Helming::default()
     };
     let others: Vec<&str> = CONTROLLERS
         .iter()
