@@ -7,13 +7,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use windlass_helm::{ChartSource, Engine, Freshness};
+use windlass_helm::{ChartSource, Engine, Freshness, Kind};
 use windlass_kit::{Backoff, ObjectKey, Tasks};
 
 use super::observed::Latest;
-
-/// How soon a repository is asked again that could not answer.
-const AGAIN: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_mins(5));
 
 /// Whom to wake when an answer changes.
 pub(super) type Waker = Arc<dyn Fn(ObjectKey) + Send + Sync>;
@@ -22,6 +19,8 @@ pub(super) type Waker = Arc<dyn Fn(ObjectKey) + Send + Sync>;
 pub(super) struct Charts {
     engine: Arc<dyn Engine>,
     every: Duration,
+    /// How soon a repository is asked again that could not answer.
+    retry: Backoff,
     state: Mutex<State>,
 }
 
@@ -36,6 +35,8 @@ struct Followed {
     answer: Latest,
     users: HashSet<ObjectKey>,
     tasks: Tasks,
+    /// There was nothing to ask with.
+    lacks_helm: bool,
     hurry: Arc<Notify>,
 }
 
@@ -46,10 +47,11 @@ impl Drop for Followed {
 }
 
 impl Charts {
-    pub(super) fn new(engine: Arc<dyn Engine>, every: Duration) -> Self {
+    pub(super) fn new(engine: Arc<dyn Engine>, every: Duration, retry: Backoff) -> Self {
         Self {
             engine,
             every,
+            retry,
             state: Mutex::default(),
         }
     }
@@ -69,8 +71,9 @@ impl Charts {
         state.of.insert(user.clone(), source.clone());
         if let Some(followed) = state.sources.get_mut(source) {
             followed.users.insert(user.clone());
-            if matches!(followed.answer, Latest::Failed(_)) && self.engine.unusable().is_none() {
-                // Nobody asks while Helm is missing; now there is something to ask with.
+            // What a repository could not answer is asked again when its time comes, however often somebody wants to know.
+            if followed.lacks_helm && self.engine.unusable().is_none() {
+                followed.lacks_helm = false;
                 followed.hurry.notify_one();
             }
             return followed.answer.clone();
@@ -79,6 +82,7 @@ impl Charts {
             answer: Latest::Asking,
             users: HashSet::from([user.clone()]),
             tasks: tasks.child(),
+            lacks_helm: false,
             hurry: Arc::default(),
         };
         let follow = self
@@ -98,6 +102,7 @@ impl Charts {
         let mut failures = 0;
         loop {
             let fresh = Freshness::Within(self.every / 2);
+            let mut lacks_helm = false;
             let (answer, pause) = match self.engine.chart(&source, fresh).await {
                 Ok(chart) => {
                     failures = 0;
@@ -105,8 +110,9 @@ impl Charts {
                 }
                 Err(error) => {
                     failures += 1;
+                    lacks_helm = matches!(error.kind, Kind::NotInstalled | Kind::TooOld);
                     tracing::debug!(repo = source.repo_url, chart = source.chart, %error, "no newest version");
-                    (Latest::Failed(error.message), AGAIN.jittered(failures))
+                    (Latest::Failed(error.message), self.retry.jittered(failures))
                 }
             };
             let told: Vec<_> = {
@@ -114,6 +120,7 @@ impl Charts {
                 let Some(followed) = state.sources.get_mut(&source) else {
                     return;
                 };
+                followed.lacks_helm = lacks_helm;
                 let keeps = matches!((&answer, &followed.answer), (Latest::Failed(_), Latest::Found(_)));
                 // What was the newest a while ago is more than nothing.
                 if keeps || answer == followed.answer {
@@ -131,7 +138,7 @@ impl Charts {
             } else {
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
-                    () = hurry.notified() => {}
+                    () = hurry.notified() => failures = 0,
                 }
             }
         }

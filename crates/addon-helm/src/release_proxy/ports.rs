@@ -82,7 +82,7 @@ impl HelmReleases {
             lasting: settings.retry_lasting,
         };
         Self(Arc::new(Inner {
-            charts: Arc::new(Charts::new(engine.clone(), settings.ask_every)),
+            charts: Arc::new(Charts::new(engine.clone(), settings.ask_every, settings.retry)),
             operations: Arc::new(Operations::new(patience, settings.at_a_time)),
             releases: Releases::default(),
             known: Known::default(),

@@ -337,6 +337,9 @@ impl Engine for Fake {
     fn chart<'a>(&'a self, source: &'a ChartSource, _: Freshness) -> BoxFuture<'a, Result<Chart, HelmError>> {
         Box::pin(async move {
             let mut state = self.0.lock();
+            if let Some(why) = &state.unusable {
+                return Err(HelmError::new(Kind::NotInstalled, why));
+            }
             state.sources.push(source.clone());
             let exact = source
                 .version

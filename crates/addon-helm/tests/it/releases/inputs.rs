@@ -125,6 +125,33 @@ async fn a_missing_helm_is_told_of() {
     env.deployed("web", 1).await;
 }
 
+// AD-103, AD-145: a repository that has no answer is asked when its time comes, not whenever something happens to a release; one that
+// nobody could ask is asked as soon as there is a helm.
+#[tokio::test]
+async fn a_repository_without_an_answer_is_not_asked_by_everybody_who_looks() {
+    let mut env = Env::idle().await;
+    let hour = std::time::Duration::from_hours(1);
+    env.settings.retry = windlass_kit::Backoff::new(hour, hour);
+    env.operate(&windlass_testkit::faults::Faults::none());
+    let _workload = env.cluster("c1").await;
+    let absent = json!({"version": null, "chartName": "absent"});
+    env.proxy("absent", "c1", absent).await;
+    let reason = "HelmInstallOrUpgradeFailed";
+    env.blocked("absent", "HelmReleaseReady", reason, "no such chart").await;
+    env.poke("absent", 5).await;
+    assert_eq!(env.helm.asked(), 1);
+    env.helm.make_unusable(Some("there is no helm here"));
+    env.proxy("later", "c1", json!({"version": null, "chartName": "later"}))
+        .await;
+    env.blocked("later", "HelmReleaseReady", reason, "there is no helm here")
+        .await;
+    env.helm.publish("later", "1.0.0");
+    env.helm.make_unusable(None);
+    env.poke("later", 1).await;
+    env.deployed("later", 1).await;
+    assert_eq!(env.helm.asked(), 2);
+}
+
 // AD-161: an object reaches only Clusters of its own namespace.
 #[tokio::test]
 async fn a_cluster_of_another_namespace_is_never_reached() {
