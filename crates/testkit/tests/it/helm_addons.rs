@@ -1,5 +1,6 @@
 //! Charts on simulated clusters, by the real helm: from a HelmChartProxy to what `helm list` shows there.
 
 mod choice;
+mod input;
 mod life;
 mod world;

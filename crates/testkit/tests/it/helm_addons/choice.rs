@@ -147,7 +147,7 @@ async fn charts_that_need_one_another_may_come_in_any_order() {
         world.chart_proxy("then", &json!({"chartName": "then"})).await;
         let parts = ["no matches for kind \"Thing\""];
         world.blocked("then", "c1", "HelmInstallOrUpgradeFailed", &parts).await;
-        world.told("then", "NotReady", &["Cluster c1", parts[0]]).await;
+        world.told("then", "NotReady", &["Cluster c1", parts[0]], &[]).await;
         world.chart_proxy("first", &json!({"chartName": "first"})).await;
         world.deployed("first", "c1", 1).await;
         world.env.wait_all::<HelmReleaseProxy>("both ready", |all| all.len() == 2 && all.iter().all(is_ready)).await;

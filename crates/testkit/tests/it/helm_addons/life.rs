@@ -165,7 +165,7 @@ async fn releases_come_again_and_go_with_their_cluster_and_with_nothing_else() {
         world.env.delete("Cluster", "c1").await;
         world.env.wait_gone("c1").await;
         for proxy in ["web", "plain", "versioned"] {
-            world.told(proxy, "Ready", &[]).await;
+            world.told(proxy, "Ready", &[], &[]).await;
         }
         assert_eq!(world.env.list::<HelmReleaseProxy>().await.len(), 3);
         world.env.looked(&["helmchartproxy", "helmreleaseproxy"]).await;

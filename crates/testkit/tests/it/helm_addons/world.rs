@@ -105,7 +105,7 @@ impl World {
         let variable = |name: &str| (name.to_owned(), way.clone().into());
         helm.program.environment = ["HTTPS_PROXY", "HTTP_PROXY"].map(variable).into();
         helm.releases.ask_every = Duration::from_secs(2);
-        helm.releases.retry = Backoff::new(Duration::from_secs(1), Duration::from_secs(4));
+        helm.releases.retry = Backoff::new(Duration::from_secs(2), Duration::from_secs(4));
         let env = Env::builder().helm(&helm).start().await;
         env.apply_yaml(CLASS).await;
         let world = Self {
@@ -188,23 +188,18 @@ impl World {
         ready(&found.status.unwrap().conditions).message
     }
 
-    /// Waits until a HelmChartProxy is ready, or not for a reason; in either case its words have all of these parts.
-    pub(super) async fn told(&self, name: &str, reason: &str, parts: &[&str]) -> String {
-        let what = format!("to say {reason} with {parts:?}");
+    /// Waits until a HelmChartProxy is ready, or not for a reason, in words with all of these parts and none of the others.
+    pub(super) async fn told(&self, name: &str, reason: &str, parts: &[&str], others: &[&str]) {
+        let what = format!("to say {reason} with {parts:?} and without {others:?}");
         let key = ObjectKey::new(NAMESPACE, name);
-        let of = |proxy: &HelmChartProxy| {
-            let status = proxy.status.clone().unwrap_or_default();
-            if status.observed_generation == proxy.metadata.generation {
-                ready(&status.conditions)
-            } else {
-                Said::default()
-            }
-        };
         let says = |proxy: &HelmChartProxy| {
-            let ready = of(proxy);
-            ready.reason == reason && parts.iter().all(|part| ready.message.contains(part))
+            let status = proxy.status.clone().unwrap_or_default();
+            let ready = ready(&status.conditions);
+            let has = |part: &&str| ready.message.contains(part);
+            let is_new = status.observed_generation == proxy.metadata.generation;
+            is_new && ready.reason == reason && parts.iter().all(has) && !others.iter().any(has)
         };
-        of(&self.env.wait_for::<HelmChartProxy>(&key, &what, says).await).message
+        self.env.wait_for::<HelmChartProxy>(&key, &what, says).await;
     }
 
     pub(super) async fn kubeconfig(&self, cluster: &str) -> String {
@@ -277,6 +272,21 @@ impl World {
         let mut lines: Vec<String> = all.iter().map(line).collect();
         lines.sort();
         lines
+    }
+
+    /// Somebody's helm begins an operation on `NAMESPACE/NAME` that would not end, and is killed in the middle of it.
+    pub(super) async fn break_off(&self, cluster: &str, release: &str, arguments: &[&str]) {
+        let kubeconfig = self.kubeconfig(cluster).await;
+        let secrets: Api<Secret> = Api::all(client(&kubeconfig).await);
+        let mut command = self.command(cluster, &kubeconfig, arguments).await;
+        let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let is_begun = |all: &[Secret]| {
+            let mut all = all.iter().filter(|secret| secret.type_.as_deref() == Some(SECRET_TYPE));
+            all.any(|secret| named(secret).starts_with(&format!("{release} pending")))
+        };
+        let begun = wait::until(secrets, (), None, is_begun).await;
+        assert!(begun.is_some(), "helm {arguments:?} leaves nothing that is pending");
+        running.kill().await.unwrap();
     }
 
     /// Does something that leads to another release on a cluster, and waits for that: all releases there, each time that they changed.
