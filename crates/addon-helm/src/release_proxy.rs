@@ -9,6 +9,7 @@
 //!   that it was installed.
 //! - It never reads HelmChartProxies.
 
+mod address;
 mod apply;
 mod charts;
 mod digest;

@@ -177,7 +177,13 @@ pub fn repository(url: &str, tls: Option<&TLSConfig>) -> Result<(), String> {
         return Err(format!("{EXPECTED}, without blanks"));
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let (login, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if scheme == "oci" && !login.is_empty() {
+        return Err(
+            "expected oci://HOST/PATH without a login: spec.credentials names the Secret with that of a registry"
+                .to_owned(),
+        );
+    }
     let host = authority.strip_prefix('[').map_or_else(
         || authority.split(':').next().unwrap_or_default(),
         |v6| v6.split(']').next().unwrap_or_default(),

@@ -10,12 +10,12 @@ use windlass_kit::{Cx, ObjectKey, Seen, key_of};
 use windlass_meta::label_or_hash;
 use windlass_remote::RemoteCluster;
 
-use super::index;
 use super::observed::{Latest, Observed, Obstacle, Way};
 use super::operations::Place;
 use super::plan;
 use super::ports::HelmReleases;
 use super::releases::Depth;
+use super::{address, index};
 use crate::rules;
 
 /// What was seen, and what is needed to act on it.
@@ -138,12 +138,14 @@ fn owner(proxy: &HelmReleaseProxy) -> String {
 fn source(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<ChartSource, Obstacle> {
     let spec = &proxy.spec;
     let insecure = spec.tls_config.as_ref().and_then(|tls| tls.insecure_skip_tls_verify) == Some(true);
+    let (repo_url, credentials) = address::split(&spec.repo_url);
     let mut source = ChartSource {
-        repo_url: spec.repo_url.clone(),
         chart: spec.chart_name.clone(),
         version: spec.version().map(str::to_owned),
         // To a registry it would mean that TLS is not even tried.
-        plain_http: insecure && spec.repo_url.starts_with("http://"),
+        plain_http: insecure && repo_url.starts_with("http://"),
+        repo_url,
+        credentials,
         ..ChartSource::default()
     };
     if let (Some(key), Some(credentials)) = (index::credentials_of(proxy), &spec.credentials) {

@@ -61,6 +61,7 @@ fn repositories_are_reached_over_https_or_are_registries() {
         "https://:8443",
         "https://user@/path",
         "oci://",
+        "oci://user:password@registry.example/charts",
         "OCI://registry.example",
         "Oci://registry.example",
         "https:charts.example",

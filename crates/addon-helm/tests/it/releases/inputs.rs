@@ -73,6 +73,26 @@ async fn credentials_and_authorities_are_waited_for() {
     assert!(!object.contains("hidden"), "{object}");
 }
 
+// AD-113: a login may stand in the address; Helm is told it apart, and nobody else is told it.
+#[tokio::test]
+async fn a_login_in_the_address_is_told_to_helm_apart() {
+    let env = Env::start().await;
+    let _workload = env.cluster("c1").await;
+    let spec = json!({"repoURL": "https://amy:hush%40hush@charts.example/private"});
+    env.proxy("web", "c1", spec).await;
+    env.deployed("web", 1).await;
+    let source = env.helm.sources().pop().unwrap();
+    assert_eq!(source.repo_url, "https://charts.example/private");
+    match source.credentials {
+        Some(Credentials::Login { username, password, .. }) => {
+            assert_eq!((username.as_str(), password.reveal()), ("amy", "hush@hush"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let object = env.get("HelmReleaseProxy", "web").await;
+    assert!(!object["status"].to_string().contains("hush"), "{object}");
+}
+
 // What was refused is tried at once with other credentials, however long the pause was to be.
 #[tokio::test]
 async fn other_credentials_are_tried_at_once() {
