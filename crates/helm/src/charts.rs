@@ -273,7 +273,8 @@ impl Fetch<'_> {
         // Beside the call's folder, which goes with the process.
         let here = self.helm.folder()?;
         args.push(format!("--destination={}", text(here.path())?));
-        self.run("pull", args, files.folder).await?;
+        let pulled = self.run("pull", args, files.folder).await;
+        pulled.map_err(|error| not_there(&self.address, version, error))?;
         let largest = self.helm.settings().largest_chart;
         let charts = self.helm.home().charts();
         let kept = tokio::task::spawn_blocking(move || keep(&here, &charts, largest)).await;
@@ -350,6 +351,23 @@ impl Fetch<'_> {
         let call = self.call(verb, Asked::Repository, args);
         self.helm.fetch(&self.program, call, folder).await
     }
+}
+
+/// Says which repository lacks what: helm names it as it is called in our folder, and advises what nobody can do there.
+fn not_there(address: &Address<'_>, version: Option<&str>, error: HelmError) -> HelmError {
+    let (url, chart) = (&address.source.repo_url, &address.source.chart);
+    let lacks = match (error.kind, version) {
+        (Kind::ChartNotFound, _) => format!("{url} has no chart {chart:?}"),
+        (Kind::VersionNotFound, Some(version)) => format!("chart {chart:?} of {url} has no version {version}"),
+        (Kind::VersionNotFound, None) => format!("chart {chart:?} of {url} has no version but pre-releases"),
+        _ => return error,
+    };
+    // A registry may say so of what it does not let us see.
+    let message = match address.sort {
+        Sort::Registry => format!("{lacks}: {error}"),
+        Sort::Index => lacks,
+    };
+    HelmError::new(error.kind, message)
 }
 
 fn index_file(folder: &Path) -> PathBuf {

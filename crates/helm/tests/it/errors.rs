@@ -127,10 +127,12 @@ async fn charts_and_versions_that_are_not_there(world: World) -> World {
             world.helm.chart(&source, Freshness::Any).await
         };
         for version in [None, Some("1.0.0"), Some("^1")] {
-            check(ask("none", version).await, Kind::ChartNotFound, "none");
+            let words = format!("{url} has no chart \"none\"");
+            check(ask("none", version).await, Kind::ChartNotFound, &words);
         }
         for version in ["9.9.9", "^9"] {
-            check(ask("web", Some(version)).await, Kind::VersionNotFound, "");
+            let words = format!("chart \"web\" of {url} has no version {version}");
+            check(ask("web", Some(version)).await, Kind::VersionNotFound, &words);
         }
     }
     world
