@@ -6,6 +6,7 @@ mod bad_input;
 mod crash;
 mod demo;
 mod guide;
+mod helm;
 mod operator;
 mod snapshot;
 mod support;

@@ -1,0 +1,34 @@
+//! Helm on the command line.
+
+use crate::support::{Up, run};
+
+// A new user finds it, and what its page speaks of is there.
+#[test]
+fn help_leads_to_charts_and_has_their_options() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["up", "manager"] {
+        let text = run(folder.path(), &["help", command]).stdout;
+        for option in ["--helm <", "--helm-home", "--helm-chart-interval", "--helm-concurrency"] {
+            assert!(text.contains(option), "{command} has no {option}: {text}");
+        }
+    }
+    let refused = run(folder.path(), &["up", "--helm-concurrency", "0"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("1..=1000"), "{refused:?}");
+}
+
+// AD-031: users bring no helm, and whoever runs the program hears at once what is missing and how to get it.
+#[test]
+fn a_missing_helm_is_told_at_the_start_and_keeps_nothing_else_from_running() {
+    let folder = tempfile::tempdir().unwrap();
+    let finished = Up::start(folder.path(), &["--helm", "/nowhere/helm"]).interrupt();
+    for part in [
+        "no Helm chart can be installed",
+        "/nowhere/helm",
+        "https://helm.sh/docs/intro/install",
+        "--helm",
+    ] {
+        assert!(finished.stderr.contains(part), "expected {part} in {}", finished.stderr);
+    }
+    finished.went_well();
+}
