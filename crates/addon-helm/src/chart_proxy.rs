@@ -26,7 +26,7 @@ use serde_json::Value;
 use windlass_api::Condition;
 use windlass_api::kind::Conditioned;
 use windlass_api_addons::{HelmChartProxy, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Watch};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
 
 pub use observed::{Chosen, Observed};
 pub use plan::{Action, Failure, Plan};
@@ -87,7 +87,7 @@ impl Controller for ChartProxyController {
         if released {
             return None;
         }
-        serde_json::to_value(status::status(seen, plan, done, now)).ok()
+        Some(status::status(seen, plan, done, now).to_json())
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
 use windlass_api_addons::{Credentials, HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, TLSConfig};
-use windlass_kit::owner;
+use windlass_kit::{Part as _, owner};
 
 use crate::names;
 
@@ -133,8 +133,7 @@ fn patch(want: &HelmReleaseProxy, have: &HelmReleaseProxy) -> Option<Value> {
     if spec.is_install_once() == have.spec.is_install_once() {
         spec.reconcile_strategy.clone_from(&have.spec.reconcile_strategy);
     }
-    let encoded = |spec: &HelmReleaseProxySpec| serde_json::to_value(spec).unwrap_or_default();
-    let (spec, metadata) = (difference(&encoded(&have.spec), &encoded(&spec)), metadata(want, have));
+    let (spec, metadata) = (difference(&have.spec.to_json(), &spec.to_json()), metadata(want, have));
     let mut patch = Map::new();
     patch.extend(spec.map(|spec| ("spec".to_owned(), spec)));
     patch.extend(metadata.map(|metadata| ("metadata".to_owned(), metadata)));
@@ -156,9 +155,7 @@ fn metadata(want: &HelmReleaseProxy, have: &HelmReleaseProxy) -> Option<Value> {
         owner::ensure(&mut owners, wanted.clone());
     }
     if have.metadata.owner_references.as_deref() != Some(&owners[..]) {
-        let encoded = owners
-            .iter()
-            .map(|one: &OwnerReference| serde_json::to_value(one).unwrap_or_default());
+        let encoded = owners.iter().map(OwnerReference::to_json);
         patch.insert("ownerReferences".to_owned(), encoded.collect());
         patch.insert(
             "resourceVersion".to_owned(),

@@ -4,12 +4,11 @@ use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
 use schemars::SchemaGenerator;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use windlass_meta::ObjectKey;
 
 use crate::Condition;
+use crate::codec::Codec;
 
 /// One column of `kubectl get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +70,7 @@ impl Scale {
 /// Implemented by [`api_kind!`](crate::api_kind).
 pub trait ApiKind:
     kube_core::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Serialize
-    + DeserializeOwned
+    + Codec
     + Clone
     + Debug
     + Default
@@ -215,6 +213,8 @@ macro_rules! api_kind {
                 )
             }
         }
+
+        $crate::codec!($kind);
 
         impl $crate::macro_support::Resource for $kind {
             type DynamicType = ();

@@ -5,17 +5,20 @@
 //! - [`conditions`], [`reasons`], [`phases`], [`values`]: the words used in them; [`v1beta1`] has the older generation.
 //! - [`is_externally_managed`]: whether an InfraCluster is somebody else's to manage.
 //! - [`kind`]: what a kind knows about itself, and the macro that says it in one place.
+//! - [`codec`](mod@codec): reading and writing objects, compiled once for each kind; [`k8s`] has those of Kubernetes' own kinds.
 //! - [`crd`](mod@crd): CustomResourceDefinitions built from those facts.
 //!
 //! Reading is tolerant: unknown fields are skipped and enumerated strings stay strings, so one odd object never
 //! keeps a whole list from being read. The API server checks what is written, by the schemas generated here.
 
 pub mod annotations;
+pub mod codec;
 pub mod conditions;
 pub mod core;
 pub mod crd;
 mod externally_managed;
 pub mod finalizers;
+pub mod k8s;
 pub mod kind;
 pub mod labels;
 pub mod patterns;
@@ -39,6 +42,7 @@ pub mod macro_support {
     pub use kube_core::Resource;
     pub use schemars::SchemaGenerator;
     pub use serde;
+    pub use serde_json;
     pub use serde_json::{Map, Value};
 }
 

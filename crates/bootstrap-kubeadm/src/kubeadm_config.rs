@@ -28,22 +28,21 @@ use windlass_pki::KeyPool;
 
 use crate::workload::WorkloadClusters;
 
-pub use observed::Observed;
-pub use plan::Plan;
-pub use status::Done;
+use observed::Observed;
+use plan::Plan;
+use status::Done;
 
 /// Field manager of specs and Secrets: the name under which Cluster API's own bootstrap provider writes, so that either
 /// can take over from the other.
 const MANAGER: &str = "cabpk-manager";
 
 /// How long a bootstrap token lives unless it is extended.
-pub const DEFAULT_TOKEN_TTL: SignedDuration = SignedDuration::from_mins(15);
+const DEFAULT_TOKEN_TTL: SignedDuration = SignedDuration::from_mins(15);
 
 /// The controller of KubeadmConfigs.
-pub struct KubeadmConfigController {
+pub(crate) struct KubeadmConfigController {
     clusters: Arc<dyn WorkloadClusters>,
     keys: KeyPool,
-    token_ttl: SignedDuration,
 }
 
 impl std::fmt::Debug for KubeadmConfigController {
@@ -54,18 +53,8 @@ impl std::fmt::Debug for KubeadmConfigController {
 
 impl KubeadmConfigController {
     /// A controller that reaches workload clusters through `clusters` and takes keys from `keys`.
-    pub fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> Self {
-        Self {
-            clusters,
-            keys,
-            token_ttl: DEFAULT_TOKEN_TTL,
-        }
-    }
-
-    /// The same with another life of bootstrap tokens.
-    #[must_use]
-    pub fn with_token_ttl(self, token_ttl: SignedDuration) -> Self {
-        Self { token_ttl, ..self }
+    pub(crate) fn new(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> Self {
+        Self { clusters, keys }
     }
 }
 
@@ -89,7 +78,7 @@ impl Controller for KubeadmConfigController {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<KubeadmConfig>) -> Observed {
-        observe::observe(cx, &*self.clusters, self.token_ttl, object).await
+        observe::observe(cx, &*self.clusters, DEFAULT_TOKEN_TTL, object).await
     }
 
     fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {

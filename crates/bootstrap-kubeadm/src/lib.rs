@@ -3,5 +3,14 @@
 mod kubeadm_config;
 mod workload;
 
-pub use kubeadm_config::{DEFAULT_TOKEN_TTL, Done, KubeadmConfigController, Observed, Plan};
+use std::sync::Arc;
+
+use windlass_kit::ControllerEntry;
+use windlass_pki::KeyPool;
+
 pub use workload::{OnChange, WorkloadClusters};
+
+/// The controller of KubeadmConfigs, with the workload clusters that it makes tokens in and the keys that it uses.
+pub fn entry(clusters: Arc<dyn WorkloadClusters>, keys: KeyPool) -> ControllerEntry {
+    ControllerEntry::of(kubeadm_config::KubeadmConfigController::new(clusters, keys))
+}

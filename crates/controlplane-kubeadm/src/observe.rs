@@ -11,7 +11,7 @@ use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen, owner};
+use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen, Stored as _, owner};
 use windlass_meta::SUFFIX_LENGTH;
 use windlass_pki::Purpose;
 
@@ -139,7 +139,7 @@ async fn read_machine(cx: &Cx, machine: &Machine) -> CpMachine {
         Some(reference) => {
             let key = ObjectKey::new(namespace, reference.name.as_str());
             match cx.cache::<KubeadmConfig>().get(&key) {
-                Some(config) => convert::value(&*config),
+                Some(config) => Lookup::Found(config.to_json()),
                 None => Lookup::Missing,
             }
         }

@@ -85,7 +85,7 @@ pub(crate) async fn delete(cx: &Cx, namespace: &str, templates: &[TemplateId]) -
 
 /// What became of a clean-up.
 #[derive(Debug, Default)]
-pub struct Done {
+pub(crate) struct Done {
     pub(crate) failure: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Done {
 
 /// What is to be done about an object of a topology.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Plan {
+pub(crate) enum Plan {
     /// Nothing: it is not of a topology, or all is as it should be.
     Nothing,
     /// The finalizer is missing.

@@ -22,7 +22,7 @@ use windlass_kit::{Controller, Cx, ObjectKey, Outcome, ReconcileError, Watch};
 
 /// Reconciles `Cluster.spec.topology`.
 #[derive(Debug, Default)]
-pub struct ClusterTopology {
+pub(crate) struct ClusterTopology {
     known: observe::KnownFields,
 }
 

@@ -20,7 +20,7 @@ use windlass_kit::{Controller, Cx, ObjectKey, Outcome, ReconcileError, Watch};
 
 /// Reconciles ClusterClasses.
 #[derive(Debug, Default)]
-pub struct ClusterClasses;
+pub(crate) struct ClusterClasses;
 
 /// Index of classes by the templates they name.
 const BY_TEMPLATE: &str = "template";

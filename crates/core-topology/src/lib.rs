@@ -8,21 +8,26 @@ mod template_users;
 use windlass_api::core::{MachineDeployment, MachineSet};
 use windlass_kit::ControllerEntry;
 
-pub use cluster::ClusterTopology;
-pub use cluster_class::ClusterClasses;
-pub use template_users::Templates;
+use cluster::ClusterTopology;
+use cluster_class::ClusterClasses;
+use template_users::Templates;
 
-/// Deletes templates with the last MachineDeployment that uses them.
-pub type MachineDeploymentTemplates = Templates<MachineDeployment>;
-/// Deletes templates with the last MachineSet that uses them.
-pub type MachineSetTemplates = Templates<MachineSet>;
+/// The controller of ClusterClasses.
+pub fn cluster_classes() -> ControllerEntry {
+    ControllerEntry::of(ClusterClasses)
+}
 
-/// All controllers of this crate.
-pub fn controllers() -> Vec<ControllerEntry> {
-    vec![
-        ControllerEntry::of(ClusterTopology::default()),
-        ControllerEntry::of(ClusterClasses),
-        ControllerEntry::of(MachineDeploymentTemplates::default()),
-        ControllerEntry::of(MachineSetTemplates::default()),
-    ]
+/// The controller of the topologies of Clusters.
+pub fn cluster_topologies() -> ControllerEntry {
+    ControllerEntry::of(ClusterTopology::default())
+}
+
+/// The controller that deletes templates with the last MachineDeployment that uses them.
+pub fn machine_deployment_templates() -> ControllerEntry {
+    ControllerEntry::of(Templates::<MachineDeployment>::default())
+}
+
+/// The controller that deletes templates with the last MachineSet that uses them.
+pub fn machine_set_templates() -> ControllerEntry {
+    ControllerEntry::of(Templates::<MachineSet>::default())
 }

@@ -13,7 +13,7 @@ use windlass_kit::{Controller, Cx, Object, Outcome, Watch};
 use crate::cleanup::{self, Done, Plan};
 
 /// A kind that makes Machines from templates.
-pub trait TemplateUser: Object + Conditioned {
+pub(crate) trait TemplateUser: Object + Conditioned {
     /// The name of the controller.
     const NAME: &'static str;
     /// Who would write status.
@@ -47,7 +47,7 @@ impl TemplateUser for MachineSet {
 
 /// Reconciles the templates of one kind.
 #[derive(Debug)]
-pub struct Templates<K>(std::marker::PhantomData<fn() -> K>);
+pub(crate) struct Templates<K>(std::marker::PhantomData<fn() -> K>);
 
 impl<K> Default for Templates<K> {
     fn default() -> Self {
@@ -57,7 +57,7 @@ impl<K> Default for Templates<K> {
 
 /// What was read.
 #[derive(Debug)]
-pub struct Observed<K> {
+pub(crate) struct Observed<K> {
     object: Arc<K>,
     /// Specs of everything else in the Cluster that is not being deleted and makes Machines.
     staying: Vec<MachineSpec>,

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::{Condition, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Watch, key_of, refers_to};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, Watch, key_of, refers_to};
 use windlass_remote::{Clusters, RemoteEvent};
 
 use apply::Done;
@@ -87,7 +87,7 @@ impl Controller for Machines {
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
-        (!done.gone).then(|| serde_json::to_value(status::status(seen, plan, now)).unwrap_or_default())
+        (!done.gone).then(|| status::status(seen, plan, now).to_json())
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {

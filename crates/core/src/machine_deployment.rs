@@ -24,7 +24,7 @@ use serde_json::Value;
 use windlass_api::Condition;
 use windlass_api::core::MachineDeployment;
 use windlass_api::kind::Conditioned;
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Watch};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
 
 pub(crate) use desired::revision;
 pub use observed::Observed;
@@ -87,7 +87,7 @@ impl Controller for MachineDeploymentController {
         if released {
             return None;
         }
-        serde_json::to_value(status::status(seen, plan, done, now)).ok()
+        Some(status::status(seen, plan, done, now).to_json())
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {

@@ -22,7 +22,7 @@ use serde_json::Value;
 use windlass_api::Condition;
 use windlass_api::core::MachineHealthCheck;
 use windlass_api::kind::Conditioned;
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Watch};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
 use windlass_remote::Clusters;
 
 pub use apply::Done;
@@ -88,7 +88,7 @@ impl Controller for MachineHealthCheckController {
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, _: &Done, now: Timestamp) -> Option<Value> {
-        serde_json::to_value(status::status(seen, plan, now)?).ok()
+        Some(status::status(seen, plan, now)?.to_json())
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {

@@ -18,7 +18,9 @@ use windlass_api::{Condition, labels, resource_is_not_externally_managed};
 use windlass_api_ext::infrastructure::{DevCluster, DevClusterInitializationStatus, DevClusterStatus};
 use windlass_api_ext::{annotations, finalizers};
 use windlass_conditions::{Status, carried, condition};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Triage as _, Watch};
+use windlass_kit::{
+    Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Triage as _, Watch,
+};
 
 use crate::backend::{Cloud, CloudError};
 use crate::dev_machine::MANAGER;
@@ -158,7 +160,7 @@ impl Controller for DevClusters {
             return None;
         }
         let status = status(seen, done, now);
-        serde_json::to_value(status).ok()
+        Some(status.to_json())
     }
 
     fn outcome(&self, _: &Observed, _: &Plan, done: &Done) -> Outcome {

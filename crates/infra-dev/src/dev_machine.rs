@@ -35,7 +35,7 @@ use windlass_api::core::{Cluster, Machine};
 use windlass_api::{Condition, labels};
 use windlass_api_ext::finalizers;
 use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Watch, key_of};
+use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, Watch, key_of};
 
 use crate::backend::Cloud;
 use apply::Done;
@@ -105,7 +105,7 @@ impl Controller for DevMachines {
             generation: done.generation,
             not_serving: done.not_serving.as_deref(),
         };
-        tells.then(|| serde_json::to_value(status::status(seen, plan, report, now)).unwrap_or_default())
+        tells.then(|| status::status(seen, plan, report, now).to_json())
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {

@@ -1,18 +1,22 @@
 //! Caches: one watch and one store per kind and process, shared by all controllers.
 
 mod crd;
+mod documents;
+mod events;
 mod informer;
 mod registry;
 mod store;
 
 use std::fmt::Debug;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 pub use crd::{Crd, CrdNames, CrdSpec, CrdVersion};
 pub(crate) use informer::{Extent, Informer, Selector};
 pub(crate) use registry::{Caches, DynSubscriber, Life};
-pub(crate) use store::{AnyStore, Memo, Store};
-pub use store::{Cached, Change, StaleList};
+pub(crate) use store::{AnyObject, Memo, Store, typed, typed_ref};
+pub use store::{Change, StaleList};
+use windlass_api::codec::{Codec, Stored};
 use windlass_contract::ContractVersion;
 
 use crate::journal::Journal;
@@ -21,11 +25,12 @@ use crate::tasks::Tasks;
 
 /// Read access to the cached objects of one kind. Cheap to clone.
 pub struct Cache<T> {
-    store: Arc<Store<T>>,
+    store: Arc<Store>,
     journal: Option<Journal>,
     contract: Option<ContractVersion>,
     /// Keeps the watch of a part of a kind going.
     life: Option<Arc<Life>>,
+    holds: PhantomData<fn() -> T>,
 }
 
 /// The cache of a kind that became known while running.
@@ -38,6 +43,7 @@ impl<T> Clone for Cache<T> {
             journal: self.journal.clone(),
             contract: self.contract,
             life: self.life.clone(),
+            holds: PhantomData,
         }
     }
 }
@@ -50,43 +56,47 @@ impl<T> Debug for Cache<T> {
     }
 }
 
-impl<T: Cached> Cache<T> {
-    pub(crate) fn new(store: Arc<Store<T>>, journal: Option<Journal>, contract: Option<ContractVersion>) -> Self {
+impl<T: Codec> Cache<T> {
+    pub(crate) fn new(store: Arc<Store>, journal: Option<Journal>, contract: Option<ContractVersion>) -> Self {
         Self {
             store,
             journal,
             contract,
             life: None,
+            holds: PhantomData,
         }
     }
 
     /// Of a part of a kind, which is watched as long as somebody has this cache.
-    pub(crate) fn part(store: Arc<Store<T>>, life: Arc<Life>) -> Self {
+    pub(crate) fn part(store: Arc<Store>, life: Arc<Life>) -> Self {
         Self {
             store,
             journal: None,
             contract: None,
             life: Some(life),
+            holds: PhantomData,
         }
     }
 
-    /// A cache of its own, fed by `url` (`/api/v1/nodes`) of another API server, for connections to workload clusters. `trim` drops
-    /// what nobody reads. It ends with `tasks`.
-    pub fn stand_alone(
+    /// A cache of its own, fed by `url` (`/api/v1/nodes`) of another API server, for connections to workload clusters. It ends with
+    /// `tasks`.
+    pub fn stand_alone(client: kube::Client, url: impl Into<String>, gvk: Gvk, tasks: &Tasks) -> Self {
+        Self::alone(client, url.into(), gvk, (Selector::default(), Extent::Whole), tasks)
+    }
+
+    /// The same of one cluster-scoped or namespaced object: `url` is that of its collection.
+    pub fn stand_alone_object(
         client: kube::Client,
         url: impl Into<String>,
         gvk: Gvk,
-        trim: fn(&mut T),
+        name: &str,
         tasks: &Tasks,
     ) -> Self {
-        let selector = Selector::default();
-        Self::alone(
-            client,
-            url.into(),
-            Store::new(gvk).trimmed(trim),
-            (selector, Extent::Whole),
-            tasks,
-        )
+        let selector = Selector {
+            fields: Some(format!("metadata.name={name}")),
+            ..Selector::default()
+        };
+        Self::alone(client, url.into(), gvk, (selector, Extent::Whole), tasks)
     }
 
     /// The same of the objects with these labels alone, of which the server sends the metadata and nothing
@@ -102,17 +112,17 @@ impl<T: Cached> Cache<T> {
             labels: Some(labels.into()),
             ..Selector::default()
         };
-        Self::alone(client, url.into(), Store::new(gvk), (selector, Extent::Metadata), tasks)
+        Self::alone(client, url.into(), gvk, (selector, Extent::Metadata), tasks)
     }
 
     fn alone(
         client: kube::Client,
         url: String,
-        store: Store<T>,
+        gvk: Gvk,
         (selector, extent): (Selector, Extent),
         tasks: &Tasks,
     ) -> Self {
-        let store = Arc::new(store);
+        let store = Arc::new(Store::of::<T>(gvk));
         let informer = Informer {
             client,
             url,
@@ -125,7 +135,7 @@ impl<T: Cached> Cache<T> {
     }
 
     /// Notes a read that cannot be trusted yet, so that the driver waits and observes again.
-    fn read(&self) -> &Store<T> {
+    fn read(&self) -> &Store {
         if let Some(journal) = &self.journal
             && !self.store.is_synced()
         {
@@ -136,37 +146,38 @@ impl<T: Cached> Cache<T> {
 
     /// The object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
-        self.read().get(key)
+        self.read().get(key).and_then(typed)
     }
 
     /// The objects of a namespace, by name. The empty namespace holds the cluster-scoped ones.
     pub fn list(&self, namespace: &str) -> Vec<Arc<T>> {
-        self.read().list(namespace)
+        all(self.read().list(namespace))
     }
 
     /// All objects, by namespace and name.
     pub fn all(&self) -> Vec<Arc<T>> {
-        self.read().all()
+        all(self.read().all())
     }
 
     /// The objects that have an owner reference with this uid, by namespace and name.
     pub fn by_owner(&self, uid: &str) -> Vec<Arc<T>> {
-        self.read().by_owner(uid)
+        all(self.read().by_owner(uid))
     }
 
     /// The objects with the label `cluster.x-k8s.io/cluster-name` of this cluster, by name.
     pub fn by_cluster(&self, namespace: &str, cluster_name: &str) -> Vec<Arc<T>> {
-        self.read().by_cluster(&ObjectKey::new(namespace, cluster_name))
+        all(self.read().by_cluster(&ObjectKey::new(namespace, cluster_name)))
     }
 
     /// Adds an index under a name; a second index of the same name is ignored.
     pub fn add_index(&self, name: &'static str, values: fn(&T) -> Vec<String>) {
-        self.store.add_index(name, values);
+        let of = move |object: &dyn Stored| typed_ref(object).map_or_else(Vec::new, values);
+        self.store.add_index(name, Box::new(of));
     }
 
     /// The objects for which the index `name` gave `value`; none when there is no such index.
     pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<T>> {
-        self.read().by_index(name, value)
+        all(self.read().by_index(name, value))
     }
 
     /// Group, version and kind of the cached objects.
@@ -199,7 +210,7 @@ impl<T: Cached> Cache<T> {
 
     /// Calls `f` for every object there is, and then for every change, in order. `f` must not block.
     pub fn subscribe(&self, f: impl Fn(&Change<T>) + Send + Sync + 'static) {
-        self.store.subscribe(Arc::new(f));
+        self.store.subscribe(Arc::new(move |change| f(&change.typed())));
     }
 
     /// How many objects there are.
@@ -214,6 +225,11 @@ impl<T: Cached> Cache<T> {
 
     /// The newest resourceVersion that was seen.
     pub fn version(&self) -> u64 {
-        AnyStore::version(&*self.store)
+        self.store.version()
     }
+}
+
+/// Objects as the type that their store holds.
+fn all<T: Codec>(objects: Vec<AnyObject>) -> Vec<Arc<T>> {
+    objects.into_iter().filter_map(typed).collect()
 }

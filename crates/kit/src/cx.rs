@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use windlass_meta::{Clock, NameSource};
 
-use crate::cache::{AnyStore, Cache, Caches, DynCache};
+use crate::cache::{Cache, Caches, DynCache, Store};
 use crate::error::KitError;
 use crate::events::{EventSubject, EventType, Events};
 use crate::journal::Journal;
@@ -159,7 +159,7 @@ impl Cx {
     }
 
     /// First lists may never come: a server that does not answer must not keep the process from ending.
-    async fn synced(&self, stores: &[Arc<dyn AnyStore>]) -> bool {
+    async fn synced(&self, stores: &[Arc<Store>]) -> bool {
         let all = async {
             for store in stores {
                 // The sender lives in the store.
@@ -172,7 +172,7 @@ impl Cx {
         }
     }
 
-    pub(crate) fn stores(&self) -> Vec<Arc<dyn AnyStore>> {
+    pub(crate) fn stores(&self) -> Vec<Arc<Store>> {
         self.ports.caches.all()
     }
 }

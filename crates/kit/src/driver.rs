@@ -308,7 +308,7 @@ impl Driver {
                 .add_finalizer(traits.manager, &target, object.meta(), finalizer);
             object = match added.await {
                 Err(error) if error.is_not_found() => return Ok(Outcome::Settled),
-                answer => self.controller.clone().decode(&target, answer?)?,
+                answer => self.controller.clone().decode(&target, &answer?)?,
             };
         }
         if let Some(why) = self.paused(cx, &*object) {

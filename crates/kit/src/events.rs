@@ -8,12 +8,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::sync::mpsc;
 use windlass_meta::{Clock, NameSource};
 
-use crate::object::{Dynamic, Object};
+use crate::api_client::{ApiClient, PatchKind};
+use crate::object::{Dynamic, Object, ObjectKey};
 use crate::tasks::Tasks;
 
 /// Events that wait to be written.
@@ -105,7 +105,7 @@ impl Events {
     ) -> Self {
         let (queue, mut incoming) = mpsc::channel::<Emitted>(BUFFER);
         tasks.spawn("events", async move {
-            let mut series = Series::default();
+            let (client, mut series) = (ApiClient::from(&client), Series::default());
             while let Some(event) = incoming.recv().await {
                 series.write(&client, &*names, event).await;
             }
@@ -205,7 +205,7 @@ impl Series {
         }
     }
 
-    async fn write(&mut self, client: &kube::Client, names: &dyn NameSource, event: Emitted) {
+    async fn write(&mut self, client: &ApiClient, names: &dyn NameSource, event: Emitted) {
         let same = Same {
             uid: event.about.uid.clone().unwrap_or_default(),
             kind: event.kind,
@@ -217,10 +217,9 @@ impl Series {
             Step::Nothing => {}
             Step::Count { namespace, name, count } => {
                 let patch = json!({"count": count, "lastTimestamp": Time(event.at)});
-                let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
-                let params = PatchParams::default();
-                let patched = api.patch(&name, &params, &Patch::Merge(&patch)).await;
-                if let Err(error) = patched {
+                let key = ObjectKey::new(namespace, name);
+                let patched = client.patch::<Event>("", &key, PatchKind::Merge, &patch);
+                if let Err(error) = patched.await {
                     tracing::debug!(%error, "cannot count an event");
                     self.known.remove(&same);
                 }
@@ -229,9 +228,8 @@ impl Series {
                 let object = to_event(&event, names);
                 let namespace = object.metadata.namespace.clone().unwrap_or_default();
                 let name = object.metadata.name.clone().unwrap_or_default();
-                let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
-                match api.create(&PostParams::default(), &object).await {
-                    Ok(_) => {
+                match client.create("", &object).await {
+                    Ok(()) => {
                         let known = Known {
                             namespace,
                             name,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::cache::AnyStore;
+use crate::cache::Store;
 use crate::guard::Need;
 use crate::object::{Gvk, ObjectKey};
 
@@ -16,7 +16,7 @@ pub(crate) struct Journal(Arc<Mutex<Notes>>);
 struct Notes {
     wrote: Vec<Wrote>,
     unsure: Vec<Unsure>,
-    unready: Vec<Arc<dyn AnyStore>>,
+    unready: Vec<Arc<Store>>,
     lock: Option<Lock>,
 }
 
@@ -99,7 +99,7 @@ impl Journal {
         });
     }
 
-    pub(crate) fn read_unready(&self, store: Arc<dyn AnyStore>) {
+    pub(crate) fn read_unready(&self, store: Arc<Store>) {
         self.0.lock().unready.push(store);
     }
 
@@ -111,7 +111,7 @@ impl Journal {
         std::mem::take(&mut self.0.lock().unsure)
     }
 
-    pub(crate) fn take_unready(&self) -> Vec<Arc<dyn AnyStore>> {
+    pub(crate) fn take_unready(&self) -> Vec<Arc<Store>> {
         std::mem::take(&mut self.0.lock().unready)
     }
 }

@@ -5,6 +5,7 @@
 //! rule that an object is not reconciled again before the caches have seen what its last reconcile wrote, and the decision
 //! not to send a write that would change nothing.
 
+mod api_client;
 mod backoff;
 mod cache;
 mod controller;
@@ -24,6 +25,7 @@ mod pace;
 mod pause;
 mod queue;
 mod reader;
+mod request;
 mod runtime;
 mod seen;
 mod tasks;
@@ -31,8 +33,9 @@ pub mod transport;
 mod watch;
 mod writer;
 
+pub use api_client::{ApiClient, ListQuery, PatchKind};
 pub use backoff::Backoff;
-pub use cache::{Cache, Cached, Change, Crd, CrdNames, CrdSpec, CrdVersion, DynCache, StaleList};
+pub use cache::{Cache, Change, Crd, CrdNames, CrdSpec, CrdVersion, DynCache, StaleList};
 pub use controller::{Controller, Outcome};
 pub use cx::Cx;
 pub use driver::ControllerEntry;
@@ -46,10 +49,12 @@ pub use object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_from, gvk_of, k
 pub use pace::StatusPace;
 pub use queue::Queue;
 pub use reader::{Resource, Selection};
+pub use request::RequestError;
 pub use runtime::{Kit, KitBuilder};
 pub use seen::Seen;
 pub use serde_json::Value;
 pub use tasks::Tasks;
 pub use watch::{Wake, Watch, refers_to};
+pub use windlass_api::codec::{Codec, Part, Stored};
 pub use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 pub use writer::{Applied, Deleted, Propagation, Write, Writer};

@@ -1,24 +1,18 @@
 //! What an object is to the driver: kinds known at compile time, dynamic objects, and their keys.
 
-use std::fmt::Debug;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Deserialize as _;
 use serde_json::Value;
+use windlass_api::codec::{Codec, LAST_APPLIED, Stored};
 
 pub use windlass_meta::{GroupKind, GroupVersionKind as Gvk, ObjectKey};
 
-/// A kind known at compile time. Implemented for every such type.
-pub trait Object:
-    kube::Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
-{
-}
+/// A kind known at compile time. Implemented for every such type that has a codec.
+pub trait Object: kube::Resource<DynamicType = ()> + Codec {}
 
-impl<K> Object for K where
-    K: kube::Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
-{
-}
+impl<K: kube::Resource<DynamicType = ()> + Codec> Object for K {}
 
 /// The key of an object's metadata; empty parts where the metadata has none.
 pub fn key_of(meta: &ObjectMeta) -> ObjectKey {
@@ -68,8 +62,8 @@ impl Dynamic {
     /// An object of a kind known at compile time, as it was read from a cache. Without a value when it cannot be encoded.
     pub fn of<K: Object>(object: &K) -> Self {
         Self {
-            value: serde_json::to_value(object).unwrap_or_default(),
-            meta: object.meta().clone(),
+            value: object.to_json(),
+            meta: object.metadata().clone(),
         }
     }
 
@@ -129,20 +123,30 @@ impl Dynamic {
     }
 }
 
-impl<'de> Deserialize<'de> for Dynamic {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::new(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+impl Stored for Dynamic {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&self.value)
+    }
+
+    fn to_json(&self) -> Value {
+        self.value.clone()
     }
 }
 
-impl Serialize for Dynamic {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(serializer)
+impl Codec for Dynamic {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
+        Self::new(serde_json::from_slice(json)?)
+    }
+
+    // Reading has left out already what no controller reads.
+    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
+        Ok(Arc::new(Self::decode(json)?))
     }
 }
-
-/// The annotation in which `kubectl apply` without server-side apply keeps a second copy of the object.
-pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 #[cfg(test)]
 mod tests {

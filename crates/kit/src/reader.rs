@@ -5,26 +5,27 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, header};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta};
 use parking_lot::Mutex;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
+use windlass_api::codec::{Codec, parse};
 
-use crate::cache::{Cache, Cached};
+use crate::cache::Cache;
 use crate::cx::Cx;
-use crate::error::ErrorKind;
 use crate::object::{Gvk, Object, ObjectKey, gvk_of};
+use crate::request::send;
 use crate::seen::Seen;
-use crate::writer::fetch;
 
 /// How many objects a page of a list has.
 const PAGE: u32 = 250;
 /// What asks a server for the metadata of objects alone.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
 /// How a kind is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,21 +99,33 @@ fn kinds_of(list: &Value) -> Kinds {
     .collect()
 }
 
-/// Boxed, so that it is not compiled again wherever something is read.
-fn get<'a>(client: &'a kube::Client, url: &'a str, accept: &'a str) -> BoxFuture<'a, Seen<Value>> {
-    get_once(client, url, accept).boxed()
+/// Reads a JSON value.
+async fn get(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
+    get_text(client, url, accept).await.map(|json| parse(&json))
 }
 
-async fn get_once(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
-    let request = match Request::get(url).header(header::ACCEPT, accept).body(Vec::new()) {
-        Ok(request) => request,
-        Err(error) => return Seen::Failed(error.to_string()),
-    };
-    match fetch(client, request).await {
-        Ok(value) => Seen::Found(value),
-        Err((ErrorKind::NotFound, _)) => Seen::NotFound,
-        Err((_, why)) => Seen::Failed(format!("cannot read {url}: {why}")),
-    }
+/// Reads a text. Boxed, so that it is not compiled again wherever something is read.
+fn get_text<'a>(client: &'a kube::Client, url: &'a str, accept: &'a str) -> BoxFuture<'a, Seen<Bytes>> {
+    Box::pin(async move {
+        let request = match Request::get(url).header(header::ACCEPT, accept).body(Vec::new()) {
+            Ok(request) => request,
+            Err(error) => return Seen::Failed(error.to_string()),
+        };
+        match send(client, request).await {
+            Ok(json) => Seen::Found(json),
+            Err(error) if error.is_not_found() => Seen::NotFound,
+            Err(error) => Seen::Failed(format!("cannot read {url}: {error}")),
+        }
+    })
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(default)]
+    metadata: ListMeta,
+    #[serde(default, borrow)]
+    items: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -146,14 +159,22 @@ impl Cx {
     pub async fn read<K: Object>(&self, key: &ObjectKey) -> Seen<K> {
         let gvk = gvk_of::<K>();
         let url = collection_url(&gvk, &K::plural(&()), &key.namespace);
-        let found = get(&self.ports.client, &format!("{url}/{}", key.name), "application/json").await;
-        decoded(found)
+        let found = get_text(&self.ports.client, &format!("{url}/{}", key.name), "application/json").await;
+        match found.map(|json| K::decode(&json)) {
+            Seen::Found(Ok(object)) => Seen::Found(object),
+            Seen::Found(Err(error)) => Seen::Failed(error.to_string()),
+            Seen::NotFound => Seen::NotFound,
+            Seen::Failed(why) => Seen::Failed(why),
+        }
     }
 
     /// The objects of a namespace that a label selector chooses, as they are stored now. No namespace means all of them.
     pub async fn list<K: Object>(&self, namespace: &str, labels: &str) -> Seen<Vec<K>> {
         let url = collection_url(&gvk_of::<K>(), &K::plural(&()), namespace);
-        self.pages(&url, labels, "application/json", u32::MAX).await
+        let mut all = Vec::new();
+        let mut take = |item: &[u8]| K::decode(item).map(|object| all.push(object));
+        let read = self.each(&url, labels, "application/json", u32::MAX, &mut take);
+        read.await.map(|()| all)
     }
 
     /// The metadata of the objects of a kind, in all namespaces, that a label selector chooses, but no more than `limit` of them; not found
@@ -165,22 +186,10 @@ impl Cx {
             Seen::Failed(why) => return Seen::Failed(why),
         };
         let url = collection_url(gvk, &resource.plural, "");
-        let items = self.pages::<Item>(&url, labels, METADATA, limit).await;
-        items.map(|items| items.into_iter().map(|item| item.metadata).collect())
-    }
-
-    /// The objects of a list, page by page, but no more than `most`.
-    async fn pages<T: DeserializeOwned + Send>(
-        &self,
-        url: &str,
-        labels: &str,
-        accept: &str,
-        most: u32,
-    ) -> Seen<Vec<T>> {
         let mut all = Vec::new();
-        let mut take = |item| serde_json::from_value(item).map(|object| all.push(object));
-        let read = self.each(url, labels, accept, most, &mut take).await;
-        read.map(|()| all)
+        let mut take = |item: &[u8]| serde_json::from_slice::<Item>(item).map(|item| all.push(item.metadata));
+        let read = self.each(&url, labels, METADATA, limit, &mut take);
+        read.await.map(|()| all)
     }
 
     /// Hands over the objects of a list.
@@ -190,25 +199,30 @@ impl Cx {
         labels: &'a str,
         accept: &'a str,
         most: u32,
-        take: &'a mut (dyn FnMut(Value) -> serde_json::Result<()> + Send),
+        take: &'a mut (dyn FnMut(&[u8]) -> serde_json::Result<()> + Send),
     ) -> BoxFuture<'a, Seen<()>> {
         Box::pin(async move {
             let (mut left, mut next) = (most, String::new());
             loop {
                 let page_url = page_url(url, labels, left.min(PAGE), &next);
-                let mut page = match get(&self.ports.client, &page_url, accept).await {
+                let page = match get_text(&self.ports.client, &page_url, accept).await {
                     Seen::Found(page) => page,
                     Seen::NotFound => return Seen::NotFound,
                     Seen::Failed(why) => return Seen::Failed(why),
                 };
-                for item in page["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
-                    if let Err(error) = take(item) {
-                        return Seen::Failed(format!("cannot decode an object of {url}: {error}"));
+                let undecodable = |error| Seen::Failed(format!("cannot decode an object of {url}: {error}"));
+                let page: Page<'_> = match serde_json::from_slice(&page) {
+                    Ok(page) => page,
+                    Err(error) => return undecodable(error),
+                };
+                for item in page.items {
+                    if let Err(error) = take(item.get().as_bytes()) {
+                        return undecodable(error);
                     }
                     left = left.saturating_sub(1);
                 }
-                match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
-                    Some(token) if left > 0 => token.clone_into(&mut next),
+                match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                    Some(token) if left > 0 => next = token,
                     _ => return Seen::Found(()),
                 }
             }
@@ -247,7 +261,7 @@ impl Cx {
     /// A cache of some objects of a kind, as whatever `T` keeps of them. One watch per selection and process, started with the
     /// first call; it ends with the last copy of the cache. Nobody waits for it: before its first list it is empty, and when
     /// the kind is no longer served, it stays as it is. Not found when the server does not serve the kind.
-    pub async fn selected<T: Cached>(&self, gvk: &Gvk, selection: &Selection) -> Seen<Cache<T>> {
+    pub async fn selected<T: Codec>(&self, gvk: &Gvk, selection: &Selection) -> Seen<Cache<T>> {
         let resource = self.resource(gvk).await;
         resource.map(|resource| {
             let namespace = if resource.namespaced {
@@ -291,16 +305,7 @@ impl Selection {
     }
 }
 
-fn decoded<T: DeserializeOwned>(found: Seen<Value>) -> Seen<T> {
-    match found.map(serde_json::from_value) {
-        Seen::Found(Ok(object)) => Seen::Found(object),
-        Seen::Found(Err(error)) => Seen::Failed(error.to_string()),
-        Seen::NotFound => Seen::NotFound,
-        Seen::Failed(why) => Seen::Failed(why),
-    }
-}
-
-fn collection_url(gvk: &Gvk, plural: &str, namespace: &str) -> String {
+pub(crate) fn collection_url(gvk: &Gvk, plural: &str, namespace: &str) -> String {
     let group = group_url(gvk);
     if namespace.is_empty() {
         format!("{group}/{plural}")
@@ -315,7 +320,7 @@ fn page_url(url: &str, labels: &str, limit: u32, next: &str) -> String {
 }
 
 /// Parameters that are set, percent-encoded, each followed by `&`.
-fn form(parameters: &[(&str, &str)]) -> String {
+pub(crate) fn form(parameters: &[(&str, &str)]) -> String {
     let mut out = String::new();
     for (name, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {
         out.push_str(name);

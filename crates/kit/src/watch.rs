@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::cache::{Cached, Crd, DynSubscriber};
+use crate::cache::{Crd, DynSubscriber};
 use crate::cx::Cx;
 use crate::object::{Dynamic, GroupKind, Object, ObjectKey, key_of};
 use crate::queue::Queue;
@@ -96,11 +96,11 @@ impl Watch {
     /// Events of `K` wake the objects of the controller's kind in their owner references.
     pub fn owned<K: Object>() -> Self {
         Self::source(|cx, wake| {
-            cx.cache::<K>().subscribe(move |change| {
+            cx.ports.caches.typed::<K>().subscribe(Arc::new(move |change| {
                 for object in [&change.old, &change.new].into_iter().flatten() {
-                    wake.add_owners(object.meta());
+                    wake.add_owners(object.metadata());
                 }
-            });
+            }));
         })
     }
 
@@ -126,7 +126,7 @@ impl Watch {
         Self::source(|cx, wake| {
             let f: DynSubscriber = Arc::new(move |change| {
                 for object in [&change.old, &change.new].into_iter().flatten() {
-                    wake.add_owners(Cached::meta(&**object));
+                    wake.add_owners(object.metadata());
                 }
             });
             cx.ports.caches.subscribe_dynamic(&f);
@@ -140,6 +140,7 @@ impl Watch {
         Self::source(|cx, wake| {
             let caches = cx.ports.caches.clone();
             let f: DynSubscriber = Arc::new(move |change| {
+                let change = change.typed();
                 wake.add_all(map(&cx, change.old.as_deref(), change.new.as_deref()));
             });
             caches.subscribe_dynamic(&f);
@@ -163,7 +164,7 @@ impl Watch {
                 let stays = [&change.old, &change.new]
                     .into_iter()
                     .all(|object| object.as_ref().is_some_and(|object| wake.is_owned(object.metadata())));
-                if let Some(object) = change.object().filter(|_| !stays) {
+                if let Some(object) = change.typed::<Dynamic>().object().filter(|_| !stays) {
                     let [_, value] = refers_to(&object.gvk().group_kind(), &object.key());
                     wake.add_all(keys(&value));
                 }

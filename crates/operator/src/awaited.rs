@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
-use windlass_kit::{Cache, Cached, Cx, Gvk, ObjectKey, Seen, Selection, Timestamp, gvk_from};
+use serde::Deserialize;
+use serde_json::json;
+use windlass_kit::{Cache, Codec, Cx, Gvk, ObjectKey, Seen, Selection, Stored, Timestamp, gvk_from};
 
 use crate::tracker::{Tracker, Whose};
 
@@ -59,13 +59,23 @@ impl Awaited {
 #[derive(Clone, Debug)]
 struct Trace(ObjectMeta);
 
-impl<'de> Deserialize<'de> for Trace {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+impl Stored for Trace {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.0
+    }
+
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&json!({ "metadata": self.0 }))
+    }
+}
+
+impl Codec for Trace {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         struct Whole {
             metadata: ObjectMeta,
         }
-        let meta = Whole::deserialize(deserializer)?.metadata;
+        let meta = serde_json::from_slice::<Whole>(json)?.metadata;
         Ok(Self(ObjectMeta {
             name: meta.name,
             namespace: meta.namespace,
@@ -74,18 +84,10 @@ impl<'de> Deserialize<'de> for Trace {
             ..ObjectMeta::default()
         }))
     }
-}
 
-impl Cached for Trace {
-    fn meta(&self) -> &ObjectMeta {
-        &self.0
-    }
-
-    // It is nothing but what somebody reads.
-    fn strip(&mut self) {}
-
-    fn to_value(&self) -> Value {
-        json!({ "metadata": self.0 })
+    // Reading has left out already what nothing reads.
+    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
+        Ok(Arc::new(Self::decode(json)?))
     }
 }
 
@@ -205,12 +207,12 @@ mod tests {
 
     #[test]
     fn nothing_of_what_an_object_says_is_kept() {
-        let trace: Trace = serde_json::from_value(json!({
+        let trace = Trace::from_json(&json!({
             "apiVersion": "v1", "kind": "Secret", "data": {"a": "b"},
             "metadata": {"name": "n", "namespace": "s", "uid": "u", "resourceVersion": "7", "annotations": {"c": "d"}},
         }))
         .unwrap();
         let kept = json!({"metadata": {"name": "n", "namespace": "s", "uid": "u", "resourceVersion": "7"}});
-        assert_eq!(trace.to_value(), kept);
+        assert_eq!(trace.to_json(), kept);
     }
 }

@@ -1,10 +1,11 @@
 //! References to objects, their order, and hashes that tell whether an object is still as it was left.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use windlass_kit::{Cached, Gvk, ObjectKey, gvk_from};
+use std::sync::Arc;
+use windlass_kit::{Codec, Gvk, ObjectKey, Stored, gvk_from};
 
 /// An object, by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -245,22 +246,24 @@ impl Digest {
     }
 }
 
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(|object| Self::of(&object))
-    }
-}
-
-impl Cached for Digest {
-    fn meta(&self) -> &ObjectMeta {
+impl Stored for Digest {
+    fn metadata(&self) -> &ObjectMeta {
         &self.meta
     }
 
-    // It is nothing but what somebody reads.
-    fn strip(&mut self) {}
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&json!({ "metadata": self.meta }))
+    }
+}
 
-    fn to_value(&self) -> Value {
-        json!({ "metadata": self.meta })
+impl Codec for Digest {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(json).map(|object| Self::of(&object))
+    }
+
+    // Reading has left out already what nothing reads.
+    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
+        Ok(Arc::new(Self::decode(json)?))
     }
 }
 

@@ -297,7 +297,7 @@ impl Tracker {
 
     fn changed(&self, gvk: &Gvk, change: &Change<Digest>) {
         let Some(digest) = change.object() else { return };
-        let key = windlass_kit::key_of(windlass_kit::Cached::meta(&**digest));
+        let key = windlass_kit::key_of(windlass_kit::Stored::metadata(&**digest));
         let identity = (gvk.group.clone(), gvk.kind.clone(), key.namespace, key.name);
         let mut state = self.0.lock();
         let Some(expected) = state.objects.get_mut(&identity) else {
@@ -312,7 +312,7 @@ impl Tracker {
                 }
                 !same
             }
-            None => windlass_kit::Cached::meta(&**digest).uid.as_deref() == Some(&expected.uid),
+            None => windlass_kit::Stored::metadata(&**digest).uid.as_deref() == Some(&expected.uid),
         };
         let health = change.old.as_ref().and_then(|d| d.running.as_ref())
             != change.new.as_ref().and_then(|d| d.running.as_ref());

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use windlass_api::core::Cluster;
+use windlass_api::k8s::Node;
 use windlass_kit::{Backoff, Cache, Cx, ObjectKey, Tasks, Watch, key_of};
 use windlass_pki::Purpose;
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::config::KubeConfigOptions;
 use parking_lot::RwLock;
 use tonic::transport::Channel;
+use windlass_api::k8s::Node;
 use windlass_kit::{Cache, Cx, ObjectKey, Tasks, gvk_of, transport};
 use windlass_pki::Purpose;
 
@@ -78,7 +79,7 @@ impl RemoteCluster {
             Probe::Failed(why) => return Err(failed("connect", &why)),
         }
         let tasks = cx.tasks().child();
-        let nodes = Cache::stand_alone(client.clone(), "/api/v1/nodes", gvk_of::<Node>(), trim_node, &tasks);
+        let nodes = Cache::stand_alone(client.clone(), "/api/v1/nodes", gvk_of::<Node>(), &tasks);
         nodes.add_index(BY_PROVIDER_ID, provider_id);
         if tokio::time::timeout(timeout, nodes.synced()).await.is_err() {
             tasks.stop();
@@ -127,7 +128,7 @@ impl RemoteCluster {
         Ok(text.0)
     }
 
-    /// The Nodes, kept up to date by a watch. Image lists are left out.
+    /// The Nodes, kept up to date by a watch.
     pub fn nodes(&self) -> &Cache<Node> {
         &self.nodes
     }
@@ -227,13 +228,4 @@ fn provider_id(node: &Node) -> Vec<String> {
         .filter(|id| !id.is_empty())
         .into_iter()
         .collect()
-}
-
-/// The list of images is most of a Node, and nobody here reads it.
-fn trim_node(node: &mut Node) {
-    if let Some(status) = &mut node.status {
-        status.images = None;
-        status.volumes_attached = None;
-        status.volumes_in_use = None;
-    }
 }

@@ -7,10 +7,8 @@ use std::sync::{Arc, OnceLock};
 use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::release_proxy::{self, HelmReleases};
 use windlass_api_operator::{management as v1alpha1, operator as v1alpha2};
-use windlass_bootstrap_kubeadm::KubeadmConfigController;
 use windlass_controlplane_kubeadm::{ControlPlaneController, RemoteClusters};
 use windlass_core::{cluster, machine, machine_deployment, machine_health_check, machine_set};
-use windlass_core_topology::{ClusterClasses, ClusterTopology, MachineDeploymentTemplates, MachineSetTemplates};
 use windlass_helm::Engine as _;
 use windlass_infra_dev::{Cloud, dev_cluster, dev_machine, dev_machine_template};
 use windlass_kit::{ControllerEntry, Cx};
@@ -172,14 +170,14 @@ const fn provider<P: Provided>() -> ControllerInfo {
 }
 
 /// All controllers, in the order in which they start.
-pub const CONTROLLERS: &[ControllerInfo] = &[
-    info("clusterclass", |_| ControllerEntry::of(ClusterClasses)),
-    info("topology/cluster", |_| ControllerEntry::of(ClusterTopology::default())),
+pub static CONTROLLERS: &[ControllerInfo] = &[
+    info("clusterclass", |_| windlass_core_topology::cluster_classes()),
+    info("topology/cluster", |_| windlass_core_topology::cluster_topologies()),
     info("topology/machinedeployment", |_| {
-        ControllerEntry::of(MachineDeploymentTemplates::default())
+        windlass_core_topology::machine_deployment_templates()
     }),
     info("topology/machineset", |_| {
-        ControllerEntry::of(MachineSetTemplates::default())
+        windlass_core_topology::machine_set_templates()
     }),
     info("cluster", |ports| cluster::entry(ports.clusters().clone())),
     info("machine", |ports| machine::entry(ports.clusters().clone())),
@@ -190,7 +188,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     }),
     info("kubeadmconfig", |ports| {
         let clusters = Arc::new(ports.clusters().clone());
-        ControllerEntry::of(KubeadmConfigController::new(clusters, ports.keys.clone()))
+        windlass_bootstrap_kubeadm::entry(clusters, ports.keys.clone())
     }),
     info("kubeadmcontrolplane", |ports| {
         ControlPlaneController::entry(ports.control_planes().clone(), ports.keys.clone())

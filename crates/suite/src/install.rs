@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
-use kube::runtime::watcher;
 use serde_json::{Value, json};
+use windlass_kit::{Cache, Dynamic, Tasks, gvk_from};
 
 /// The field manager of the definitions.
 pub const MANAGER: &str = "windlass";
@@ -96,7 +96,7 @@ pub async fn install(client: &kube::Client, wanted: &[Value]) -> Result<Vec<Stri
             .iter()
             .all(|want| stored.get(name(want)).is_some_and(|have| established(have).is_ok()));
     if !all_served {
-        wait_established(api, wanted).await?;
+        wait_established(client, wanted).await?;
     }
     Ok(stale.iter().map(|want| name(want).to_owned()).collect())
 }
@@ -133,30 +133,28 @@ async fn stored(api: &Api<DynamicObject>) -> Result<BTreeMap<String, Value>, Ins
     Ok(values.collect())
 }
 
-async fn wait_established(api: Api<DynamicObject>, wanted: &[Value]) -> Result<(), InstallError> {
+async fn wait_established(client: &kube::Client, wanted: &[Value]) -> Result<(), InstallError> {
     let mut waiting: BTreeMap<String, String> = wanted
         .iter()
         .map(|want| (name(want).to_owned(), String::new()))
         .collect();
+    let tasks = Tasks::default();
+    let gvk = gvk_from("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let url = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let stored = Cache::<Dynamic>::stand_alone(client.clone(), url, gvk, &tasks);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    stored.subscribe(move |change| {
+        if let Some(definition) = &change.new {
+            // Once all is established nothing listens any more.
+            let _ = tell.send(definition.clone());
+        }
+    });
     let waited = tokio::time::timeout(ESTABLISH, async {
-        let events = watcher(api, watcher::Config::default());
-        let mut events = std::pin::pin!(events);
-        while let Some(event) = events.next().await {
-            let (watcher::Event::Apply(object) | watcher::Event::InitApply(object)) = (match event {
-                Ok(event) => event,
-                Err(error) => {
-                    tracing::debug!(%error, "watch of definitions");
-                    tokio::time::sleep(Duration::from_millis(200)).await;
-                    continue;
-                }
-            }) else {
-                continue;
-            };
-            let value = serde_json::to_value(object).unwrap_or_default();
-            match established(&value) {
-                Ok(()) => drop(waiting.remove(name(&value))),
+        while let Some(definition) = told.recv().await {
+            match established(definition.value()) {
+                Ok(()) => drop(waiting.remove(definition.name())),
                 Err(why) => {
-                    if let Some(known) = waiting.get_mut(name(&value)) {
+                    if let Some(known) = waiting.get_mut(definition.name()) {
                         *known = why;
                     }
                 }
@@ -167,6 +165,7 @@ async fn wait_established(api: Api<DynamicObject>, wanted: &[Value]) -> Result<(
         }
     });
     let in_time = waited.await.is_ok();
+    tasks.stop();
     if in_time && waiting.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,9 @@
 //! The kinds that Windlass serves, as data.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+use windlass_api::codec::Stored;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
 use windlass_api::crd::crd;
 use windlass_api::kind::ApiKind;
@@ -29,8 +32,8 @@ pub struct KindEntry {
     pub crd: fn() -> Value,
     /// What admission asks of its writes.
     pub admission: Option<Admission>,
-    /// Reads an object into its type and writes it again.
-    pub round_trip: fn(Value) -> Result<Value, serde_json::Error>,
+    /// Reads an object of the kind from JSON.
+    pub decode: fn(&[u8]) -> serde_json::Result<Arc<dyn Stored>>,
 }
 
 impl KindEntry {
@@ -43,7 +46,7 @@ impl KindEntry {
             provider: K::PROVIDER,
             crd: crd::<K>,
             admission: None,
-            round_trip: |object| serde_json::to_value(serde_json::from_value::<K>(object)?),
+            decode: K::decode_stored,
         }
     }
 
@@ -65,7 +68,7 @@ impl KindEntry {
 }
 
 /// All kinds, by group and name. Where two groups have a kind of the same name, the first is meant by the bare name.
-pub const KINDS: &[KindEntry] = &[
+pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<HelmChartProxy>().judged(Admission::HELM_CHART_PROXY),
     KindEntry::of::<HelmReleaseProxy>().judged(Admission::HELM_RELEASE_PROXY),
     KindEntry::of::<KubeadmConfig>(),
@@ -164,7 +167,8 @@ mod tests {
             let mut object = sample(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
             object["apiVersion"] = json!(format!("{}/{}", entry.group, entry.version));
             object["kind"] = json!(entry.kind);
-            assert_eq!((entry.round_trip)(object.clone()).unwrap(), object, "{}", entry.kind);
+            let read = (entry.decode)(&serde_json::to_vec(&object).unwrap()).unwrap();
+            assert_eq!(read.to_json(), object, "{}", entry.kind);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use windlass_kit::RequestError;
+
 /// Why webhooks cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
@@ -16,7 +18,7 @@ pub enum WebhookError {
         needs: String,
         /// What the server said.
         #[source]
-        source: Box<kube::Error>,
+        source: Box<RequestError>,
     },
     /// The Secret for our certificate holds something that is not ours.
     #[error("Secret {namespace}/{name} is not one of ours and stays as it is: it lacks the label {label}")]
@@ -52,8 +54,8 @@ impl WebhookError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Request { source, needs, what, .. } => match &**source {
-                kube::Error::Api(status) if status.code == 403 => Some(format!("allow it: {needs}")),
-                kube::Error::Api(status) if status.code == 404 && what.starts_with("Secret") => {
+                error if error.code() == 403 => Some(format!("allow it: {needs}")),
+                error if error.is_not_found() && what.starts_with("Secret") => {
                     let namespace = what.trim_start_matches("Secret ").split('/').next().unwrap_or_default();
                     Some(format!("make the namespace first: kubectl create namespace {namespace}"))
                 }

@@ -1,20 +1,17 @@
 //! What goes on while webhooks are served: certificates are replaced, and the configuration is kept right.
 
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::Either;
-use futures::{Stream, StreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
-use kube::runtime::{WatchStreamExt as _, watcher};
 use rustls::sign::CertifiedKey;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use windlass_kit::{ApiClient, Cache, Codec, Dynamic, ObjectKey, RequestError, Tasks, gvk_from, gvk_of};
 use windlass_meta::Clock;
 
 use crate::certified::{Served, certified};
@@ -110,7 +107,7 @@ impl Pause {
 
 /// Keeps certificate and configuration.
 pub(crate) struct Keeper {
-    api: Api<DynamicObject>,
+    client: kube::Client,
     rules: Vec<Rule>,
     target: Target,
     source: Source,
@@ -125,15 +122,15 @@ pub(crate) struct Keeper {
     configuration_pause: Pause,
 }
 
-fn configurations(client: kube::Client) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration");
-    Api::all_with(
-        client,
-        &ApiResource::from_gvk_with_plural(&kind, "validatingwebhookconfigurations"),
-    )
+/// Where the configurations are.
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+/// Where ours is.
+fn one() -> String {
+    format!("{CONFIGURATIONS}/{NAME}")
 }
 
-fn failed(verb: &'static str, source: kube::Error) -> WebhookError {
+fn failed(verb: &'static str, source: RequestError) -> WebhookError {
     WebhookError::Request {
         verb,
         what: format!("ValidatingWebhookConfiguration {NAME}"),
@@ -148,8 +145,38 @@ fn revision(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-fn value(object: DynamicObject) -> Value {
-    serde_json::to_value(object).unwrap_or_default()
+/// One object, followed by a watch. The receiver is told of every change, and of the first list.
+struct Followed<T> {
+    cache: Cache<T>,
+    key: ObjectKey,
+    changed: watch::Receiver<()>,
+}
+
+impl<T: Codec> Followed<T> {
+    fn new(cache: Cache<T>, key: ObjectKey, tasks: &Tasks) -> Self {
+        let (tell, changed) = watch::channel(());
+        let told = tell.clone();
+        cache.subscribe(move |_| told.send_replace(()));
+        let listed = cache.listed();
+        tasks.spawn("first list", async move {
+            if listed.await {
+                tell.send_replace(());
+            }
+        });
+        Self { cache, key, changed }
+    }
+
+    /// Resolves when the object may have changed; never once the watch has ended.
+    async fn changed(&mut self) {
+        if self.changed.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The object as it was seen last; nothing is known before the first list.
+    fn seen(&self) -> Option<Option<Arc<T>>> {
+        self.cache.is_synced().then(|| self.cache.get(&self.key))
+    }
 }
 
 impl Keeper {
@@ -163,7 +190,7 @@ impl Keeper {
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
-            api: configurations(client),
+            client,
             rules,
             target,
             source,
@@ -188,8 +215,8 @@ impl Keeper {
 
     /// Writes the configuration unless it is right already.
     pub(crate) async fn begin(&mut self) -> Result<(), WebhookError> {
-        let found = self.api.get_opt(NAME).await.map_err(|error| failed("read", error))?;
-        self.configuration = found.map(value);
+        let found = ApiClient::from(&self.client).get_value(&one()).await;
+        self.configuration = found.map_err(|error| failed("read", error))?;
         if self.is_current() {
             return Ok(());
         }
@@ -198,15 +225,13 @@ impl Keeper {
 
     async fn write(&mut self) -> Result<(), WebhookError> {
         let want = self.desired();
-        let parameters = PatchParams::apply(FIELD_MANAGER).force();
-        let applied = self.api.patch(NAME, &parameters, &Patch::Apply(&want)).await;
-        let mut stored = value(applied.map_err(|error| failed("apply", error))?);
+        let client = ApiClient::from(&self.client);
+        let applied = client.apply_value(&one(), FIELD_MANAGER, &want).await;
+        let mut stored = applied.map_err(|error| failed("apply", error))?;
         if !is_current(&want, &stored) {
             // What others added to our webhooks is theirs, so applying does not take it away.
-            let corrected = serde_json::from_value(corrected(&want, &stored)).map_err(kube::Error::SerdeError);
-            let corrected: DynamicObject = corrected.map_err(|error| failed("replace", error))?;
-            let replaced = self.api.replace(NAME, &PostParams::default(), &corrected).await;
-            stored = value(replaced.map_err(|error| failed("replace", error))?);
+            let replaced = client.replace_value(&one(), &corrected(&want, &stored)).await;
+            stored = replaced.map_err(|error| failed("replace", error))?;
         }
         tracing::info!(name = NAME, "wrote the webhook configuration");
         self.configuration = Some(stored);
@@ -215,17 +240,23 @@ impl Keeper {
 
     /// Runs until told to stop.
     pub(crate) async fn run(mut self, look: Duration, stop: CancellationToken) {
-        let only = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let mut configurations = pin!(watcher(self.api.clone(), only(NAME)).default_backoff());
-        let secrets = match &self.source {
-            Source::Secret(kept) => Either::Left(watcher(kept.api(), only(SECRET_NAME)).default_backoff()),
-            Source::Folder { .. } => Either::Right(stream::pending::<Result<watcher::Event<Secret>, watcher::Error>>()),
+        let tasks = Tasks::new();
+        let gvk = gvk_from("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration");
+        let cache = Cache::<Dynamic>::stand_alone_object(self.client.clone(), CONFIGURATIONS, gvk, NAME, &tasks);
+        let mut configurations = Followed::new(cache, ObjectKey::cluster_scoped(NAME), &tasks);
+        let mut secrets = match &self.source {
+            Source::Secret(kept) => {
+                let url = format!("/api/v1/namespaces/{}/secrets", kept.namespace);
+                let (client, gvk) = (self.client.clone(), gvk_of::<Secret>());
+                let cache = Cache::<Secret>::stand_alone_object(client, url, gvk, SECRET_NAME, &tasks);
+                let key = ObjectKey::new(kept.namespace.as_str(), SECRET_NAME);
+                Some(Followed::new(cache, key, &tasks))
+            }
+            Source::Folder { .. } => None,
         };
-        let mut secrets = pin!(secrets);
         let is_folder = matches!(self.source, Source::Folder { .. });
         let mut looks = tokio::time::interval(look);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let (mut seen, mut secret_seen) = (false, false);
         loop {
             let next = self.next_try();
             let again = async {
@@ -234,10 +265,16 @@ impl Keeper {
                     None => std::future::pending().await,
                 }
             };
+            let secret_changed = async {
+                match &mut secrets {
+                    Some(secrets) => secrets.changed().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                () = stop.cancelled() => return,
-                event = next_event(&mut configurations) => self.saw_configuration(event, &mut seen),
-                event = next_event(&mut secrets) => self.saw_secret(event, &mut secret_seen),
+                () = stop.cancelled() => return tasks.stop(),
+                () = configurations.changed() => self.saw_configuration(&configurations),
+                () = secret_changed => self.saw_secret(secrets.as_ref()),
                 _ = looks.tick() => self.look_again |= is_folder || self.is_due(),
                 () = again => {}
             }
@@ -259,43 +296,22 @@ impl Keeper {
         }
     }
 
-    fn saw_configuration(&mut self, event: watcher::Event<DynamicObject>, seen: &mut bool) {
-        match event {
-            watcher::Event::Init => *seen = false,
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                *seen = true;
-                let object = value(object);
-                // What we wrote ourselves is newer than events that are still under way.
-                let is_old = self
-                    .configuration
-                    .as_ref()
-                    .is_some_and(|known| revision(&object) < revision(known));
-                if !is_old {
-                    self.configuration = Some(object);
-                }
-            }
-            watcher::Event::InitDone if *seen => {}
-            watcher::Event::InitDone => self.configuration = None,
-            watcher::Event::Delete(object) => {
-                let known = self.configuration.as_ref();
-                if known.is_some_and(|known| known["metadata"]["uid"] == value(object)["metadata"]["uid"]) {
-                    self.configuration = None;
-                }
-            }
+    fn saw_configuration(&mut self, followed: &Followed<Dynamic>) {
+        let Some(found) = followed.seen() else { return };
+        // What was written last is newer than events that are still under way.
+        let known = self.configuration.as_ref().and_then(revision);
+        if known.is_some_and(|known| known > followed.cache.version()) {
+            return;
         }
+        self.configuration = found.map(|object| object.value().clone());
     }
 
-    fn saw_secret(&mut self, event: watcher::Event<Secret>, seen: &mut bool) {
-        match event {
-            watcher::Event::Init => *seen = false,
-            watcher::Event::InitApply(secret) | watcher::Event::Apply(secret) => {
-                *seen = true;
-                let stored = material(&secret).map(From::Secret);
-                self.look_again |= stored.is_none_or(|stored| stored != self.current.from);
-            }
-            watcher::Event::InitDone => self.look_again |= !*seen,
-            watcher::Event::Delete(_) => self.look_again = true,
-        }
+    fn saw_secret(&mut self, followed: Option<&Followed<Secret>>) {
+        let Some(found) = followed.and_then(Followed::seen) else {
+            return;
+        };
+        let stored = found.and_then(|secret| material(&secret)).map(From::Secret);
+        self.look_again |= stored.is_none_or(|stored| stored != self.current.from);
     }
 
     /// Does what is to be done, as far as it may be tried now. A new authority is in the configuration before what it issued is
@@ -339,17 +355,4 @@ impl Keeper {
 fn warn(what: &str, error: &WebhookError) {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     tracing::warn!(%error, cause = cause.unwrap_or_default(), hint = error.hint().unwrap_or_default(), "{what}");
-}
-
-/// The next event; a watch that failed starts again by itself.
-async fn next_event<K>(
-    events: &mut (impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Unpin),
-) -> watcher::Event<K> {
-    loop {
-        match events.next().await {
-            Some(Ok(event)) => return event,
-            Some(Err(error)) => tracing::debug!(%error, "watch for webhooks"),
-            None => std::future::pending().await,
-        }
-    }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ObjectMeta, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use windlass_kit::{ApiClient, ObjectKey, RequestError};
 use windlass_meta::Clock;
 
 use crate::error::WebhookError;
@@ -28,15 +29,11 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn api(&self) -> Api<Secret> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
     fn what(&self) -> String {
         format!("Secret {}/{SECRET_NAME}", self.namespace)
     }
 
-    fn failed(&self, verb: &'static str, source: kube::Error) -> WebhookError {
+    fn failed(&self, verb: &'static str, source: RequestError) -> WebhookError {
         WebhookError::Request {
             verb,
             what: self.what(),
@@ -52,10 +49,11 @@ impl Kept {
     /// The material to serve: what the Secret holds, made or renewed as far as that is due. When the Secret is lost, what was
     /// in use is kept in a new one.
     pub(crate) async fn obtain(&self, in_use: Option<&Material>) -> Result<Material, WebhookError> {
-        let api = self.api();
+        let client = ApiClient::from(&self.client);
+        let key = ObjectKey::new(self.namespace.as_str(), SECRET_NAME);
         for _ in 0..TRIES {
-            let stored = api
-                .get_opt(SECRET_NAME)
+            let stored = client
+                .get::<Secret>(&key)
                 .await
                 .map_err(|error| self.failed("read", error))?;
             let known = match &stored {
@@ -70,20 +68,19 @@ impl Kept {
                 return Ok(material.clone());
             }
             let material = Material::make(known.as_ref(), &self.names, now)?;
-            let parameters = PostParams::default();
             let secret = self.secret(&material, stored.as_ref());
             let written = match &stored {
-                Some(_) => api.replace(SECRET_NAME, &parameters, &secret).await,
-                None => api.create(&parameters, &secret).await,
+                Some(_) => client.replace(&secret).await,
+                None => client.create("", &secret).await,
             };
             match written {
-                Ok(_) => {
+                Ok(()) => {
                     tracing::info!(secret = self.what(), "made a webhook certificate");
                     return Ok(material);
                 }
                 // Another process was faster, or somebody deleted it: what is there now is looked at.
-                Err(kube::Error::Api(status)) if status.code == 409 => {}
-                Err(kube::Error::Api(status)) if status.code == 404 && stored.is_some() => {}
+                Err(error) if error.code() == 409 => {}
+                Err(error) if error.is_not_found() && stored.is_some() => {}
                 Err(error) => return Err(self.failed("write", error)),
             }
         }

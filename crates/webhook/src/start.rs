@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use kube::api::{Api, DeleteParams};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use windlass_kit::{ApiClient, ObjectKey, RequestError};
 use windlass_meta::{Clock, SystemClock};
 
 use crate::certified::Served;
@@ -123,11 +123,12 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
 
 /// Has the API server behind `client` ask nobody over the network any more: for a server that judges in its own process what a
 /// manager beside it judged before. False when there was no configuration of ours.
-pub async fn withdraw(client: &kube::Client) -> Result<bool, kube::Error> {
-    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-    match configurations.delete(NAME, &DeleteParams::default()).await {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+pub async fn withdraw(client: &kube::Client) -> Result<bool, RequestError> {
+    let key = ObjectKey::cluster_scoped(NAME);
+    let client = ApiClient::from(client);
+    match client.delete::<ValidatingWebhookConfiguration>(&key, None).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
         Err(error) => Err(error),
     }
 }

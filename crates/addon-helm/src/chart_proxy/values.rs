@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_addon_values::{Objects, Template};
 use windlass_api::core::{Cluster, ContractVersionedObjectReference};
 use windlass_api::kind::ApiKind;
-use windlass_kit::{Cx, Dynamic, ObjectKey, Seen};
+use windlass_kit::{Cx, Dynamic, ObjectKey, Seen, Stored as _};
 
 use super::observed::Values;
 
@@ -134,7 +134,7 @@ async fn referred(
 }
 
 fn render(template: &Template, cluster: &Cluster, control_plane: Option<&Dynamic>, infra: Option<&Dynamic>) -> Values {
-    let cluster = without_version(serde_json::to_value(cluster).unwrap_or_default());
+    let cluster = without_version(cluster.to_json());
     let of = |object: Option<&Dynamic>| object.map(|object| without_version(object.value().clone()));
     let (control_plane, infra_cluster) = (of(control_plane), of(infra));
     let objects = Objects {

@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, ListParams};
 use parking_lot::Mutex;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use windlass_helm::{MARK, Status, release};
-use windlass_kit::{Cache, Cached, Cx, ObjectKey, Seen, Tasks, gvk_of};
+use windlass_kit::{ApiClient, Cache, Codec, Cx, ListQuery, ObjectKey, Seen, Stored, Tasks, gvk_of};
 use windlass_remote::RemoteCluster;
 
 use super::digest::Digest;
@@ -33,26 +32,28 @@ const BY_RELEASE: &str = "release";
 #[derive(Clone, Debug)]
 pub(super) struct Trace(ObjectMeta);
 
-impl<'de> Deserialize<'de> for Trace {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+impl Stored for Trace {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.0
+    }
+
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&json!({ "metadata": self.0 }))
+    }
+}
+
+impl Codec for Trace {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
         struct Whole {
             metadata: ObjectMeta,
         }
-        Ok(Self::of(Whole::deserialize(deserializer)?.metadata))
-    }
-}
-
-impl Cached for Trace {
-    fn meta(&self) -> &ObjectMeta {
-        &self.0
+        Ok(Self::of(serde_json::from_slice::<Whole>(json)?.metadata))
     }
 
-    // It is nothing but what somebody reads.
-    fn strip(&mut self) {}
-
-    fn to_value(&self) -> Value {
-        json!({ "metadata": self.0 })
+    // Reading has left out already what nothing reads.
+    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
+        Ok(Arc::new(Self::decode(json)?))
     }
 }
 
@@ -165,14 +166,19 @@ impl Releases {
 
     /// A release as it is at this moment.
     pub(super) async fn ask(&self, connection: &RemoteCluster, place: &Place, depth: Depth) -> Seen<Arc<Release>> {
-        let secrets: Api<Secret> = Api::namespaced(connection.client().clone(), &place.namespace);
-        let which = ListParams::default().labels(&release::selector(&place.name));
-        let listed = match tokio::time::timeout(ANSWER, secrets.list_metadata(&which)).await {
+        let client = ApiClient::from(connection.client());
+        let which = ListQuery {
+            namespace: &place.namespace,
+            labels: &release::selector(&place.name),
+            metadata_only: true,
+            ..ListQuery::default()
+        };
+        let listed = match tokio::time::timeout(ANSWER, client.list_as::<Secret, Trace>(which)).await {
             Ok(Ok(listed)) => listed,
-            Ok(Err(error)) => return Seen::Failed(format!("the release cannot be looked for: {}", words(&error))),
+            Ok(Err(error)) => return Seen::Failed(format!("the release cannot be looked for: {}", error)),
             Err(_) => return Seen::Failed("the release cannot be looked for: no answer in time".to_owned()),
         };
-        let traces = listed.items.into_iter().map(|item| Arc::new(Trace::of(item.metadata)));
+        let traces = listed.into_iter().map(Arc::new);
         let traces: Vec<_> = traces.filter(|trace| trace.is_of(place)).collect();
         self.read(connection, place, &traces, depth).await
     }
@@ -299,11 +305,14 @@ impl Releases {
     ) -> Result<Release, String> {
         let name = newest.0.name.as_deref().unwrap_or_default();
         let failed = |why: &dyn std::fmt::Display| format!("Secret {}/{name} cannot be read: {why}", place.namespace);
-        let secrets: Api<Secret> = Api::namespaced(connection.client().clone(), &place.namespace);
-        let read = tokio::time::timeout(ANSWER, secrets.get(name)).await;
-        let secret = match read {
-            Ok(Ok(secret)) => secret,
-            Ok(Err(error)) => return Err(failed(&words(&error))),
+        let (client, key) = (
+            ApiClient::from(connection.client()),
+            ObjectKey::new(place.namespace.as_str(), name),
+        );
+        let secret = match tokio::time::timeout(ANSWER, client.get::<Secret>(&key)).await {
+            Ok(Ok(Some(secret))) => secret,
+            Ok(Ok(None)) => return Err(failed(&"it is gone")),
+            Ok(Err(error)) => return Err(failed(&error)),
             Err(_) => return Err(failed(&"no answer in time")),
         };
         let stored = release::decode(&secret).map_err(|error| failed(&error))?;
@@ -327,13 +336,5 @@ impl Releases {
         };
         self.known.lock().insert(place.clone(), known);
         Ok(release)
-    }
-}
-
-/// What a server says, or why it says nothing.
-fn words(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
     }
 }

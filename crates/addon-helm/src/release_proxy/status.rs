@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_api_addons::{HelmReleaseProxyStatus, conditions, reasons};
 use windlass_conditions::{Condition, Owned, Status as Truth, Summary, carried, condition, sort, summary};
 use windlass_helm::Status;
-use windlass_kit::{ReconcileError, Seen, Timestamp};
+use windlass_kit::{Part as _, ReconcileError, Seen, Timestamp};
 
 use super::observed::{Observed, Release, Way};
 use super::plan::{self, About, Plan, Step};
@@ -56,7 +56,7 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
         revision,
         observed_generation: generation,
     };
-    serde_json::to_value(status).ok()
+    Some(status.to_json())
 }
 
 /// The reason of the first thing that is wrong, so that a list of objects tells what it is.

@@ -169,3 +169,5 @@ impl HelmChartProxySpec {
 pub(super) fn said(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
+
+windlass_api::parts!(HelmChartProxyStatus);

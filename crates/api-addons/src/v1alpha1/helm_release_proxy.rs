@@ -150,3 +150,5 @@ impl HelmReleaseProxy {
             .is_some_and(|value| value == "true")
     }
 }
+
+windlass_api::parts!(HelmReleaseProxySpec, HelmReleaseProxyStatus);

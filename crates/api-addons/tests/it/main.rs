@@ -18,9 +18,9 @@ fn stored<K: ApiKind>(mut spec: Value) -> (Value, Vec<String>) {
     let errors = windlass_schema::validate(&schema, &object, None);
     let paths = errors.into_iter().map(|error| error.path).collect();
     // What is stored is what is read.
-    let read: K = serde_json::from_value(object.clone()).unwrap_or_default();
+    let read = K::from_json(&object).unwrap_or_default();
     if object["spec"]["chartName"].is_string() {
-        let again = serde_json::to_value(read).unwrap();
+        let again = read.to_json();
         assert_eq!(again["spec"], object["spec"]);
     }
     (object["spec"].take(), paths)

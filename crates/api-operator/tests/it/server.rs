@@ -21,7 +21,7 @@ pub(crate) fn refusals<K: ApiKind>(object: &Value, old: Option<&Value>) -> Vec<S
 /// An object as it is stored, read into its type.
 pub(crate) fn stored<K: ApiKind>(object: &Value) -> K {
     assert_eq!(refusals::<K>(object, None), Vec::<String>::new());
-    serde_json::from_value(completed(&schema::<K>(), object)).unwrap()
+    K::from_json(&completed(&schema::<K>(), object)).unwrap()
 }
 
 fn schema<K: ApiKind>() -> Schema {

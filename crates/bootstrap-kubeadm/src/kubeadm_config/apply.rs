@@ -1,12 +1,11 @@
 //! All writes, in the order of the plan.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::Cluster;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
-use windlass_kit::{Cx, ObjectKey, ReconcileError, Seen};
+use windlass_kit::{ApiClient, Codec, Cx, ObjectKey, PatchKind, ReconcileError, RequestError, Seen};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, PkiError, Purpose, authority};
 
 use crate::workload::WorkloadClusters;
@@ -81,9 +80,10 @@ impl Step<'_> {
             Action::GenerateCertificates(purposes) => self.generate(purposes).await?,
             Action::CreateToken { token, expires } => self.create_token(token.secret(*expires)).await?,
             Action::ExtendToken { token, expires } => {
-                let patch = Patch::Merge(token::extension(*expires));
-                self.tokens()?
-                    .patch(&token.secret_name(), &PatchParams::default(), &patch)
+                let key = ObjectKey::new(token::NAMESPACE, token.secret_name());
+                let patch = token::extension(*expires);
+                self.workload()?
+                    .patch::<Secret>("", &key, PatchKind::Merge, &patch)
                     .await
                     .map_err(|error| remote("extend the bootstrap token", &error))?;
             }
@@ -120,16 +120,17 @@ impl Step<'_> {
             return Ok(());
         };
         let name = desired::lock_name(cluster.metadata.name.as_deref().unwrap_or_default());
-        let api: Api<ConfigMap> = Api::namespaced(self.cx.client().clone(), namespace(cluster));
-        let params = DeleteParams::default().preconditions(Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        });
-        match api.delete(&name, &params).await {
-            Ok(_) => Ok(()),
-            Err(error) if is_gone(&error) => Ok(()),
-            Err(error) => Err(remote("delete the init lock", &error).into()),
-        }
+        let lock = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(name),
+                namespace: Some(namespace(cluster).to_owned()),
+                uid: Some(uid.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        };
+        self.cx.writer().delete(&lock).await?;
+        Ok(())
     }
 
     /// All keys are asked for at once, so that they are made side by side.
@@ -171,7 +172,8 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn tokens(&self) -> Result<Api<Secret>, ReconcileError> {
+    /// The workload cluster, in which tokens are.
+    fn workload(&self) -> Result<ApiClient, ReconcileError> {
         let cluster = self.seen.cluster.found();
         let key = cluster
             .map(|cluster| ObjectKey::new(namespace(cluster), cluster.metadata.name.as_deref().unwrap_or_default()));
@@ -179,13 +181,13 @@ impl Step<'_> {
             .clusters
             .client(&key.unwrap_or_default())
             .map_err(|error| ReconcileError::new("NotConnected", error))?;
-        Ok(Api::namespaced(client, token::NAMESPACE))
+        Ok(ApiClient::from(&client))
     }
 
     async fn create_token(&self, secret: Value) -> Result<(), StepError> {
         let secret: Secret = decode(&secret)?;
-        self.tokens()?
-            .create(&PostParams::default(), &secret)
+        self.workload()?
+            .create("", &secret)
             .await
             .map_err(|error| remote("create the bootstrap token in the workload cluster", &error))?;
         Ok(())
@@ -214,19 +216,14 @@ fn namespace(cluster: &Cluster) -> &str {
     cluster.metadata.namespace.as_deref().unwrap_or_default()
 }
 
-fn is_gone(error: &kube::Error) -> bool {
-    // Not there any more, or another lock of the same name by now.
-    matches!(error, kube::Error::Api(status) if status.code == 404 || status.code == 409)
-}
-
-fn decode<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, ReconcileError> {
-    serde_json::from_value(value.clone()).map_err(|error| ReconcileError::new("Encoding", error.to_string()))
+fn decode<T: Codec>(value: &Value) -> Result<T, ReconcileError> {
+    T::from_json(value).map_err(|error| ReconcileError::new("Encoding", error.to_string()))
 }
 
 fn crypto(error: &PkiError) -> ReconcileError {
     ReconcileError::new("Certificates", format!("Failed to make certificates: {error}"))
 }
 
-fn remote(what: &str, error: &kube::Error) -> ReconcileError {
+fn remote(what: &str, error: &RequestError) -> ReconcileError {
     ReconcileError::new("Remote", format!("failed to {what}: {error}"))
 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::Api;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::kind::ApiKind as _;
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigSpec};
 use windlass_api_kubeadm::values::CONTENT_FORMAT_TEMPLATE;
-use windlass_kit::{Cx, GroupKind, ObjectKey, Seen};
+use windlass_kit::{ApiClient, Cx, GroupKind, ObjectKey, Seen};
 use windlass_kubeadm::referenced_secrets;
 use windlass_pki::{KeyMaterial, Purpose};
 
@@ -107,20 +106,16 @@ fn owner(cx: &Cx, config: &KubeadmConfig, namespace: &str) -> Option<Arc<Machine
 }
 
 async fn read_lock(cx: &Cx, cluster: &ObjectKey) -> Seen<Lock> {
-    let api: Api<ConfigMap> = Api::namespaced(cx.client().clone(), &cluster.namespace);
-    match api.get_opt(&desired::lock_name(&cluster.name)).await {
-        Err(error) => Seen::Failed(error.to_string()),
-        Ok(None) => Seen::NotFound,
-        Ok(Some(map)) => {
-            let machine = map.data.as_ref().and_then(desired::lock_holder).unwrap_or_default();
-            let holder = cx.cache::<Machine>().get(&ObjectKey::new(&cluster.namespace, &machine));
-            Seen::Found(Lock {
-                holder_exists: holder.is_some(),
-                machine,
-                uid: map.metadata.uid.unwrap_or_default(),
-            })
+    let key = ObjectKey::new(&cluster.namespace, desired::lock_name(&cluster.name));
+    cx.read::<ConfigMap>(&key).await.map(|map| {
+        let machine = map.data.as_ref().and_then(desired::lock_holder).unwrap_or_default();
+        let holder = cx.cache::<Machine>().get(&ObjectKey::new(&cluster.namespace, &machine));
+        Lock {
+            holder_exists: holder.is_some(),
+            machine,
+            uid: map.metadata.uid.unwrap_or_default(),
         }
-    }
+    })
 }
 
 /// Asks for the connection, and for the end of the token where that matters.
@@ -142,8 +137,8 @@ async fn connect(
         return None;
     }
     let token = spec_token(&seen.config)?;
-    let api: Api<Secret> = Api::namespaced(client, token::NAMESPACE);
-    Some(match api.get_opt(&token.secret_name()).await {
+    let key = ObjectKey::new(token::NAMESPACE, token.secret_name());
+    Some(match ApiClient::from(&client).get::<Secret>(&key).await {
         Err(error) => Seen::Failed(error.to_string()),
         Ok(None) => Seen::NotFound,
         // A token without a readable end is treated as one that has ended.

@@ -15,7 +15,7 @@ use super::token::Token;
 
 /// Everything that was read. What a situation does not need is not read.
 #[derive(Debug)]
-pub struct Observed {
+pub(crate) struct Observed {
     pub(super) config: Arc<KubeadmConfig>,
     pub(super) machine: Seen<Arc<Machine>>,
     pub(super) cluster: Seen<Arc<Cluster>>,

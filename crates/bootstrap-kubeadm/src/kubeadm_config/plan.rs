@@ -17,7 +17,7 @@ use super::token::Token;
 
 /// What is to be done, in order. If one action fails, those after it are not tried.
 #[derive(Debug, Default, PartialEq)]
-pub struct Plan {
+pub(crate) struct Plan {
     pub(super) actions: Vec<Action>,
     /// What the condition CertificatesAvailable says if all actions succeed.
     pub(super) certificates: Verdict,

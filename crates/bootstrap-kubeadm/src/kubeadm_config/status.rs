@@ -17,7 +17,7 @@ const TYPES: [&str; 2] = [conditions::DATA_SECRET_AVAILABLE, conditions::CERTIFI
 
 /// What was done.
 #[derive(Debug, Default)]
-pub struct Done {
+pub(crate) struct Done {
     /// The first failure; nothing after it was tried.
     pub(super) failure: Option<Failure>,
     /// Generation of the object after its spec was written.

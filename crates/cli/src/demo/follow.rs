@@ -31,7 +31,7 @@ fn kind<K: Object>(cx: &Cx, updates: &mpsc::UnboundedSender<Update>) {
     cx.cache::<K>().subscribe(move |change| {
         let update = match (&change.new, &change.old) {
             (Some(object), _) => {
-                let value = serde_json::to_value(&**object).unwrap_or_default();
+                let value = object.to_json();
                 Update::There(Box::new(Item::read(&name, &value)))
             }
             (None, Some(object)) => {

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
-use windlass_kit::{Cx, ObjectKey};
+use windlass_kit::{Codec as _, Cx, ObjectKey};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, Kubeconfig, LeafRequest, PendingKey, Purpose};
 
 use super::ApplyError;
@@ -77,7 +77,7 @@ impl<'a> Maker<'a> {
             &desired::owner(&facts.control_plane),
             data,
         );
-        let secret: Secret = serde_json::from_value(secret).map_err(|e| ApplyError::Gone(e.to_string()))?;
+        let secret: Secret = Secret::from_json(&secret).map_err(|e| ApplyError::Gone(e.to_string()))?;
         // Never applied: what somebody else put there in the meantime must not be overwritten.
         self.cx.writer().create(SECRETS_MANAGER, &secret).await?;
         Ok(())

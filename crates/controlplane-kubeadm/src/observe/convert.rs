@@ -4,28 +4,26 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::time::Duration;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::owner;
+use windlass_kit::{Stored as _, owner};
 
 use crate::facts::{self, CpMachine, Lookup, RemediationLimits, SecretFacts, TemplateRef};
 use crate::names::MACHINE_FINALIZER;
 
 const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
 
-/// Any object as JSON.
-pub(super) fn value<T: Serialize>(object: &T) -> Lookup<Value> {
-    match serde_json::to_value(object) {
-        Ok(value) => Lookup::Found(value),
-        Err(error) => Lookup::Failed(error.to_string()),
-    }
+/// A part of an object's JSON; `null` where it is not there.
+fn part(object: &Value, pointer: &str) -> Value {
+    object.pointer(pointer).cloned().unwrap_or_default()
 }
 
-fn json<T: Serialize>(part: &T) -> Value {
-    serde_json::to_value(part).unwrap_or_default()
+/// A list in an object's JSON.
+fn list(object: &Value, pointer: &str) -> Vec<Value> {
+    let list = object.pointer(pointer).and_then(Value::as_array);
+    list.cloned().unwrap_or_default()
 }
 
 /// Kubernetes versions carry a `v`; users may leave it out.
@@ -42,7 +40,11 @@ pub(super) fn control_plane(object: &KubeadmControlPlane) -> facts::ControlPlane
     let meta = &object.metadata;
     let status = object.status.clone().unwrap_or_default();
     let template = &spec.machine_template;
-    let kubeadm = json(&spec.kubeadm_config_spec.clone().unwrap_or_default());
+    let whole = object.to_json();
+    let kubeadm = match part(&whole, "/spec/kubeadmConfigSpec") {
+        Value::Null => Value::Object(Map::new()),
+        spec => spec,
+    };
     let rollout = spec.rollout.as_ref();
     let strategy = rollout.and_then(|r| r.strategy.as_ref()?.rolling_update.as_ref());
     let max_surge = match strategy.and_then(|s| s.max_surge.as_ref()) {
@@ -51,7 +53,6 @@ pub(super) fn control_plane(object: &KubeadmControlPlane) -> facts::ControlPlane
         None => 1,
     };
     let machine_meta = template.metadata.clone().unwrap_or_default();
-    let legacy = status.deprecated.as_ref().and_then(|d| d.v1beta1.as_ref());
     facts::ControlPlane {
         name: meta.name.clone().unwrap_or_default(),
         namespace: meta.namespace.clone().unwrap_or_default(),
@@ -73,17 +74,17 @@ pub(super) fn control_plane(object: &KubeadmControlPlane) -> facts::ControlPlane
         },
         machine_labels: machine_meta.labels,
         machine_annotations: machine_meta.annotations,
-        deletion: json(&template.spec.deletion),
-        taints: json(&template.spec.taints),
-        readiness_gates: template.spec.readiness_gates.iter().map(json).collect(),
+        deletion: part(&whole, "/spec/machineTemplate/spec/deletion"),
+        taints: part(&whole, "/spec/machineTemplate/spec/taints"),
+        readiness_gates: list(&whole, "/spec/machineTemplate/spec/readinessGates"),
         naming_template: spec.machine_naming.as_ref().and_then(|n| n.template.clone()),
         kubeadm,
         initialized: status
             .initialization
             .as_ref()
             .is_some_and(|i| i.control_plane_initialized == Some(true)),
-        legacy_conditions: legacy.iter().flat_map(|l| l.conditions.iter().map(json)).collect(),
-        last_remediation: status.last_remediation.as_ref().map(json),
+        legacy_conditions: list(&whole, "/status/deprecated/v1beta1/conditions"),
+        last_remediation: whole.pointer("/status/lastRemediation").cloned(),
         status_version: status.version,
         conditions: status.conditions,
     }
@@ -138,8 +139,8 @@ pub(super) fn machine(object: &Machine, config: Lookup<Value>, infra: Lookup<Val
     let spec = &object.spec;
     let status = object.status.clone().unwrap_or_default();
     let initialization = status.initialization.unwrap_or_default();
-    let legacy = status.deprecated.and_then(|d| d.v1beta1);
-    let ready = legacy.iter().flat_map(|l| &l.conditions).find(|c| c.type_ == "Ready");
+    let whole = object.to_json();
+    let mut legacy = list(&whole, "/status/deprecated/v1beta1/conditions").into_iter();
     CpMachine {
         name: meta.name.clone().unwrap_or_default(),
         uid: meta.uid.clone().unwrap_or_default(),
@@ -152,13 +153,13 @@ pub(super) fn machine(object: &Machine, config: Lookup<Value>, infra: Lookup<Val
         version: with_v(spec.version.as_deref().unwrap_or_default()),
         failure_domain: spec.failure_domain.clone(),
         provider_id: spec.provider_id.clone(),
-        infra_ref: json(&spec.infrastructure_ref),
-        config_ref: json(&spec.bootstrap.config_ref),
-        deletion: json(&spec.deletion),
-        taints: json(&spec.taints),
+        infra_ref: part(&whole, "/spec/infrastructureRef"),
+        config_ref: part(&whole, "/spec/bootstrap/configRef"),
+        deletion: part(&whole, "/spec/deletion"),
+        taints: part(&whole, "/spec/taints"),
         node: status.node_ref.map(|n| n.name),
         kubelet_version: status.node_info.map(|n| n.kubelet_version),
-        legacy_ready: ready.map(json),
+        legacy_ready: legacy.find(|condition| condition["type"] == "Ready"),
         conditions: status.conditions,
         certificates_expiry: status.certificates_expiry_date.map(|t| t.0),
         infrastructure_provisioned: initialization.infrastructure_provisioned == Some(true),

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
+use windlass_api::k8s::{DaemonSet, Node, Pod, PodStatus};
 use windlass_etcd::{EtcdMembers, GrpcEtcd, async_trait};
-use windlass_kit::{Cache, Cx, ObjectKey, Tasks, gvk_of};
+use windlass_kit::{ApiClient, Cache, Codec, Cx, ObjectKey, PatchKind, Stored, Tasks, gvk_of};
 use windlass_remote::{Clusters, RemoteCluster, RemoteEvent};
 
 use super::{Connection, WorkloadCluster, WorkloadClusters};
@@ -58,7 +57,7 @@ struct Shared {
 /// What is kept beside one connection.
 struct Link {
     connection: Arc<RemoteCluster>,
-    pods: Cache<Pod>,
+    pods: Cache<SystemPod>,
     etcd: Mutex<Option<(String, GrpcEtcd)>>,
     tasks: Tasks,
 }
@@ -122,10 +121,10 @@ impl RemoteClusters {
         }
         let tasks = self.tasks.child();
         let client = connection.client().clone();
-        let pods = Cache::stand_alone(client, PODS, gvk_of::<Pod>(), trim, &tasks);
+        let pods = Cache::<SystemPod>::stand_alone(client, PODS, gvk_of::<Pod>(), &tasks);
         let (teller, key) = (Arc::downgrade(&self.shared), cluster.clone());
         pods.subscribe(move |change| {
-            let component = change.object().is_some_and(|pod| is_component(pod));
+            let component = change.object().is_some_and(|pod| is_component(&pod.metadata));
             if let (Some(teller), true) = (teller.upgrade(), component) {
                 teller.tell(&key);
             }
@@ -168,18 +167,42 @@ fn matters(old: Option<&Node>, new: Option<&Node>) -> bool {
     }
 }
 
-fn is_component(pod: &Pod) -> bool {
-    let name = pod.metadata.name.as_deref().unwrap_or_default();
+fn is_component(metadata: &ObjectMeta) -> bool {
+    let name = metadata.name.as_deref().unwrap_or_default();
     COMPONENTS.iter().any(|component| name.starts_with(component))
 }
 
-/// Only the state of pods is read.
-fn trim(pod: &mut Pod) {
-    pod.spec = None;
-    pod.metadata.annotations = None;
-    if !is_component(pod) {
-        pod.status = None;
-        pod.metadata.labels = None;
+/// What is kept of a pod: only the state of those of the control plane is read.
+#[derive(Clone, Debug)]
+struct SystemPod {
+    metadata: ObjectMeta,
+    status: Option<PodStatus>,
+}
+
+impl Stored for SystemPod {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&json!({ "metadata": self.metadata }))
+    }
+}
+
+impl Codec for SystemPod {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
+        let Pod { mut metadata, status } = Pod::decode(json)?;
+        let status = status.filter(|_| is_component(&metadata));
+        metadata.annotations = None;
+        metadata.managed_fields = None;
+        if status.is_none() {
+            metadata.labels = None;
+        }
+        Ok(Self { metadata, status })
+    }
+
+    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
+        Ok(Arc::new(Self::decode(json)?))
     }
 }
 
@@ -203,7 +226,7 @@ fn node(node: &Node) -> NodeFacts {
     }
 }
 
-fn pod(pod: &Pod) -> PodFacts {
+fn pod(pod: &SystemPod) -> PodFacts {
     let Some(status) = &pod.status else {
         return PodFacts::default();
     };
@@ -237,15 +260,15 @@ struct Remote {
 }
 
 impl Remote {
-    fn api<K>(&self) -> Api<K>
-    where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-    {
-        Api::namespaced(self.link.connection.client().clone(), SYSTEM)
+    fn client(&self) -> ApiClient {
+        ApiClient::from(self.link.connection.client())
     }
 
     async fn config(&self) -> Result<Option<ConfigMap>, String> {
-        let found = self.api::<ConfigMap>().get_opt("kubeadm-config").await;
+        let found = self
+            .client()
+            .get::<ConfigMap>(&ObjectKey::new(SYSTEM, "kubeadm-config"))
+            .await;
         found.map_err(|e| format!("reading ConfigMap kube-system/kubeadm-config: {e}"))
     }
 }
@@ -276,7 +299,7 @@ impl WorkloadCluster for Remote {
             first.map_err(|_| "no list of the pods in kube-system in time".to_owned())?;
         }
         let pods = pods.all();
-        let components = pods.iter().filter(|p| is_component(p));
+        let components = pods.iter().filter(|p| is_component(&p.metadata));
         Ok(components
             .map(|p| (p.metadata.name.clone().unwrap_or_default(), pod(p)))
             .collect())
@@ -300,24 +323,23 @@ impl WorkloadCluster for Remote {
     }
 
     async fn kube_proxy_image(&self) -> Result<Option<String>, String> {
-        let found = self.api::<DaemonSet>().get_opt("kube-proxy").await;
+        let found = self
+            .client()
+            .get::<DaemonSet>(&ObjectKey::new(SYSTEM, "kube-proxy"))
+            .await;
         let found = found.map_err(|e| format!("reading DaemonSet kube-system/kube-proxy: {e}"))?;
-        let spec = found.and_then(|d| d.spec.template.spec);
-        let container = spec.and_then(|s| s.containers.into_iter().find(|c| c.name == "kube-proxy"));
-        Ok(container.and_then(|c| c.image))
+        let containers = found.map(|d| d.spec.template.spec.containers);
+        let mut containers = containers.into_iter().flatten();
+        Ok(containers.find(|c| c.name == "kube-proxy").and_then(|c| c.image))
     }
 
     async fn set_kube_proxy_image(&self, image: &str) -> Result<(), String> {
         let containers = json!([{ "name": "kube-proxy", "image": image }]);
         let patch = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let api = self.api::<DaemonSet>();
-        let patched = api.patch("kube-proxy", &params, &Patch::Strategic(patch)).await;
+        let (client, key) = (self.client(), ObjectKey::new(SYSTEM, "kube-proxy"));
+        let patched = client.patch::<DaemonSet>(MANAGER, &key, PatchKind::Strategic, &patch);
         patched
-            .map(drop)
+            .await
             .map_err(|e| format!("changing DaemonSet kube-system/kube-proxy: {e}"))
     }
 
@@ -334,36 +356,28 @@ impl WorkloadCluster for Remote {
             "metadata": { "resourceVersion": map.metadata.resource_version },
             "data": { kubeadm::KEY: updated },
         });
-        let api = self.api::<ConfigMap>();
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let patched = api.patch("kubeadm-config", &params, &Patch::Merge(patch)).await;
+        let (client, key) = (self.client(), ObjectKey::new(SYSTEM, "kubeadm-config"));
+        let patched = client.patch::<ConfigMap>(MANAGER, &key, PatchKind::Merge, &patch);
         patched
-            .map(drop)
+            .await
             .map_err(|e| format!("changing ConfigMap kube-system/kubeadm-config: {e}"))
     }
 
     async fn ensure_rbac(&self) -> Result<(), String> {
-        let api: Api<ClusterRoleBinding> = Api::all(self.link.connection.client().clone());
-        let binding = kubeadm::kubelet_client_binding();
+        let (client, binding) = (self.client(), kubeadm::kubelet_client_binding());
         let name = binding.metadata.name.clone().unwrap_or_default();
-        let found = api.get_opt(&name).await;
+        let found = client
+            .get::<ClusterRoleBinding>(&ObjectKey::cluster_scoped(name.as_str()))
+            .await;
         if found
             .map_err(|e| format!("reading ClusterRoleBinding {name}: {e}"))?
             .is_some()
         {
             return Ok(());
         }
-        let params = PostParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PostParams::default()
-        };
-        match api.create(&params, &binding).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-            Err(error) => Err(format!("making ClusterRoleBinding {name}: {error}")),
+        match client.create(MANAGER, &binding).await {
+            Err(error) if !error.is_already_exists() => Err(format!("making ClusterRoleBinding {name}: {error}")),
+            _ => Ok(()),
         }
     }
 

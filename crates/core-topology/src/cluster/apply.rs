@@ -17,7 +17,7 @@ const CLUSTER_MANAGER: &str = "capi-manager";
 
 /// What was done.
 #[derive(Debug, Default)]
-pub struct Done {
+pub(crate) struct Done {
     /// Why the pass stopped, if it did.
     pub(super) failure: Option<WriteError>,
 }

@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use kube::api::{Api, DynamicObject};
-use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels;
 use windlass_contract::ContractVersion;
-use windlass_kit::{Crd, Cx, GroupKind, ObjectKey, Seen};
+use windlass_kit::{Cx, GroupKind, ObjectKey, Seen, Stored as _, gvk_from};
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
 use windlass_topology::model::{ClassSpec, TemplateRef, read, text};
@@ -19,7 +17,7 @@ use windlass_topology::plan::{Plan as Steps, Target};
 
 /// What was read.
 #[derive(Debug)]
-pub enum Observed {
+pub(crate) enum Observed {
     /// The Cluster has no topology.
     Unmanaged,
     /// The Cluster is being deleted.
@@ -30,7 +28,7 @@ pub enum Observed {
 
 /// Everything about a topology.
 #[derive(Debug)]
-pub struct Managed {
+pub(crate) struct Managed {
     pub(super) cluster: Arc<Cluster>,
     /// The Cluster as JSON.
     pub(super) value: Value,
@@ -65,7 +63,7 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, known: &KnownFields)
     if cluster.is_deleting() {
         return Observed::Deleting(cluster);
     }
-    let value = serde_json::to_value(&*cluster).unwrap_or_default();
+    let value = cluster.to_json();
     let class_key = class_key(&cluster);
     let class = cx.cache::<ClusterClass>().get(&class_key);
     let mut seen = Managed {
@@ -97,10 +95,7 @@ pub(super) fn class_key(cluster: &Cluster) -> ObjectKey {
 impl Managed {
     /// The class as JSON.
     pub(super) fn class_value(&self) -> Value {
-        self.class
-            .as_deref()
-            .and_then(|class| serde_json::to_value(class).ok())
-            .unwrap_or_default()
+        self.class.as_deref().map_or(Value::Null, |class| class.to_json())
     }
 
     async fn read_templates(&mut self, cx: &Cx) {
@@ -134,7 +129,7 @@ impl Managed {
         let checks = cx.cache::<MachineHealthCheck>();
         let check = |name: &str| {
             let found = checks.get(&ObjectKey::new(namespace, name))?;
-            serde_json::to_value(&*found).ok().map(Arc::new)
+            Some(Arc::new(found.to_json()))
         };
         let mut current = Current {
             infrastructure_cluster: self.follow(cx, &self.value, "/spec/infrastructureRef").await?,
@@ -152,7 +147,7 @@ impl Managed {
             if !marks.contains_key(labels::TOPOLOGY_OWNED) {
                 continue;
             }
-            let object = serde_json::to_value(&*found).map_err(|e| e.to_string())?;
+            let object = found.to_json();
             sets.push(WorkerSet {
                 bootstrap: self
                     .follow(cx, &object, "/spec/template/spec/bootstrap/configRef")
@@ -236,22 +231,13 @@ impl KnownFields {
         if let Some(known) = self.0.lock().get(&target.uid).filter(|k| k.version == version) {
             return Some(known.fields.clone());
         }
-        let (group, api_version) = target.api_version.split_once('/').unwrap_or(("", &target.api_version));
-        let crds = cx.cache::<Crd>();
-        let crd = crds
-            .all()
-            .into_iter()
-            .find(|crd| crd.spec.group == group && crd.spec.names.kind == target.kind)?;
-        let resource = ApiResource {
-            group: group.to_owned(),
-            version: api_version.to_owned(),
-            api_version: target.api_version.clone(),
-            kind: target.kind.clone(),
-            plural: crd.spec.names.plural.clone(),
+        let gvk = gvk_from(&target.api_version, &target.kind);
+        let key = ObjectKey::new(target.namespace.as_str(), target.name.as_str());
+        let mut live = cx.read_value(&gvk, &key).await.into_found()?;
+        let fields = match live["metadata"]["managedFields"].take() {
+            Value::Null => Value::Array(Vec::new()),
+            fields => fields,
         };
-        let api: Api<DynamicObject> = Api::namespaced_with(cx.client().clone(), &target.namespace, &resource);
-        let live = api.get(&target.name).await.ok()?;
-        let fields = serde_json::to_value(live.metadata.managed_fields.unwrap_or_default()).ok()?;
         let mut all = self.0.lock();
         if all.len() >= MOST_KNOWN {
             all.clear();

@@ -14,7 +14,7 @@ use super::observe::{Managed, Observed};
 
 /// What is to be done.
 #[derive(Debug)]
-pub enum Plan {
+pub(crate) enum Plan {
     /// The Cluster is not this controller's.
     Nothing,
     /// Nothing can or need be done; this says why.

@@ -9,7 +9,7 @@ pub(super) const MANAGER: &str = "capi-clusterclass";
 
 /// What was done.
 #[derive(Debug, Default)]
-pub struct Done {
+pub(crate) struct Done {
     /// Why the pass stopped, if it did.
     pub(super) failure: Option<WriteError>,
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
-use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen};
+use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen, Stored as _};
 use windlass_topology::blueprint::references;
 use windlass_topology::model::{ClassSpec, TemplateRef, read};
 
 /// What was read.
 #[derive(Debug)]
-pub struct Observed {
+pub(crate) struct Observed {
     pub(super) class: Arc<ClusterClass>,
     /// The class as JSON.
     pub(super) value: Value,
@@ -29,7 +29,7 @@ pub(super) struct Template {
 }
 
 pub(super) async fn observe(cx: &Cx, class: Arc<ClusterClass>) -> Observed {
-    let value = serde_json::to_value(&*class).unwrap_or_default();
+    let value = class.to_json();
     let spec: ClassSpec = read(&value, "/spec").unwrap_or_default();
     let namespace = class.metadata.namespace.clone().unwrap_or_default();
     let mut templates = BTreeMap::new();
@@ -63,7 +63,7 @@ pub(super) async fn observe(cx: &Cx, class: Arc<ClusterClass>) -> Observed {
 
 /// Index values of a class: the templates it names.
 pub(super) fn templates_of(class: &ClusterClass) -> Vec<String> {
-    let value = serde_json::to_value(class).unwrap_or_default();
+    let value = class.to_json();
     let spec: ClassSpec = read(&value, "/spec").unwrap_or_default();
     let namespace = class.metadata.namespace.as_deref().unwrap_or_default();
     let mut out: Vec<String> = references(&spec)

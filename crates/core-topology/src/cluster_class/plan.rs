@@ -16,7 +16,7 @@ const PAUSED: &str = windlass_api::annotations::PAUSED;
 
 /// What is to be done and said.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Owner references to apply, one object each.
     pub(super) own: Vec<Value>,
     /// What is wrong with templates.

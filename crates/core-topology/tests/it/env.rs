@@ -22,7 +22,7 @@ impl Env {
     /// With the topology controllers alone.
     pub(crate) async fn start() -> Self {
         let env = Self::prepare().await;
-        env.kit.start(windlass_core_topology::controllers());
+        env.kit.start(controllers());
         env
     }
 
@@ -38,7 +38,7 @@ impl Env {
     /// With the topology controllers behind a client of the test's.
     pub(crate) async fn start_behind(client: impl FnOnce(&Server) -> kube::Client) -> Self {
         let env = Self::prepare_with(Some(client)).await;
-        env.kit.start(windlass_core_topology::controllers());
+        env.kit.start(controllers());
         env
     }
 
@@ -195,7 +195,7 @@ impl Env {
     pub(crate) async fn restart(&mut self) {
         self.kit.shutdown().await;
         self.kit = Kit::builder(self.client.clone()).build();
-        self.kit.start(windlass_core_topology::controllers());
+        self.kit.start(controllers());
     }
 
     pub(crate) async fn stop(self) {
@@ -223,4 +223,14 @@ pub(crate) fn cluster() -> Value {
     let mut cluster = founding_cluster();
     cluster["spec"]["topology"]["version"] = json!("v1.31.1");
     cluster
+}
+
+/// All controllers of topologies.
+fn controllers() -> Vec<windlass_kit::ControllerEntry> {
+    vec![
+        windlass_core_topology::cluster_topologies(),
+        windlass_core_topology::cluster_classes(),
+        windlass_core_topology::machine_deployment_templates(),
+        windlass_core_topology::machine_set_templates(),
+    ]
 }

@@ -1,12 +1,10 @@
 //! Carries out what was planned for a Machine. The only file of this controller that writes.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Api;
-use kube::api::{DeleteParams, EvictParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
+use windlass_api::k8s::Node;
 use windlass_api::{finalizers, labels};
-use windlass_kit::{Cx, Dynamic, EventType, ObjectKey, ReconcileError, Seen, owner};
+use windlass_kit::{ApiClient, Cx, Dynamic, EventType, ObjectKey, PatchKind, ReconcileError, Seen, owner};
 use windlass_remote::Clusters;
 
 use super::observe::Observed;
@@ -86,25 +84,23 @@ async fn act_remotely(clusters: &Clusters, machine: &Machine, action: &Action) -
     let connection = clusters
         .get(&key)
         .map_err(|why| ReconcileError::new("ConnectionDown", format!("workload cluster {key}: {why}")))?;
-    let nodes: Api<Node> = Api::all(connection.client().clone());
+    let client = ApiClient::from(connection.client());
+    let patch_node = async |name: &str, patch: &Value| {
+        let key = ObjectKey::cluster_scoped(name);
+        client.patch::<Node>("", &key, PatchKind::Merge, patch).await
+    };
     let result = match action {
-        Action::PatchNode { name, patch } => nodes
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .map(drop),
-        Action::Cordon(name) => {
-            let patch = json!({"spec": {"unschedulable": true}});
-            nodes
-                .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        Action::PatchNode { name, patch } => patch_node(name, patch).await,
+        Action::Cordon(name) => patch_node(name, &json!({"spec": {"unschedulable": true}})).await,
+        Action::DeleteNode(name) => {
+            client
+                .delete::<Node>(&ObjectKey::cluster_scoped(name.as_str()), None)
                 .await
-                .map(drop)
         }
-        Action::DeleteNode(name) => nodes.delete(name, &DeleteParams::default()).await.map(drop),
         Action::Evict(pods) => {
             // One Pod that may not go yet (a disruption budget) must not keep the others: the next look tries again.
             for (namespace, name) in pods {
-                let pods: Api<Pod> = Api::namespaced(connection.client().clone(), namespace);
-                if let Err(error) = pods.evict(name, &EvictParams::default()).await {
+                if let Err(error) = client.evict(&ObjectKey::new(namespace.as_str(), name.as_str())).await {
                     tracing::debug!(%namespace, pod = %name, %error, "eviction was refused");
                 }
             }
@@ -113,7 +109,7 @@ async fn act_remotely(clusters: &Clusters, machine: &Machine, action: &Action) -
         _ => Ok(()),
     };
     match result {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(ReconcileError::new(
             "RemoteRequestFailed",
             format!("workload cluster {key}: {error}"),

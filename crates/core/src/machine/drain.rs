@@ -3,7 +3,7 @@
 //! Pods of an existing DaemonSet and mirror Pods stay; `cluster.x-k8s.io/drain: skip` and `wait-completed` on a Pod decide
 //! before anything else; whatever else runs is evicted.
 
-use k8s_openapi::api::core::v1::Pod;
+use windlass_api::k8s::Pod;
 
 /// The annotation that the kubelet puts on the API object of a static Pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
-use kube::api::ListParams;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::k8s::{Node, Pod, VolumeAttachment};
 use windlass_api::{conditions, labels};
-use windlass_kit::{Cx, ObjectKey, Seen};
+use windlass_kit::{ApiClient, Cx, ListQuery, ObjectKey, Seen};
 use windlass_remote::Clusters;
 
 use super::plan;
@@ -191,17 +188,18 @@ async fn remote(clusters: &Clusters, cluster: &ObjectKey, seen: &Observed) -> Re
         && let Some(name) = remote.node.found().and_then(|node| node.metadata.name.clone())
     {
         // Pods and attachments are read only while a Machine goes: a drain is rare, a cache of all Pods is not cheap.
-        let on_node = ListParams::default().fields(&format!("spec.nodeName={name}"));
-        remote.pods = match Api::<Pod>::all(connection.client().clone()).list(&on_node).await {
-            Ok(list) => Seen::Found(list.items),
+        let client = ApiClient::from(connection.client());
+        let on_node = ListQuery {
+            fields: &format!("spec.nodeName={name}"),
+            ..ListQuery::default()
+        };
+        remote.pods = match client.list::<Pod>(on_node).await {
+            Ok(pods) => Seen::Found(pods),
             Err(error) => Seen::Failed(error.to_string()),
         };
-        remote.attachments = match Api::<VolumeAttachment>::all(connection.client().clone())
-            .list(&ListParams::default())
-            .await
-        {
-            Ok(list) => Seen::Found(
-                list.items
+        remote.attachments = match client.list::<VolumeAttachment>(ListQuery::default()).await {
+            Ok(attachments) => Seen::Found(
+                attachments
                     .into_iter()
                     .filter(|item| item.spec.node_name == name)
                     .collect(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineStatus};
+use windlass_api::k8s::{Node, Pod};
 use windlass_conditions::get;
 use windlass_kit::Seen;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Node;
 use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
+use windlass_api::k8s::Node;
 use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen};
 use windlass_remote::Clusters;
 

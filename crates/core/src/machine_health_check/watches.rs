@@ -109,7 +109,7 @@ fn remote_changed(cx: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {
             .collect(),
         RemoteEvent::Disconnected(_) | RemoteEvent::Probed(_) => Vec::new(),
         RemoteEvent::Node { cluster, old, new } => {
-            let states = |node: &Arc<k8s_openapi::api::core::v1::Node>| -> Vec<(String, String)> {
+            let states = |node: &Arc<windlass_api::k8s::Node>| -> Vec<(String, String)> {
                 let all = node.status.as_ref().and_then(|status| status.conditions.as_deref());
                 all.unwrap_or_default()
                     .iter()

@@ -51,6 +51,8 @@ pub struct CrdVersion {
     pub served: bool,
 }
 
+windlass_api::codec!(Crd);
+
 impl kube::Resource for Crd {
     type DynamicType = ();
     type Scope = k8s_openapi::ClusterResourceScope;

@@ -6,15 +6,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt, pin_mut};
+use futures::future::BoxFuture;
+use http::HeaderValue;
+use http::header::ACCEPT_ENCODING;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
-use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::api::{ListParams, WatchParams};
 use kube::core::Request;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use super::store::{Cached, Store};
+use super::events::{Event, Events, Why};
+use super::store::{AnyObject, Store};
 use crate::backoff::Backoff;
 use crate::error::with_causes;
+use crate::request::{RequestError, send};
 
 /// How long the server may keep one watch open.
 const WATCH_SECONDS: u32 = 290;
@@ -28,11 +33,11 @@ const PAGE: u32 = 500;
 const MOST_STALE: u32 = 5;
 
 /// One watch of one kind.
-pub(crate) struct Informer<T> {
+pub(crate) struct Informer {
     pub(crate) client: kube::Client,
     /// `/api/v1/secrets`, or the namespaced form.
     pub(crate) url: String,
-    pub(crate) store: Arc<Store<T>>,
+    pub(crate) store: Arc<Store>,
     /// Only objects with these fields or labels.
     pub(crate) selector: Selector,
     /// How much of them.
@@ -69,24 +74,57 @@ enum End {
     Failed(String),
 }
 
+/// A page of a list. Its objects are read one by one, so that one that cannot be read leaves the others.
 #[derive(Deserialize)]
-#[serde(bound(deserialize = "T: Deserialize<'de>"))]
-struct Page<T> {
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
     #[serde(default)]
     metadata: ListMeta,
-    #[serde(default = "Vec::new")]
-    items: Vec<serde_json::Value>,
-    #[serde(skip)]
-    decoded: Vec<T>,
-    #[serde(default, rename = "apiVersion")]
+    #[serde(default, borrow)]
+    items: Vec<&'a RawValue>,
+    #[serde(default)]
     api_version: String,
     #[serde(default)]
     kind: String,
 }
 
-impl<T: Cached> Informer<T> {
+/// What an object says of its kind.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfKind {
+    #[serde(default)]
+    api_version: Option<String>,
+}
+
+impl Page<'_> {
+    /// The objects as texts. Items of a list of a built-in kind do not repeat what the list says.
+    fn objects(&self) -> Vec<String> {
+        let first = self
+            .items
+            .first()
+            .map(|item| serde_json::from_str::<OfKind>(item.get()));
+        let says_kind = first.is_none_or(|first| first.unwrap_or_default().api_version.is_some());
+        let of = |item: &RawValue| item.get().trim_start().to_owned();
+        if says_kind {
+            return self.items.iter().map(|item| of(item)).collect();
+        }
+        let kind = self.kind.strip_suffix("List").unwrap_or_default();
+        let says = format!("{{\"apiVersion\":{:?},\"kind\":{kind:?},", self.api_version);
+        let completed = |item: &RawValue| match of(item).strip_prefix('{').map(str::trim_start) {
+            Some(rest) if !rest.starts_with('}') => format!("{says}{rest}"),
+            _ => of(item),
+        };
+        self.items.iter().map(|item| completed(item)).collect()
+    }
+}
+
+impl Informer {
     /// Runs until it is dropped.
-    pub(crate) async fn run(self) {
+    pub(crate) fn run(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.forever())
+    }
+
+    async fn forever(self) {
         let mut failures = 0;
         let mut stale = 0;
         let mut version: Option<u64> = None;
@@ -133,55 +171,54 @@ impl<T: Cached> Informer<T> {
         }
     }
 
-    fn watch_request(&self, initial: bool, from: &str) -> Result<http::Request<Vec<u8>>, kube::core::request::Error> {
+    /// Begins a watch.
+    async fn events(&self, initial: bool, from: &str) -> Result<Events, RequestError> {
         let (to, parameters) = (Request::new(&self.url), self.watch_params(initial));
-        match self.extent {
+        let request = match self.extent {
             Extent::Whole => to.watch(&parameters, from),
             Extent::Metadata => to.watch_metadata(&parameters, from),
-        }
+        };
+        let mut request = request.map_err(|e| RequestError::Transport(with_causes(&e)))?;
+        // Compressed streams end some decoders with the first event.
+        let plain = HeaderValue::from_static("identity");
+        request.headers_mut().insert(ACCEPT_ENCODING, plain);
+        let late = |_| Err(RequestError::Transport("no answer in time".to_owned()));
+        let begun = tokio::time::timeout(ANSWER, Events::begin(&self.client, request));
+        begun.await.unwrap_or_else(late)
     }
 
     /// The first list as a stream of events, and the watch that follows it on the same connection.
     async fn stream_list(&self, version: &mut Option<u64>, force: bool) -> End {
-        let request = match self.watch_request(true, "") {
-            Ok(request) => request,
-            Err(error) => return End::Failed(with_causes(&error)),
+        let mut events = match self.events(true, "").await {
+            Ok(events) => events,
+            Err(error) if matches!(error.code(), 400 | 403 | 422) => return End::NoStreaming,
+            Err(error) => return End::Failed(error.to_string()),
         };
-        let stream = match answer(self.client.request_events::<T>(request)).await {
-            Ok(stream) => stream,
-            Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => {
-                return End::NoStreaming;
-            }
-            Err(error) => return End::Failed(with_causes(&error)),
-        };
-        pin_mut!(stream);
         let mut objects = Vec::new();
         loop {
-            let event = match tokio::time::timeout(ANSWER, stream.next()).await {
-                Ok(Some(Ok(event))) => event,
-                Ok(Some(Err(kube::Error::SerdeError(error)))) => {
-                    self.unreadable(&error);
-                    continue;
-                }
-                Ok(Some(Err(error))) => return End::Failed(with_causes(&error)),
-                Ok(None) => return End::Failed("the list ended early".to_owned()),
+            let event = match tokio::time::timeout(ANSWER, events.next(&self.store)).await {
+                Ok(Ok(event)) => event,
+                Ok(Err(Why::Closed)) => return End::Failed("the list ended early".to_owned()),
+                Ok(Err(Why::Failed(why))) => return End::Failed(why),
                 Err(_) => return End::Failed("no answer in time".to_owned()),
             };
             match event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => objects.push(object),
-                WatchEvent::Deleted(_) => {}
-                WatchEvent::Bookmark(bookmark) => {
-                    if !bookmark.metadata.annotations.contains_key("k8s.io/initial-events-end") {
+                Event::Set(object) => objects.push(object),
+                Event::Deleted(_) => {}
+                Event::Bookmark { version: at, ends_list } => {
+                    if !ends_list {
                         continue;
                     }
-                    let at = bookmark.metadata.resource_version.parse().unwrap_or(0);
+                    let at = at.unwrap_or(0);
                     if let Err(error) = self.store.replace(objects, at, force) {
                         return End::Failed(with_causes(&error));
                     }
                     *version = Some(at);
-                    return self.follow(stream, version).await;
+                    return self.follow(events, version).await;
                 }
-                WatchEvent::Error(status) => return ended(&status),
+                Event::Error { expired: true, .. } => return End::Expired,
+                Event::Error { why, .. } => return End::Failed(why),
+                Event::Unreadable(error) => self.unreadable(&error),
             }
         }
     }
@@ -196,16 +233,14 @@ impl<T: Cached> Informer<T> {
             ..ListParams::default()
         };
         let at = loop {
-            let page = match self.page(&params).await {
-                Ok(page) => page,
-                Err(kube::Error::Api(status)) if status.code == 410 => return End::Expired,
-                Err(error) => return End::Failed(with_causes(&error)),
+            let meta = match self.page(&params, &mut objects).await {
+                Ok(meta) => meta,
+                Err(error) if error.code() == 410 => return End::Expired,
+                Err(error) => return End::Failed(error.to_string()),
             };
-            objects.extend(page.decoded);
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            params.continue_token = meta.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {
-                let version = page.metadata.resource_version.unwrap_or_default();
-                break version.parse().unwrap_or(0);
+                break meta.resource_version.unwrap_or_default().parse().unwrap_or(0);
             }
         };
         match self.store.replace(objects, at, force) {
@@ -217,29 +252,23 @@ impl<T: Cached> Informer<T> {
         }
     }
 
-    async fn page(&self, params: &ListParams) -> kube::Result<Page<T>> {
+    /// Reads a page and adds its objects.
+    async fn page(&self, params: &ListParams, objects: &mut Vec<AnyObject>) -> Result<ListMeta, RequestError> {
         let to = Request::new(&self.url);
         let request = match self.extent {
             Extent::Whole => to.list(params),
             Extent::Metadata => to.list_metadata(params),
         };
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        let mut page: Page<T> = answer(self.client.request(request)).await?;
-        let kind = page.kind.strip_suffix("List").unwrap_or_default().to_owned();
-        for mut item in std::mem::take(&mut page.items) {
-            // Items of a list do not repeat what the list says.
-            if let Some(fields) = item.as_object_mut() {
-                fields
-                    .entry("apiVersion")
-                    .or_insert_with(|| page.api_version.clone().into());
-                fields.entry("kind").or_insert_with(|| kind.clone().into());
-            }
-            match serde_json::from_value(item) {
-                Ok(object) => page.decoded.push(object),
+        let request = request.map_err(|e| RequestError::Transport(with_causes(&e)))?;
+        let answer = send(&self.client, request).await?;
+        let page: Page<'_> = serde_json::from_slice(&answer)?;
+        for object in page.objects() {
+            match self.store.decode(object.as_bytes()) {
+                Ok(object) => objects.push(object),
                 Err(error) => self.unreadable(&error),
             }
         }
-        Ok(page)
+        Ok(page.metadata)
     }
 
     /// One object that this program cannot read must not blind it for the others.
@@ -250,71 +279,69 @@ impl<T: Cached> Informer<T> {
     /// A watch from where the last one ended.
     async fn watch(&self, version: &mut Option<u64>) -> End {
         let from = version.unwrap_or(0).to_string();
-        let request = match self.watch_request(false, &from) {
-            Ok(request) => request,
-            Err(error) => return End::Failed(with_causes(&error)),
-        };
-        let stream = match answer(self.client.request_events::<T>(request)).await {
-            Ok(stream) => stream,
-            Err(kube::Error::Api(status)) => return ended(&status),
-            Err(error) => return End::Failed(with_causes(&error)),
-        };
-        self.follow(stream, version).await
+        match self.events(false, &from).await {
+            Ok(events) => self.follow(events, version).await,
+            Err(error) if error.code() == 410 => End::Expired,
+            Err(error) => End::Failed(error.to_string()),
+        }
     }
 
-    async fn follow(
-        &self,
-        stream: impl futures::Stream<Item = kube::Result<WatchEvent<T>>>,
-        version: &mut Option<u64>,
-    ) -> End {
-        let stream = stream.into_stream();
-        pin_mut!(stream);
+    async fn follow(&self, mut events: Events, version: &mut Option<u64>) -> End {
         loop {
-            let event = match tokio::time::timeout(SILENCE, stream.next()).await {
-                Ok(Some(Ok(event))) => event,
-                Ok(Some(Err(kube::Error::SerdeError(error)))) => {
-                    self.unreadable(&error);
-                    continue;
-                }
-                Ok(Some(Err(error))) => return End::Failed(with_causes(&error)),
-                Ok(None) => return End::Closed,
+            let event = match tokio::time::timeout(SILENCE, events.next(&self.store)).await {
+                Ok(Ok(event)) => event,
+                Ok(Err(Why::Closed)) => return End::Closed,
+                Ok(Err(Why::Failed(why))) => return End::Failed(why),
                 Err(_) => return End::Failed("the watch was silent for too long".to_owned()),
             };
             match event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    advance(version, object.meta().resource_version.as_deref());
+                Event::Set(object) => {
+                    advance(version, number(object.metadata().resource_version.as_deref()));
                     self.store.apply(object);
                 }
-                WatchEvent::Deleted(object) => {
-                    advance(version, object.meta().resource_version.as_deref());
-                    self.store.delete(&object);
+                Event::Deleted(object) => {
+                    advance(version, number(object.metadata().resource_version.as_deref()));
+                    self.store.delete(&*object);
                 }
-                WatchEvent::Bookmark(bookmark) => {
-                    advance(version, Some(&bookmark.metadata.resource_version));
+                Event::Bookmark { version: at, .. } => {
+                    advance(version, at);
                     self.store.saw(version.unwrap_or(0));
                 }
-                WatchEvent::Error(status) => return ended(&status),
+                Event::Error { expired: true, .. } => return End::Expired,
+                Event::Error { why, .. } => return End::Failed(why),
+                Event::Unreadable(error) => self.unreadable(&error),
             }
         }
     }
 }
 
-/// A server that never answers is asked anew.
-async fn answer<T>(asked: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
-    let late = |_| Err(kube::Error::Service("no answer in time".into()));
-    tokio::time::timeout(ANSWER, asked).await.unwrap_or_else(late)
-}
-
-fn advance(version: &mut Option<u64>, seen: Option<&str>) {
-    if let Some(seen) = seen.and_then(|v| v.parse().ok()) {
-        *version = Some(seen);
+fn advance(version: &mut Option<u64>, seen: Option<u64>) {
+    if seen.is_some() {
+        *version = seen;
     }
 }
 
-fn ended(status: &kube::core::Status) -> End {
-    if status.code == 410 || status.reason == "Expired" || status.reason == "Gone" {
-        End::Expired
-    } else {
-        End::Failed(format!("{} ({})", status.message, status.reason))
+/// A resourceVersion as a number.
+pub(super) fn number(version: Option<&str>) -> Option<u64> {
+    version.and_then(|v| v.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_a_list_say_their_kind() {
+        let check = |page: &str, expect: &[&str]| {
+            let page: Page<'_> = serde_json::from_str(page).unwrap();
+            assert_eq!(page.objects(), expect);
+        };
+        let built_in = r#"{"apiVersion":"v1","kind":"SecretList","items":[{"metadata":{}},{}, {"a":1}]}"#;
+        let says = r#""apiVersion":"v1","kind":"Secret","#;
+        let (first, last) = (format!("{{{says}\"metadata\":{{}}}}"), format!("{{{says}\"a\":1}}"));
+        check(built_in, &[&first, "{}", &last]);
+        let custom = r#"{"apiVersion":"x/v1","kind":"AList","items":[{"apiVersion":"x/v1","kind":"A"}]}"#;
+        check(custom, &[r#"{"apiVersion":"x/v1","kind":"A"}"#]);
+        check(r#"{"metadata":{}}"#, &[]);
     }
 }

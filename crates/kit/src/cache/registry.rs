@@ -1,18 +1,19 @@
 //! Which kinds are watched, and starting a watch the first time a kind is asked for.
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use windlass_api::codec::Codec;
 use windlass_contract::ContractVersion;
 
 use super::Cache;
 use super::crd::{self, BY_KIND, Crd, Resolved};
 use super::informer::{Extent, Informer, Selector};
-use super::store::{AnyStore, Cached, Change, Store};
+use super::store::{AnyChange, Store, typed, typed_ref};
 use crate::error::KitError;
 use crate::object::{Dynamic, GroupKind, Gvk, Object, gvk_of};
 use crate::reader::Selection;
@@ -26,10 +27,10 @@ const FIRST_LIST: Duration = Duration::from_secs(15);
 pub(crate) struct Caches(Arc<Inner>);
 
 /// Somebody who is told of every change of every dynamic kind.
-pub(crate) type DynSubscriber = Arc<dyn Fn(&Change<Dynamic>) + Send + Sync>;
+pub(crate) type DynSubscriber = Arc<dyn Fn(&AnyChange) + Send + Sync>;
 
 /// Dynamic objects, and the contract that they follow.
-type DynStore = (Arc<Store<Dynamic>>, ContractVersion);
+type DynStore = (Arc<Store>, ContractVersion);
 
 struct Inner {
     client: kube::Client,
@@ -39,17 +40,19 @@ struct Inner {
 
 #[derive(Default)]
 struct Kinds {
-    typed: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    dynamic: HashMap<Gvk, Arc<Store<Dynamic>>>,
-    by_kind: HashMap<GroupKind, Vec<Arc<dyn AnyStore>>>,
+    typed: HashMap<TypeId, Arc<Store>>,
+    dynamic: HashMap<Gvk, Arc<Store>>,
+    by_kind: HashMap<GroupKind, Vec<Arc<Store>>>,
     subscribers: Vec<DynSubscriber>,
     /// Parts of kinds, by the type that is kept, the kind and the selection. Nobody waits for these, and they are there only as
     /// long as somebody has them.
-    selected: HashMap<(TypeId, Gvk, Selection), Part>,
+    selected: HashMap<PartId, Part>,
 }
 
-/// A part of a kind, while somebody has it.
-type Part = (Weak<Life>, Weak<dyn Any + Send + Sync>);
+/// The type that is kept, the kind and the selection.
+type PartId = (TypeId, Gvk, Selection);
+/// A part of a kind, while a cache of it exists.
+type Part = (Weak<Life>, Weak<Store>);
 
 /// Ends a watch when nobody has it any more.
 pub(crate) struct Life(Tasks);
@@ -70,41 +73,51 @@ impl Caches {
     }
 
     /// The store of a typed kind; its watch starts with the first call.
-    pub(crate) fn typed<K: Object>(&self) -> Arc<Store<K>> {
+    pub(crate) fn typed<K: Object>(&self) -> Arc<Store> {
+        self.whole(TypeId::of::<K>(), || {
+            let store = Store::of::<K>(gvk_of::<K>());
+            if TypeId::of::<K>() == TypeId::of::<Crd>() {
+                store.add_index(
+                    BY_KIND,
+                    Box::new(|crd| typed_ref(crd).map_or_else(Vec::new, crd::kind_index)),
+                );
+            }
+            (store, K::url_path(&(), None))
+        })
+    }
+
+    /// The store of a type; `make` says what it holds and from where when there is none yet.
+    fn whole(&self, of: TypeId, make: impl FnOnce() -> (Store, String)) -> Arc<Store> {
         let mut kinds = self.0.kinds.lock();
-        if let Some(store) = kinds.find::<K>() {
-            return store;
+        if let Some(store) = kinds.typed.get(&of) {
+            return store.clone();
         }
-        let gvk = gvk_of::<K>();
-        let store = Arc::new(Store::<K>::new(gvk.clone()));
-        if TypeId::of::<K>() == TypeId::of::<Crd>()
-            && let Ok(crds) = (store.clone() as Arc<dyn Any + Send + Sync>).downcast::<Store<Crd>>()
-        {
-            crds.add_index(BY_KIND, crd::kind_index);
-        }
-        kinds.typed.insert(TypeId::of::<K>(), store.clone());
+        let (store, url) = make();
+        let store = Arc::new(store);
+        kinds.typed.insert(of, store.clone());
         kinds.register(store.clone());
-        self.watch(K::url_path(&(), None), store.clone());
+        drop(kinds);
+        self.watch(url, store.clone());
         store
     }
 
-    /// The store of a typed kind, when somebody has asked for it before.
-    pub(crate) fn known<K: Object>(&self) -> Option<Arc<Store<K>>> {
-        self.0.kinds.lock().find::<K>()
+    /// The store of a typed kind, when a controller has asked for it before.
+    pub(crate) fn known<K: Object>(&self) -> Option<Arc<Store>> {
+        self.0.kinds.lock().typed.get(&TypeId::of::<K>()).cloned()
     }
 
     /// All stores, typed and dynamic, that hold objects of this kind.
-    pub(crate) fn holding(&self, kind: &GroupKind) -> Vec<Arc<dyn AnyStore>> {
+    pub(crate) fn holding(&self, kind: &GroupKind) -> Vec<Arc<Store>> {
         let kinds = self.0.kinds.lock();
         kinds.by_kind.get(kind).cloned().unwrap_or_default()
     }
 
     /// The store that holds dynamic objects of exactly this version, when somebody has asked for it before.
-    pub(crate) fn known_dynamic(&self, gvk: &Gvk) -> Option<Arc<Store<Dynamic>>> {
+    pub(crate) fn known_dynamic(&self, gvk: &Gvk) -> Option<Arc<Store>> {
         self.0.kinds.lock().dynamic.get(gvk).cloned()
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<dyn AnyStore>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Store>> {
         let kinds = self.0.kinds.lock();
         kinds.by_kind.values().flatten().cloned().collect()
     }
@@ -116,12 +129,12 @@ impl Caches {
             let crd = self.definition(kind).await?;
             let resolved = crd::resolve(&crd, kind)?;
             let store = self.start_dynamic(&resolved);
-            self.first_list(&*store, &kind.kind).await?;
+            self.first_list(&store, &kind.kind).await?;
             Ok((store, resolved.contract))
         })
     }
 
-    async fn first_list(&self, store: &dyn AnyStore, kind: &str) -> Result<(), KitError> {
+    async fn first_list(&self, store: &Store, kind: &str) -> Result<(), KitError> {
         if store.is_synced() {
             return Ok(());
         }
@@ -141,9 +154,9 @@ impl Caches {
     pub(crate) fn definition<'a>(&'a self, kind: &'a GroupKind) -> BoxFuture<'a, Result<Arc<Crd>, KitError>> {
         Box::pin(async move {
             let crds = self.typed::<Crd>();
-            self.first_list(&*crds, "CustomResourceDefinition").await?;
+            self.first_list(&crds, "CustomResourceDefinition").await?;
             let value = crd::index_value(&kind.group, &kind.kind);
-            let mut found = crds.by_index(BY_KIND, &value).into_iter();
+            let mut found = crds.by_index(BY_KIND, &value).into_iter().filter_map(typed);
             found.next().ok_or_else(|| KitError::UnknownKind {
                 group: kind.group.clone(),
                 kind: kind.kind.clone(),
@@ -151,13 +164,13 @@ impl Caches {
         })
     }
 
-    fn start_dynamic(&self, resolved: &Resolved) -> Arc<Store<Dynamic>> {
+    fn start_dynamic(&self, resolved: &Resolved) -> Arc<Store> {
         let (store, subscribers) = {
             let mut kinds = self.0.kinds.lock();
             if let Some(store) = kinds.dynamic.get(&resolved.gvk) {
                 return store.clone();
             }
-            let store = Arc::new(Store::<Dynamic>::new(resolved.gvk.clone()));
+            let store = Arc::new(Store::of::<Dynamic>(resolved.gvk.clone()));
             kinds.dynamic.insert(resolved.gvk.clone(), store.clone());
             kinds.register(store.clone());
             (store, kinds.subscribers.clone())
@@ -186,38 +199,42 @@ impl Caches {
     }
 
     /// The cache of some objects of a kind; its watch starts with the first call.
-    pub(crate) fn selected<T: Cached>(&self, gvk: &Gvk, url: String, selection: &Selection) -> Cache<T> {
+    pub(crate) fn selected<T: Codec>(&self, gvk: &Gvk, url: String, selection: &Selection) -> Cache<T> {
         let id = (TypeId::of::<T>(), gvk.clone(), selection.clone());
+        let (store, life) = self.part(id, url, || Store::of::<T>(gvk.clone()));
+        Cache::part(store, life)
+    }
+
+    fn part(&self, id: PartId, url: String, make: impl FnOnce() -> Store) -> (Arc<Store>, Arc<Life>) {
         let mut kinds = self.0.kinds.lock();
         let known = kinds
             .selected
             .get(&id)
-            .and_then(|(life, store)| Some((life.upgrade()?, store.upgrade()?.downcast::<Store<T>>().ok()?)));
-        if let Some((life, store)) = known {
-            return Cache::part(store, life);
+            .and_then(|(life, store)| Some((store.upgrade()?, life.upgrade()?)));
+        if let Some(known) = known {
+            return known;
         }
-        let store = Arc::new(Store::<T>::new(gvk.clone()));
+        let store = Arc::new(make());
         let life = Arc::new(Life(self.0.tasks.child()));
-        kinds.selected.retain(|_, (life, _)| life.strong_count() > 0);
-        let whole: Arc<dyn Any + Send + Sync> = store.clone();
-        kinds
-            .selected
-            .insert(id, (Arc::downgrade(&life), Arc::downgrade(&whole)));
-        drop(kinds);
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let selector = Selector {
-            labels: given(&selection.labels),
-            fields: given(&selection.name).map(|name| format!("metadata.name={name}")),
+            labels: given(&id.2.labels),
+            fields: given(&id.2.name).map(|name| format!("metadata.name={name}")),
         };
+        kinds.selected.retain(|_, (life, _)| life.strong_count() > 0);
+        kinds
+            .selected
+            .insert(id, (Arc::downgrade(&life), Arc::downgrade(&store)));
+        drop(kinds);
         self.watch_with(&life.0, url, store.clone(), selector);
-        Cache::part(store, life)
+        (store, life)
     }
 
-    fn watch<T: Cached>(&self, url: String, store: Arc<Store<T>>) {
+    fn watch(&self, url: String, store: Arc<Store>) {
         self.watch_with(&self.0.tasks, url, store, Selector::default());
     }
 
-    fn watch_with<T: Cached>(&self, tasks: &Tasks, url: String, store: Arc<Store<T>>, selector: Selector) {
+    fn watch_with(&self, tasks: &Tasks, url: String, store: Arc<Store>, selector: Selector) {
         let informer = Informer {
             client: self.0.client.clone(),
             url,
@@ -230,12 +247,7 @@ impl Caches {
 }
 
 impl Kinds {
-    fn find<K: Object>(&self) -> Option<Arc<Store<K>>> {
-        let store = self.typed.get(&TypeId::of::<K>())?.clone();
-        store.downcast::<Store<K>>().ok()
-    }
-
-    fn register(&mut self, store: Arc<dyn AnyStore>) {
+    fn register(&mut self, store: Arc<Store>) {
         let kind = store.gvk().group_kind();
         self.by_kind.entry(kind).or_default().push(store);
     }

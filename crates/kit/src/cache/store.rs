@@ -1,73 +1,70 @@
 //! The objects of one kind as the API server last told them, with indexes, subscribers and the own-writes guard's needs.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::{Mutex, RwLock};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
+use windlass_api::codec::{Codec, Stored};
+use windlass_api::labels::CLUSTER_NAME;
 
 use crate::guard::{Latch, Need};
-use crate::object::{Dynamic, Gvk, LAST_APPLIED, Object, ObjectKey, key_of};
+use crate::object::{Gvk, ObjectKey, key_of};
 
-/// What can be cached: typed kinds and [`Dynamic`] objects.
-pub trait Cached: DeserializeOwned + Clone + Debug + Send + Sync + 'static {
-    /// The object's metadata.
-    fn meta(&self) -> &ObjectMeta;
-    /// Drops what nobody reads.
-    fn strip(&mut self);
-    /// The object as JSON; `null` when it cannot be encoded.
-    fn to_value(&self) -> Value;
-}
-
-impl<K: Object> Cached for K {
-    fn meta(&self) -> &ObjectMeta {
-        kube::Resource::meta(self)
-    }
-
-    fn strip(&mut self) {
-        let meta = self.meta_mut();
-        meta.managed_fields = None;
-        if let Some(annotations) = &mut meta.annotations {
-            annotations.remove(LAST_APPLIED);
-        }
-    }
-
-    fn to_value(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-}
-
-impl Cached for Dynamic {
-    fn meta(&self) -> &ObjectMeta {
-        self.metadata()
-    }
-
-    // Decoding has dropped it already.
-    fn strip(&mut self) {}
-
-    fn to_value(&self) -> Value {
-        self.value().clone()
-    }
-}
+/// An object of any kind.
+pub(crate) type AnyObject = Arc<dyn Stored>;
+/// A change of an object of any kind.
+pub(crate) type AnyChange = Change<dyn Stored>;
 
 /// One change of a cached object: only `new` when it was added, only `old` when it was deleted.
-#[derive(Clone, Debug)]
-pub struct Change<T> {
+#[derive(Debug)]
+pub struct Change<T: ?Sized> {
     /// Before.
     pub old: Option<Arc<T>>,
     /// After.
     pub new: Option<Arc<T>>,
 }
 
-impl<T> Change<T> {
+impl<T: ?Sized> Clone for Change<T> {
+    fn clone(&self) -> Self {
+        Self {
+            old: self.old.clone(),
+            new: self.new.clone(),
+        }
+    }
+}
+
+impl<T: ?Sized> Change<T> {
     /// The newer of the two.
     pub fn object(&self) -> Option<&Arc<T>> {
         self.new.as_ref().or(self.old.as_ref())
     }
+}
+
+impl AnyChange {
+    /// The same change with its type; `None` where the store holds another one, which never happens.
+    pub(crate) fn typed<T: Codec>(&self) -> Change<T> {
+        Change {
+            old: self.old.clone().and_then(typed),
+            new: self.new.clone().and_then(typed),
+        }
+    }
+}
+
+/// The object as the type that its store holds.
+pub(crate) fn typed<T: Codec>(object: AnyObject) -> Option<Arc<T>> {
+    let object: Arc<dyn Any + Send + Sync> = object;
+    object.downcast().ok()
+}
+
+/// [`typed`] of a reference.
+pub(crate) fn typed_ref<T: Codec>(object: &dyn Stored) -> Option<&T> {
+    let object: &dyn Any = object;
+    object.downcast_ref()
 }
 
 /// A list is older than what was seen before, and was not taken over.
@@ -78,20 +75,19 @@ pub struct StaleList {
     seen: u64,
 }
 
-/// The label that says to which cluster an object belongs.
-const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
+/// Called with every change.
+pub(crate) type Subscriber = Arc<dyn Fn(&AnyChange) + Send + Sync>;
+type IndexFn = Box<dyn Fn(&dyn Stored) -> Vec<String> + Send + Sync>;
+/// Reads an object of the kind that a store holds.
+type Decode = fn(&[u8]) -> serde_json::Result<AnyObject>;
 
-type Subscriber<T> = Arc<dyn Fn(&Change<T>) + Send + Sync>;
-type IndexFn<T> = fn(&T) -> Vec<String>;
-
-/// The objects of one kind.
-pub(crate) struct Store<T> {
+/// The objects of one kind, without their type: [`Cache`](super::Cache) gives it back.
+pub(crate) struct Store {
     gvk: Gvk,
-    /// Drops more than what nobody ever reads.
-    trim: Option<fn(&mut T)>,
-    state: RwLock<State<T>>,
+    decode: Decode,
+    state: RwLock<State>,
     /// Held while subscribers are called, so that each one sees all changes in order from the moment it subscribed.
-    subscribers: Mutex<Vec<Subscriber<T>>>,
+    subscribers: Mutex<Vec<Subscriber>>,
     memos: Mutex<HashMap<ObjectKey, Vec<(String, Memo)>>>,
     synced: watch::Sender<bool>,
 }
@@ -101,6 +97,8 @@ pub(crate) struct Store<T> {
 pub(crate) struct Memo {
     /// Hash of what was applied.
     pub(crate) desired: [u8; 16],
+    /// Hash of its text, where it was a typed object.
+    pub(crate) text: Option<[u8; 16]>,
     /// The object it was applied to.
     pub(crate) uid: String,
     /// Its resourceVersion after that.
@@ -109,18 +107,19 @@ pub(crate) struct Memo {
     pub(crate) live: Option<[u8; 16]>,
 }
 
-struct State<T> {
-    objects: BTreeMap<String, BTreeMap<String, Arc<T>>>,
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<String, BTreeMap<String, AnyObject>>,
     owners: HashMap<String, BTreeSet<ObjectKey>>,
     clusters: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
-    custom: Vec<CustomIndex<T>>,
+    custom: Vec<CustomIndex>,
     version: u64,
     waiting: Vec<Waiting>,
 }
 
-struct CustomIndex<T> {
+struct CustomIndex {
     name: &'static str,
-    values: IndexFn<T>,
+    values: IndexFn,
     keys: HashMap<String, BTreeSet<ObjectKey>>,
 }
 
@@ -130,42 +129,32 @@ struct Waiting {
     latch: Arc<Latch>,
 }
 
-impl<T> Debug for Store<T> {
+impl Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store").field("gvk", &self.gvk).finish_non_exhaustive()
     }
 }
 
-impl<T: Cached> Store<T> {
-    pub(crate) fn new(gvk: Gvk) -> Self {
+impl Store {
+    /// A store of objects that are read as `T`.
+    pub(crate) fn of<T: Codec>(gvk: Gvk) -> Self {
+        Self::new(gvk, T::decode_stored)
+    }
+
+    fn new(gvk: Gvk, decode: Decode) -> Self {
         Self {
             gvk,
-            trim: None,
-            state: RwLock::new(State {
-                objects: BTreeMap::new(),
-                owners: HashMap::new(),
-                clusters: HashMap::new(),
-                custom: Vec::new(),
-                version: 0,
-                waiting: Vec::new(),
-            }),
-            subscribers: Mutex::new(Vec::new()),
-            memos: Mutex::new(HashMap::new()),
+            decode,
+            state: RwLock::default(),
+            subscribers: Mutex::default(),
+            memos: Mutex::default(),
             synced: watch::Sender::new(false),
         }
     }
 
-    /// Objects are trimmed before they are kept.
-    pub(crate) fn trimmed(mut self, trim: fn(&mut T)) -> Self {
-        self.trim = Some(trim);
-        self
-    }
-
-    fn reduce(&self, object: &mut T) {
-        object.strip();
-        if let Some(trim) = self.trim {
-            trim(object);
-        }
+    /// Reads an object of the kind.
+    pub(crate) fn decode(&self, json: &[u8]) -> serde_json::Result<AnyObject> {
+        (self.decode)(json)
     }
 
     /// The kind, for logs.
@@ -173,12 +162,12 @@ impl<T: Cached> Store<T> {
         &self.gvk.kind
     }
 
-    pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<AnyObject> {
         let state = self.state.read();
         state.objects.get(&key.namespace)?.get(&key.name).cloned()
     }
 
-    pub(crate) fn list(&self, namespace: &str) -> Vec<Arc<T>> {
+    pub(crate) fn list(&self, namespace: &str) -> Vec<AnyObject> {
         let state = self.state.read();
         state
             .objects
@@ -187,7 +176,7 @@ impl<T: Cached> Store<T> {
             .unwrap_or_default()
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+    pub(crate) fn all(&self) -> Vec<AnyObject> {
         let state = self.state.read();
         state
             .objects
@@ -196,23 +185,23 @@ impl<T: Cached> Store<T> {
             .collect()
     }
 
-    pub(crate) fn by_owner(&self, uid: &str) -> Vec<Arc<T>> {
+    pub(crate) fn by_owner(&self, uid: &str) -> Vec<AnyObject> {
         let state = self.state.read();
         state.resolve(state.owners.get(uid))
     }
 
-    pub(crate) fn by_cluster(&self, cluster: &ObjectKey) -> Vec<Arc<T>> {
+    pub(crate) fn by_cluster(&self, cluster: &ObjectKey) -> Vec<AnyObject> {
         let state = self.state.read();
         state.resolve(state.clusters.get(cluster))
     }
 
-    pub(crate) fn by_index(&self, name: &str, value: &str) -> Vec<Arc<T>> {
+    pub(crate) fn by_index(&self, name: &str, value: &str) -> Vec<AnyObject> {
         let state = self.state.read();
         let index = state.custom.iter().find(|index| index.name == name);
         state.resolve(index.and_then(|index| index.keys.get(value)))
     }
 
-    pub(crate) fn add_index(&self, name: &'static str, values: IndexFn<T>) {
+    pub(crate) fn add_index(&self, name: &'static str, values: IndexFn) {
         let mut state = self.state.write();
         if state.custom.iter().any(|index| index.name == name) {
             return;
@@ -223,13 +212,13 @@ impl<T: Cached> Store<T> {
             keys: HashMap::new(),
         };
         for object in state.objects.values().flat_map(BTreeMap::values) {
-            index.insert(object);
+            index.insert(&**object);
         }
         state.custom.push(index);
     }
 
     /// Calls `f` for every object there is, and then for every change, in order.
-    pub(crate) fn subscribe(&self, f: Subscriber<T>) {
+    pub(crate) fn subscribe(&self, f: Subscriber) {
         let mut subscribers = self.subscribers.lock();
         for object in self.all() {
             f(&Change {
@@ -241,14 +230,12 @@ impl<T: Cached> Store<T> {
     }
 
     /// Takes over an added or changed object.
-    pub(crate) fn apply(&self, mut object: T) {
-        self.reduce(&mut object);
+    pub(crate) fn apply(&self, object: AnyObject) {
         let subscribers = self.subscribers.lock();
-        let object = Arc::new(object);
         let (old, met) = {
             let mut state = self.state.write();
             let old = state.insert(object.clone());
-            let version = version_of(object.meta());
+            let version = version_of(object.metadata());
             state.version = state.version.max(version);
             (old, state.take_met())
         };
@@ -257,13 +244,13 @@ impl<T: Cached> Store<T> {
     }
 
     /// Takes over a deletion.
-    pub(crate) fn delete(&self, object: &T) {
+    pub(crate) fn delete(&self, object: &dyn Stored) {
         let subscribers = self.subscribers.lock();
-        let key = key_of(object.meta());
+        let key = key_of(object.metadata());
         let (old, met) = {
             let mut state = self.state.write();
             let old = state.remove(&key);
-            state.version = state.version.max(version_of(object.meta()));
+            state.version = state.version.max(version_of(object.metadata()));
             (old, state.take_met())
         };
         self.memos.lock().remove(&key);
@@ -281,7 +268,7 @@ impl<T: Cached> Store<T> {
 
     /// Takes over a whole list: objects that are not in it are deleted. Marks the store as synced. A list that is older than
     /// what was seen before is refused unless `force` is set.
-    pub(crate) fn replace(&self, objects: Vec<T>, version: u64, force: bool) -> Result<(), StaleList> {
+    pub(crate) fn replace(&self, objects: Vec<AnyObject>, version: u64, force: bool) -> Result<(), StaleList> {
         let subscribers = self.subscribers.lock();
         let mut changes = Vec::new();
         let met = {
@@ -293,17 +280,16 @@ impl<T: Cached> Store<T> {
                 });
             }
             let mut gone = state.keys();
-            for mut object in objects {
-                self.reduce(&mut object);
-                let key = key_of(object.meta());
+            for new in objects {
+                let key = key_of(new.metadata());
                 gone.remove(&key);
                 let same = state.find(&key).is_some_and(|old| {
-                    old.meta().resource_version == object.meta().resource_version && old.meta().uid == object.meta().uid
+                    let (old, new) = (old.metadata(), new.metadata());
+                    old.resource_version == new.resource_version && old.uid == new.uid
                 });
                 if same {
                     continue;
                 }
-                let new = Arc::new(object);
                 let old = state.insert(new.clone());
                 changes.push(Change { old, new: Some(new) });
             }
@@ -333,7 +319,7 @@ impl<T: Cached> Store<T> {
         Self::release(met);
     }
 
-    fn tell(subscribers: &[Subscriber<T>], change: &Change<T>) {
+    fn tell(subscribers: &[Subscriber], change: &AnyChange) {
         for subscriber in subscribers {
             subscriber(change);
         }
@@ -346,36 +332,22 @@ impl<T: Cached> Store<T> {
     }
 }
 
-/// What the driver and the writer need of a store without knowing its type.
-pub(crate) trait AnyStore: Send + Sync {
-    fn gvk(&self) -> &Gvk;
-    fn is_synced(&self) -> bool;
-    fn synced(&self) -> watch::Receiver<bool>;
-    /// Releases `latch` when `need` is met: at once, or later.
-    fn when(&self, key: &ObjectKey, need: Need, latch: Arc<Latch>);
-    /// uid and resourceVersion of an object.
-    fn identity(&self, key: &ObjectKey) -> Option<(String, String)>;
-    fn value(&self, key: &ObjectKey) -> Option<Value>;
-    fn memo(&self, key: &ObjectKey, slot: &str) -> Option<Memo>;
-    fn remember(&self, key: &ObjectKey, slot: &str, memo: Memo);
-    fn version(&self) -> u64;
-    fn len(&self) -> usize;
-}
-
-impl<T: Cached> AnyStore for Store<T> {
-    fn gvk(&self) -> &Gvk {
+/// What the driver and the writer ask of a store.
+impl Store {
+    pub(crate) fn gvk(&self) -> &Gvk {
         &self.gvk
     }
 
-    fn is_synced(&self) -> bool {
+    pub(crate) fn is_synced(&self) -> bool {
         *self.synced.borrow()
     }
 
-    fn synced(&self) -> watch::Receiver<bool> {
+    pub(crate) fn synced(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
     }
 
-    fn when(&self, key: &ObjectKey, need: Need, latch: Arc<Latch>) {
+    /// Releases `latch` when `need` is met: at once, or later.
+    pub(crate) fn when(&self, key: &ObjectKey, need: Need, latch: Arc<Latch>) {
         {
             let mut state = self.state.write();
             if !state.is_met(key, &need) {
@@ -390,23 +362,24 @@ impl<T: Cached> AnyStore for Store<T> {
         latch.release();
     }
 
-    fn identity(&self, key: &ObjectKey) -> Option<(String, String)> {
+    /// uid and resourceVersion of an object.
+    pub(crate) fn identity(&self, key: &ObjectKey) -> Option<(String, String)> {
         let object = self.get(key)?;
-        let meta = object.meta();
+        let meta = object.metadata();
         Some((meta.uid.clone()?, meta.resource_version.clone()?))
     }
 
-    fn value(&self, key: &ObjectKey) -> Option<Value> {
-        Some(self.get(key)?.to_value())
+    pub(crate) fn value(&self, key: &ObjectKey) -> Option<Value> {
+        Some(self.get(key)?.to_json())
     }
 
-    fn memo(&self, key: &ObjectKey, slot: &str) -> Option<Memo> {
+    pub(crate) fn memo(&self, key: &ObjectKey, slot: &str) -> Option<Memo> {
         let memos = self.memos.lock();
         let (_, memo) = memos.get(key)?.iter().find(|(s, _)| s == slot)?;
         Some(memo.clone())
     }
 
-    fn remember(&self, key: &ObjectKey, slot: &str, memo: Memo) {
+    pub(crate) fn remember(&self, key: &ObjectKey, slot: &str, memo: Memo) {
         let mut memos = self.memos.lock();
         let of_object = memos.entry(key.clone()).or_default();
         match of_object.iter_mut().find(|(s, _)| s == slot) {
@@ -415,17 +388,17 @@ impl<T: Cached> AnyStore for Store<T> {
         }
     }
 
-    fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.state.read().version
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.state.read().objects.values().map(BTreeMap::len).sum()
     }
 }
 
-impl<T: Cached> State<T> {
-    fn find(&self, key: &ObjectKey) -> Option<&Arc<T>> {
+impl State {
+    fn find(&self, key: &ObjectKey) -> Option<&AnyObject> {
         self.objects.get(&key.namespace)?.get(&key.name)
     }
 
@@ -441,43 +414,43 @@ impl<T: Cached> State<T> {
             .collect()
     }
 
-    fn resolve(&self, keys: Option<&BTreeSet<ObjectKey>>) -> Vec<Arc<T>> {
+    fn resolve(&self, keys: Option<&BTreeSet<ObjectKey>>) -> Vec<AnyObject> {
         keys.into_iter()
             .flatten()
             .filter_map(|key| self.find(key).cloned())
             .collect()
     }
 
-    fn insert(&mut self, object: Arc<T>) -> Option<Arc<T>> {
-        let key = key_of(object.meta());
+    fn insert(&mut self, object: AnyObject) -> Option<AnyObject> {
+        let key = key_of(object.metadata());
         let old = self.remove(&key);
-        for uid in owner_uids(object.meta()) {
+        for uid in owner_uids(object.metadata()) {
             self.owners.entry(uid.to_owned()).or_default().insert(key.clone());
         }
-        if let Some(cluster) = cluster_of(object.meta()) {
+        if let Some(cluster) = cluster_of(object.metadata()) {
             self.clusters.entry(cluster).or_default().insert(key.clone());
         }
         for index in &mut self.custom {
-            index.insert(&object);
+            index.insert(&*object);
         }
         self.objects.entry(key.namespace).or_default().insert(key.name, object);
         old
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<T>> {
+    fn remove(&mut self, key: &ObjectKey) -> Option<AnyObject> {
         let objects = self.objects.get_mut(&key.namespace)?;
         let old = objects.remove(&key.name)?;
         if objects.is_empty() {
             self.objects.remove(&key.namespace);
         }
-        for uid in owner_uids(old.meta()) {
+        for uid in owner_uids(old.metadata()) {
             forget(&mut self.owners, uid, key);
         }
-        if let Some(cluster) = cluster_of(old.meta()) {
+        if let Some(cluster) = cluster_of(old.metadata()) {
             forget(&mut self.clusters, &cluster, key);
         }
         for index in &mut self.custom {
-            for value in (index.values)(&old) {
+            for value in (index.values)(&*old) {
                 forget(&mut index.keys, value.as_str(), key);
             }
         }
@@ -489,7 +462,7 @@ impl<T: Cached> State<T> {
             Need::Version(version) => self.version >= *version,
             Need::Gone(uid) => self
                 .find(key)
-                .is_none_or(|object| object.meta().uid.as_deref() != Some(uid)),
+                .is_none_or(|object| object.metadata().uid.as_deref() != Some(uid)),
         }
     }
 
@@ -504,9 +477,9 @@ impl<T: Cached> State<T> {
     }
 }
 
-impl<T: Cached> CustomIndex<T> {
-    fn insert(&mut self, object: &T) {
-        let key = key_of(object.meta());
+impl CustomIndex {
+    fn insert(&mut self, object: &dyn Stored) {
+        let key = key_of(object.metadata());
         for value in (self.values)(object) {
             self.keys.entry(value).or_default().insert(key.clone());
         }
@@ -531,7 +504,7 @@ fn owner_uids(meta: &ObjectMeta) -> impl Iterator<Item = &str> {
 }
 
 fn cluster_of(meta: &ObjectMeta) -> Option<ObjectKey> {
-    let name = meta.labels.as_ref()?.get(CLUSTER_LABEL)?;
+    let name = meta.labels.as_ref()?.get(CLUSTER_NAME)?;
     Some(ObjectKey {
         namespace: meta.namespace.clone().unwrap_or_default(),
         name: name.clone(),

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use kube::Resource;
+use kube::Resource as _;
 use serde_json::Value;
+use windlass_api::codec::Stored as _;
 
 use crate::cache::Cache;
 use crate::controller::{Controller, Outcome};
@@ -15,7 +16,7 @@ use crate::cx::{Cx, Reads};
 use crate::error::WriteError;
 use crate::object::{Gvk, Object, ObjectKey, key_of};
 use crate::watch::{Filter, Watch};
-use crate::writer::{Target, patched};
+use crate::writer::{Answer, Target, patched};
 
 /// What a controller says of itself.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ pub(super) trait AnyController: Send + Sync {
     /// The object with this key, as it is cached.
     fn get(self: Arc<Self>, key: &ObjectKey) -> Option<Box<dyn Subject>>;
     /// An object as the server answered.
-    fn decode(self: Arc<Self>, target: &Target, answer: Value) -> Result<Box<dyn Subject>, WriteError>;
+    fn decode(self: Arc<Self>, target: &Target, answer: &Answer) -> Result<Box<dyn Subject>, WriteError>;
     /// Calls `f` with the key of an object with every event, and whether it is one of the controller's.
     fn subscribe(&self, f: Box<dyn Fn(ObjectKey, bool) + Send + Sync>);
     /// Drops wake-ups of objects that are none of the controller's. What is not cached passes: it may be gone, and something of it
@@ -107,7 +108,7 @@ pub(super) fn erase<C: Controller>(controller: C, cx: &Cx) -> Arc<dyn AnyControl
     Arc::new(Typed {
         controller,
         traits: Traits::of::<C>(),
-        objects: Cache::new(cx.ports.caches.typed(), None, None),
+        objects: Cache::new(cx.ports.caches.typed::<C::Kind>(), None, None),
     })
 }
 
@@ -133,8 +134,8 @@ impl<C: Controller> AnyController for Typed<C> {
         Some(Box::new(Turn { of: self, object }))
     }
 
-    fn decode(self: Arc<Self>, target: &Target, answer: Value) -> Result<Box<dyn Subject>, WriteError> {
-        let object = Arc::new(patched::<C::Kind>(target, answer)?);
+    fn decode(self: Arc<Self>, target: &Target, answer: &Answer) -> Result<Box<dyn Subject>, WriteError> {
+        let object = patched::<C::Kind>(target, answer)?;
         Ok(Box::new(Turn { of: self, object }))
     }
 
@@ -180,7 +181,7 @@ impl<C: Controller> Subject for Turn<C> {
     }
 
     fn status(&self) -> Value {
-        serde_json::to_value(&*self.object).map_or(Value::Null, |mut object| object["status"].take())
+        self.object.to_json()["status"].take()
     }
 
     fn is_concerned(&self) -> bool {

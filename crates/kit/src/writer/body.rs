@@ -80,11 +80,23 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
+/// A hash that tells one text from another.
+pub(crate) type Hash = [u8; 16];
+
 /// A hash of a value; maps are sorted, so that equal values hash equally.
-pub(super) fn hash(value: &impl Serialize) -> [u8; 16] {
+pub(super) fn hash(value: &impl Serialize) -> Hash {
     let mut hasher = Sha256::new();
     // Writing into a hasher cannot fail, and a Value can always be encoded.
     let _ = serde_json::to_writer(Sink(&mut hasher), value);
+    shortened(hasher)
+}
+
+/// A hash of an encoded object.
+pub(super) fn hash_of_text(json: &[u8]) -> Hash {
+    shortened(Sha256::new_with_prefix(json))
+}
+
+fn shortened(hasher: Sha256) -> Hash {
     let full = hasher.finalize();
     let mut short = [0; 16];
     short.copy_from_slice(&full[..16]);
@@ -92,7 +104,7 @@ pub(super) fn hash(value: &impl Serialize) -> [u8; 16] {
 }
 
 /// A hash of what is wanted. The uid does not count: it says which object is meant, and the memory of an apply has it beside.
-pub(super) fn desired_hash(body: &Value) -> [u8; 16] {
+pub(super) fn desired_hash(body: &Value) -> Hash {
     let Some(fields) = body.as_object() else {
         return hash(body);
     };
@@ -106,7 +118,7 @@ pub(super) fn desired_hash(body: &Value) -> [u8; 16] {
 }
 
 /// A hash of what an apply could have changed: the status, or everything but the status and what the server sets.
-pub(super) fn live_hash(live: &Value, subresource: Option<&str>) -> [u8; 16] {
+pub(super) fn live_hash(live: &Value, subresource: Option<&str>) -> Hash {
     if subresource == Some("status") {
         return hash(&live["status"]);
     }

@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-use super::send::{Call, Verb, exchange};
-use super::{Target, Writer, decode};
+use super::send::{Answer, Verb, exchange, kind_of};
+use super::{Target, Writer, decoded};
 use crate::error::{ErrorKind, WriteError};
 use crate::object::{Dynamic, Object, key_of};
 
@@ -23,13 +23,13 @@ impl Writer {
         object: &K,
         finalizer: &str,
     ) -> Result<Arc<K>, WriteError> {
-        let meta = object.meta();
+        let meta = object.metadata();
         if meta.finalizers.iter().flatten().any(|f| f == finalizer) {
             return Ok(Arc::new(object.clone()));
         }
         let target = Target::of::<K>(key_of(meta));
         let answer = self.add_finalizer(manager, &target, meta, finalizer).await?;
-        Ok(Arc::new(decode(Verb::MergePatch, &target, answer)?))
+        decoded(Verb::MergePatch, &target, &answer)
     }
 
     /// Adds a finalizer that is missing, and gives the answer.
@@ -39,7 +39,7 @@ impl Writer {
         target: &Target,
         meta: &ObjectMeta,
         finalizer: &str,
-    ) -> Result<Value, WriteError> {
+    ) -> Result<Answer, WriteError> {
         let now = Finalizers::of(meta);
         let answer = self.change(manager, target, now, finalizer, true).await?;
         answer.ok_or_else(|| gone(target))
@@ -52,8 +52,8 @@ impl Writer {
         object: &K,
         finalizer: &str,
     ) -> Result<(), WriteError> {
-        let target = Target::of::<K>(key_of(object.meta()));
-        let now = Finalizers::of(object.meta());
+        let target = Target::of::<K>(key_of(object.metadata()));
+        let now = Finalizers::of(object.metadata());
         self.change(manager, &target, now, finalizer, false).await?;
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Writer {
         now: Finalizers,
         finalizer: &'a str,
         wanted: bool,
-    ) -> BoxFuture<'a, Result<Option<Value>, WriteError>> {
+    ) -> BoxFuture<'a, Result<Option<Answer>, WriteError>> {
         self.change_unboxed(manager, target, now, finalizer, wanted).boxed()
     }
 
@@ -90,7 +90,7 @@ impl Writer {
         mut now: Finalizers,
         finalizer: &str,
         wanted: bool,
-    ) -> Result<Option<Value>, WriteError> {
+    ) -> Result<Option<Answer>, WriteError> {
         let uid = now.uid.clone();
         let mut last = None;
         for _ in 0..TRIES {
@@ -115,33 +115,18 @@ impl Writer {
     }
 
     async fn read_finalizers(&self, target: &Target) -> Result<Option<Finalizers>, WriteError> {
-        let call = Call {
-            verb: Verb::MergePatch,
-            target,
-            url: target.url(None),
-            body: None,
-        };
-        let request = http::Request::get(&call.url).body(Vec::new()).map_err(|e| {
-            let (gvk, key) = (&target.gvk, &target.key);
-            WriteError::new(ErrorKind::Encoding, "read", gvk, key, e.to_string())
-        })?;
+        let error = |kind, why| WriteError::new(kind, "read", &target.gvk, &target.key, why);
+        let request = http::Request::get(target.url(None)).body(Vec::new());
+        let request = request.map_err(|e| error(ErrorKind::Encoding, e.to_string()))?;
         match exchange(self.client(), request).await {
-            Ok(answer) => {
-                let meta = &answer["metadata"];
-                let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
-                let list = meta["finalizers"].as_array();
-                Ok(Some(Finalizers {
-                    list: list.into_iter().flatten().map(text).collect(),
-                    uid: text(&meta["uid"]),
-                    version: text(&meta["resourceVersion"]),
-                    object: Some(answer),
-                }))
-            }
-            Err((ErrorKind::NotFound, _)) => Ok(None),
-            Err((kind, message)) => {
-                let (gvk, key) = (&target.gvk, &target.key);
-                Err(WriteError::new(kind, "read", gvk, key, message))
-            }
+            Ok(answer) => Ok(Some(Finalizers {
+                list: answer.finalizers().to_vec(),
+                uid: answer.uid().to_owned(),
+                version: answer.version().to_owned(),
+                object: Some(answer),
+            })),
+            Err(refused) if refused.is_not_found() => Ok(None),
+            Err(refused) => Err(error(kind_of(&refused), refused.to_string())),
         }
     }
 
@@ -155,7 +140,7 @@ struct Finalizers {
     list: Vec<String>,
     uid: String,
     version: String,
-    object: Option<Value>,
+    object: Option<Answer>,
 }
 
 impl Finalizers {

@@ -35,12 +35,6 @@ fn lock(verb: Verb, version: &str, body: &mut Value) {
         Verb::Read | Verb::Create => {}
         Verb::Apply | Verb::ApplyStatus | Verb::MergePatch => body["metadata"]["resourceVersion"] = json!(version),
         Verb::Delete => body["preconditions"]["resourceVersion"] = json!(version),
-        Verb::JsonPatch => {
-            let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": version});
-            if let Some(operations) = body.as_array_mut() {
-                operations.insert(0, test);
-            }
-        }
     }
 }
 
@@ -63,8 +57,5 @@ mod tests {
         check(Verb::MergePatch, json!({"spec": {}}), &bare);
         let precondition = json!({"preconditions": {"uid": "u", "resourceVersion": "7"}});
         check(Verb::Delete, json!({"preconditions": {"uid": "u"}}), &precondition);
-        let tested =
-            json!([{"op": "test", "path": "/metadata/resourceVersion", "value": "7"}, {"op": "remove", "path": "/a"}]);
-        check(Verb::JsonPatch, json!([{"op": "remove", "path": "/a"}]), &tested);
     }
 }

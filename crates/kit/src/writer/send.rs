@@ -1,41 +1,38 @@
 //! Sending a write, and finding out what became of it when the answer does not come.
 
-use std::time::Duration;
-
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Method, Request, header};
-use http_body_util::BodyExt;
+use serde::Deserialize;
 use serde_json::Value;
+use windlass_api::codec::parse;
 
 use super::{Target, Writer};
-use crate::error::{ErrorKind, WriteError, with_causes};
+use crate::error::{ErrorKind, WriteError};
 use crate::guard::Need;
 use crate::object::{Gvk, ObjectKey};
-
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(30);
+use crate::request::{RequestError, send};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(crate) enum Verb {
     Read,
     Apply,
     ApplyStatus,
     Create,
     MergePatch,
-    JsonPatch,
     Delete,
 }
 
 impl Verb {
     /// For error texts: "failed to apply Machine ...".
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Apply => "apply",
             Self::ApplyStatus => "apply status of",
             Self::Create => "create",
-            Self::MergePatch | Self::JsonPatch => "patch",
+            Self::MergePatch => "patch",
             Self::Delete => "delete",
         }
     }
@@ -45,7 +42,7 @@ impl Verb {
             Self::Read => Method::GET,
             Self::Create => Method::POST,
             Self::Delete => Method::DELETE,
-            Self::Apply | Self::ApplyStatus | Self::MergePatch | Self::JsonPatch => Method::PATCH,
+            Self::Apply | Self::ApplyStatus | Self::MergePatch => Method::PATCH,
         }
     }
 
@@ -54,7 +51,6 @@ impl Verb {
             // JSON is YAML.
             Self::Apply | Self::ApplyStatus => "application/apply-patch+yaml",
             Self::MergePatch => "application/merge-patch+json",
-            Self::JsonPatch => "application/json-patch+json",
             Self::Read | Self::Create | Self::Delete => "application/json",
         }
     }
@@ -76,11 +72,11 @@ impl Call<'_> {
 }
 
 impl Writer {
-    pub(super) fn send<'a>(&'a self, call: &'a Call<'_>) -> BoxFuture<'a, Result<Value, WriteError>> {
+    pub(super) fn send<'a>(&'a self, call: &'a Call<'_>) -> BoxFuture<'a, Result<Answer, WriteError>> {
         self.send_once(call).boxed()
     }
 
-    async fn send_once(&self, call: &Call<'_>) -> Result<Value, WriteError> {
+    async fn send_once(&self, call: &Call<'_>) -> Result<Answer, WriteError> {
         // Never the body, which may be a Secret's.
         tracing::debug!(
             controller = self.controller,
@@ -99,21 +95,18 @@ impl Writer {
             .header(header::ACCEPT, "application/json")
             .body(body)
             .map_err(|e| call.error(ErrorKind::Encoding, e.to_string()))?;
-        match tokio::time::timeout(ANSWER, exchange(&self.ports.client, request)).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err((kind, message))) => Err(call.error(kind, message)),
-            Err(_) => Err(call.error(ErrorKind::Transport, "no answer in 30 s")),
-        }
+        let answer = exchange(&self.ports.client, request).await;
+        answer.map_err(|e| call.error(kind_of(&e), e.to_string()))
     }
 
     /// A request that may be sent again safely.
-    pub(super) async fn send_again(&self, call: &Call<'_>, first: WriteError) -> Result<Value, WriteError> {
+    pub(super) async fn send_again(&self, call: &Call<'_>, first: WriteError) -> Result<Answer, WriteError> {
         tracing::debug!(error = %first, "sending again, as the outcome is not known");
         self.send_or_doubt(call).await
     }
 
     /// When the outcome stays unknown, the next reconcile will not start before it is known.
-    pub(super) async fn send_or_doubt(&self, call: &Call<'_>) -> Result<Value, WriteError> {
+    pub(super) async fn send_or_doubt(&self, call: &Call<'_>) -> Result<Answer, WriteError> {
         let error = match self.send(call).await {
             Err(error) if error.kind().is_ambiguous() => error,
             other => return other,
@@ -123,6 +116,93 @@ impl Writer {
             self.journal.unsure(&target.gvk, &target.key, target.url(None));
         }
         Err(error)
+    }
+}
+
+/// What a server answered to a write: the object as it is stored now, or a `Status`.
+pub(crate) struct Answer {
+    body: Bytes,
+    head: Head,
+}
+
+/// What is read of every answer.
+#[derive(Debug, Default, Deserialize)]
+struct Head {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    metadata: HeadMeta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HeadMeta {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default)]
+    generation: Option<i64>,
+    #[serde(default)]
+    deletion_timestamp: Option<String>,
+    #[serde(default)]
+    finalizers: Vec<String>,
+}
+
+impl Answer {
+    fn read(body: Bytes) -> Result<Self, RequestError> {
+        let head = serde_json::from_slice(&body)?;
+        Ok(Self { body, head })
+    }
+
+    /// As if the server had said that the object is gone.
+    pub(super) fn gone() -> Self {
+        let head = Head {
+            kind: "Status".to_owned(),
+            ..Head::default()
+        };
+        Self {
+            body: Bytes::new(),
+            head,
+        }
+    }
+
+    /// The object as text.
+    pub(crate) fn json(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The object as a value.
+    pub(crate) fn value(&self) -> Value {
+        parse(&self.body)
+    }
+
+    pub(super) fn name(&self) -> Option<&str> {
+        self.head.metadata.name.as_deref()
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        &self.head.metadata.uid
+    }
+
+    /// The resourceVersion.
+    pub(super) fn version(&self) -> &str {
+        &self.head.metadata.resource_version
+    }
+
+    pub(super) fn generation(&self) -> Option<i64> {
+        self.head.metadata.generation
+    }
+
+    pub(super) fn finalizers(&self) -> &[String] {
+        &self.head.metadata.finalizers
+    }
+
+    /// Whether the object is there still, with a deletion timestamp.
+    pub(super) fn is_going(&self) -> bool {
+        self.head.kind != "Status" && self.head.metadata.deletion_timestamp.is_some()
     }
 }
 
@@ -138,53 +218,25 @@ pub(crate) async fn look(
         .header(header::ACCEPT, "application/json")
         .body(Vec::new())
         .map_err(|e| error(ErrorKind::Encoding, e.to_string()))?;
-    match tokio::time::timeout(ANSWER, exchange(client, request)).await {
-        Ok(Ok(answer)) => {
-            let version = answer["metadata"]["resourceVersion"].as_str();
-            Ok(version.and_then(|v| v.parse().ok()).map(Need::Version))
-        }
-        Ok(Err((ErrorKind::NotFound, _))) => Ok(None),
-        Ok(Err((kind, message))) => Err(error(kind, message)),
-        Err(_) => Err(error(ErrorKind::Transport, "no answer in 30 s".to_owned())),
+    match exchange(client, request).await {
+        Ok(answer) => Ok(answer.version().parse().ok().map(Need::Version)),
+        Err(refused) if refused.is_not_found() => Ok(None),
+        Err(refused) => Err(error(kind_of(&refused), refused.to_string())),
     }
 }
 
-/// [`exchange`] that does not wait for ever.
-pub(crate) fn fetch(
-    client: &kube::Client,
-    request: Request<Vec<u8>>,
-) -> BoxFuture<'_, Result<Value, (ErrorKind, String)>> {
-    Box::pin(async move {
-        match tokio::time::timeout(ANSWER, exchange(client, request)).await {
-            Ok(answer) => answer,
-            Err(_) => Err((ErrorKind::Transport, "no answer in 30 s".to_owned())),
-        }
-    })
+/// Sends a request and reads the answer.
+pub(super) async fn exchange(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Answer, RequestError> {
+    Answer::read(send(client, request).await?)
 }
 
-/// Sends a request and decodes the answer.
-pub(super) async fn exchange(client: &kube::Client, request: Request<Vec<u8>>) -> Result<Value, (ErrorKind, String)> {
-    let answer = client
-        .send(request.map(kube::client::Body::from))
-        .await
-        .map_err(|e| (ErrorKind::Transport, with_causes(&e)))?;
-    let status = answer.status();
-    let bytes = answer
-        .into_body()
-        .collect()
-        .await
-        .map_err(|e| (ErrorKind::Transport, with_causes(&e)))?
-        .to_bytes();
-    if status.is_success() {
-        return serde_json::from_slice(&bytes).map_err(|e| (ErrorKind::Encoding, e.to_string()));
+/// How a failed request is told apart by who wrote.
+pub(crate) fn kind_of(error: &RequestError) -> ErrorKind {
+    match error {
+        RequestError::Refused { code, reason, .. } => classify(*code, reason),
+        RequestError::Transport(_) => ErrorKind::Transport,
+        RequestError::Decoding(_) => ErrorKind::Encoding,
     }
-    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let reason = body["reason"].as_str().unwrap_or_default();
-    let message = match body["message"].as_str() {
-        Some(message) => message.to_owned(),
-        None => format!("{status}: {}", String::from_utf8_lossy(&bytes)),
-    };
-    Err((classify(status.as_u16(), reason), message))
 }
 
 fn classify(code: u16, reason: &str) -> ErrorKind {

@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, PostParams};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use windlass_kit::{Cache, Cached, ObjectKey, gvk_of};
+use windlass_kit::{Cache, Codec, ObjectKey, Stored, gvk_of};
 
 use crate::harness::{Bench, Fault, eventually, meta};
 
@@ -167,15 +167,23 @@ struct Came {
     rest: Value,
 }
 
-impl Cached for Came {
-    fn meta(&self) -> &ObjectMeta {
+impl Stored for Came {
+    fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
 
-    fn strip(&mut self) {}
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&json!({ "metadata": self.metadata }))
+    }
+}
 
-    fn to_value(&self) -> Value {
-        json!({ "metadata": self.metadata })
+impl Codec for Came {
+    fn decode(json: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(json)
+    }
+
+    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
+        Ok(Arc::new(Self::decode(json)?))
     }
 }
 

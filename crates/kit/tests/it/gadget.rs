@@ -52,6 +52,8 @@ pub(crate) struct GadgetStatus {
     pub(crate) conditions: Vec<Condition>,
 }
 
+windlass_api::codec!(Gadget);
+
 impl kube::Resource for Gadget {
     type DynamicType = ();
     type Scope = k8s_openapi::NamespaceResourceScope;

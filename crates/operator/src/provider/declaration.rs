@@ -42,7 +42,7 @@ impl Declaration {
             me,
             conditions: object.conditions().to_vec(),
             said: object.declared(),
-            read: |value| serde_json::from_value::<P>(value).ok().map(|object| object.declared()),
+            read: |value| P::from_json(&value).ok().map(|object| object.declared()),
         }
     }
 

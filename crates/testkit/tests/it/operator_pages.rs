@@ -29,7 +29,7 @@ fn examples() -> Vec<Value> {
 
 /// What a declaration is read as.
 fn declared<P: ProviderObject>(object: &Value) {
-    let read: P = serde_json::from_value(object.clone()).unwrap();
+    let read = P::from_json(object).unwrap();
     let declared = read.declared();
     assert!(declared.is_ok(), "{object}: {declared:?}");
 }

@@ -153,3 +153,5 @@ pub struct LocalObjectReference {
     #[schemars(extend("default" = ""))]
     pub name: Option<String>,
 }
+
+windlass_api::parts!(DevClusterStatus);

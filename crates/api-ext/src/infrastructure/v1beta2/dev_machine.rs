@@ -185,3 +185,5 @@ pub struct ProvisioningSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_jitter: Option<String>,
 }
+
+windlass_api::parts!(DevMachineStatus);

@@ -239,3 +239,5 @@ pub struct ClusterV1Beta1DeprecatedStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
 }
+
+crate::parts!(ClusterStatus);

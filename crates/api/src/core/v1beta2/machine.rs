@@ -317,3 +317,5 @@ pub struct OrderedMachineDeletionSpec {
     #[schemars(extend("enum" = ["Random", "Newest", "Oldest"]))]
     pub order: Option<String>,
 }
+
+crate::parts!(MachineStatus);

@@ -214,3 +214,5 @@ pub struct MachineDeploymentRollingUpdate {
     #[schemars(schema_with = "schema::int_or_string")]
     pub max_unavailable: Option<IntOrString>,
 }
+
+crate::parts!(MachineDeploymentStatus);

@@ -190,3 +190,5 @@ pub struct MachineHealthCheckV1Beta1DeprecatedStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
 }
+
+crate::parts!(MachineHealthCheckStatus);

@@ -148,3 +148,5 @@ pub struct MachineSetV1Beta1DeprecatedStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
 }
+
+crate::parts!(MachineSetStatus);

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::Taint;
 use serde_json::{Map, Value, json};
 use windlass_api::core::Machine;
+use windlass_api::k8s::Node;
 use windlass_api::{annotations, labels};
 
 use crate::machine::observe::Observed;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Node;
 use windlass_api::core::Machine;
+use windlass_api::k8s::Node;
 
 use super::*;
 use crate::machine_health_check::status::status;

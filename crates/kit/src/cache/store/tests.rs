@@ -7,12 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::*;
 
-fn store() -> Store<ConfigMap> {
-    Store::new(Gvk::from_api_version("v1", "ConfigMap"))
+fn store() -> Store {
+    Store::of::<ConfigMap>(Gvk::from_api_version("v1", "ConfigMap"))
 }
 
-fn map(name: &str, version: u64, owner: Option<&str>, cluster: Option<&str>) -> ConfigMap {
-    ConfigMap {
+fn map(name: &str, version: u64, owner: Option<&str>, cluster: Option<&str>) -> AnyObject {
+    Arc::new(ConfigMap {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some("n".to_owned()),
@@ -24,31 +24,31 @@ fn map(name: &str, version: u64, owner: Option<&str>, cluster: Option<&str>) -> 
                     ..OwnerReference::default()
                 }]
             }),
-            labels: cluster.map(|c| [(CLUSTER_LABEL.to_owned(), c.to_owned())].into()),
+            labels: cluster.map(|c| [(CLUSTER_NAME.to_owned(), c.to_owned())].into()),
             ..ObjectMeta::default()
         },
         ..ConfigMap::default()
-    }
+    })
 }
 
-fn names(objects: &[Arc<ConfigMap>]) -> Vec<&str> {
-    objects.iter().map(|o| o.metadata.name.as_deref().unwrap()).collect()
+fn names(objects: &[AnyObject]) -> Vec<&str> {
+    objects.iter().map(|o| o.metadata().name.as_deref().unwrap()).collect()
 }
 
 /// resourceVersions before and after.
 type Told = (Option<String>, Option<String>);
 
-fn recorded(store: &Store<ConfigMap>) -> Arc<Mutex<Vec<Told>>> {
+fn recorded(store: &Store) -> Arc<Mutex<Vec<Told>>> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let s = seen.clone();
-    store.subscribe(Arc::new(move |change: &Change<ConfigMap>| {
-        let version = |o: &Option<Arc<ConfigMap>>| o.as_ref().and_then(|o| o.metadata.resource_version.clone());
+    store.subscribe(Arc::new(move |change: &AnyChange| {
+        let version = |o: &Option<AnyObject>| o.as_ref().and_then(|o| o.metadata().resource_version.clone());
         s.lock().push((version(&change.old), version(&change.new)));
     }));
     seen
 }
 
-fn waits(store: &Store<ConfigMap>, name: &str, need: Need) -> Arc<AtomicBool> {
+fn waits(store: &Store, name: &str, need: Need) -> Arc<AtomicBool> {
     let met = Arc::new(AtomicBool::new(false));
     let m = met.clone();
     store.when(
@@ -62,13 +62,14 @@ fn waits(store: &Store<ConfigMap>, name: &str, need: Need) -> Arc<AtomicBool> {
 #[test]
 fn indexes_follow_changes() {
     let store = store();
-    store.add_index("first letter", |c| {
-        c.metadata
+    let first = |c: &dyn Stored| {
+        c.metadata()
             .name
             .iter()
             .filter_map(|n| n.get(..1).map(str::to_owned))
             .collect()
-    });
+    };
+    store.add_index("first letter", Box::new(first));
     store.apply(map("a1", 1, Some("o1"), Some("c1")));
     store.apply(map("a2", 2, Some("o1"), Some("c2")));
     store.apply(map("b", 3, None, None));
@@ -79,7 +80,7 @@ fn indexes_follow_changes() {
     store.apply(map("a1", 4, Some("o2"), Some("c2")));
     assert_eq!(names(&store.by_owner("o1")), ["a2"]);
     assert_eq!(names(&cluster("c2")), ["a1", "a2"]);
-    store.delete(&map("a2", 5, None, None));
+    store.delete(&*map("a2", 5, None, None));
     assert!(store.by_owner("o1").is_empty());
     assert_eq!(names(&store.by_index("first letter", "a")), ["a1"]);
     assert_eq!(names(&store.list("n")), ["a1", "b"]);
@@ -90,7 +91,7 @@ fn indexes_follow_changes() {
 fn an_index_added_later_knows_what_is_there() {
     let store = store();
     store.apply(map("a", 1, None, None));
-    store.add_index("all", |_| vec!["x".to_owned()]);
+    store.add_index("all", Box::new(|_| vec!["x".to_owned()]));
     assert_eq!(names(&store.by_index("all", "x")), ["a"]);
 }
 
@@ -100,7 +101,7 @@ fn subscribers_get_old_and_new_and_deletions_from_the_moment_they_come() {
     store.apply(map("a", 1, None, None));
     let seen = recorded(&store);
     store.apply(map("a", 2, None, None));
-    store.delete(&map("a", 3, None, None));
+    store.delete(&*map("a", 3, None, None));
     let v = |s: &str| Some(s.to_owned());
     assert_eq!(*seen.lock(), [(None, v("1")), (v("1"), v("2")), (v("2"), None)]);
 }
@@ -157,7 +158,7 @@ fn a_deletion_is_seen_when_the_object_is_gone_or_another_one() {
     let gone = waits(&store, "a", Need::Gone("uid-a".to_owned()));
     store.apply(map("a", 6, None, None));
     assert!(!gone.load(Ordering::SeqCst));
-    store.delete(&map("a", 7, None, None));
+    store.delete(&*map("a", 7, None, None));
     assert!(gone.load(Ordering::SeqCst));
     assert!(waits(&store, "a", Need::Gone("uid-a".to_owned())).load(Ordering::SeqCst));
 }
@@ -169,6 +170,7 @@ fn memories_go_with_the_object() {
     store.apply(map("a", 5, None, None));
     let memo = Memo {
         desired: [1; 16],
+        text: None,
         uid: "uid-a".to_owned(),
         version: "5".to_owned(),
         live: None,
@@ -176,6 +178,6 @@ fn memories_go_with_the_object() {
     store.remember(&key, "m", memo.clone());
     assert_eq!(store.memo(&key, "m"), Some(memo));
     assert_eq!(store.memo(&key, "other"), None);
-    store.delete(&map("a", 6, None, None));
+    store.delete(&*map("a", 6, None, None));
     assert_eq!(store.memo(&key, "m"), None);
 }

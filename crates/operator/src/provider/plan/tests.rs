@@ -17,7 +17,7 @@ pub(crate) fn now() -> Timestamp {
 }
 
 fn object<P: ProviderObject>(name: &str, spec: &Value) -> P {
-    serde_json::from_value(json!({
+    P::from_json(&json!({
         "apiVersion": P::API_VERSION, "kind": P::KIND,
         "metadata": {"name": name, "namespace": "n", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": spec,

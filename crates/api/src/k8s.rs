@@ -1,0 +1,245 @@
+//! Kubernetes' own kinds: the codecs of those that controllers write, and narrow views of those that are only read.
+//!
+//! A view has the fields that a controller looks at, under the names that they have in Kubernetes, and leaves out the rest.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::{
+    AttachedVolume, ConfigMap, ContainerState, Event, NodeAddress, NodeCondition, NodeSystemInfo, PodCondition, Secret,
+    Taint,
+};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use serde::{Deserialize, Serialize};
+
+crate::codec!(
+    ClusterRoleBinding,
+    ConfigMap,
+    DaemonSet,
+    Event,
+    Node,
+    Pod,
+    Secret,
+    ValidatingWebhookConfiguration,
+    VolumeAttachment,
+);
+
+crate::parts!(OwnerReference);
+
+/// Defines a view: a kind with metadata and some of its fields.
+macro_rules! view {
+    (
+        $(#[doc = $doc:literal])+
+        $kind:ident, $group:literal, $version:literal, $plural:literal, $scope:ty,
+        { $( $(#[doc = $field_doc:literal])+ $field:ident: $type:ty, )* }
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct $kind {
+            /// Standard object metadata.
+            #[serde(default)]
+            pub metadata: ObjectMeta,
+            $( $(#[doc = $field_doc])+ #[serde(default)] pub $field: $type, )*
+        }
+
+        impl kube_core::Resource for $kind {
+            type DynamicType = ();
+            type Scope = $scope;
+            fn kind((): &()) -> std::borrow::Cow<'_, str> {
+                stringify!($kind).into()
+            }
+            fn group((): &()) -> std::borrow::Cow<'_, str> {
+                $group.into()
+            }
+            fn version((): &()) -> std::borrow::Cow<'_, str> {
+                $version.into()
+            }
+            fn plural((): &()) -> std::borrow::Cow<'_, str> {
+                $plural.into()
+            }
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+view!(
+    /// A Node of a workload cluster.
+    Node, "", "v1", "nodes", ClusterResourceScope,
+    {
+        /// What the Node is.
+        spec: Option<NodeSpec>,
+        /// What its kubelet reports.
+        status: Option<NodeStatus>,
+    }
+);
+
+/// What a Node is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeSpec {
+    /// The name of the machine at its infrastructure provider.
+    #[serde(rename = "providerID", skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
+    /// Its taints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taints: Option<Vec<Taint>>,
+    /// Whether no new Pods are scheduled to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unschedulable: Option<bool>,
+}
+
+/// What a kubelet reports of its Node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStatus {
+    /// Where the Node can be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<Vec<NodeAddress>>,
+    /// Its state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<NodeCondition>>,
+    /// Its versions and identifiers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_info: Option<NodeSystemInfo>,
+    /// The volumes that are attached to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volumes_attached: Option<Vec<AttachedVolume>>,
+}
+
+view!(
+    /// A Pod of a workload cluster.
+    Pod, "", "v1", "pods", NamespaceResourceScope,
+    {
+        /// What became of it.
+        status: Option<PodStatus>,
+    }
+);
+
+/// What became of a Pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// Its state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<PodCondition>>,
+    /// Its containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+/// What became of a container.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerStatus {
+    /// What it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<ContainerState>,
+    /// What it was before it was restarted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_state: Option<ContainerState>,
+}
+
+view!(
+    /// A volume that is attached to a Node, or is to be.
+    VolumeAttachment, "storage.k8s.io", "v1", "volumeattachments", ClusterResourceScope,
+    {
+        /// Where it is attached.
+        spec: VolumeAttachmentSpec,
+    }
+);
+
+/// Where a volume is attached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeAttachmentSpec {
+    /// The name of the Node.
+    #[serde(default)]
+    pub node_name: String,
+}
+
+view!(
+    /// A DaemonSet of a workload cluster.
+    DaemonSet, "apps", "v1", "daemonsets", NamespaceResourceScope,
+    {
+        /// What it runs.
+        spec: DaemonSetSpec,
+    }
+);
+
+/// What a DaemonSet runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DaemonSetSpec {
+    /// Its Pods.
+    #[serde(default)]
+    pub template: PodTemplate,
+}
+
+/// What a Pod is made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PodTemplate {
+    /// The Pod's specification.
+    #[serde(default)]
+    pub spec: PodTemplateSpec,
+}
+
+/// The specification of Pods.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PodTemplateSpec {
+    /// Its containers.
+    #[serde(default)]
+    pub containers: Vec<Container>,
+}
+
+/// A container of a Pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Container {
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// Its image.
+    #[serde(default)]
+    pub image: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::codec::{Codec as _, Stored as _};
+
+    #[test]
+    fn views_have_the_names_of_kubernetes() {
+        let node = json!({
+            "metadata": {"name": "n"},
+            "spec": {"providerID": "p", "taints": [{"key": "k", "effect": "NoSchedule"}], "unschedulable": true},
+            "status": {
+                "addresses": [{"address": "1.2.3.4", "type": "InternalIP"}],
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        });
+        assert_eq!(Node::from_json(&node).unwrap().to_json(), node);
+        let pod = json!({
+            "metadata": {"name": "p"},
+            "status": {
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "containerStatuses": [{"state": {"waiting": {"reason": "r"}}, "lastState": {"terminated": {"exitCode": 1}}}],
+            },
+        });
+        assert_eq!(Pod::from_json(&pod).unwrap().to_json(), pod);
+        let attachment = json!({"metadata": {}, "spec": {"nodeName": "n"}});
+        assert_eq!(VolumeAttachment::from_json(&attachment).unwrap().to_json(), attachment);
+        let set =
+            json!({"metadata": {}, "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+        assert_eq!(DaemonSet::from_json(&set).unwrap().to_json(), set);
+    }
+}

@@ -1,0 +1,185 @@
+//! The events of one watch, as a server sends them: a type and an object, which is read by the store that it is for.
+
+use futures::StreamExt;
+use http_body_util::{BodyDataStream, BodyExt};
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::documents::Documents;
+use super::informer::number;
+use super::store::{AnyObject, Store};
+use crate::error::with_causes;
+use crate::request::{RequestError, Status, begin};
+
+/// The annotation of the bookmark that ends a streamed list.
+const LIST_ENDS: &str = "k8s.io/initial-events-end";
+
+/// What a server says in a watch.
+pub(super) enum Event {
+    /// An object was added or changed.
+    Set(AnyObject),
+    /// An object was deleted.
+    Deleted(AnyObject),
+    /// Everything up to this version was said.
+    Bookmark { version: Option<u64>, ends_list: bool },
+    /// The watch ends with an error; `expired` when its version is too old.
+    Error { expired: bool, why: String },
+    /// An object, or an event, that this program cannot read.
+    Unreadable(serde_json::Error),
+}
+
+/// Why there is no further event.
+pub(super) enum Why {
+    /// The server ended the watch.
+    Closed,
+    /// The connection failed.
+    Failed(String),
+}
+
+/// A watch that has begun.
+pub(super) struct Events {
+    body: BodyDataStream<Body>,
+    documents: Documents,
+}
+
+#[derive(Deserialize)]
+struct Frame<'a> {
+    r#type: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// What is read of a bookmark.
+#[derive(Deserialize)]
+struct Mark {
+    metadata: MarkMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MarkMeta {
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default)]
+    annotations: std::collections::BTreeMap<String, String>,
+}
+
+impl Events {
+    /// Sends the request of a watch.
+    pub(super) async fn begin(client: &kube::Client, request: http::Request<Vec<u8>>) -> Result<Self, RequestError> {
+        let answer = begin(client, request).await?;
+        Ok(Self {
+            body: answer.into_body().into_data_stream(),
+            documents: Documents::default(),
+        })
+    }
+
+    /// The next event. `store` reads its object.
+    pub(super) async fn next(&mut self, store: &Store) -> Result<Event, Why> {
+        loop {
+            if let Some(document) = self.documents.next() {
+                return Ok(event(&document, store));
+            }
+            match self.body.next().await {
+                Some(Ok(bytes)) => self.documents.push(&bytes),
+                Some(Err(error)) if is_end(&error) => return Err(Why::Closed),
+                Some(Err(error)) => return Err(Why::Failed(with_causes(&error))),
+                None => return Err(Why::Closed),
+            }
+        }
+    }
+}
+
+/// Whether a connection ended in the middle, as those of watches do when their time is over.
+fn is_end(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        if kind == Some(std::io::ErrorKind::UnexpectedEof) {
+            return true;
+        }
+        next = error.source();
+    }
+    error.to_string().contains("unexpected EOF during chunk")
+}
+
+fn event(document: &[u8], store: &Store) -> Event {
+    read(document, store).unwrap_or_else(Event::Unreadable)
+}
+
+fn read(document: &[u8], store: &Store) -> serde_json::Result<Event> {
+    let frame: Frame<'_> = match serde_json::from_slice(document) {
+        Ok(frame) => frame,
+        // Some servers answer with an error instead of an event that holds one.
+        Err(error) => {
+            return serde_json::from_slice::<Status>(document)
+                .ok()
+                .filter(|status| status.code != 0)
+                .map(refusal)
+                .ok_or(error);
+        }
+    };
+    let object = frame.object.get().as_bytes();
+    Ok(match frame.r#type {
+        "ADDED" | "MODIFIED" => Event::Set(store.decode(object)?),
+        "DELETED" => Event::Deleted(store.decode(object)?),
+        "BOOKMARK" => {
+            let meta = serde_json::from_slice::<Mark>(object)?.metadata;
+            Event::Bookmark {
+                version: number(Some(&meta.resource_version)),
+                ends_list: meta.annotations.contains_key(LIST_ENDS),
+            }
+        }
+        "ERROR" => refusal(serde_json::from_slice(object)?),
+        other => return Err(serde::de::Error::custom(format!("unknown type of event: {other:?}"))),
+    })
+}
+
+fn refusal(status: Status) -> Event {
+    Event::Error {
+        expired: status.code == 410 || status.reason == "Expired" || status.reason == "Gone",
+        why: format!("{} ({})", status.message.unwrap_or_default(), status.reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{Dynamic, gvk_from};
+
+    #[test]
+    fn events_are_read_by_their_type() {
+        let store = Store::of::<Dynamic>(gvk_from("x.io/v1", "Foo"));
+        let read = |text: &str| match event(text.as_bytes(), &store) {
+            Event::Set(object) => format!("set {}", object.metadata().name.as_deref().unwrap_or_default()),
+            Event::Deleted(object) => format!("deleted {}", object.metadata().name.as_deref().unwrap_or_default()),
+            Event::Bookmark { version, ends_list } => format!("bookmark {version:?} {ends_list}"),
+            Event::Error { expired, why } => format!("error {expired} {why}"),
+            Event::Unreadable(_) => "unreadable".to_owned(),
+        };
+        let check = |text: &str, expect: &str| assert_eq!(read(text), expect, "{text}");
+        check(r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#, "set a");
+        check(r#"{"type": "MODIFIED", "object": {"metadata":{"name":"a"}}}"#, "set a");
+        check(r#"{"object":{"metadata":{"name":"a"}},"type":"DELETED"}"#, "deleted a");
+        check(
+            r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}"#,
+            "bookmark Some(7) false",
+        );
+        check(
+            r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
+            "bookmark Some(7) true",
+        );
+        check(
+            r#"{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old"}}"#,
+            "error true too old (Expired)",
+        );
+        check(
+            r#"{"kind":"Status","code":500,"reason":"InternalError","message":"no"}"#,
+            "error false no (InternalError)",
+        );
+        check(r#"{"type":"ADDED","object":{"metadata":{"name":7}}}"#, "unreadable");
+        check(r#"{"type":"OTHER","object":{}}"#, "unreadable");
+        check("no JSON", "unreadable");
+    }
+}

@@ -1,0 +1,147 @@
+//! Sending one request to an API server, and reading what it answers: the body, or why there is none.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::Request;
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde::Deserialize;
+
+use crate::error::with_causes;
+
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The server answered with an error.
+    #[error("{message}")]
+    Refused {
+        /// The HTTP status code.
+        code: u16,
+        /// The reason, as Kubernetes names it: `NotFound`, `Conflict`, ...
+        reason: String,
+        /// What the server says.
+        message: String,
+    },
+    /// There was no answer.
+    #[error("{0}")]
+    Transport(String),
+    /// The answer is not what was asked for.
+    #[error("cannot decode the answer: {0}")]
+    Decoding(String),
+}
+
+impl RequestError {
+    /// The HTTP status code of a refusal; 0 without an answer.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Refused { code, .. } => *code,
+            Self::Transport(_) | Self::Decoding(_) => 0,
+        }
+    }
+
+    /// Whether the object does not exist.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == 404
+    }
+
+    /// Whether an object of the name exists already.
+    pub fn is_already_exists(&self) -> bool {
+        matches!(self, Self::Refused { reason, .. } if reason == "AlreadyExists")
+    }
+
+    /// Whether the object has changed since it was read.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == 409 && !self.is_already_exists()
+    }
+
+    /// A refusal from the body of an answer: a `Status`, or any text.
+    pub(crate) fn refused(code: http::StatusCode, body: &[u8]) -> Self {
+        let status: Status = serde_json::from_slice(body).unwrap_or_default();
+        Self::Refused {
+            code: code.as_u16(),
+            reason: status.reason,
+            message: status
+                .message
+                .unwrap_or_else(|| format!("{code}: {}", String::from_utf8_lossy(body))),
+        }
+    }
+}
+
+impl From<serde_json::Error> for RequestError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Decoding(error.to_string())
+    }
+}
+
+/// What is read of a `Status`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Status {
+    #[serde(default)]
+    pub(crate) code: u16,
+    #[serde(default)]
+    pub(crate) reason: String,
+    #[serde(default)]
+    pub(crate) message: Option<String>,
+}
+
+/// Sends a request and gives the body of the answer. Boxed, so that it is compiled once and not wherever it is awaited.
+pub(crate) fn send(client: &kube::Client, request: Request<Vec<u8>>) -> BoxFuture<'_, Result<Bytes, RequestError>> {
+    Box::pin(async move {
+        let whole = async {
+            let answer = begin(client, request).await?;
+            let body = answer.into_body().collect().await;
+            Ok(body.map_err(|e| RequestError::Transport(with_causes(&e)))?.to_bytes())
+        };
+        let late = |_| Err(RequestError::Transport("no answer in 30 s".to_owned()));
+        tokio::time::timeout(ANSWER, whole).await.unwrap_or_else(late)
+    })
+}
+
+/// Sends a request and gives the answer as soon as it begins, unless it is a refusal.
+pub(crate) async fn begin(
+    client: &kube::Client,
+    request: Request<Vec<u8>>,
+) -> Result<http::Response<Body>, RequestError> {
+    let answer = client.send(request.map(Body::from)).await;
+    let answer = answer.map_err(|e| RequestError::Transport(with_causes(&e)))?;
+    let status = answer.status();
+    if status.is_success() {
+        return Ok(answer);
+    }
+    let body = answer.into_body().collect().await;
+    let body = body.map_err(|e| RequestError::Transport(with_causes(&e)))?;
+    Err(RequestError::refused(status, &body.to_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_say_what_the_server_says() {
+        let check = |body: &[u8], reason: &str, message: &str| {
+            let error = RequestError::refused(http::StatusCode::CONFLICT, body);
+            let expect = RequestError::Refused {
+                code: 409,
+                reason: reason.to_owned(),
+                message: message.to_owned(),
+            };
+            assert_eq!(error, expect);
+        };
+        check(
+            br#"{"kind":"Status","reason":"AlreadyExists","message":"a exists"}"#,
+            "AlreadyExists",
+            "a exists",
+        );
+        check(b"gone away", "", "409 Conflict: gone away");
+        let exists = RequestError::refused(http::StatusCode::CONFLICT, br#"{"reason":"AlreadyExists"}"#);
+        assert!(exists.is_already_exists() && !exists.is_conflict());
+        assert!(RequestError::refused(http::StatusCode::NOT_FOUND, b"").is_not_found());
+        assert_eq!(RequestError::Transport(String::new()).code(), 0);
+    }
+}

@@ -1,0 +1,205 @@
+//! Server-side apply: deciding whether it would change anything, sending it, and remembering what it did.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use windlass_api::codec::{Stored, parse};
+
+use super::body::{self, Hash};
+use super::send::{Answer, Call, Verb};
+use super::{Target, Write, Writer, query};
+use crate::cache::{Memo, Store};
+use crate::error::{ErrorKind, WriteError};
+use crate::guard::Need;
+use crate::object::ObjectKey;
+
+/// What is applied to which part of an object.
+#[derive(Clone, Copy)]
+pub(super) struct To<'a> {
+    pub(super) manager: &'a str,
+    pub(super) target: &'a Target,
+    pub(super) subresource: Option<&'a str>,
+}
+
+/// Both are boxed, so that they are compiled here and not again wherever they are awaited.
+impl Writer {
+    /// Applies an object; `None` when nothing was sent.
+    pub(super) fn apply_object<'a>(
+        &'a self,
+        to: To<'a>,
+        desired: &'a dyn Stored,
+    ) -> BoxFuture<'a, Result<Option<(Answer, Write)>, WriteError>> {
+        async move {
+            let json = desired.encode().map_err(|e| {
+                let (gvk, key) = (&to.target.gvk, &to.target.key);
+                WriteError::new(ErrorKind::Encoding, Verb::Apply.word(), gvk, key, e.to_string())
+            })?;
+            // What was applied before is known by its text: most reconciles need no more than this.
+            let text = body::hash_of_text(&json);
+            if let Some(store) = self.store(to.target)
+                && is_known_text(&store, to, text)
+            {
+                self.ports.metrics.write_skipped(self.controller);
+                return Ok(None);
+            }
+            let body = body::for_apply(parse(&json));
+            self.apply_known(to, body, Some(text)).await
+        }
+        .boxed()
+    }
+
+    /// Applies a body; `None` when nothing was sent.
+    pub(super) fn apply_body<'a>(
+        &'a self,
+        to: To<'a>,
+        body: Value,
+    ) -> BoxFuture<'a, Result<Option<(Answer, Write)>, WriteError>> {
+        self.apply_known(to, body, None).boxed()
+    }
+
+    fn store(&self, target: &Target) -> Option<std::sync::Arc<Store>> {
+        let stores = self.ports.caches.holding(&target.gvk.group_kind());
+        stores.into_iter().find(|store| store.gvk() == &target.gvk)
+    }
+
+    async fn apply_known(
+        &self,
+        to: To<'_>,
+        mut body: Value,
+        text: Option<Hash>,
+    ) -> Result<Option<(Answer, Write)>, WriteError> {
+        let target = to.target;
+        let desired = body::desired_hash(&body);
+        let store = self.store(target);
+        let before = store.as_ref().and_then(|s| s.identity(&target.key));
+        if let Some(store) = &store
+            && is_known_unchanged(store, to, &body, desired, text)
+        {
+            self.ports.metrics.write_skipped(self.controller);
+            return Ok(None);
+        }
+        let answer = self.send_apply(to, &mut body).await?;
+        let after = (answer.uid().to_owned(), answer.version().to_owned());
+        let changed = before.as_ref() != Some(&after);
+        if let Some(store) = store {
+            let live = (!changed)
+                .then(|| store.value(&target.key))
+                .flatten()
+                .map(|live| body::live_hash(&live, to.subresource));
+            let (uid, version) = after;
+            let memo = Memo {
+                desired,
+                text,
+                uid,
+                version,
+                live,
+            };
+            store.remember(&target.key, &slot(to), memo);
+        }
+        let outcome = if changed { Write::Changed } else { Write::Unchanged };
+        Ok(Some((answer, outcome)))
+    }
+
+    /// Sends an apply.
+    pub(super) async fn send_apply(&self, to: To<'_>, body: &mut Value) -> Result<Answer, WriteError> {
+        let verb = if to.subresource.is_some() {
+            Verb::ApplyStatus
+        } else {
+            Verb::Apply
+        };
+        self.lock_body(verb, to.target, body);
+        let url = to.target.url(to.subresource);
+        let call = Call {
+            verb,
+            target: to.target,
+            url: format!("{url}?fieldManager={}&force=true", query(to.manager)),
+            body: Some(body),
+        };
+        let answer = match self.send(&call).await {
+            Err(error) if error.kind().is_ambiguous() => self.send_again(&call, error).await?,
+            other => other?,
+        };
+        self.note(to.target, &answer);
+        Ok(answer)
+    }
+
+    /// Applies a status: what it did.
+    pub(crate) async fn write_status(
+        &self,
+        manager: &str,
+        target: &Target,
+        uid: Option<&str>,
+        status: Value,
+    ) -> Result<Write, WriteError> {
+        let to = To {
+            manager,
+            target,
+            subresource: Some("status"),
+        };
+        let applied = self.apply_body(to, body::for_status(target, uid, status)).await?;
+        Ok(applied.map_or(Write::Skipped, |(_, outcome)| outcome))
+    }
+
+    /// Has the next reconcile wait until the caches have seen this.
+    pub(super) fn note(&self, target: &Target, answer: &Answer) {
+        let (gvk, key) = (&target.gvk, &target.key);
+        self.journal.relock(gvk, key, answer.version(), answer.generation());
+        let version = answer.version().parse().unwrap_or(0);
+        let key = match answer.name() {
+            Some(name) => ObjectKey::new(target.key.namespace.as_str(), name),
+            None => target.key.clone(),
+        };
+        self.journal.wrote(&target.gvk, &key, Need::Version(version));
+    }
+
+    /// The object as it is cached, for an apply that was not sent.
+    pub(super) fn cached_value(&self, target: &Target) -> Result<Value, WriteError> {
+        let stores = self.ports.caches.holding(&target.gvk.group_kind());
+        let mut of_version = stores.iter().filter(|s| s.gvk() == &target.gvk);
+        of_version.find_map(|store| store.value(&target.key)).ok_or_else(|| {
+            // Deleted between the decision and now.
+            let (gvk, key) = (&target.gvk, &target.key);
+            WriteError::new(ErrorKind::NotFound, "read", gvk, key, "it was just deleted")
+        })
+    }
+}
+
+/// The memory of what a manager applied to a part of an object.
+fn slot(to: To<'_>) -> String {
+    match to.subresource {
+        Some(subresource) => format!("{}/{subresource}", to.manager),
+        None => to.manager.to_owned(),
+    }
+}
+
+/// True when exactly this text was applied last, and the object has not changed since.
+fn is_known_text(store: &Store, to: To<'_>, text: Hash) -> bool {
+    let memo = store.memo(&to.target.key, &slot(to));
+    let live = store.identity(&to.target.key);
+    memo.is_some_and(|memo| memo.text == Some(text) && live == Some((memo.uid, memo.version)))
+}
+
+/// True when the cached object and the memory of the last apply say that applying `body` would change nothing.
+fn is_known_unchanged(store: &Store, to: To<'_>, body: &Value, desired: Hash, text: Option<Hash>) -> bool {
+    let key: &ObjectKey = &to.target.key;
+    let slot = slot(to);
+    // Without a memory it is not known what this manager owns, and whether something would have to be removed.
+    let (Some((uid, version)), Some(memo)) = (store.identity(key), store.memo(key, &slot)) else {
+        return false;
+    };
+    if memo.desired != desired || memo.uid != uid {
+        return false;
+    }
+    let same = memo.version == version || {
+        let Some(live) = store.value(key) else {
+            return false;
+        };
+        let live_hash = || body::live_hash(&live, to.subresource);
+        windlass_smd::differs(body, &live).is_none() || memo.live.is_some_and(|hash| hash == live_hash())
+    };
+    if same && (memo.version != version || memo.text != text) {
+        let text = text.or(memo.text);
+        store.remember(key, &slot, Memo { version, text, ..memo });
+    }
+    same
+}
