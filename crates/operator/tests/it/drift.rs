@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_testkit::faults::Faults;
 
 use crate::env::{Env, NAMESPACE, V1ALPHA2};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_api_operator::ProviderType;
-use windlass_forge::{Forge, LookAlike};
+use windlass_fake_providers::{Forge, LookAlike};
 use windlass_repository::{Client, Credentials, Error, Names, Repository, Settings, Source};
 
 pub(crate) const AWS: &str = "kubernetes-sigs/cluster-api-provider-aws";
