@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use clap::Args;
 use sha2::{Digest as _, Sha256};
+use windlass_envtest::missing;
 
 use crate::cargo;
 
@@ -145,14 +146,10 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
         Ok(go) => go,
         Err(why) => {
             let names: Vec<&str> = chosen.iter().map(|tool| tool.name).collect();
-            let text = format!(
-                "{why}: {} not built, and what needs them is left out (the real API server, helm, kubeadm)",
-                names.join(", ")
-            );
             if !options.if_possible {
-                return Err(text);
+                return Err(format!("{why}: {} not built", names.join(", ")));
             }
-            anstream::println!("skipped: {text}");
+            missing::left_out(&format!("building {}", names.join(", ")), &why)?;
             return Ok(());
         }
     };

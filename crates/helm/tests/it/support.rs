@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,15 +50,8 @@ pub(crate) use with_both;
 
 /// Runs a test with a helm, and looks for what it leaves.
 pub(crate) async fn run<F: Future<Output = World>>(tool: &'static str, test: impl FnOnce(World) -> F) {
-    let program = match Tools::program(tool) {
-        Ok(program) => program,
-        Err(error) => {
-            let thread = std::thread::current();
-            // Not by a macro: what these print is shown only for tests that fail.
-            let line = format!("left out: {}: {error}\n", thread.name().unwrap_or("a test"));
-            let _ = std::io::stderr().write_all(line.as_bytes());
-            return;
-        }
+    let Some(program) = Tools::required(tool) else {
+        return;
     };
     let world = World::start(&program).await;
     let (folder, home) = (world.folder.clone(), world.home());
@@ -181,7 +173,7 @@ pub(crate) fn simple(version: &str) -> ChartLike {
 /// Short waits.
 pub(crate) fn quick() -> Options {
     Options {
-        timeout: Duration::from_secs(30),
+        timeout: Duration::from_mins(1),
         ..Options::default()
     }
 }

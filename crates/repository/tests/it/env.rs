@@ -19,7 +19,7 @@ pub(crate) fn settings(forge: &Forge) -> Settings {
     Settings {
         authorities: vec![forge.authority()],
         hosts: forge.hosts(),
-        patience: Duration::from_secs(20),
+        patience: Duration::from_mins(1),
         ..Settings::default()
     }
 }

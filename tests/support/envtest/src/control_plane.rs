@@ -1,6 +1,5 @@
 //! The control plane itself: starting it, waiting until it is ready, ways to it.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,14 +14,12 @@ use windlass_pki::LeafRequest;
 use crate::child::{Program, Programs};
 use crate::flags::Ports;
 use crate::identity::{self, Identity};
-use crate::{Options, StartError, Tools, Usage};
+use crate::{Options, StartError, Tools, Usage, reserved_port};
 
 /// How long a program may take until it is ready; far more than it takes on a machine that does nothing else.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// How often is looked whether a program is ready.
 const LOOK: Duration = Duration::from_millis(25);
-/// Whoever looks for a free port may lose it to somebody else before it is used.
-const TRIES: usize = 4;
 
 const ETCD: &str = "etcd";
 const APISERVER: &str = "kube-apiserver";
@@ -35,6 +32,7 @@ pub struct ControlPlane {
     folder: TempDir,
     identity: Identity,
     url: String,
+    etcd_url: String,
     kubeconfig: String,
 }
 
@@ -47,11 +45,6 @@ impl std::fmt::Debug for ControlPlane {
 }
 
 impl ControlPlane {
-    /// Finds the programs; an error says how to get them.
-    pub fn find() -> Result<Tools, StartError> {
-        Tools::find()
-    }
-
     /// Starts one with the programs of this checkout, and returns when it is ready. Needs a tokio runtime.
     pub async fn start(options: &Options) -> Result<Self, StartError> {
         Self::start_with(&Tools::find()?, options).await
@@ -59,18 +52,6 @@ impl ControlPlane {
 
     /// The same with programs from elsewhere.
     pub async fn start_with(tools: &Tools, options: &Options) -> Result<Self, StartError> {
-        let mut tries = 1;
-        loop {
-            match Self::try_start(tools, options).await {
-                Err(StartError::Ended { log, .. }) if tries < TRIES && log.contains("address already in use") => {
-                    tries += 1;
-                }
-                result => return result,
-            }
-        }
-    }
-
-    async fn try_start(tools: &Tools, options: &Options) -> Result<Self, StartError> {
         let parent = options.parent.clone().unwrap_or_else(std::env::temp_dir);
         let cannot = |source| StartError::File {
             path: parent.join("windlass-envtest"),
@@ -82,7 +63,7 @@ impl ControlPlane {
             builder.prefix("windlass-envtest-").tempdir_in(parent)
         });
         let folder = folder.map_err(cannot)?;
-        let ports = free_ports().map_err(cannot)?;
+        let ports = reserved_ports().map_err(cannot)?;
         let identity = Identity::make(folder.path())?;
         let url = format!("https://127.0.0.1:{}", ports.apiserver);
         let kubeconfig = identity.kubeconfig(&LeafRequest::administrator(), &url)?;
@@ -92,6 +73,7 @@ impl ControlPlane {
             folder,
             identity,
             url,
+            etcd_url: format!("http://127.0.0.1:{}", ports.etcd),
             kubeconfig,
         };
         control_plane.start_programs(tools, options, ports).await?;
@@ -160,6 +142,11 @@ impl ControlPlane {
         &self.url
     }
 
+    /// Where its etcd answers, without TLS.
+    pub(crate) fn etcd_url(&self) -> &str {
+        &self.etcd_url
+    }
+
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
@@ -226,16 +213,11 @@ async fn is_found(client: &Client, path: &str) -> bool {
     client.request_text(request).await.is_ok()
 }
 
-/// Ports that are free now, all held at once so that they differ.
-fn free_ports() -> std::io::Result<Ports> {
-    let listeners: Vec<TcpListener> = (0..4)
-        .map(|_| TcpListener::bind("127.0.0.1:0"))
-        .collect::<Result<_, _>>()?;
-    let port = |at: usize| listeners[at].local_addr().map(|address| address.port());
+fn reserved_ports() -> std::io::Result<Ports> {
     Ok(Ports {
-        etcd: port(0)?,
-        peer: port(1)?,
-        apiserver: port(2)?,
-        controller_manager: port(3)?,
+        etcd: reserved_port()?,
+        peer: reserved_port()?,
+        apiserver: reserved_port()?,
+        controller_manager: reserved_port()?,
     })
 }

@@ -60,4 +60,7 @@ pub enum StartError {
     /// A client for the control plane cannot be set up.
     #[error("no client: {0}")]
     Client(String),
+    /// Its state cannot be put back.
+    #[error("the state cannot be put back: {0}")]
+    State(String),
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::StartError;
+use crate::{StartError, missing};
 
 /// The programs of a control plane, as files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,16 @@ impl Tools {
         }
         let missing = vec![name];
         Err(StartError::NotBuilt { folder, missing })
+    }
+
+    /// The same for a test: without the program the test is left out, and says so; in strict mode it fails ([`missing`]).
+    pub fn required(name: &'static str) -> Option<PathBuf> {
+        missing::required(Self::program(name))
+    }
+
+    /// The programs of a control plane for a test, as [`Tools::required`].
+    pub fn required_control_plane() -> Option<Self> {
+        missing::required(Self::find())
     }
 
     fn default_folder() -> PathBuf {

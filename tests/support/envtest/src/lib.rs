@@ -11,6 +11,9 @@ mod find;
 mod flags;
 mod identity;
 mod ledger;
+pub mod missing;
+mod port;
+mod state;
 mod usage;
 
 pub use control_plane::ControlPlane;
@@ -18,4 +21,6 @@ pub use error::StartError;
 pub use find::Tools;
 pub use flags::Options;
 pub use ledger::{Counted, Ledger, WriteTo};
+pub use port::reserved_port;
+pub use state::Baseline;
 pub use usage::Usage;

@@ -190,10 +190,12 @@ impl Env {
         running.or_else(|| self.cloud.clone()).expect("controllers run")
     }
 
-    /// A number from the metrics of the controllers that run, by the name of its series and the controller's.
+    /// A number from the metrics of the controllers that run, by the name of its series and the controller's. Fails where nothing has
+    /// these names.
     pub fn metric(&self, series: &str, controller: &str) -> f64 {
         let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
-        load::number(&text.unwrap_or_default(), series, controller)
+        let number = load::number(&text.unwrap_or_default(), series, controller);
+        number.unwrap_or_else(|| panic!("there is no series {series} or no controller {controller}"))
     }
 
     /// How often the controllers wrote to an object or a subresource of it, refused writes included.

@@ -238,9 +238,7 @@ impl ExternalSystem {
     }
 }
 
-/// A port of the loopback interface on which nobody listens.
-pub fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0");
-    let address = listener.and_then(|listener| listener.local_addr());
-    address.expect("there is a free port").port()
+/// A port of the loopback interface that stays this test's own, and on which nobody listens.
+pub fn reserved_port() -> u16 {
+    windlass_envtest::reserved_port().expect("there is a free port")
 }

@@ -39,15 +39,24 @@ impl Load {
     }
 }
 
-/// The sum of a series over everything but the controller; nothing counts as zero.
-pub(crate) fn number(text: &str, series: &str, controller: &str) -> f64 {
+/// The sum of a series over everything but the controller. Zero only where there is such a series and such a controller: a name that
+/// nothing has would be zero for ever.
+pub(crate) fn number(text: &str, series: &str, controller: &str) -> Option<f64> {
     let label = format!("controller=\"{controller}\"");
+    let header = format!("# TYPE {} counter", series.strip_suffix("_total").unwrap_or(series));
+    let is_series = text.lines().any(|line| line == header);
+    let is_controller = text
+        .lines()
+        .any(|line| line.starts_with("controller_runtime_max_concurrent_reconciles{") && line.contains(&label));
+    if !is_series || !is_controller {
+        return None;
+    }
     let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
     let found = lines.filter(|(name, _)| {
         let (name, labels) = name.split_once('{').unwrap_or((name, ""));
         name == series && labels.contains(&label)
     });
-    found.filter_map(|(_, value)| value.parse::<f64>().ok()).sum()
+    Some(found.filter_map(|(_, value)| value.parse::<f64>().ok()).sum())
 }
 
 #[cfg(test)]
@@ -57,6 +66,9 @@ mod tests {
     #[test]
     fn numbers_are_summed_by_controller() {
         let text = "# HELP x\n\
+            # TYPE controller_runtime_reconcile counter\n\
+            # TYPE workqueue_adds counter\n\
+            controller_runtime_max_concurrent_reconciles{controller=\"a\"} 10\n\
             controller_runtime_active_workers{controller=\"a\"} 1\n\
             workqueue_depth{name=\"a\",controller=\"a\"} 2\n\
             workqueue_depth{name=\"b\",controller=\"b\"} 0\n\
@@ -68,7 +80,9 @@ mod tests {
             reconciles: BTreeMap::from([("a".to_owned(), 7)]),
         };
         assert_eq!(Load::read(text), load);
-        assert!((number(text, "controller_runtime_reconcile_total", "a") - 7.0).abs() < f64::EPSILON);
-        assert!(number(text, "workqueue_adds_total", "a").abs() < f64::EPSILON);
+        assert_eq!(number(text, "controller_runtime_reconcile_total", "a"), Some(7.0));
+        assert_eq!(number(text, "workqueue_adds_total", "a"), Some(0.0));
+        assert_eq!(number(text, "workqueue_added_total", "a"), None, "no such series");
+        assert_eq!(number(text, "workqueue_adds_total", "c"), None, "no such controller");
     }
 }

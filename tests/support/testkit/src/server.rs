@@ -2,6 +2,7 @@
 //!
 //! `WINDLASS_TEST_SERVER` says which: `embedded` (the default), `socket` or `real`. Every server is empty and the test's own.
 
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,13 +15,14 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use windlass_api::annotations::MANAGED_BY;
 use windlass_apiserver::UserInfo;
-use windlass_envtest::{ControlPlane, Counted, Ledger};
+use windlass_envtest::{Counted, Ledger};
 use windlass_kit::{Metrics, transport};
 use windlass_manager::up::CONTROLLERS_AGENT;
 use windlass_manager::{Embedded, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
 use windlass_suite::{install, kinds};
 
 use crate::objects::NAMESPACE;
+use crate::real::{self, Access};
 use crate::{prepared, wait};
 
 /// A sort of API server.
@@ -70,12 +72,7 @@ enum Inner {
         /// How a client gets to it, unless by the process.
         config: Option<Box<kube::Config>>,
     },
-    Real {
-        control_plane: Box<ControlPlane>,
-        config: Box<kube::Config>,
-        /// What an embedded server asks in process.
-        admission: Option<Webhooks>,
-    },
+    Real(Box<Access>),
 }
 
 /// An API server of a test's own.
@@ -112,9 +109,10 @@ impl Server {
 
     async fn start_in(folder: Arc<TempDir>, definitions: bool) -> Self {
         let kind = Kind::chosen();
+        note_test();
         let inner = match kind {
             Kind::Embedded | Kind::Socket => start_ours(&folder, definitions, kind == Kind::Socket).await,
-            Kind::Real => start_real(definitions).await,
+            Kind::Real => Inner::Real(Box::new(real::lease(definitions).await)),
         };
         Self {
             kind,
@@ -144,7 +142,7 @@ impl Server {
     pub fn kubeconfig(&self) -> PathBuf {
         match &self.inner {
             Inner::Ours { embedded, .. } => embedded.kubeconfig().to_owned(),
-            Inner::Real { control_plane, .. } => control_plane.kubeconfig_path(),
+            Inner::Real(access) => access.kubeconfig.clone(),
         }
     }
 
@@ -154,8 +152,8 @@ impl Server {
             Inner::Ours { embedded, config: None } => embedded.client(agent, &Metrics::new()),
             Inner::Ours {
                 config: Some(config), ..
-            }
-            | Inner::Real { config, .. } => connect(config, Some(agent)),
+            } => connect(config, Some(agent)),
+            Inner::Real(access) => connect(&access.config, Some(agent)),
         };
         self.ledger.wrap(client, agent)
     }
@@ -174,14 +172,8 @@ impl Server {
             }
             Inner::Ours {
                 config: Some(config), ..
-            }
-            | Inner::Real { config, .. } => {
-                let mut config = config.clone();
-                config.auth_info.impersonate = Some(user.to_owned());
-                let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-                config.auth_info.impersonate_groups = Some(groups);
-                connect(&config, None)
-            }
+            } => impersonate(config, user, groups),
+            Inner::Real(access) => impersonate(&access.config, user, groups),
         }
     }
 
@@ -193,7 +185,7 @@ impl Server {
                 drop(embedded);
                 Self::start_in(self.folder, self.definitions).await
             }
-            inner @ Inner::Real { .. } => Self {
+            inner @ Inner::Real(_) => Self {
                 inner,
                 ledger: Ledger::default(),
                 ..self
@@ -205,18 +197,33 @@ impl Server {
     pub async fn stop(self) {
         match self.inner {
             Inner::Ours { embedded, .. } => embedded.shutdown().await,
-            Inner::Real {
-                control_plane,
-                admission,
-                ..
-            } => {
-                if let Some(webhooks) = admission {
-                    webhooks.shutdown().await;
-                }
-                drop(control_plane);
-            }
+            // It is put back and used by another test, see `real`.
+            Inner::Real(_) => {}
         }
     }
+}
+
+fn impersonate(config: &kube::Config, user: &str, groups: &[&str]) -> kube::Client {
+    let mut config = config.clone();
+    config.auth_info.impersonate = Some(user.to_owned());
+    let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+    config.auth_info.impersonate_groups = Some(groups);
+    connect(&config, None)
+}
+
+/// Notes which test has a server, in the file that `cargo xtask suites` names: on other servers only these tests run.
+fn note_test() {
+    let Some(path) = std::env::var_os("WINDLASS_TESTS_WITH_SERVER") else {
+        return;
+    };
+    let thread = std::thread::current();
+    let line = format!(
+        "{}\n",
+        thread.name().expect("a server is started by the thread of a test")
+    );
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.expect("the tests that have a server can be noted");
 }
 
 fn new_folder() -> Arc<TempDir> {
@@ -250,25 +257,9 @@ async fn start_ours(folder: &TempDir, definitions: bool, over_socket: bool) -> I
     Inner::Ours { embedded, config }
 }
 
-async fn start_real(definitions: bool) -> Inner {
-    let control_plane = ControlPlane::start(&windlass_envtest::Options::default()).await;
-    let control_plane = control_plane.unwrap_or_else(|error| panic!("no real API server: {error}"));
-    let config = network::config(Some(&control_plane.kubeconfig_path()), None).await;
-    let config = config.expect("the control plane's kubeconfig can be used");
-    let admission = if definitions {
-        Some(serve_definitions(&connect(&config, None)).await)
-    } else {
-        None
-    };
-    Inner::Real {
-        control_plane: Box::new(control_plane),
-        config: Box::new(config),
-        admission,
-    }
-}
-
 /// Installs the definitions and answers for them, as a manager over the network does.
-async fn serve_definitions(client: &kube::Client) -> Webhooks {
+pub(crate) async fn serve_definitions(config: &kube::Config) -> Webhooks {
+    let client = &connect(config, None);
     network::definitions(client, &kinds::all_crds(), true)
         .await
         .expect("a real server takes our definitions");

@@ -1,27 +1,20 @@
 //! From start to end.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::json;
 use tokio::time::MissedTickBehavior;
-use windlass_envtest::{ControlPlane, Options, StartError};
+use windlass_envtest::{ControlPlane, Options, StartError, Tools};
 
 /// Tells the test that runs this one as a program to be killed from the test that everybody runs.
 const VICTIM: &str = "WINDLASS_ENVTEST_VICTIM";
-
-fn is_skipped() -> bool {
-    let missing = ControlPlane::find().err();
-    if let Some(why) = &missing {
-        // Not by a macro: what these print is shown only for tests that fail.
-        let _ = writeln!(std::io::stderr(), "skipped: {why}");
-    }
-    missing.is_some()
-}
 
 fn is_running(pid: &str) -> bool {
     // A zombie counts as ended.
@@ -42,7 +35,7 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
 
 #[tokio::test]
 async fn it_answers_collects_garbage_and_leaves_nothing() {
-    if is_skipped() {
+    if Tools::required_control_plane().is_none() {
         return;
     }
     let control_plane = ControlPlane::start(&Options::default()).await.unwrap();
@@ -80,8 +73,66 @@ async fn it_answers_collects_garbage_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn a_reset_brings_the_earlier_state_back() {
+    if Tools::required_control_plane().is_none() {
+        return;
+    }
+    let control_plane = ControlPlane::start(&Options::default()).await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let mut baseline = control_plane.baseline().await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let names = async |list: ListParams| {
+        let found = maps.list(&list).await.unwrap().items;
+        found
+            .into_iter()
+            .filter_map(|map| map.metadata.name)
+            .collect::<Vec<_>>()
+    };
+    let before = names(ListParams::default()).await;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.a.b"},
+        "spec": {
+            "group": "a.b", "scope": "Namespaced", "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    for round in 0..3 {
+        let create = PostParams::default();
+        let map: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"name": "m", "finalizers": ["a.b/c"]}})).unwrap();
+        maps.create(&create, &map).await.unwrap();
+        let definition: CustomResourceDefinition = serde_json::from_value(definition.clone()).unwrap();
+        definitions.create(&create, &definition).await.unwrap();
+        until("the definition is served", async || {
+            let request = http::Request::get("/apis/a.b/v1/things").body(Vec::new()).unwrap();
+            client.request_text(request).await.is_ok()
+        })
+        .await;
+        let label = Patch::Merge(json!({"metadata": {"labels": {"round": round.to_string()}}}));
+        namespaces
+            .patch("default", &PatchParams::default(), &label)
+            .await
+            .unwrap();
+
+        let begun = std::time::Instant::now();
+        control_plane.reset(&mut baseline).await.unwrap();
+        assert!(begun.elapsed() < Duration::from_mins(1));
+        // From etcd, and from the caches.
+        assert_eq!(names(ListParams::default()).await, before);
+        assert_eq!(names(ListParams::default().match_any()).await, before);
+        assert_eq!(definitions.list(&ListParams::default()).await.unwrap().items, []);
+        let default = namespaces.get("default").await.unwrap();
+        assert!(!default.labels().contains_key("round"), "{:?}", default.metadata);
+        let request = http::Request::get("/apis/a.b/v1/things").body(Vec::new()).unwrap();
+        assert!(client.request_text(request).await.is_err());
+    }
+}
+
+#[tokio::test]
 async fn strangers_have_no_rights() {
-    if is_skipped() {
+    if Tools::required_control_plane().is_none() {
         return;
     }
     let options = Options {
@@ -100,7 +151,7 @@ async fn strangers_have_no_rights() {
 
 #[tokio::test]
 async fn a_program_that_ends_is_named_with_its_last_words() {
-    if is_skipped() {
+    if Tools::required_control_plane().is_none() {
         return;
     }
     let options = Options {
@@ -140,7 +191,7 @@ async fn nothing_outlives_a_process_that_is_killed_victim() {
 
 #[tokio::test]
 async fn nothing_outlives_a_process_that_is_killed() {
-    if is_skipped() {
+    if Tools::required_control_plane().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

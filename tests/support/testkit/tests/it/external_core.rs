@@ -11,7 +11,7 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
 use windlass_suite::kinds::KINDS;
-use windlass_testkit::{ByHand, CLASS, ClusterOf, Env, ExternalSystem, NAMESPACE, free_port};
+use windlass_testkit::{ByHand, CLASS, ClusterOf, Env, ExternalSystem, NAMESPACE, reserved_port};
 
 use self::view::{
     HOST, MANAGED_BY, at_endpoint, at_infrastructure, cluster_says, condition, get, list, message, rests, wait,
@@ -45,7 +45,7 @@ async fn everything_waits_for_the_external_system_and_says_for_what() {
     assert_eq!(object["status"]["initialization"]["infrastructureProvisioned"], true);
     at_endpoint(&env, &cluster).await;
 
-    system.set_endpoint("slow", HOST, free_port()).await;
+    system.set_endpoint("slow", HOST, reserved_port()).await;
     cluster.wait_running(&env).await;
     env.stop().await;
 }
@@ -104,7 +104,7 @@ async fn a_cluster_lives_on_a_kind_that_has_no_controller() {
     let object = json!({
         "apiVersion": "infrastructure.example.org/v1", "kind": "TerraCluster",
         "metadata": {"name": "live", "annotations": {(MANAGED_BY): "terraform"}, "finalizers": ["example.org/teardown"]},
-        "spec": {"vpc": "vpc-1", "controlPlaneEndpoint": {"host": HOST, "port": free_port()}},
+        "spec": {"vpc": "vpc-1", "controlPlaneEndpoint": {"host": HOST, "port": reserved_port()}},
     });
     let object = serde_json::from_value(object).unwrap();
     terra.create(&PostParams::default(), &object).await.unwrap();
@@ -171,7 +171,7 @@ async fn machines_go_on_when_the_external_object_is_gone() {
     let cluster = ByHand::new("orphan", 1, 1);
     let system = ExternalSystem::new(&env);
     system.create(&cluster).await;
-    system.provision("orphan", HOST, free_port()).await;
+    system.provision("orphan", HOST, reserved_port()).await;
     cluster.apply_rest(&env).await;
     cluster.wait_running(&env).await;
     let before: Vec<_> = env

@@ -7,7 +7,7 @@ use windlass_api_ext::infrastructure::DevMachine;
 use windlass_infra_dev::{Call, Cloud, Privileges};
 use windlass_meta::ObjectKey;
 use windlass_testkit::faults::Faults;
-use windlass_testkit::{ByHand, Env, ExternalSystem, NAMESPACE, free_port};
+use windlass_testkit::{ByHand, Env, ExternalSystem, NAMESPACE, reserved_port};
 
 /// The message of a condition of a DevMachine that is not true, with its reason.
 fn complaint<'a>(machine: &'a DevMachine, type_: &str) -> Option<(&'a str, &'a str)> {
@@ -87,7 +87,7 @@ async fn a_control_plane_machine_names_what_the_external_system_left_out_and_goe
             .all(|manager| !manager.starts_with("capd-manager"))
     );
 
-    system.set_endpoint("half", "127.0.0.1", free_port()).await;
+    system.set_endpoint("half", "127.0.0.1", reserved_port()).await;
     // The machine has no certificates to serve with, but it runs.
     let words = ["Secret default/half-ca does not exist"];
     complains(&env, "APIServerProvisioned", "Failed", &words).await;
@@ -157,7 +157,7 @@ async fn an_endpoint_that_cannot_be_listened_on_is_named_and_used_once_it_can() 
 async fn clusters_that_share_a_port_at_addresses_of_their_own_come_up_again_after_a_restart() {
     let mut env = Env::start().await;
     let system = ExternalSystem::new(&env);
-    let port = free_port();
+    let port = reserved_port();
     let hosts = ["127.0.0.2", "127.0.0.3"];
     let clusters = [ByHand::new("two", 1, 1), ByHand::new("three", 1, 1)];
     for (cluster, host) in clusters.iter().zip(hosts) {
@@ -208,7 +208,7 @@ async fn credentials_for_machines_are_enough_for_one_mode_and_refused_for_the_ot
     let life = env.record("DevCluster", "own").await;
     own.apply(&env).await;
     system.create(&other).await;
-    system.provision("other", "127.0.0.1", free_port()).await;
+    system.provision("other", "127.0.0.1", reserved_port()).await;
     other.apply_rest(&env).await;
     let is_refused = || {
         let counts = cloud.calls();

@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use serde_json::json;
 use windlass_api::core::Cluster;
-use windlass_testkit::{ByHand, Env, ExternalSystem, Objects, free_port};
+use windlass_testkit::{ByHand, Env, ExternalSystem, Objects, reserved_port};
 
 /// The code of an answer; 200 for everything that is no refusal.
 fn code<T>(answer: kube::Result<T>) -> u16 {
@@ -156,7 +156,7 @@ async fn a_cluster_lives_on_infrastructure_of_a_system_with_few_rights() {
     cluster.apply(&env).await;
     let finalizers = json!({"metadata": {"finalizers": ["terraform.example.com/infrastructure"]}});
     system.merge("few", &finalizers).await;
-    system.provision("few", "127.0.0.1", free_port()).await;
+    system.provision("few", "127.0.0.1", reserved_port()).await;
     cluster.wait_running(&env).await;
     let life = env.record("DevCluster", "few").await;
     env.delete("Cluster", "few").await;

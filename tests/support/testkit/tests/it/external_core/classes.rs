@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine};
 use windlass_suite::kinds::KINDS;
 use windlass_testkit::wait::{TIMEOUT, looks};
-use windlass_testkit::{ByHand, ClusterOf, Env, ExternalSystem, free_port};
+use windlass_testkit::{ByHand, ClusterOf, Env, ExternalSystem, reserved_port};
 
 use super::view::{HOST, MANAGED_BY, cluster_says, condition, get, list, message, rests, wait};
 
@@ -43,7 +43,7 @@ async fn a_cluster_of_an_external_class_lives_and_goes() {
             &json!({"metadata": {"annotations": {"terraform.io/run": "1"}, "labels": {"net": "n1"}}}),
         )
         .await;
-    system.provision(&name, HOST, free_port()).await;
+    system.provision(&name, HOST, reserved_port()).await;
     cluster.wait_running(&env).await;
     let cluster = cluster.version("v1.36.0");
     env.merge(
@@ -134,7 +134,7 @@ async fn a_moved_cluster_waits_until_its_status_is_written_there() {
         }
         source.apply(&object).await;
     }
-    let port = free_port();
+    let port = reserved_port();
     system.provision("moved", HOST, port).await;
     let provisioned = |cluster: &Cluster| {
         let status = cluster.status.as_ref();

@@ -6,7 +6,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api_addons::HelmReleaseProxy;
 use windlass_fake_providers::{Demand, hosts};
-use windlass_testkit::free_port;
+use windlass_testkit::reserved_port;
 
 use super::world::{World, chart, chart_of, is_of, is_ready, repository, with_both};
 
@@ -212,7 +212,7 @@ async fn mistakes_are_told_of_hold_nobody_up_and_can_be_mended(world: &World) {
     leave_half_done(world, "c2").await;
     let held = begin_to_delete(world, "c2", "going").await;
 
-    let down = format!("https://127.0.0.1:{}/charts", free_port());
+    let down = format!("https://127.0.0.1:{}/charts", reserved_port());
     let cases = cases(&down);
     for case in &cases {
         world.chart_proxy(case.name, &case.spec).await;
@@ -306,7 +306,7 @@ async fn a_cluster_that_cannot_be_reached_holds_no_other_up(world: &World) {
         .lines()
         .find(|line| line.trim_start().starts_with("server:"))
         .unwrap();
-    let nowhere = format!("    server: https://127.0.0.1:{}", free_port());
+    let nowhere = format!("    server: https://127.0.0.1:{}", reserved_port());
     lead(world, "c2", &right.replace(line, &nowhere)).await;
     world.web(&json!({"valuesTemplate": "greeting: welcome\n"})).await;
     world.deployed("web", "c1", 2).await;

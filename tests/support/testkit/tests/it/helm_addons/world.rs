@@ -45,16 +45,8 @@ pub(super) use with_both;
 
 /// Runs a test with a helm. Where there is none it is left out, and a line says so.
 pub(super) async fn run(tool: &'static str, test: impl AsyncFnOnce(&World)) {
-    let program = match Tools::program(tool) {
-        Ok(program) => program,
-        Err(error) => {
-            use std::io::Write as _;
-            let thread = std::thread::current();
-            // Not by a macro: what these print is shown only for tests that fail.
-            let line = format!("left out: {}: {error}\n", thread.name().unwrap_or("a test"));
-            let _ = std::io::stderr().write_all(line.as_bytes());
-            return;
-        }
+    let Some(program) = Tools::required(tool) else {
+        return;
     };
     let world = World::start(program).await;
     test(&world).await;
