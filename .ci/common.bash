@@ -1,5 +1,7 @@
 # What the scripts that use the program as a person does have in common. Sourced, never run.
 
+source .ci/left-out.bash
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/windlass-ci.XXXXXX")
 logs=()
 running=()
@@ -71,7 +73,7 @@ find_old_kubectl() {
   [ ! -x "$old_kubectl" ] || return 0
   old_kubectl=
   if ! command -v apt-get >/dev/null; then
-    say "skipped: no apt-get here, an old kubectl cannot be tried"
+    left_out "an old kubectl" "there is no apt-get here"
     return
   fi
   say "unpacking an old kubectl into $home"
@@ -81,7 +83,7 @@ find_old_kubectl() {
     old_kubectl=$home/usr/bin/kubectl
   else
     tail -n 3 "$work/apt.log"
-    say "skipped: an old kubectl could not be had"
+    left_out "an old kubectl" "Debian's kubernetes-client cannot be fetched"
   fi
 }
 

@@ -7,6 +7,7 @@ mod compat;
 mod r#gen;
 mod providers;
 mod recorded;
+mod suites;
 mod templates;
 mod tidy;
 mod tools;
@@ -63,6 +64,8 @@ enum Task {
         #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
         rounds: u32,
     },
+    /// Run the tests of the workspace, test programs side by side, on one sort of API server.
+    Suites(suites::Options),
     /// Check the rules that keep the workspace in shape.
     Tidy,
     /// Ask Go what the templates of the corpus give, and write it down.
@@ -195,6 +198,7 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             Ok(!check || report.stale.is_empty())
         }
         Task::Crash { rounds } => crash(root, rounds),
+        Task::Suites(options) => suites::run(root, &options),
         Task::Tidy => {
             let findings = tidy::check(root)?;
             for finding in &findings {

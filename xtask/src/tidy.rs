@@ -3,7 +3,7 @@
 //! Layers come from the table in ARCHITECTURE.md, so that the page cannot drift from the code. Purity, sizes and headers are
 //! read from the sources. The checks run as a test of this crate, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,9 +37,20 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("components", "pki"),
     ("remote", "kit"),
     ("apiserver", "store"),
-    ("testkit", "manager"),
     ("cli", "manager"),
 ];
+
+/// Product crates that link a crate of the test support into the program: (crate, test support, why).
+const TEST_SUPPORT_IN_PRODUCT: &[(&str, &str, &str)] = &[(
+    "cli",
+    "envtest",
+    "the hidden `demo --api-server real` runs on a real API server",
+)];
+
+/// Where the crates of the product are.
+const PRODUCT: &str = "crates";
+/// Where the crates of the test support are.
+const TEST_SUPPORT: &str = "tests/support";
 
 /// Dependencies that a crate may not have although its layer would allow them: (crate, forbidden, why).
 const FORBIDDEN: &[(&str, &str, &str)] = &[
@@ -109,12 +120,17 @@ const MAX_LINES: usize = 600;
 
 /// Runs every check on the workspace at `root`.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
-    let layers = layers(&read(&root.join("ARCHITECTURE.md"))?);
+    let page = read(&root.join("ARCHITECTURE.md"))?;
+    let table = Table {
+        layers: layers(&page),
+        support: support(&page),
+    };
     let allow = allowances(&fs::read_to_string(root.join("tidy.tsv")).unwrap_or_default());
     let mut findings = Vec::new();
-    for (name, dir) in crates(root)? {
+    for (folder, name) in crates(root)? {
+        let dir = root.join(folder).join(&name);
         let manifest = read(&dir.join("Cargo.toml"))?;
-        findings.extend(check_layers(&name, &manifest, &layers));
+        findings.extend(check_layers(folder, &name, &manifest, &table));
         let mut whole = String::new();
         for file in sources(&dir)? {
             let text = read(&file)?;
@@ -125,10 +141,19 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
         // Code that a build script generates may use what no file mentions, and a crate without code is only a name yet.
         let has_code = whole.lines().any(|line| !line.is_empty() && !line.starts_with("//"));
         if has_code && !dir.join("build.rs").is_file() {
-            findings.extend(check_use(&name, &manifest, &whole));
+            findings.extend(check_use(folder, &name, &manifest, &whole));
         }
     }
     Ok(findings)
+}
+
+/// The crates that ARCHITECTURE.md lists.
+#[derive(Debug, Default)]
+struct Table {
+    /// Layer by crate of the product.
+    layers: BTreeMap<String, u8>,
+    /// The crates of the test support.
+    support: BTreeSet<String>,
 }
 
 /// Layer by crate, from the table of ARCHITECTURE.md (`| L2 | `smd` | …`).
@@ -139,6 +164,16 @@ fn layers(page: &str) -> BTreeMap<String, u8> {
             let layer = cells.next()?.trim().parse().ok()?;
             let name = cells.next()?.trim().trim_matches('`').to_owned();
             Some((name, layer))
+        })
+        .collect()
+}
+
+/// The crates of the test support, from the table of ARCHITECTURE.md (`| test | `testkit` | …`).
+fn support(page: &str) -> BTreeSet<String> {
+    page.lines()
+        .filter_map(|line| {
+            let name = line.strip_prefix("| test |")?.split('|').next()?;
+            Some(name.trim().trim_matches('`').to_owned())
         })
         .collect()
 }
@@ -166,13 +201,20 @@ fn dependencies(manifest: &str) -> Vec<String> {
     found
 }
 
-fn check_layers(name: &str, manifest: &str, layers: &BTreeMap<String, u8>) -> Vec<Finding> {
-    let place = format!("crates/{name}/Cargo.toml");
+fn check_layers(folder: &str, name: &str, manifest: &str, table: &Table) -> Vec<Finding> {
+    let place = format!("{folder}/{name}/Cargo.toml");
     let finding = |what: String| Finding {
         place: place.clone(),
         what,
     };
-    let Some(&own) = layers.get(name) else {
+    // Test support may use everything; only who may use it is a question.
+    if folder == TEST_SUPPORT {
+        let is_listed = table.support.contains(name);
+        let missing =
+            format!("test support {name} is missing in the table of ARCHITECTURE.md: add `| test | `{name}` |`");
+        return (!is_listed).then(|| finding(missing)).into_iter().collect();
+    }
+    let Some(&own) = table.layers.get(name) else {
         return vec![finding(format!(
             "crate {name} is missing in the table of ARCHITECTURE.md: add its layer and purpose"
         ))];
@@ -180,7 +222,16 @@ fn check_layers(name: &str, manifest: &str, layers: &BTreeMap<String, u8>) -> Ve
     let mut findings = Vec::new();
     for dependency in dependencies(manifest) {
         if let Some(other) = dependency.strip_prefix("windlass-") {
-            let theirs = layers.get(other).copied().unwrap_or(u8::MAX);
+            if table.support.contains(other) {
+                let is_excepted = |(from, to, _): &&(&str, &str, &str)| (*from, *to) == (name, other);
+                if TEST_SUPPORT_IN_PRODUCT.iter().find(is_excepted).is_none() {
+                    findings.push(finding(format!(
+                        "{name} is part of the program and may have the test support {other} as a dev-dependency only"
+                    )));
+                }
+                continue;
+            }
+            let theirs = table.layers.get(other).copied().unwrap_or(u8::MAX);
             let sideways = own == theirs && !WITHIN_A_LAYER.contains(&(name, other));
             if theirs > own || sideways {
                 findings.push(finding(format!(
@@ -200,12 +251,12 @@ fn check_layers(name: &str, manifest: &str, layers: &BTreeMap<String, u8>) -> Ve
 }
 
 /// Every dependency is mentioned somewhere in the crate's own files.
-fn check_use(name: &str, manifest: &str, sources: &str) -> Vec<Finding> {
+fn check_use(folder: &str, name: &str, manifest: &str, sources: &str) -> Vec<Finding> {
     dependencies(manifest)
         .into_iter()
         .filter(|dependency| !sources.contains(&dependency.replace('-', "_")))
         .map(|dependency| Finding {
-            place: format!("crates/{name}/Cargo.toml"),
+            place: format!("{folder}/{name}/Cargo.toml"),
             what: format!(
                 "no file mentions {dependency}: remove it, or make it a dev-dependency if only tests need it"
             ),
@@ -265,14 +316,16 @@ fn is_pure(place: &str) -> bool {
         })
 }
 
-/// Crate folders by name.
-fn crates(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+/// Every crate of the product and of the test support: its parent folder and its name.
+fn crates(root: &Path) -> Result<Vec<(&'static str, String)>, String> {
     let mut found = Vec::new();
-    for entry in entries(&root.join("crates"))? {
-        if entry.join("Cargo.toml").is_file()
-            && let Some(name) = entry.file_name().and_then(|n| n.to_str())
-        {
-            found.push((name.to_owned(), entry.clone()));
+    for folder in [PRODUCT, TEST_SUPPORT] {
+        for entry in entries(&root.join(folder))? {
+            if entry.join("Cargo.toml").is_file()
+                && let Some(name) = entry.file_name().and_then(|n| n.to_str())
+            {
+                found.push((folder, name.to_owned()));
+            }
         }
     }
     Ok(found)
@@ -326,17 +379,42 @@ mod tests {
         assert!(text.is_empty(), "{}", text.join("\n"));
     }
 
+    fn table(page: &str) -> Table {
+        Table {
+            layers: layers(page),
+            support: support(page),
+        }
+    }
+
     #[test]
     fn an_upward_dependency_is_found() {
-        let layers = layers("| L0 | `meta` | x |\n| L3 | `kit` | x |\n");
-        let found = check_layers("meta", "[dependencies]\nwindlass-kit.workspace = true\n", &layers);
+        let table = table("| L0 | `meta` | x |\n| L3 | `kit` | x |\n");
+        let found = check_layers(
+            PRODUCT,
+            "meta",
+            "[dependencies]\nwindlass-kit.workspace = true\n",
+            &table,
+        );
         assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn test_support_in_the_program_is_found_and_in_tests_it_is_not() {
+        let table = table("| L6 | `cli` | x |\n| test | `testkit` | x |\n| test | `envtest` | x |\n");
+        let found = |folder, name, section| {
+            let manifest = format!("[{section}]\nwindlass-testkit.workspace = true\n");
+            check_layers(folder, name, &manifest, &table).len()
+        };
+        assert_eq!(found(PRODUCT, "cli", "dependencies"), 1);
+        assert_eq!(found(PRODUCT, "cli", "dev-dependencies"), 0);
+        assert_eq!(found(TEST_SUPPORT, "envtest", "dependencies"), 0);
+        assert_eq!(found(TEST_SUPPORT, "other", "dependencies"), 1, "not in the table");
     }
 
     #[test]
     fn a_dependency_that_nobody_uses_is_found() {
         let manifest = "[dependencies]\nserde-saphyr.workspace = true\nbytes.workspace = true\n";
-        let found = check_use("smd", manifest, "use bytes::Bytes;");
+        let found = check_use(PRODUCT, "smd", manifest, "use bytes::Bytes;");
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].what.contains("serde-saphyr"));
     }
@@ -350,9 +428,9 @@ mod tests {
 
     #[test]
     fn an_async_runtime_in_a_pure_crate_is_found() {
-        let layers = layers("| L2 | `smd` | x |\n");
+        let table = table("| L2 | `smd` | x |\n");
         assert_eq!(
-            check_layers("smd", "[dependencies]\ntokio.workspace = true\n", &layers).len(),
+            check_layers(PRODUCT, "smd", "[dependencies]\ntokio.workspace = true\n", &table).len(),
             1
         );
     }

@@ -1,7 +1,7 @@
-//! `cargo xtask tools`: builds the programs that the judge and the end-to-end tests need, from their Go modules.
+//! `cargo xtask tools`: builds the programs that `envtest` and the end-to-end tests need, from their Go modules.
 //!
 //! `tools/go.mod`, `tools/helm/go.mod` and `tools/helm4/go.mod` pin them; what is built is left alone until a pin, a flag or the Go version changes.
-//! Each helm has a file of its own because it builds on other Kubernetes libraries than the server that sits in judgement. There are two, of
+//! Each helm has a file of its own because it builds on other Kubernetes libraries than the API server. There are two, of
 //! the two major versions that users have.
 
 use std::fmt::Write as _;
@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use clap::Args;
 use sha2::{Digest as _, Sha256};
+use windlass_envtest::missing;
 
 use crate::cargo;
 
@@ -145,14 +146,10 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
         Ok(go) => go,
         Err(why) => {
             let names: Vec<&str> = chosen.iter().map(|tool| tool.name).collect();
-            let text = format!(
-                "{why}: {} not built, and what needs them is left out (the real API server as judge, helm, kubeadm)",
-                names.join(", ")
-            );
             if !options.if_possible {
-                return Err(text);
+                return Err(format!("{why}: {} not built", names.join(", ")));
             }
-            anstream::println!("skipped: {text}");
+            missing::left_out(&format!("building {}", names.join(", ")), &why)?;
             return Ok(());
         }
     };

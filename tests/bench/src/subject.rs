@@ -9,7 +9,7 @@ use http::Method;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tempfile::TempDir;
-use windlass_judge::{Judge, Options, Usage};
+use windlass_envtest::{ControlPlane, Options, Usage};
 
 use crate::client::Access;
 use crate::item::definition;
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 
 enum Running {
     Ours { child: Child, _folder: TempDir },
-    Real(Box<Judge>),
+    Real(Box<ControlPlane>),
 }
 
 /// A server that runs.
@@ -87,7 +87,7 @@ impl Subject {
     pub(crate) fn usage(&self) -> (u64, Duration) {
         let all: Vec<Usage> = match &self.running {
             Running::Ours { child, .. } => Usage::of(child.id()).into_iter().collect(),
-            Running::Real(judge) => judge.usage().into_iter().map(|(_, usage)| usage).collect(),
+            Running::Real(control_plane) => control_plane.usage().into_iter().map(|(_, usage)| usage).collect(),
         };
         (
             all.iter().map(|usage| usage.memory).sum(),
@@ -131,13 +131,13 @@ async fn real(disk: &Path) -> Result<Subject, String> {
         controllers: false,
         ..Options::default()
     };
-    let judge = Judge::start(&options).await.map_err(|e| e.to_string())?;
-    let config = judge.config().await.map_err(|e| e.to_string())?;
+    let control_plane = ControlPlane::start(&options).await.map_err(|e| e.to_string())?;
+    let config = control_plane.config().await.map_err(|e| e.to_string())?;
     let access = Access::new(&config)?;
     let start = until_ready(&access, since).await?;
     Ok(Subject {
         access,
         start,
-        running: Running::Real(Box::new(judge)),
+        running: Running::Real(Box::new(control_plane)),
     })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use windlass_judge::{Judge, Options};
+use windlass_envtest::{ControlPlane, Options};
 use windlass_parity::allow::Allowed;
 use windlass_parity::case::{self, Topic};
 use windlass_parity::recording::{self, Answers};
@@ -121,20 +121,22 @@ fn tell(report: &Report) -> bool {
 /// The real server, which lives as long as this where it was started here.
 struct Real {
     target: Target,
-    _judge: Option<Judge>,
+    _control_plane: Option<ControlPlane>,
 }
 
 impl Real {
     async fn of(kubeconfig: Option<&Path>) -> Result<Self, String> {
-        let (path, judge) = if let Some(path) = kubeconfig {
+        let (path, control_plane) = if let Some(path) = kubeconfig {
             (path.to_owned(), None)
         } else {
-            let judge = Judge::start(&Options::default()).await.map_err(|e| e.to_string())?;
-            (judge.kubeconfig_path(), Some(judge))
+            let control_plane = ControlPlane::start(&Options::default())
+                .await
+                .map_err(|e| e.to_string())?;
+            (control_plane.kubeconfig_path(), Some(control_plane))
         };
         Ok(Self {
             target: Target::of(&path).await?,
-            _judge: judge,
+            _control_plane: control_plane,
         })
     }
 }

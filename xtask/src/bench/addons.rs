@@ -9,7 +9,7 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
-use windlass_forge::{ChartLike, Forge};
+use windlass_fake_providers::{ChartLike, Forge};
 
 use super::figures::{Figure, Figures, Unit};
 use super::server::{Requests, Up};

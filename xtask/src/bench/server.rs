@@ -1,7 +1,7 @@
 //! `windlass` as a process that serves: how it is started, asked and measured.
 
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -31,7 +31,7 @@ pub(super) struct Up {
 impl Up {
     /// Everything in one process: `windlass up`, with more options.
     pub(super) fn start(program: &Path, options: &[String]) -> Result<Self, String> {
-        let (folder, (port, metrics)) = (Folder::new()?, free_ports()?);
+        let (folder, (port, metrics)) = (Folder::new()?, reserved_ports()?);
         let all = [serve(&folder, port), control(metrics, options)];
         let controllers = run(program, &folder, &["up"], &all)?;
         Ok(Self {
@@ -44,7 +44,7 @@ impl Up {
 
     /// `windlass manager`, with more options, on `windlass apiserver`.
     pub(super) fn apart(program: &Path, runtime: &Runtime, options: &[String]) -> Result<Self, String> {
-        let (folder, (port, metrics)) = (Folder::new()?, free_ports()?);
+        let (folder, (port, metrics)) = (Folder::new()?, reserved_ports()?);
         let server = run(program, &folder, &["apiserver"], &[serve(&folder, port)])?;
         runtime.block_on(written(&folder.path().join("kubeconfig")))?;
         let line = ["manager", "--install-crds"];
@@ -296,13 +296,8 @@ async fn written(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Two ports that are free now; another process may take them before ours does, and then the measurement fails and says so.
-fn free_ports() -> Result<(u16, u16), String> {
-    let listen = || {
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| Ok((listener.local_addr()?.port(), listener)))
-    };
-    let failed = |error| format!("no free port: {error}");
-    let (one, _held) = listen().map_err(failed)?;
-    let (other, _) = listen().map_err(failed)?;
-    Ok((one, other))
+/// Two ports that stay ours until the program listens on them.
+fn reserved_ports() -> Result<(u16, u16), String> {
+    let reserved = || windlass_envtest::reserved_port().map_err(|error| format!("no free port: {error}"));
+    Ok((reserved()?, reserved()?))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use windlass_api_operator::ProviderType;
 use windlass_components::envsubst::Template;
 use windlass_components::version::Version;
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 
 /// What the core provider is called.
 const CORE: &str = windlass_api_operator::keys::CORE;

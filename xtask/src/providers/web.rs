@@ -1,6 +1,6 @@
 //! Releases in a folder of the web, on loopback: one folder for each provider, one in it for each version.
 
-use windlass_forge::Forge;
+use windlass_fake_providers::Forge;
 
 use super::files::Release;
 

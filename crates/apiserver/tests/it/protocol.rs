@@ -227,7 +227,7 @@ async fn a_watch_of_a_kind_ends_with_its_definition() {
     .await;
     assert_eq!(deleted.status(), 200);
     // Nothing but the end of the stream ends this.
-    tokio::time::timeout(std::time::Duration::from_secs(20), text(watch))
+    tokio::time::timeout(std::time::Duration::from_mins(1), text(watch))
         .await
         .unwrap();
 }

@@ -59,7 +59,7 @@ where
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), wait)
+    tokio::time::timeout(Duration::from_mins(1), wait)
         .await
         .expect("it should go");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use kube::Config;
 use tokio::net::TcpListener;
 use windlass_apiserver::{RequestKey, UserInfo};
-use windlass_judge::{Judge, Ledger};
+use windlass_envtest::{ControlPlane, Ledger};
 use windlass_kit::{Cx, Metrics, transport};
 use windlass_manager::up::{self, CONTROLLERS_AGENT, Up};
 use windlass_manager::{
@@ -29,7 +29,7 @@ pub(super) enum Place {
 
 /// The controllers beside a real API server.
 pub(super) struct Real {
-    judge: Judge,
+    control_plane: ControlPlane,
     config: Config,
     ledger: Ledger,
     running: Running,
@@ -67,7 +67,7 @@ impl Place {
     pub(super) fn url(&self) -> String {
         match self {
             Self::Embedded(up) => up.embedded().url(),
-            Self::Real(real) => real.judge.url().to_owned(),
+            Self::Real(real) => real.control_plane.url().to_owned(),
         }
     }
 
@@ -75,7 +75,7 @@ impl Place {
     pub(super) fn kubeconfig(&self) -> PathBuf {
         match self {
             Self::Embedded(up) => up.embedded().kubeconfig().to_owned(),
-            Self::Real(real) => real.judge.kubeconfig_path(),
+            Self::Real(real) => real.control_plane.kubeconfig_path(),
         }
     }
 
@@ -149,10 +149,10 @@ impl Place {
 
 impl Real {
     async fn start() -> Result<Self, CliError> {
-        let judge = Judge::start(&windlass_judge::Options::default())
+        let control_plane = ControlPlane::start(&windlass_envtest::Options::default())
             .await
             .map_err(|source| CliError::failed("cannot start a real API server", source))?;
-        let config = network::config(Some(&judge.kubeconfig_path()), None).await?;
+        let config = network::config(Some(&control_plane.kubeconfig_path()), None).await?;
         let admin = network::connect_patiently(&config).await?;
         network::definitions(&admin, &kinds::all_crds(), true).await?;
         let webhooks = serve_admission(admin).await?;
@@ -167,7 +167,7 @@ impl Real {
             &Helming::default(),
         );
         Ok(Self {
-            judge,
+            control_plane,
             config,
             ledger,
             running,

@@ -354,7 +354,7 @@ async fn one_command_by_hand_makes_a_waiting_cluster_go_on() {
     let cluster = ByHand::new("by-hand", 1, 1);
     cluster.apply(&env).await;
     let system = ExternalSystem::new(&env);
-    let port = windlass_testkit::free_port();
+    let port = windlass_testkit::reserved_port();
     system.set_endpoint(cluster.name(), "127.0.0.1", port).await;
     let waits = |cluster: &Cluster| {
         let status = cluster.status.as_ref();

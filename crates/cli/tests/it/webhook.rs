@@ -6,7 +6,7 @@ use std::path::Path;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use windlass_testkit::Objects;
+use windlass_testkit::{Objects, reserved_port};
 
 use crate::support::{Up, objects, run};
 
@@ -82,7 +82,7 @@ async fn a_manager_on_the_network_keeps_the_annotation_while_it_runs_and_after_a
     let folder = tempfile::tempdir().unwrap();
     let server = apiserver(folder.path());
     let objects = objects(folder.path()).await;
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = reserved_port();
     let (address, url) = (format!("127.0.0.1:{port}"), format!("https://localhost:{port}"));
     let flags = ["--webhook-address", &address, "--webhook-url", &url];
 

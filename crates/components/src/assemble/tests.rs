@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use serde_json::json;
-use windlass_forge::{Flaw, LookAlike};
+use windlass_fake_providers::{Flaw, LookAlike};
 
 use super::*;
 use crate::{envsubst, manifest};

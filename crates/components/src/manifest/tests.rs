@@ -1,5 +1,5 @@
 use serde_json::json;
-use windlass_forge::{Flaw, LookAlike};
+use windlass_fake_providers::{Flaw, LookAlike};
 
 use super::*;
 

@@ -5,7 +5,7 @@ use std::fs;
 use windlass_api_operator::ProviderType;
 use windlass_components::assemble::{Input, assemble, in_order};
 use windlass_components::{envsubst, images, manifest};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 
 /// As large as the largest real provider.
 const SIZE: usize = 1_200_000;

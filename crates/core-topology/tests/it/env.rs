@@ -12,6 +12,11 @@ use windlass_testkit::Server;
 /// The founding proposal's class and Cluster in the v1beta2 shape, and templates for it.
 pub(crate) const VSPHERE: &str = include_str!("../../../topology/testdata/vsphere.yaml");
 
+/// Nothing that is waited for may take longer.
+const PATIENCE: Duration = Duration::from_mins(3);
+/// How often is looked whether it is there.
+const LOOK: Duration = Duration::from_millis(10);
+
 pub(crate) struct Env {
     pub(crate) server: Server,
     client: kube::Client,
@@ -178,11 +183,16 @@ impl Env {
     }
 
     pub(crate) async fn wait<T>(&self, what: &str, mut done: impl AsyncFnMut() -> Option<T>) -> T {
-        for _ in 0..1000 {
-            if let Some(found) = done().await {
-                return found;
+        let waiting = async {
+            loop {
+                if let Some(found) = done().await {
+                    break found;
+                }
+                tokio::time::sleep(LOOK).await;
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        if let Ok(found) = tokio::time::timeout(PATIENCE, waiting).await {
+            return found;
         }
         let cluster = self.get("Cluster", "foo").await;
         panic!(

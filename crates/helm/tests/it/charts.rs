@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_forge::{ChartLike, Demand, Fault, hosts};
+use windlass_fake_providers::{ChartLike, Demand, Fault, hosts};
 use windlass_helm::{ChartSource, Credentials, Engine as _, Freshness, Kind, Secret, Tls};
 
 use crate::support::{World, simple, with_both};

@@ -8,7 +8,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, ListParams};
 use kube::runtime::wait::await_condition;
 use serde_json::Value;
-use windlass_forge::ChartLike;
+use windlass_fake_providers::ChartLike;
 use windlass_helm::{Chart, Engine as _, Kind, Options, Status};
 
 use crate::player::hook;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use windlass_apiserver::Authorization;
-use windlass_forge::{ChartLike, Fault, hosts};
+use windlass_fake_providers::{ChartLike, Fault, hosts};
 use windlass_helm::{ChartSource, Engine as _, Freshness, HelmError, Install, Kind, Options, Secret, Status, Summary};
 
 use crate::player::{BAD, GOOD, hook, play};

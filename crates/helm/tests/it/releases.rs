@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use windlass_forge::ChartLike;
+use windlass_fake_providers::ChartLike;
 use windlass_helm::{Engine as _, Install, MARK, Options, Status, Uninstall, Upgrade, values};
 
 use crate::player::{GOOD, hook, play};

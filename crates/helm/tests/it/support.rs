@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,10 +18,10 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 use windlass_apiserver::{ApiServer, Authorization, Options as ServerOptions, UserInfo, tls_config};
-use windlass_forge::{ChartLike, Forge, Proxy, hosts};
+use windlass_envtest::{ControlPlane, Tools};
+use windlass_fake_providers::{ChartLike, Forge, Proxy, hosts};
 use windlass_helm::release::{self, Release};
 use windlass_helm::{Chart, ChartSource, Engine as _, Freshness, Helm, Marker, Options, Secret, Settings, Target, Tls};
-use windlass_judge::{Judge, Tools};
 use windlass_meta::{Clock as _, SystemClock};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
@@ -51,15 +50,8 @@ pub(crate) use with_both;
 
 /// Runs a test with a helm, and looks for what it leaves.
 pub(crate) async fn run<F: Future<Output = World>>(tool: &'static str, test: impl FnOnce(World) -> F) {
-    let program = match Tools::program(tool) {
-        Ok(program) => program,
-        Err(error) => {
-            let thread = std::thread::current();
-            // Not by a macro: what these print is shown only for tests that fail.
-            let line = format!("left out: {}: {error}\n", thread.name().unwrap_or("a test"));
-            let _ = std::io::stderr().write_all(line.as_bytes());
-            return;
-        }
+    let Some(program) = Tools::required(tool) else {
+        return;
     };
     let world = World::start(&program).await;
     let (folder, home) = (world.folder.clone(), world.home());
@@ -181,7 +173,7 @@ pub(crate) fn simple(version: &str) -> ChartLike {
 /// Short waits.
 pub(crate) fn quick() -> Options {
     Options {
-        timeout: Duration::from_secs(30),
+        timeout: Duration::from_mins(1),
         ..Options::default()
     }
 }
@@ -214,20 +206,20 @@ pub(crate) fn on_a_real_server() -> bool {
 }
 
 /// The real server. It ends with the process, which is the only one that has it.
-async fn real() -> &'static Judge {
-    static SHARED: OnceCell<Judge> = OnceCell::const_new();
+async fn real() -> &'static ControlPlane {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED
         .get_or_init(async || {
             let tokens = tempfile::NamedTempFile::new().unwrap();
             let lines = format!("{ADMIN},admin,1,system:masters\n{NOBODY},nobody,2\n");
             fs::write(tokens.path(), lines).unwrap();
             let flag = format!("--token-auth-file={}", tokens.path().display());
-            let options = windlass_judge::Options {
+            let options = windlass_envtest::Options {
                 apiserver_flags: vec![flag],
-                ..windlass_judge::Options::default()
+                ..windlass_envtest::Options::default()
             };
             // Read when it starts, and not again.
-            Judge::start(&options).await.unwrap()
+            ControlPlane::start(&options).await.unwrap()
         })
         .await
 }
@@ -237,12 +229,12 @@ impl Cluster {
     pub(crate) async fn start(authorization: Authorization) -> Self {
         if on_a_real_server() {
             static MADE: AtomicUsize = AtomicUsize::new(1);
-            let judge = real().await;
+            let control_plane = real().await;
             return Self {
-                client: judge.client().await.unwrap(),
+                client: control_plane.client().await.unwrap(),
                 namespace: format!("apps-{}", MADE.fetch_add(1, Ordering::Relaxed)),
-                url: judge.url().to_owned(),
-                ca: BASE64_STANDARD.encode(judge.authority()),
+                url: control_plane.url().to_owned(),
+                ca: BASE64_STANDARD.encode(control_plane.authority()),
                 ours: None,
             };
         }

@@ -218,6 +218,10 @@ async fn a_reconcile_that_waits_in_the_queue_ends_when_the_object_was_taken_over
         taken.metadata.resource_version
     );
     let metrics = bench.kit.metrics().encode();
+    // What does not fail is counted, under these names.
+    let successes = r#"controller_runtime_reconcile_total{controller="painter",result="success"} "#;
+    let succeeded = metrics.lines().any(|line| line.starts_with(successes));
+    assert!(succeeded, "nothing is counted:\n{metrics}");
     let failures = r#"controller_runtime_reconcile_total{controller="painter",result="error"}"#;
     let failed = metrics
         .lines()

@@ -321,7 +321,7 @@ async fn shutdown_lets_running_reconciles_end() {
     bench.run();
     bench.make(&gadget("a", 1)).await;
     bench.settled("a", 1).await;
-    tokio::time::timeout(Duration::from_secs(5), bench.kit.shutdown())
+    tokio::time::timeout(Duration::from_mins(1), bench.kit.shutdown())
         .await
         .unwrap();
     bench.faults.clear_log();

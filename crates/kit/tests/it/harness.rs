@@ -156,7 +156,7 @@ pub(crate) async fn eventually<T>(what: &str, f: impl AsyncFn() -> Option<T>) ->
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), found)
+    tokio::time::timeout(Duration::from_mins(1), found)
         .await
         .unwrap_or_else(|_| panic!("waited in vain until {what}"))
 }

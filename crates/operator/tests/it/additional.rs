@@ -1,7 +1,7 @@
 //! Objects that come with a provider and are not its own.
 
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA2, declaration};
 

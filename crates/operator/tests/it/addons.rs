@@ -1,7 +1,7 @@
 //! Add-on providers: installed and upgraded like all others, as many as one likes.
 
 use serde_json::json;
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 
 use crate::env::{Env, Of, V1ALPHA2, condition, declaration};
 

@@ -2,7 +2,7 @@
 
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_testkit::faults::Faults;
 
 use crate::env::{Env, NAMESPACE, V1ALPHA2, declaration};

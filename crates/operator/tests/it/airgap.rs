@@ -1,7 +1,7 @@
 //! Providers from ConfigMaps: nothing outside the cluster is asked.
 
 use serde_json::json;
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 
 use crate::env::{Env, V1ALPHA1, V1ALPHA2, condition, declaration};
 

@@ -1,7 +1,7 @@
 //! What repositories and people get wrong: each has its condition with a reason and what to do, and what runs is left alone.
 
 use serde_json::{Value, json};
-use windlass_forge::{Fault, Flaw, Forge, LookAlike, hosts};
+use windlass_fake_providers::{Fault, Flaw, Forge, LookAlike, hosts};
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA1, V1ALPHA2, condition, plain};
 

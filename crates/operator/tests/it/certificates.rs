@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_kit::Timestamp;
 use windlass_meta::FakeClock;
 use windlass_repository::Settings;

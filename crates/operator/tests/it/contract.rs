@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_testkit::wait;
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA1, V1ALPHA2, condition, declaration, plain};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_testkit::faults::Faults;
 
 use crate::env::{Env, NAMESPACE, V1ALPHA2};
@@ -47,7 +47,7 @@ async fn a_settled_operator_makes_no_request() {
     let mut last = writes();
     let mut looks = tokio::time::interval(Duration::from_secs(2));
     looks.tick().await;
-    let quiet = tokio::time::timeout(Duration::from_secs(20), async {
+    let quiet = tokio::time::timeout(Duration::from_mins(1), async {
         loop {
             looks.tick().await;
             let now = writes();
@@ -95,7 +95,7 @@ async fn metrics_tell_what_is_installed_works_and_was_repaired() {
     env.delete(CORE).await;
     env.wait(CORE, "to be gone", Value::is_null).await;
     let mut looks = tokio::time::interval(Duration::from_millis(100));
-    let gone = tokio::time::timeout(Duration::from_secs(20), async {
+    let gone = tokio::time::timeout(Duration::from_mins(1), async {
         while env.metrics().contains(&which) {
             looks.tick().await;
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_api::crd::crd;
 use windlass_api_operator::{inventory, management, operator};
 use windlass_components::images::Overrides;
-use windlass_forge::{Forge, LookAlike};
+use windlass_fake_providers::{Forge, LookAlike};
 use windlass_kit::{Kit, Metrics, transport};
 use windlass_meta::FakeClock;
 use windlass_operator::{Operator, entries};

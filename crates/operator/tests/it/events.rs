@@ -1,7 +1,7 @@
 //! Whoever is blocked waits for an event: the server is asked nothing meanwhile.
 
 use serde_json::json;
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 
 use crate::asked::Asked;
 use crate::env::{NAMESPACE, V1ALPHA2, declaration};

@@ -1,7 +1,7 @@
 //! The examples of the proposal, on a server: what is refused as it is written there, and what its correction installs.
 
 use serde_json::{Value, json};
-use windlass_forge::{Forge, LookAlike};
+use windlass_fake_providers::{Forge, LookAlike};
 
 use crate::env::{Env, Of, V1ALPHA1};
 

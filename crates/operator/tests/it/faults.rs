@@ -1,7 +1,7 @@
 //! Whatever goes wrong on the way to the server, the end is the same.
 
 use serde_json::json;
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_repository::Settings;
 use windlass_testkit::Deployments;
 use windlass_testkit::faults::{Fault, Faults};

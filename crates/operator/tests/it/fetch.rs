@@ -1,7 +1,7 @@
 //! Providers from releases and artifacts.
 
 use serde_json::{Value, json};
-use windlass_forge::{Demand, Forge, LookAlike, hosts};
+use windlass_fake_providers::{Demand, Forge, LookAlike, hosts};
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA1, V1ALPHA2, plain};
 

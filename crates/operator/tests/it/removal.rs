@@ -1,7 +1,7 @@
 //! Removing providers, and what is in the way of it.
 
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 
 use crate::env::{Env, NAMESPACE, V1ALPHA1, V1ALPHA2, declaration, plain};
 

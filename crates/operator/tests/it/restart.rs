@@ -1,7 +1,7 @@
 //! A process that begins anew finds things as they were left, and leaves them so.
 
 use serde_json::json;
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 
 use crate::asked::Asked;
 use crate::env::{NAMESPACE, V1ALPHA2, declaration};

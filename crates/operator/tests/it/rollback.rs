@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_testkit::faults::{Fault, Faults};
 use windlass_testkit::{Fate, Which};
 

@@ -1,7 +1,7 @@
 //! Settings of a provider: applied again with other values, and to every version anew.
 
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 
 use crate::env::{Env, NAMESPACE, V1ALPHA1, declaration};
 

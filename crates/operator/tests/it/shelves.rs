@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use windlass_api_operator::ProviderType;
 use windlass_components::images;
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_repository::configmaps::{PART, Pack, pack};
 use windlass_repository::{Files, Names};
 use windlass_testkit::faults::Faults;

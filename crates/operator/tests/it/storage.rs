@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_components::manifest;
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_testkit::{Fate, Which};
 
 use crate::env::{Env, NAMESPACE, Of, V1ALPHA2, declaration};

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use serde_json::{Value, json};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_testkit::faults::Faults;
 use windlass_testkit::wait;
 

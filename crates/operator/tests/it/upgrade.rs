@@ -1,7 +1,7 @@
 //! Other versions and other settings of a provider that runs.
 
 use serde_json::{Value, json};
-use windlass_forge::{Flaw, LookAlike};
+use windlass_fake_providers::{Flaw, LookAlike};
 
 use crate::env::{Env, V1ALPHA2, condition, declaration};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_api_operator::ProviderType;
-use windlass_forge::{Forge, LookAlike};
+use windlass_fake_providers::{Forge, LookAlike};
 use windlass_repository::{Client, Credentials, Error, Names, Repository, Settings, Source};
 
 pub(crate) const AWS: &str = "kubernetes-sigs/cluster-api-provider-aws";
@@ -19,7 +19,7 @@ pub(crate) fn settings(forge: &Forge) -> Settings {
     Settings {
         authorities: vec![forge.authority()],
         hosts: forge.hosts(),
-        patience: Duration::from_secs(20),
+        patience: Duration::from_mins(1),
         ..Settings::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_forge::{Fault, hosts};
+use windlass_fake_providers::{Fault, hosts};
 use windlass_repository::{Client, Credentials, Repository, Settings, Source};
 
 use crate::env::{AWS, AWS_URL, Env, aws, aws_names, refused, settings};

@@ -1,7 +1,7 @@
 //! Releases.
 
 use windlass_api_operator::ProviderType;
-use windlass_forge::{Demand, Fault, hosts};
+use windlass_fake_providers::{Demand, Fault, hosts};
 use windlass_repository::{Credentials, Names, Repository, Source};
 
 use crate::env::{AWS, AWS_URL, Env, aws, refused, variables};
@@ -31,8 +31,8 @@ async fn kind_and_name_choose_between_files_of_the_same_release() {
     let env = Env::new().await;
     let url = "https://github.com/kubernetes-sigs/cluster-api/releases";
     for provider in [
-        windlass_forge::LookAlike::bootstrap("kubeadm"),
-        windlass_forge::LookAlike::control_plane("kubeadm"),
+        windlass_fake_providers::LookAlike::bootstrap("kubeadm"),
+        windlass_fake_providers::LookAlike::control_plane("kubeadm"),
     ] {
         env.forge.publish("kubernetes-sigs/cluster-api", &provider);
     }

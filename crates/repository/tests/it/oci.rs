@@ -1,7 +1,7 @@
 //! Artifacts in registries.
 
 use bytes::Bytes;
-use windlass_forge::{Demand, Fault, hosts};
+use windlass_fake_providers::{Demand, Fault, hosts};
 use windlass_repository::{Credentials, Repository, Source, publish};
 
 use crate::env::{Env, aws, aws_names, refused, variables};

@@ -1,6 +1,6 @@
 //! Packages on GitLab, and folders in the web.
 
-use windlass_forge::{Demand, hosts};
+use windlass_fake_providers::{Demand, hosts};
 
 use crate::env::{Env, aws, refused, variables};
 

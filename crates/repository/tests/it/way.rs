@@ -1,6 +1,6 @@
 //! Proxies, and what is kept in a folder.
 
-use windlass_forge::Proxy;
+use windlass_fake_providers::Proxy;
 use windlass_repository::{Client, Credentials, Proxies, Repository, Settings, Source};
 
 use crate::env::{AWS, AWS_URL, Env, aws, aws_names, refused, settings};

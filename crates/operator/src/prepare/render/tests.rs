@@ -1,7 +1,7 @@
 use std::sync::LazyLock;
 
 use windlass_api_operator::{ProviderObject, management, operator};
-use windlass_forge::LookAlike;
+use windlass_fake_providers::LookAlike;
 use windlass_pki::{KeyAlgorithm, KeyPool};
 use windlass_repository::Client;
 

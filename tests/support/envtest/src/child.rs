@@ -1,0 +1,146 @@
+//! Child processes that end with us.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::{StartError, Tools};
+
+/// Reads the ids of children from its input. When the input ends without a word of farewell, whoever wrote there was killed: then it kills
+/// the children and removes their folder, which that process cannot do any more.
+const GUARD: &str = r#"trap '' INT TERM HUP
+pids=
+while read -r pid; do
+  [ "$pid" = bye ] && exit 0
+  pids="$pids $pid"
+done
+[ -n "$pids" ] && kill -9 $pids 2>/dev/null
+rm -rf "$1""#;
+
+/// How much of a log an error shows.
+const LAST_LINES: usize = 15;
+
+/// One program that runs.
+#[derive(Debug)]
+pub(crate) struct Program {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Program {
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The last lines that it wrote.
+    pub(crate) fn last_lines(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+    }
+
+    /// An error when it has ended.
+    fn check(&mut self) -> Result<(), StartError> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(self.ended(&status.to_string())),
+            Err(error) => Err(self.ended(&format!("an unknown status ({error})"))),
+        }
+    }
+
+    fn ended(&self, status: &str) -> StartError {
+        StartError::Ended {
+            program: self.name,
+            status: status.to_owned(),
+            log: self.last_lines(),
+        }
+    }
+}
+
+/// The programs of a control plane; dropping them ends them.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    guard: Child,
+    all: Vec<Program>,
+}
+
+impl Programs {
+    /// None yet. The folder is theirs.
+    pub(crate) fn new(folder: &Path) -> Result<Self, StartError> {
+        let mut guard = Command::new("sh");
+        guard
+            .args(["-c", GUARD, "sh"])
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // What a terminal sends to the group of the program must not reach the guard before the program has ended.
+            .process_group(0);
+        let program = "sh";
+        let guard = guard.spawn().map_err(|source| StartError::Start { program, source })?;
+        Ok(Self { guard, all: Vec::new() })
+    }
+
+    /// Starts one.
+    pub(crate) fn start(
+        &mut self,
+        tools: &Tools,
+        name: &'static str,
+        flags: &[String],
+        folder: &Path,
+    ) -> Result<(), StartError> {
+        let log = folder.join(format!("{name}.log"));
+        let failed = |source| StartError::Start { program: name, source };
+        let out = File::create(&log).map_err(failed)?;
+        let errors = out.try_clone().map_err(failed)?;
+        let mut command = Command::new(tools.path(name));
+        command
+            .args(flags)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(errors)
+            .process_group(0);
+        let child = command.spawn().map_err(failed)?;
+        if let Some(guard) = &mut self.guard.stdin {
+            writeln!(guard, "{}", child.id()).map_err(failed)?;
+        }
+        self.all.push(Program { name, child, log });
+        Ok(())
+    }
+
+    /// An error when one has ended.
+    pub(crate) fn check(&mut self) -> Result<(), StartError> {
+        self.all.iter_mut().try_for_each(Program::check)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Program> {
+        self.all.iter().find(|program| program.name == name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Program> {
+        self.all.iter()
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        // Whoever has ended already cannot be killed, and nothing is left to do about it. Last started, first ended.
+        for program in self.all.iter_mut().rev() {
+            let _ = program.child.kill();
+            let _ = program.child.wait();
+        }
+        if let Some(mut guard) = self.guard.stdin.take() {
+            let _ = writeln!(guard, "bye");
+        }
+        let _ = self.guard.wait();
+    }
+}

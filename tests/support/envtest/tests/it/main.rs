@@ -1,0 +1,3 @@
+//! A control plane for tests is a real API server that ends with the process that started it. Left out, with a line, where the tools are not built.
+
+mod life;

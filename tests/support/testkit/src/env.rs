@@ -1,0 +1,310 @@
+//! A management cluster for one test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::api::ListParams;
+use kube::client::Body;
+use serde_json::json;
+use tower::ServiceExt as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use windlass_envtest::WriteTo;
+use windlass_infra_dev::Cloud;
+use windlass_kit::{Cx, Metrics, transport};
+use windlass_manager::up::CONTROLLERS_AGENT;
+use windlass_manager::{Running, Selection, controllers};
+use windlass_suite::controllers::Ports;
+use windlass_suite::helm::HelmUse;
+use windlass_suite::kinds::{KINDS, find};
+
+use crate::faults::Faults;
+use crate::load::{self, Load};
+use crate::objects::{MANAGER, NAMESPACE, Objects};
+use crate::server::Server;
+use crate::wait;
+
+/// Sets an [`Env`] up.
+#[derive(Debug, Default)]
+pub struct EnvBuilder {
+    server: Option<Server>,
+    faults: Faults,
+    cloud: Option<Cloud>,
+    helm: Option<HelmUse>,
+    idle: bool,
+}
+
+impl EnvBuilder {
+    /// Faults between the controllers and the server. The test's own client has none.
+    #[must_use]
+    pub fn faults(mut self, faults: &Faults) -> Self {
+        self.faults = faults.clone();
+        self
+    }
+
+    /// Simulated infrastructure that is there before the controllers and outlives them; they have the privileges of this handle.
+    #[must_use]
+    pub fn cloud(mut self, cloud: &Cloud) -> Self {
+        self.cloud = Some(cloud.clone());
+        self
+    }
+
+    /// How charts are fetched and installed.
+    #[must_use]
+    pub fn helm(mut self, helm: &HelmUse) -> Self {
+        self.helm = Some(helm.clone());
+        self
+    }
+
+    /// No controllers yet.
+    #[must_use]
+    pub fn without_controllers(mut self) -> Self {
+        self.idle = true;
+        self
+    }
+
+    /// Starts the server with all definitions, and the controllers.
+    pub async fn start(self) -> Env {
+        start_logging();
+        let server = match self.server {
+            Some(server) => server,
+            None => Server::with_definitions().await,
+        };
+        let objects = Objects::new(server.client(MANAGER));
+        let mut env = Env {
+            server,
+            objects,
+            cloud: self.cloud,
+            helm: self.helm,
+            running: None,
+        };
+        if !self.idle {
+            env.start_controllers(&self.faults);
+        }
+        env
+    }
+}
+
+/// An API server, a client for it ([`Objects`]), and the controllers.
+pub struct Env {
+    server: Server,
+    objects: Objects,
+    cloud: Option<Cloud>,
+    helm: Option<HelmUse>,
+    running: Option<Running>,
+}
+
+impl std::fmt::Debug for Env {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Env")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Deref for Env {
+    type Target = Objects;
+
+    fn deref(&self) -> &Objects {
+        &self.objects
+    }
+}
+
+impl Env {
+    /// Everything that `windlass up` runs, from an empty data folder.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// Sets one up.
+    pub fn builder() -> EnvBuilder {
+        EnvBuilder::default()
+    }
+
+    /// Starts all controllers, with faults on their way to the server.
+    pub fn start_controllers(&mut self, faults: &Faults) {
+        let metrics = Metrics::new();
+        let service = faults.wrap(self.server.service(CONTROLLERS_AGENT));
+        let named = service.map_request(|mut request: http::Request<Body>| {
+            let agent = HeaderValue::from_static(CONTROLLERS_AGENT);
+            request.headers_mut().insert(USER_AGENT, agent);
+            request
+        });
+        let client = transport::in_process(named, &metrics);
+        let ports = |cx: &Cx| {
+            let ports = Ports::new(cx);
+            let ports = match &self.cloud {
+                Some(cloud) => ports.on(cloud),
+                None => ports,
+            };
+            match &self.helm {
+                Some(helm) => ports.charting(helm.clone()),
+                None => ports,
+            }
+        };
+        self.running = Some(controllers::start_with(client, metrics, &Selection::all(), ports));
+    }
+
+    /// Stops all controllers with what they simulate, as the end of their process does. The server stays.
+    pub async fn stop_controllers(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.shutdown().await;
+        }
+    }
+
+    /// Stops everything, and starts it again from what was kept.
+    pub async fn restart(mut self) -> Self {
+        self.stop_controllers().await;
+        EnvBuilder {
+            server: Some(self.server.restart().await),
+            cloud: self.cloud,
+            helm: self.helm,
+            ..EnvBuilder::default()
+        }
+        .start()
+        .await
+    }
+
+    /// Stops everything.
+    pub async fn stop(mut self) {
+        self.stop_controllers().await;
+        self.server.stop().await;
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Access as another user, whose rights are those that Roles give to the name and the groups. [`Env`] itself may do everything.
+    pub fn as_user(&self, name: &str, groups: &[&str]) -> Objects {
+        Objects::new(self.server.client_of(name, groups))
+    }
+
+    /// The simulated infrastructure of the controllers that run, or that these run on.
+    pub fn cloud(&self) -> Cloud {
+        let running = self.running.as_ref().map(|running| running.ports().cloud.clone());
+        running.or_else(|| self.cloud.clone()).expect("controllers run")
+    }
+
+    /// A number from the metrics of the controllers that run, by the name of its series and the controller's. Fails where nothing has
+    /// these names.
+    pub fn metric(&self, series: &str, controller: &str) -> f64 {
+        let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
+        let number = load::number(&text.unwrap_or_default(), series, controller);
+        number.unwrap_or_else(|| panic!("there is no series {series} or no controller {controller}"))
+    }
+
+    /// How often the controllers wrote to an object or a subresource of it, refused writes included.
+    pub fn writes_to(&self, kind: &str, name: &str) -> BTreeMap<WriteTo, u64> {
+        let entry = find(kind);
+        let plural = entry.map_or("", |entry| entry.plural);
+        self.server.counters().of(|write| {
+            let object = (write.resource.as_str(), write.namespace.as_str(), write.name.as_str());
+            write.agent == CONTROLLERS_AGENT && object == (plural, NAMESPACE, name)
+        })
+    }
+
+    /// How often the controllers wrote, by verb and resource, refused writes and Events included.
+    pub fn writes_by_kind(&self) -> BTreeMap<String, u64> {
+        let mut writes = BTreeMap::new();
+        for (write, count) in self.server.counters().of(|write| write.agent == CONTROLLERS_AGENT) {
+            let mut what = format!("{} {}", write.verb, write.resource);
+            if !write.subresource.is_empty() {
+                what = format!("{what}/{}", write.subresource);
+            }
+            *writes.entry(what).or_default() += count;
+        }
+        writes
+    }
+
+    /// How many objects of a resource the controllers created, also those whose answer was lost.
+    pub fn created(&self, resource: &str) -> u64 {
+        let created = self.server.counters().of(|write| {
+            write.agent == CONTROLLERS_AGENT
+                && write.resource == resource
+                && write.subresource.is_empty()
+                && write.code == 201
+        });
+        created.values().sum()
+    }
+
+    /// The names of everything that is stored but Events and what a server keeps for itself.
+    pub async fn stored(&self) -> BTreeSet<String> {
+        self.objects.stored().await
+    }
+
+    /// Touches every object of our kinds without changing what it says, as `kubectl apply` does, and waits until the controllers
+    /// have looked at all of them and rest.
+    pub async fn prod(&self, touch: &str) {
+        self.prod_all_but("", touch).await;
+    }
+
+    /// The same, but for a controller that leaves everything alone that it once looked at.
+    pub async fn prod_all_but(&self, controller: &str, touch: &str) {
+        let mut before = self.load();
+        before.reconciles.remove(controller);
+        let patch = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": touch}}});
+        for entry in KINDS {
+            let all = self.dynamic(&entry.full_name()).list(&ListParams::default()).await;
+            for object in all.unwrap_or_else(|error| panic!("cannot list {}: {error}", entry.plural)) {
+                self.merge(&entry.full_name(), &object.metadata.name.unwrap_or_default(), &patch)
+                    .await;
+            }
+        }
+        let is_done = || {
+            let now = self.load();
+            now.busy.is_empty()
+                && before
+                    .reconciles
+                    .iter()
+                    .all(|(name, count)| now.reconciles.get(name) > Some(count))
+        };
+        self.look_until("controllers to look at what was touched and rest", is_done)
+            .await;
+    }
+
+    /// Waits until each of these controllers has looked at something since it was started, and all rest.
+    pub async fn looked(&self, controllers: &[&str]) {
+        let is_done = || {
+            let now = self.load();
+            now.busy.is_empty() && controllers.iter().all(|name| now.reconciles.contains_key(*name))
+        };
+        self.look_until(&format!("{controllers:?} to look and rest"), is_done)
+            .await;
+    }
+
+    /// Looks until something is so that no watch tells of, such as what metrics say.
+    pub async fn look_until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let mut looks = wait::looks();
+        let done = tokio::time::timeout(wait::TIMEOUT, async {
+            while !is_so() {
+                looks.tick().await;
+            }
+        });
+        if done.await.is_err() {
+            self.give_up(what).await;
+        }
+    }
+
+    /// What the controllers are doing: everything from one look at their metrics.
+    pub fn load(&self) -> Load {
+        let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
+        Load::read(&text.unwrap_or_default())
+    }
+}
+
+/// What the controllers warn of is shown with a test that fails; `RUST_LOG` chooses another level.
+fn start_logging() {
+    let level = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
+    // The client logs every answer that is no success as an error; tests ask before there is anything, and say themselves what failed.
+    let shown = Targets::new()
+        .with_default(level.unwrap_or(LevelFilter::WARN))
+        .with_target("kube_client::client::builder", LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer().with_test_writer();
+    // Fails only when another test was first.
+    let _ = tracing_subscriber::registry().with(lines).with(shown).try_init();
+}

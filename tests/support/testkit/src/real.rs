@@ -1,0 +1,118 @@
+//! Real API servers for tests: as many per process as there are tests at a time, each put back into its first state between two tests.
+//!
+//! Starting etcd, kube-apiserver and kube-controller-manager takes seconds of a processor; putting a state back takes a moment. A test has
+//! its server alone, until the last of its tasks is gone.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Runtime};
+use windlass_envtest::{Baseline, ControlPlane, Options, StartError};
+use windlass_manager::{Webhooks, network};
+
+use crate::server::serve_definitions;
+
+/// A real API server and the state in which every test gets it.
+struct Real {
+    control_plane: ControlPlane,
+    config: kube::Config,
+    baseline: Baseline,
+    /// Serves our admission as long as the process lives, where there are definitions.
+    _admission: Option<Webhooks>,
+}
+
+/// Servers that no test has: those without and those with the definitions of our kinds.
+static IDLE: [Mutex<Vec<Real>>; 2] = [const { Mutex::new(Vec::new()) }; 2];
+
+/// What a test knows of its server.
+#[derive(Clone, Debug)]
+pub(crate) struct Access {
+    pub(crate) config: kube::Config,
+    pub(crate) kubeconfig: PathBuf,
+}
+
+/// Gives the server back when it is dropped.
+struct Lease {
+    real: Option<Real>,
+    definitions: bool,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        IDLE[usize::from(self.definitions)].lock().extend(self.real.take());
+    }
+}
+
+/// A server in its first state, for as long as the runtime of the test lives.
+pub(crate) async fn lease(definitions: bool) -> Access {
+    let real = match idle(definitions).await {
+        Some(real) => real,
+        None => start(definitions).await,
+    };
+    let access = Access {
+        config: real.config.clone(),
+        kubeconfig: real.control_plane.kubeconfig_path(),
+    };
+    let lease = Lease {
+        real: Some(real),
+        definitions,
+    };
+    // Controllers of a test may go on until its runtime ends, so the server is given back with the runtime and not before.
+    tokio::spawn(async move {
+        let _lease = lease;
+        std::future::pending::<()>().await;
+    });
+    access
+}
+
+/// One that another test has had. One that cannot be put back is ended, and says why.
+async fn idle(definitions: bool) -> Option<Real> {
+    loop {
+        let mut real = IDLE[usize::from(definitions)].lock().pop()?;
+        let result = match real.control_plane.check() {
+            Ok(()) => real.control_plane.reset(&mut real.baseline).await,
+            ended => ended,
+        };
+        match result {
+            Ok(()) => return Some(real),
+            Err(error) => tracing::warn!(%error, "a real API server is given up"),
+        }
+    }
+}
+
+async fn start(definitions: bool) -> Real {
+    // The program's own tasks need a runtime that outlives the test.
+    let starting = runtime().spawn_blocking(move || runtime().block_on(try_start(definitions)));
+    let started = starting.await;
+    let started = started.unwrap_or_else(|error| panic!("no real API server: {error}"));
+    started.unwrap_or_else(|error| panic!("no real API server: {error}"))
+}
+
+async fn try_start(definitions: bool) -> Result<Real, StartError> {
+    let control_plane = ControlPlane::start(&Options::default()).await?;
+    let config = network::config(Some(&control_plane.kubeconfig_path()), None).await;
+    let config = config.expect("the control plane's kubeconfig can be used");
+    let admission = if definitions {
+        Some(serve_definitions(&config).await)
+    } else {
+        None
+    };
+    let baseline = control_plane.baseline().await?;
+    Ok(Real {
+        control_plane,
+        config,
+        baseline,
+        _admission: admission,
+    })
+}
+
+/// Where admission is served, whichever test is running.
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all();
+        builder.build().expect("a runtime can be built")
+    })
+}

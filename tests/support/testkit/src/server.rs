@@ -1,0 +1,349 @@
+//! The API server of a test: ours in the process of the test, ours over a socket, or a real one, behind one interface.
+//!
+//! `WINDLASS_TEST_SERVER` says which: `embedded` (the default), `socket` or `real`. Every server is empty and the test's own.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use windlass_api::annotations::MANAGED_BY;
+use windlass_apiserver::UserInfo;
+use windlass_envtest::{Counted, Ledger};
+use windlass_kit::{Metrics, transport};
+use windlass_manager::up::CONTROLLERS_AGENT;
+use windlass_manager::{Embedded, WebhookOptions, WebhookTarget, Webhooks, network, webhooks};
+use windlass_suite::{install, kinds};
+
+use crate::objects::NAMESPACE;
+use crate::real::{self, Access};
+use crate::{prepared, wait};
+
+/// A sort of API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ours, in the process of the test and without a socket.
+    Embedded,
+    /// Ours, over TLS.
+    Socket,
+    /// kube-apiserver with etcd and kube-controller-manager.
+    Real,
+}
+
+impl Kind {
+    /// The variable that chooses.
+    pub const VARIABLE: &'static str = "WINDLASS_TEST_SERVER";
+
+    /// The one that tests run against.
+    pub fn chosen() -> Self {
+        match std::env::var(Self::VARIABLE).as_deref() {
+            Err(_) | Ok("" | "embedded") => Self::Embedded,
+            Ok("socket") => Self::Socket,
+            Ok("real") => Self::Real,
+            Ok(other) => panic!("{} is \"{other}\": embedded, socket or real", Self::VARIABLE),
+        }
+    }
+
+    /// Whether a test is left out because it makes no sense on the server that is chosen; then it says so on the error output, with the
+    /// reason, in a line that can be counted.
+    pub fn leaves_out(only: &[Self], why: &str) -> bool {
+        let chosen = Self::chosen();
+        if only.contains(&chosen) {
+            return false;
+        }
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test");
+        // Not by a macro: what these print is shown only for tests that fail.
+        let line = format!("left out on {chosen:?}: {test}: {why}\n");
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        true
+    }
+}
+
+enum Inner {
+    Ours {
+        embedded: Embedded,
+        /// How a client gets to it, unless by the process.
+        config: Option<Box<kube::Config>>,
+    },
+    Real(Box<Access>),
+}
+
+/// An API server of a test's own.
+pub struct Server {
+    kind: Kind,
+    inner: Inner,
+    ledger: Ledger,
+    folder: Arc<TempDir>,
+    definitions: bool,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// An empty one of the chosen kind, without any definitions.
+    pub async fn start() -> Self {
+        Self::start_in(new_folder(), false).await
+    }
+
+    /// One with the definitions of all our kinds, which asks our admission.
+    pub async fn with_definitions() -> Self {
+        let folder = new_folder();
+        if Kind::chosen() != Kind::Real {
+            prepared::copy_to(folder.path()).await;
+        }
+        Self::start_in(folder, true).await
+    }
+
+    async fn start_in(folder: Arc<TempDir>, definitions: bool) -> Self {
+        let kind = Kind::chosen();
+        note_test();
+        let inner = match kind {
+            Kind::Embedded | Kind::Socket => start_ours(&folder, definitions, kind == Kind::Socket).await,
+            Kind::Real => Inner::Real(Box::new(real::lease(definitions).await)),
+        };
+        Self {
+            kind,
+            inner,
+            ledger: Ledger::default(),
+            folder,
+            definitions,
+        }
+    }
+
+    /// Installs definitions, and returns when what they define is served.
+    pub async fn define(&self, definitions: &[Value]) {
+        define(&self.client("definitions"), definitions).await;
+    }
+
+    /// Which it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What was written to it by all clients that it gave out.
+    pub fn counters(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        match &self.inner {
+            Inner::Ours { embedded, .. } => embedded.kubeconfig().to_owned(),
+            Inner::Real(access) => access.kubeconfig.clone(),
+        }
+    }
+
+    /// An administrator's way to it, whose writes are counted under the name of an agent.
+    pub fn service(&self, agent: &'static str) -> Counted {
+        let client = match &self.inner {
+            Inner::Ours { embedded, config: None } => embedded.client(agent, &Metrics::new()),
+            Inner::Ours {
+                config: Some(config), ..
+            } => connect(config, Some(agent)),
+            Inner::Real(access) => connect(&access.config, Some(agent)),
+        };
+        self.ledger.wrap(client, agent)
+    }
+
+    /// The same as a client.
+    pub fn client(&self, agent: &'static str) -> kube::Client {
+        transport::in_process(self.service(agent), &Metrics::new())
+    }
+
+    /// A client of another user, whose rights are those that Roles give to the name and the groups. It is not counted.
+    pub fn client_of(&self, user: &str, groups: &[&str]) -> kube::Client {
+        match &self.inner {
+            Inner::Ours { embedded, config: None } => {
+                let service = embedded.server().client_service(UserInfo::new(user, groups));
+                transport::in_process(service, &Metrics::new())
+            }
+            Inner::Ours {
+                config: Some(config), ..
+            } => impersonate(config, user, groups),
+            Inner::Real(access) => impersonate(&access.config, user, groups),
+        }
+    }
+
+    /// Stops it and starts it again from what it kept. A real one goes on: what it keeps is not ours to prove.
+    pub async fn restart(self) -> Self {
+        match self.inner {
+            Inner::Ours { embedded, .. } => {
+                embedded.shutdown().await;
+                drop(embedded);
+                Self::start_in(self.folder, self.definitions).await
+            }
+            inner @ Inner::Real(_) => Self {
+                inner,
+                ledger: Ledger::default(),
+                ..self
+            },
+        }
+    }
+
+    /// Stops it.
+    pub async fn stop(self) {
+        match self.inner {
+            Inner::Ours { embedded, .. } => embedded.shutdown().await,
+            // It is put back and used by another test, see `real`.
+            Inner::Real(_) => {}
+        }
+    }
+}
+
+fn impersonate(config: &kube::Config, user: &str, groups: &[&str]) -> kube::Client {
+    let mut config = config.clone();
+    config.auth_info.impersonate = Some(user.to_owned());
+    let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+    config.auth_info.impersonate_groups = Some(groups);
+    connect(&config, None)
+}
+
+/// Notes which test has a server, in the file that `cargo xtask suites` names: on other servers only these tests run.
+fn note_test() {
+    let Some(path) = std::env::var_os("WINDLASS_TESTS_WITH_SERVER") else {
+        return;
+    };
+    let thread = std::thread::current();
+    let line = format!(
+        "{}\n",
+        thread.name().expect("a server is started by the thread of a test")
+    );
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.expect("the tests that have a server can be noted");
+}
+
+fn new_folder() -> Arc<TempDir> {
+    Arc::new(tempfile::tempdir().expect("a temporary folder can be made"))
+}
+
+/// A way to a server behind a socket. Only controllers come back by themselves when it cannot answer for now, as a real one shortly after
+/// kinds were defined.
+fn connect(config: &kube::Config, agent: Option<&'static str>) -> kube::Client {
+    let mut config = config.clone();
+    if let Some(agent) = agent {
+        config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
+    }
+    let client = if agent == Some(CONTROLLERS_AGENT) {
+        transport::connect(&config, &Metrics::new())
+    } else {
+        transport::connect_patiently(&config, &Metrics::new())
+    };
+    client.expect("the kubeconfig of a server can be used")
+}
+
+async fn start_ours(folder: &TempDir, definitions: bool, over_socket: bool) -> Inner {
+    let embedded = Embedded::start(prepared::options(folder.path(), definitions)).await;
+    let embedded = embedded.expect("the API server starts");
+    let config = if over_socket {
+        let config = network::config(Some(embedded.kubeconfig()), None).await;
+        Some(Box::new(config.expect("the server's kubeconfig can be read")))
+    } else {
+        None
+    };
+    Inner::Ours { embedded, config }
+}
+
+/// Installs the definitions and answers for them, as a manager over the network does.
+pub(crate) async fn serve_definitions(config: &kube::Config) -> Webhooks {
+    let client = &connect(config, None);
+    network::definitions(client, &kinds::all_crds(), true)
+        .await
+        .expect("a real server takes our definitions");
+    serves(client, &kinds::all_crds()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+    let address = listener.local_addr().expect("a listener has an address");
+    let options = WebhookOptions {
+        listener,
+        target: WebhookTarget::url(&format!("https://{address}")).expect("the URL is valid"),
+        certificate_dir: None,
+    };
+    let webhooks = webhooks::start(client.clone(), options)
+        .await
+        .expect("a real server takes our webhooks");
+    asks(client).await;
+    webhooks
+}
+
+/// Asks until the server has noticed that there are webhooks: it follows their configuration by a watch, so the first writes after that is
+/// stored may still pass.
+async fn asks(client: &kube::Client) {
+    let entry = kinds::find("DevCluster").expect("it is one of our kinds");
+    let resource = ApiResource {
+        group: entry.group.to_owned(),
+        version: entry.version.to_owned(),
+        api_version: format!("{}/{}", entry.group, entry.version),
+        kind: entry.kind.to_owned(),
+        plural: entry.plural.to_owned(),
+    };
+    let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &resource);
+    let name = "is-judged";
+    let mut judged = DynamicObject::new(name, &resource).data(json!({"spec": {"backend": {"inMemory": {}}}}));
+    judged.metadata.annotations = Some([(MANAGED_BY.to_owned(), "a test".to_owned())].into());
+    let created = objects.create(&PostParams::default(), &judged).await;
+    created.unwrap_or_else(|error| panic!("no {} can be made: {error}", entry.kind));
+    let dry = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let taken = Patch::Merge(json!({"metadata": {"annotations": {MANAGED_BY: null}}}));
+    let waiting = async {
+        let mut looks = wait::looks();
+        let is_refused = async || {
+            let answer = objects.patch(name, &dry, &taken).await;
+            matches!(answer, Err(kube::Error::Api(status)) if status.code == 422)
+        };
+        while !is_refused().await {
+            looks.tick().await;
+        }
+    };
+    let in_time = tokio::time::timeout(wait::TIMEOUT, waiting).await;
+    in_time.unwrap_or_else(|_| panic!("the server never asks the webhook for {}", entry.plural));
+    let deleted = objects.delete(name, &DeleteParams::default()).await;
+    deleted.unwrap_or_else(|error| panic!("{}/{name} cannot be deleted: {error}", entry.plural));
+}
+
+/// Installs definitions, and returns when what they define is served.
+pub async fn define(client: &kube::Client, definitions: &[Value]) {
+    let installed = install::install(client, definitions).await;
+    installed.unwrap_or_else(|error| panic!("the server does not take definitions: {error}"));
+    serves(client, definitions).await;
+}
+
+/// Asks until what definitions define is listed: a real server prepares a kind when it is asked for it first, and refuses meanwhile.
+async fn serves(client: &kube::Client, definitions: &[Value]) {
+    let mut looks = wait::looks();
+    for definition in definitions {
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        for version in versions.filter(|version| version["served"] == true) {
+            let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+            let path = format!("/apis/{group}/{}/{plural}?limit=1", text(&version["name"]));
+            let listed = async || {
+                let request = http::Request::get(&path).body(Vec::new()).expect("the path is valid");
+                client.request::<Value>(request).await.is_ok()
+            };
+            let waiting = async {
+                while !listed().await {
+                    looks.tick().await;
+                }
+            };
+            let in_time = tokio::time::timeout(wait::TIMEOUT, waiting).await;
+            in_time.unwrap_or_else(|_| panic!("{path} is never served"));
+        }
+    }
+}

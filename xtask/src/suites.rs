@@ -1,0 +1,421 @@
+//! `cargo xtask suites`: every test program of the workspace, two at a time, the longest first.
+//!
+//! `cargo test` runs programs one after the other, though most of them wait more than they work and end with one long test. On another
+//! API server than the embedded one only those suites run whose subject is a client of an API server ([`SERVED`]), and of these only the
+//! tests that had a server of the test kit in the last run on the embedded one, where that is known. A program that runs no test fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use crate::cargo;
+
+/// The suites that run on every sort of API server: crate, and the part of its tests that is about a server (all where empty).
+const SERVED: &[(&str, &str)] = &[
+    ("kit", ""),
+    ("webhook", ""),
+    ("core", ""),
+    ("core-topology", ""),
+    ("controlplane-kubeadm", ""),
+    ("operator", ""),
+    ("helm", ""),
+    ("addon-helm", ""),
+    ("testkit", ""),
+    // The others are about the server that the program starts.
+    ("cli", "guide::"),
+];
+
+/// Why the other suites have one server only.
+const UNSERVED: &str = "suites that have no other server:
+  apiserver, store: they are about ours itself; tests/parity compares it with a real one, request by request
+  infra-dev, remote: their servers are simulated workload clusters, which are ours by design
+  cli but for the guide: about the server that the program starts
+";
+
+/// Which tests run, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The API server that tests run on.
+    #[arg(long, value_enum, default_value_t = Server::Embedded)]
+    server: Server,
+    /// How many test programs run at a time.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
+    jobs: u8,
+    /// Parts of the names of programs, such as `core-topology`; all without.
+    only: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Server {
+    /// Ours, in the process of the test.
+    Embedded,
+    /// Ours, over TLS.
+    Socket,
+    /// kube-apiserver with etcd and kube-controller-manager.
+    Real,
+}
+
+impl Server {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Socket => "socket",
+            Self::Real => "real",
+        }
+    }
+}
+
+/// A test program that cargo built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Program {
+    /// `core it`.
+    name: String,
+    /// The folder of the crate, in which its tests run.
+    folder: PathBuf,
+    file: PathBuf,
+    /// Whether it has nothing but tests.
+    is_suite: bool,
+    /// What is said to it about the tests that are meant.
+    filters: Vec<String>,
+}
+
+/// How a program ended.
+struct Outcome {
+    name: String,
+    took: Duration,
+    passed: usize,
+    went_well: bool,
+    output: String,
+}
+
+/// Runs the tests; false when one failed.
+pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
+    let folder = cargo::target(root).join("suites");
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: cannot be made: {error}", folder.display()))?;
+    let folder = fs::canonicalize(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let served = folder.join("served");
+    let mut programs = programs(&build(root)?, &options.only);
+    if options.server == Server::Embedded {
+        if options.only.is_empty() {
+            let _ = fs::remove_dir_all(&served);
+        }
+        fs::create_dir_all(&served).map_err(|error| format!("{}: cannot be made: {error}", served.display()))?;
+    } else {
+        programs = on_servers(programs, &served)?;
+        anstream::println!("{UNSERVED}");
+    }
+    if programs.is_empty() {
+        return Err(format!(
+            "no test program has one of these names: {}",
+            options.only.join(", ")
+        ));
+    }
+    let times = Times::read(&folder.join(format!("{}.tsv", options.server.name())));
+    programs.sort_by_key(|program| std::cmp::Reverse(times.of(&program.name)));
+    let outcomes = run_all(programs, options, &folder, &served)?;
+    times.write(&outcomes)?;
+    let doc = options.server != Server::Embedded || !options.only.is_empty() || doc_tests(root)?;
+    Ok(summary(&outcomes) && doc)
+}
+
+/// What cargo says while it builds all test programs.
+fn build(root: &Path) -> Result<String, String> {
+    let words = [
+        "test",
+        "--workspace",
+        "--no-run",
+        "--message-format",
+        "json-render-diagnostics",
+    ];
+    let mut command = cargo::cargo(root, &words);
+    let failed = |error| format!("cannot run cargo: {error}");
+    let begun = Instant::now();
+    let out = command.stderr(Stdio::inherit()).output().map_err(failed)?;
+    if !out.status.success() {
+        return Err("the tests cannot be built".to_owned());
+    }
+    anstream::println!("built in {} s", begun.elapsed().as_secs());
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}
+
+fn programs(messages: &str, only: &[String]) -> Vec<Program> {
+    let messages = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = |message: Value| {
+        let file = message["executable"].as_str()?;
+        let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+        let (kind, target) = (
+            message["target"]["kind"][0].as_str()?,
+            message["target"]["name"].as_str()?,
+        );
+        let what = if kind == "test" { target } else { kind };
+        is_test.then(|| Program {
+            name: format!("{} {what}", folder.file_name().unwrap_or_default().to_string_lossy()),
+            folder: folder.to_owned(),
+            file: file.into(),
+            is_suite: kind == "test",
+            filters: Vec::new(),
+        })
+    };
+    let is_meant = |program: &Program| only.is_empty() || only.iter().any(|part| program.name.contains(part.as_str()));
+    messages.filter_map(program).filter(is_meant).collect()
+}
+
+/// The suites that run on other servers, with the tests of each that have one.
+fn on_servers(programs: Vec<Program>, served: &Path) -> Result<Vec<Program>, String> {
+    let mut found = Vec::new();
+    for mut program in programs.into_iter().filter(|program| program.is_suite) {
+        let name = program.name.split(' ').next().unwrap_or_default();
+        let Some((_, part)) = SERVED.iter().find(|(suite, _)| *suite == name) else {
+            continue;
+        };
+        let noted = fs::read_to_string(served.join(&program.name)).unwrap_or_default();
+        let mut tests: BTreeSet<&str> = noted.lines().filter(|test| test.starts_with(part)).collect();
+        if tests.is_empty() {
+            program.filters = Some(*part)
+                .filter(|part| !part.is_empty())
+                .map(str::to_owned)
+                .into_iter()
+                .collect();
+        } else {
+            // A name that is no test's would leave out the test that had the server.
+            let all = list(&program)?;
+            if let Some(unknown) = tests.iter().find(|test| !all.contains(**test)) {
+                return Err(format!("{}: {unknown} had a server and is no test", program.name));
+            }
+            program.filters = vec!["--exact".to_owned()];
+            program
+                .filters
+                .extend(std::mem::take(&mut tests).into_iter().map(str::to_owned));
+        }
+        found.push(program);
+    }
+    Ok(found)
+}
+
+/// The names of a program's tests.
+fn list(program: &Program) -> Result<BTreeSet<String>, String> {
+    let out = Command::new(&program.file).arg("--list").output();
+    let out = out.map_err(|error| format!("{}: {error}", program.file.display()))?;
+    let text = String::from_utf8_lossy(&out.stdout);
+    Ok(text
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .map(str::to_owned)
+        .collect())
+}
+
+fn run_all(programs: Vec<Program>, options: &Options, folder: &Path, served: &Path) -> Result<Vec<Outcome>, String> {
+    let queue = Mutex::new(programs.into_iter());
+    let next = || queue.lock().ok().and_then(|mut queue| queue.next());
+    let done = Mutex::new(Vec::new());
+    let work = |_| -> Result<(), String> {
+        while let Some(program) = next() {
+            let outcome = run_one(&program, options.server, folder, served)?;
+            tell(&outcome);
+            if let Ok(mut done) = done.lock() {
+                done.push(outcome);
+            }
+        }
+        Ok(())
+    };
+    let results: Vec<Result<(), String>> = thread::scope(|scope| {
+        let running: Vec<_> = (0..options.jobs).map(|job| scope.spawn(move || work(job))).collect();
+        let ended = running
+            .into_iter()
+            .map(|job| job.join().map_err(|_| "a job of suites ended by a panic".to_owned())?);
+        ended.collect()
+    });
+    results.into_iter().collect::<Result<(), String>>()?;
+    done.into_inner().map_err(|error| error.to_string())
+}
+
+fn run_one(program: &Program, server: Server, folder: &Path, served: &Path) -> Result<Outcome, String> {
+    let log = folder.join(format!("{}-{}.log", program.name.replace(' ', "-"), server.name()));
+    let failed = |error| format!("{}: {error}", log.display());
+    let out = File::create(&log).map_err(failed)?;
+    let mut command = Command::new(&program.file);
+    command
+        .args(&program.filters)
+        .current_dir(&program.folder)
+        .env("CARGO_MANIFEST_DIR", &program.folder)
+        .env("WINDLASS_TEST_SERVER", server.name())
+        .stdin(Stdio::null())
+        .stderr(out.try_clone().map_err(failed)?)
+        .stdout(out);
+    if server == Server::Embedded {
+        command.env("WINDLASS_TESTS_WITH_SERVER", served.join(&program.name));
+    }
+    let begun = Instant::now();
+    let status = command.status();
+    let status = status.map_err(|error| format!("{}: cannot be run: {error}", program.file.display()))?;
+    let output = fs::read(&log).map_err(failed)?;
+    let output = String::from_utf8_lossy(&output).into_owned();
+    let passed = passed(&output);
+    Ok(Outcome {
+        name: program.name.clone(),
+        took: begun.elapsed(),
+        passed,
+        // A suite without tests proves nothing; a library without unit tests is nothing unusual.
+        went_well: status.success() && (passed > 0 || !program.is_suite),
+        output,
+    })
+}
+
+/// How many tests passed, as the test harness says.
+fn passed(output: &str) -> usize {
+    let results = output.lines().filter_map(|line| line.strip_prefix("test result: "));
+    let counts = results.filter_map(|result| result.split(' ').nth(1)?.parse::<usize>().ok());
+    counts.sum()
+}
+
+fn tell(outcome: &Outcome) {
+    let mut text = String::new();
+    if !outcome.went_well {
+        text.push_str(&outcome.output);
+    }
+    for line in outcome.output.lines().filter(|line| line.starts_with("left out")) {
+        let _ = writeln!(text, "{line}");
+    }
+    let state = match outcome {
+        Outcome { went_well: true, .. } => "ok",
+        Outcome { passed: 0, .. } => "FAILED, no test ran",
+        _ => "FAILED",
+    };
+    let _ = writeln!(
+        text,
+        "{:>6.1} s  {:<28} {:>4} tests  {state}",
+        outcome.took.as_secs_f64(),
+        outcome.name,
+        outcome.passed
+    );
+    anstream::print!("{text}");
+}
+
+/// Runs the examples in documentation; false when one failed.
+fn doc_tests(root: &Path) -> Result<bool, String> {
+    let begun = Instant::now();
+    let mut command = cargo::cargo(root, &["test", "--quiet", "--workspace", "--doc"]);
+    let out = command.output().map_err(|error| format!("cannot run cargo: {error}"))?;
+    let output = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
+    let outcome = Outcome {
+        name: "documentation".to_owned(),
+        took: begun.elapsed(),
+        passed: passed(&output),
+        went_well: out.status.success(),
+        output: output.into_owned(),
+    };
+    tell(&outcome);
+    Ok(outcome.went_well)
+}
+
+/// Prints what came of it; whether it is all well.
+fn summary(outcomes: &[Outcome]) -> bool {
+    let passed: usize = outcomes.iter().map(|outcome| outcome.passed).sum();
+    let left_out = outcomes.iter().flat_map(|outcome| outcome.output.lines());
+    let left_out = left_out.filter(|line| line.starts_with("left out")).count();
+    let failed: Vec<&str> = outcomes
+        .iter()
+        .filter(|outcome| !outcome.went_well)
+        .map(|outcome| outcome.name.as_str())
+        .collect();
+    anstream::println!(
+        "{} programs, {passed} tests passed, {left_out} of them left out",
+        outcomes.len()
+    );
+    if !failed.is_empty() {
+        anstream::println!("failed: {}", failed.join(", "));
+    }
+    failed.is_empty()
+}
+
+/// How long each program took the last time; those that are not known come first.
+struct Times {
+    file: PathBuf,
+    known: BTreeMap<String, u64>,
+}
+
+impl Times {
+    fn read(file: &Path) -> Self {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.split_once('\t'));
+        let known = lines.filter_map(|(name, took)| Some((name.to_owned(), took.parse().ok()?)));
+        Self {
+            file: file.to_owned(),
+            known: known.collect(),
+        }
+    }
+
+    /// In milliseconds.
+    fn of(&self, program: &str) -> u64 {
+        // Unknown suites are more likely long than unknown unit tests.
+        let guess = u64::MAX - u64::from(!program.ends_with(" it"));
+        self.known.get(program).copied().unwrap_or(guess)
+    }
+
+    fn write(mut self, outcomes: &[Outcome]) -> Result<(), String> {
+        for outcome in outcomes {
+            let took = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
+            self.known.insert(outcome.name.clone(), took);
+        }
+        let text = self.known.iter().fold(String::new(), |mut text, (name, took)| {
+            let _ = writeln!(text, "{name}\t{took}");
+            text
+        });
+        fs::write(&self.file, text).map_err(|error| format!("{}: cannot be written: {error}", self.file.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_programs_are_those_that_cargo_names() {
+        let message = |name: &str, kind: &str, test: bool| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/core/Cargo.toml","target":{{"kind":["{kind}"],"name":"{name}"}},"profile":{{"test":{test}}},"executable":"/t/{name}"}}"#
+            )
+        };
+        let messages = [
+            message("it", "test", true),
+            message("windlass_core", "lib", true),
+            message("windlass", "bin", false),
+        ];
+        let found = programs(&messages.join("\n"), &[]);
+        let names: Vec<(&str, bool)> = found
+            .iter()
+            .map(|found| (found.name.as_str(), found.is_suite))
+            .collect();
+        assert_eq!(names, [("core it", true), ("core lib", false)]);
+        assert_eq!(programs(&messages.join("\n"), &["lib".to_owned()]).len(), 1);
+    }
+
+    #[test]
+    fn passed_tests_are_counted() {
+        assert_eq!(
+            passed("running 2 tests\ntest result: ok. 2 passed; 0 failed;\ntest result: FAILED. 3 passed;\n"),
+            5
+        );
+        assert_eq!(passed("test result: ok. 0 passed; 0 failed;\n"), 0);
+    }
+
+    #[test]
+    fn programs_that_are_not_known_come_first() {
+        let times = Times {
+            file: PathBuf::new(),
+            known: BTreeMap::from([("a it".to_owned(), 5)]),
+        };
+        assert!(times.of("b it") > times.of("b lib") && times.of("b lib") > times.of("a it"));
+    }
+}
