@@ -12,8 +12,8 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 pub(crate) use self::data::definition;
 pub(crate) use self::decode::decode;
-use crate::names::NameRule;
-use crate::resource::{Resource, ScalePaths, SchemaSource, Special, api_version};
+use crate::objects::names::NameRule;
+use crate::objects::resource::{Resource, ScalePaths, SchemaSource, Special, api_version};
 
 /// One row of the table.
 struct Row {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 use windlass_schema::FieldError;
 
-use crate::resource::Resource;
+use crate::objects::resource::Resource;
 
 /// The reason of errors that are not answered with a `Status`.
 const PLAIN: &str = "plain text";

@@ -9,21 +9,24 @@ use tokio_util::sync::CancellationToken;
 use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 use windlass_store::{Change, Expect, Key, Record, Store, Write};
 
-use crate::admission::AdmissionHook;
-use crate::authorize::{Authorization, Authorizer};
-use crate::counters::Counters;
-use crate::edge::Tokens;
+use crate::admission::hook::AdmissionHook;
+use crate::admission::webhook;
+use crate::admission::webhook::WebhookServices;
+use crate::auth::authorizer::{Authorization, Authorizer};
+use crate::auth::rbac;
+use crate::auth::rbac::Rbac;
+use crate::auth::user::UserInfo;
+use crate::crds::registry::Custom;
 use crate::error::ApiError;
-use crate::object::{decode, draft, seconds};
-use crate::portforward::PodTunnel;
-use crate::rbac::Rbac;
-use crate::registry::Custom;
-use crate::resource::{Resource, Special};
-use crate::service::ClientService;
-use crate::user::UserInfo;
-use crate::watch_lines::Lines;
-use crate::webhook::WebhookServices;
-use crate::{builtin, crd, lifecycle, rbac, read, webhook};
+use crate::http::counters::Counters;
+use crate::http::listener::Tokens;
+use crate::http::portforward::PodTunnel;
+use crate::http::service::ClientService;
+use crate::objects::object::{decode, draft, seconds};
+use crate::objects::resource::{Resource, Special};
+use crate::verbs::read;
+use crate::verbs::watch_lines::Lines;
+use crate::{builtin, controllers, crds};
 
 /// How a server is set up.
 #[derive(Clone)]
@@ -132,11 +135,11 @@ impl ApiServer {
             names: Mutex::default(),
         });
         inner.load_definitions();
-        crd::settle_all(&inner).await?;
+        crds::settle_all(&inner).await?;
         inner.load_webhooks();
         inner.make_namespaces().await?;
         rbac::settle(&inner).await;
-        lifecycle::start(&inner);
+        controllers::start(&inner);
         Ok(Self { inner })
     }
 
@@ -219,15 +222,15 @@ impl Inner {
     fn refresh_definition(&self, name: &str) {
         // The stored definition is read under the lock, so the last refresh always sees the last write.
         let mut custom = self.custom.write();
-        let record = self.store.get(crd::STORAGE, "", name);
+        let record = self.store.get(crds::STORAGE, "", name);
         let stored = record.and_then(|record| Some((decode(&record).ok()?, record.revision)));
         let before = custom.definition(name);
         if let (Some((definition, _)), Some(before)) = (&stored, before)
-            && before.fingerprint == crd::fingerprint(definition)
+            && before.fingerprint == crds::fingerprint(definition)
         {
             return;
         }
-        let definition = stored.map(|(definition, revision)| crd::definition(&definition, revision, before));
+        let definition = stored.map(|(definition, revision)| crds::definition(&definition, revision, before));
         if let Some(before) = before {
             before.retire();
         }
@@ -242,7 +245,7 @@ impl Inner {
             let (_, its) = record.key.name().split_once('.').unwrap_or_default();
             group.is_none_or(|group| group == its)
         };
-        let all = read::all(&self.store, crd::STORAGE, None);
+        let all = read::all(&self.store, crds::STORAGE, None);
         all.iter()
             .filter(|record| is_in(record))
             .filter_map(|record| decode(record).ok())
@@ -252,9 +255,11 @@ impl Inner {
     fn load_definitions(&self) {
         let mut custom = Custom::default();
         for definition in self.definitions(None) {
-            let name = crate::object::meta(&definition, "name");
-            let revision = crate::object::meta(&definition, "resourceVersion").parse().unwrap_or(0);
-            custom.set(name, Some(crd::definition(&definition, revision, None)));
+            let name = crate::objects::object::meta(&definition, "name");
+            let revision = crate::objects::object::meta(&definition, "resourceVersion")
+                .parse()
+                .unwrap_or(0);
+            custom.set(name, Some(crds::definition(&definition, revision, None)));
         }
         *self.custom.write() = Arc::new(custom);
     }

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::object::{meta_value, set_meta, text};
+use crate::objects::object::{meta_value, set_meta, text};
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";

@@ -9,8 +9,8 @@ use self::text::{
     access_modes, age, containers, endpoints, external_addresses, images, involved, last_seen, list, node_roles,
     node_status, number, or, pairs, selector, service_ports, short_duration, string, subjects,
 };
-use crate::object::{meta, text};
-use crate::resource::Resource;
+use crate::objects::object::{meta, text};
+use crate::objects::resource::Resource;
 
 const NONE: &str = "<none>";
 const UNSET: &str = "<unset>";
@@ -136,7 +136,7 @@ fn core(kind: &str, o: &Value, now: jiff::Timestamp) -> Option<Vec<Value>> {
 }
 
 fn phase(o: &Value) -> &str {
-    if crate::object::is_deleting(o) {
+    if crate::objects::object::is_deleting(o) {
         "Terminating"
     } else {
         string(o, "/status/phase")
@@ -360,7 +360,7 @@ fn networking(kind: &str, o: &Value, now: jiff::Timestamp) -> Option<Vec<Value>>
             let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
             let addresses: Vec<&str> = list(o, "/endpoints")
                 .iter()
-                .flat_map(|e| crate::object::strings(e.get("addresses")))
+                .flat_map(|e| crate::objects::object::strings(e.get("addresses")))
                 .collect();
             vec![
                 string(o, "/addressType").into(),
@@ -386,7 +386,10 @@ fn other(kind: &str, o: &Value, now: jiff::Timestamp) -> Option<Vec<Value>> {
             subjects(o, "ServiceAccount").into(),
         ],
         "PodDisruptionBudget" => {
-            let share = |p: &str| o.pointer(p).map_or_else(|| "N/A".to_owned(), crate::jsonpath::text_of);
+            let share = |p: &str| {
+                o.pointer(p)
+                    .map_or_else(|| "N/A".to_owned(), crate::objects::jsonpath::text_of)
+            };
             vec![
                 share("/spec/minAvailable").into(),
                 share("/spec/maxUnavailable").into(),
@@ -410,7 +413,7 @@ fn other(kind: &str, o: &Value, now: jiff::Timestamp) -> Option<Vec<Value>> {
         "HorizontalPodAutoscaler" => {
             let least = o
                 .pointer("/spec/minReplicas")
-                .map_or_else(|| UNSET.to_owned(), crate::jsonpath::text_of);
+                .map_or_else(|| UNSET.to_owned(), crate::objects::jsonpath::text_of);
             vec![
                 format!("{}/{}", s("/spec/scaleTargetRef/kind"), s("/spec/scaleTargetRef/name")).into(),
                 text::metrics(o).into(),

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::resource::{Column, api_version};
+use crate::objects::resource::{Column, api_version};
 
 const PACKED: &[u8] = include_bytes!("kinds.z");
 /// How the names of entries begin that are no definitions.

@@ -160,7 +160,7 @@ impl Decoder {
         *value = if micro {
             time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().into()
         } else {
-            crate::object::seconds(time).into()
+            crate::objects::object::seconds(time).into()
         };
         Ok(())
     }

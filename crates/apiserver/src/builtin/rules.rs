@@ -26,9 +26,9 @@ pub(crate) use self::cluster::default_autoscaler;
 use self::field::{or_set, set};
 pub(crate) use self::warnings::warnings;
 use crate::error::ApiError;
-use crate::object::seconds;
-use crate::prepare::{Fresh, Part};
-use crate::resource::{Resource, Special};
+use crate::objects::object::seconds;
+use crate::objects::prepare::{Fresh, Part};
+use crate::objects::resource::{Resource, Special};
 
 /// Fills in what a kind has when nobody says otherwise.
 pub(crate) fn default(resource: &Resource, object: &mut Value) {
@@ -62,8 +62,8 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
         ("admissionregistration.k8s.io", kind) => {
             cluster::default_webhooks(object, kind.starts_with("Mutating"));
         }
-        ("apiextensions.k8s.io", _) => crate::crd::default(object),
-        (crate::rbac::GROUP, _) => crate::rbac::default(object),
+        ("apiextensions.k8s.io", _) => crate::crds::default(object),
+        (crate::auth::rbac::GROUP, _) => crate::auth::rbac::default(object),
         _ => {}
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn on_create(resource: &Resource, object: &mut Value, fresh: &Fresh) 
     }
     // The conditions of a definition are there from the start, and null.
     if resource.group == "apiextensions.k8s.io" {
-        crate::crd::initial(object);
+        crate::crds::initial(object);
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>, p
     }
     let e = &mut errors;
     match (resource.group.as_str(), resource.kind.as_str()) {
-        ("", "Namespace") => crate::namespace::errors(object, old, e),
+        ("", "Namespace") => crate::objects::namespace::errors(object, old, e),
         ("", "Secret") => config::secret(object, old, e),
         ("", "ConfigMap") => config::config_map(object, old, e),
         ("", "Pod") => pods::check(object, old, part, e),
@@ -176,10 +176,10 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>, p
         ("storage.k8s.io", "CSINode") => storage::csi_node(object, old, e),
         ("storage.k8s.io", "CSIDriver") => storage::csi_driver(object, old, e),
         ("apiregistration.k8s.io", _) => cluster::api_service(object, old, e),
-        ("admissionregistration.k8s.io", _) => e.extend(crate::webhook::errors(resource, object, old)),
-        ("apiextensions.k8s.io", _) if part == Part::Status => e.extend(crate::crd::status_errors(object)),
-        ("apiextensions.k8s.io", _) => e.extend(crate::crd::errors(object, old)),
-        (crate::rbac::GROUP, kind) => crate::rbac::errors(kind, object, old, e),
+        ("admissionregistration.k8s.io", _) => e.extend(crate::admission::webhook::errors(resource, object, old)),
+        ("apiextensions.k8s.io", _) if part == Part::Status => e.extend(crate::crds::status_errors(object)),
+        ("apiextensions.k8s.io", _) => e.extend(crate::crds::errors(object, old)),
+        (crate::auth::rbac::GROUP, kind) => crate::auth::rbac::errors(kind, object, old, e),
         _ => {}
     }
     errors

@@ -150,7 +150,7 @@ fn adapt(name: &str, definition: &mut Value) {
         return;
     };
     let required = map.remove("required");
-    let required = crate::object::strings(required.as_ref());
+    let required = crate::objects::object::strings(required.as_ref());
     let Some(Value::Object(properties)) = map.get_mut("properties") else {
         return;
     };

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::NONE;
 use super::text::{age, condition, list, number, or, since, string};
-use crate::object::{is_deleting, text};
+use crate::objects::object::{is_deleting, text};
 
 /// All cells but the name.
 pub(super) fn cells(o: &Value, now: jiff::Timestamp) -> Vec<Value> {

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::jsonpath::text_of;
-use crate::object::{meta, meta_value, strings, text};
-use crate::table::human;
+use crate::objects::jsonpath::text_of;
+use crate::objects::object::{meta, meta_value, strings, text};
+use crate::objects::table::human;
 
 pub(super) fn string<'a>(o: &'a Value, pointer: &str) -> &'a str {
     o.pointer(pointer).and_then(Value::as_str).unwrap_or("")
@@ -236,7 +236,7 @@ pub(super) fn job_status(o: &Value) -> &'static str {
         "Complete"
     } else if is("Failed") {
         "Failed"
-    } else if crate::object::is_deleting(o) {
+    } else if crate::objects::object::is_deleting(o) {
         "Terminating"
     } else if is("Suspended") {
         "Suspended"

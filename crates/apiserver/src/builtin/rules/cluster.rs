@@ -10,8 +10,8 @@ use super::field::{
     number_or_percent, or_set, positive, present, qualified,
 };
 use super::selectors;
-use crate::names::{label_problems, label_value_problems, subdomain_problems};
-use crate::object::{meta, meta_mut};
+use crate::objects::names::{label_problems, label_value_problems, subdomain_problems};
+use crate::objects::object::{meta, meta_mut};
 
 pub(super) fn default_namespace(object: &mut Value) {
     let name = meta(object, "name").to_owned();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use windlass_schema::{FieldError, Kind};
 
 use super::field::{Errors, Field, immutable, or_set, set};
-use crate::object::text;
+use crate::objects::object::text;
 
 pub(super) fn default_secret(object: &mut Value) {
     if text(object, "type").is_empty() {

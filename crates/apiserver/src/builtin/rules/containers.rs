@@ -10,7 +10,7 @@ use super::field::{
     within,
 };
 use crate::builtin::quantity::Quantity;
-use crate::object::text;
+use crate::objects::object::text;
 
 /// Fills in what each container has.
 pub(super) fn default(spec: &mut Value) {

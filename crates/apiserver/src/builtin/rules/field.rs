@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 use windlass_schema::{FieldError, Kind};
 
-use crate::names::{label_problems, qualified_name_problems, subdomain_problems};
+use crate::objects::names::{label_problems, qualified_name_problems, subdomain_problems};
 
 pub(super) type Errors = Vec<FieldError>;
 

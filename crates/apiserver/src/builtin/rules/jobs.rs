@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::field::{Errors, Field, immutable, non_negative, one_of, or_set, present, set};
 use super::{pods, selectors};
-use crate::object::{meta, meta_mut, meta_value};
+use crate::objects::object::{meta, meta_mut, meta_value};
 
 const TEMPLATE: &str = "/spec/template";
 const UID: &str = "batch.kubernetes.io/controller-uid";

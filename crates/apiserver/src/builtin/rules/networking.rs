@@ -5,7 +5,7 @@ use windlass_schema::FieldError;
 
 use super::field::{Errors, Field, immutable, is_network, items_mut, maybe_one_of, or_set, port, present, subdomain};
 use super::selectors;
-use crate::names::subdomain_problems;
+use crate::objects::names::subdomain_problems;
 
 pub(super) fn ingress(object: &Value, _: Option<&Value>, errors: &mut Errors) {
     let spec = Field::of(object, "spec");

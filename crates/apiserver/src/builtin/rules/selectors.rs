@@ -4,8 +4,8 @@ use serde_json::Value;
 use windlass_schema::FieldError;
 
 use super::field::{Errors, Field};
-use crate::names::{check_labels, label_value_problems, qualified_name_problems};
-use crate::selector::LabelSelector;
+use crate::objects::names::{check_labels, label_value_problems, qualified_name_problems};
+use crate::objects::selector::LabelSelector;
 
 /// A selector's own rules; whether it can be used at all.
 pub(super) fn check(selector: &Field<'_>, errors: &mut Errors) -> bool {

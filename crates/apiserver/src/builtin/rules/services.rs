@@ -10,8 +10,8 @@ use super::field::{
     Errors, Field, immutable, ip, items_mut, label, maybe_one_of, must_be_named, one_of, or_set, port, present, set,
     within,
 };
-use crate::names::{check_labels, label_problems, subdomain_problems};
-use crate::object::text;
+use crate::objects::names::{check_labels, label_problems, subdomain_problems};
+use crate::objects::object::text;
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 

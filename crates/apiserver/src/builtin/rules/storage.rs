@@ -11,7 +11,7 @@ use super::field::{
 };
 use super::{selectors, volumes};
 use crate::builtin::quantity::Quantity;
-use crate::names::subdomain_problems;
+use crate::objects::names::subdomain_problems;
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const CLAIM_IS_FIXED: &str =
@@ -218,7 +218,7 @@ pub(super) fn class(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     present(&provisioner, errors);
     if !provisioner.is_empty() {
         let lower = provisioner.text().to_lowercase();
-        let words = crate::names::qualified_name_problems(&lower);
+        let words = crate::objects::names::qualified_name_problems(&lower);
         errors.extend(words.into_iter().map(|p| provisioner.invalid(p)));
     }
     for (key, _) in Field::of(object, "parameters").entries() {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::field::Field;
-use crate::object::generation;
-use crate::resource::Resource;
+use crate::objects::object::generation;
+use crate::objects::resource::Resource;
 
 /// Labels of nodes that were given up, and what is said of them.
 const OLD_LABELS: &[(&str, &str)] = &[

@@ -10,7 +10,7 @@ use super::field::{
     printed, set, strategy as shown,
 };
 use super::{pods, selectors};
-use crate::object::{meta_mut, meta_value};
+use crate::objects::object::{meta_mut, meta_value};
 
 const TEMPLATE: &str = "/spec/template";
 /// Of a DaemonSet: counts the changes of its template.

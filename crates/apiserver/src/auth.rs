@@ -1,0 +1,6 @@
+//! Authentication and authorization: users, impersonation, and role-based access control.
+
+pub(crate) mod authorizer;
+pub(crate) mod impersonation;
+pub(crate) mod rbac;
+pub(crate) mod user;

@@ -1,0 +1,15 @@
+//! Objects, whatever their kind: metadata, names, owner references, selectors, preparation, validation, conversion and table rows.
+
+pub(crate) mod convert;
+pub(crate) mod cross_object;
+pub(crate) mod embedded;
+pub(crate) mod jsonpath;
+pub(crate) mod names;
+pub(crate) mod namespace;
+pub(crate) mod object;
+pub(crate) mod owners;
+pub(crate) mod prepare;
+pub(crate) mod resource;
+pub(crate) mod selector;
+pub(crate) mod table;
+pub(crate) mod validate;
