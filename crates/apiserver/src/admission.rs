@@ -3,3 +3,4 @@
 pub(crate) mod chain;
 pub(crate) mod hook;
 pub(crate) mod webhook;
+pub(crate) mod webhook_run;

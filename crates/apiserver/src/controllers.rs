@@ -1,9 +1,11 @@
 //! The task that follows deletions: garbage collection, namespaces and definitions that go with what is in them. It is driven by
 //! the store's changes; nothing is polled.
 
+pub(crate) mod definitions;
 mod jobs;
 mod namespace;
 mod owner_graph;
+pub(crate) mod role_aggregation;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -21,13 +23,15 @@ use crate::crds;
 use crate::error::ApiError;
 use crate::objects::convert::served;
 use crate::objects::object::{decode, finalizers, meta_value, seconds, text};
-use crate::objects::prepare::Part;
+use crate::objects::part::Part;
 use crate::objects::resource::Resource;
-use crate::server::Inner;
+use crate::objects::stored;
+use crate::state::Inner;
+use crate::verbs::call::Call;
 use crate::verbs::delete::{DeleteOptions, Propagation};
+use crate::verbs::mutation::Mutation;
 use crate::verbs::options::WriteOptions;
 use crate::verbs::read;
-use crate::verbs::write::{Call, Mutation};
 
 use self::jobs::{Done, Job, Jobs};
 
@@ -62,7 +66,7 @@ pub(crate) fn start(server: &Arc<Inner>) {
         found.map(|resource| resource.kind.clone())
     }));
     for resource in server.store.resources() {
-        for record in read::all(&server.store, &resource, None) {
+        for record in stored::all(&server.store, &resource, None) {
             work.object(&record);
         }
     }
@@ -121,7 +125,7 @@ async fn perform(server: Arc<Inner>, job: Job) -> Done {
         Job::Action(action) => carry_out(&server, action).await,
         Job::Namespace(name) => namespace::empty(&server, name).await,
         Job::Definition(name) => empty_definition(&server, name).await,
-        Job::Names(group) => crds::settle_group(&server, group).await,
+        Job::Names(group) => crate::controllers::definitions::settle_group(&server, group).await,
     };
     (job, result)
 }
@@ -393,10 +397,10 @@ async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<(), ApiErro
         next.get("status").cloned().unwrap_or(Value::Null)
     };
     let internal = Internal::new(server, "customresource-controller");
-    let items = read::all(&server.store, name, None);
+    let items = stored::all(&server.store, name, None);
     let left = items.len();
     if left > 0 {
-        crds::write_status(server, name, stage(crds::Deletion::InProgress)).await?;
+        crate::controllers::definitions::write_status(server, name, stage(crds::Deletion::InProgress)).await?;
     }
     delete_all(&internal, name, items).await?;
     let Some(record) = server.store.get(crds::STORAGE, "", name) else {

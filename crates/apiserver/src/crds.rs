@@ -3,36 +3,27 @@
 
 mod approval;
 mod check;
-mod conversion;
 mod formats;
 mod layout;
 mod normal;
 pub(crate) mod registry;
 mod resources;
-mod settle;
-mod status;
+pub(crate) mod status;
 
 use serde_json::{Value, json};
 
+use crate::objects::conversion::versions;
 use crate::objects::object::{strings, text};
 
 pub(crate) use self::check::{errors, status_errors};
-pub(crate) use self::conversion::Conversion;
 pub(crate) use self::formats::warnings;
 pub(crate) use self::resources::{definition, fingerprint};
-pub(crate) use self::settle::{settle, settle_all, settle_group, write_status};
 pub(crate) use self::status::{Deletion, initial, note_storage_version, set_terminating};
 
 /// The store's name for definitions.
 pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// Keeps a definition until its objects are gone.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-
-fn versions(crd: &Value) -> &[Value] {
-    crd.pointer("/spec/versions")
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
 
 fn names(crd: &Value) -> &Value {
     crd.pointer("/spec/names").unwrap_or(&Value::Null)

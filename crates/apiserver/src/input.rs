@@ -8,8 +8,8 @@ use crate::codec::decoding;
 use crate::error::ApiError;
 use crate::http::request::Query;
 use crate::verbs::continue_token::Continue;
+use crate::verbs::mutation::Mutation;
 use crate::verbs::options::ListOptions;
-use crate::verbs::write::Mutation;
 
 /// The object in a body of a media type (JSON, YAML or protobuf).
 pub fn object(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {

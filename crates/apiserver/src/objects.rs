@@ -1,5 +1,6 @@
 //! Objects, whatever their kind: metadata, names, owner references, selectors, preparation, validation, conversion and table rows.
 
+pub(crate) mod conversion;
 pub(crate) mod convert;
 pub(crate) mod cross_object;
 pub(crate) mod embedded;
@@ -8,8 +9,12 @@ pub(crate) mod names;
 pub(crate) mod namespace;
 pub(crate) mod object;
 pub(crate) mod owners;
+pub(crate) mod part;
 pub(crate) mod prepare;
 pub(crate) mod resource;
+pub(crate) mod scale;
 pub(crate) mod selector;
+pub(crate) mod stored;
 pub(crate) mod table;
 pub(crate) mod validate;
+pub(crate) mod view;

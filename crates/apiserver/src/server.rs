@@ -1,85 +1,29 @@
 //! The server: what it holds, and how it is made.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 use windlass_store::{Change, Expect, Key, Record, Store, Write};
 
-use crate::admission::hook::AdmissionHook;
 use crate::admission::webhook;
-use crate::admission::webhook::WebhookServices;
 use crate::auth::authorizer::{Authorization, Authorizer};
 use crate::auth::rbac;
 use crate::auth::rbac::Rbac;
+use crate::auth::tokens::Tokens;
 use crate::auth::user::UserInfo;
 use crate::crds::registry::Custom;
 use crate::error::ApiError;
 use crate::http::counters::Counters;
-use crate::http::listener::Tokens;
-use crate::http::portforward::PodTunnel;
 use crate::http::service::ClientService;
 use crate::objects::object::{decode, draft, seconds};
 use crate::objects::resource::{Resource, Special};
-use crate::verbs::read;
+use crate::objects::stored;
+use crate::state::Inner;
+use crate::state::Options;
 use crate::verbs::watch_lines::Lines;
 use crate::{builtin, controllers, crds};
-
-/// How a server is set up.
-#[derive(Clone)]
-pub struct Options {
-    /// Where objects are kept.
-    pub store: Store,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Suffixes for `generateName`.
-    pub names: Arc<dyn NameSource>,
-    /// Hooks, in order.
-    pub admission: Vec<Arc<dyn AdmissionHook>>,
-    /// Who may do what.
-    pub authorization: Authorization,
-    /// Who answers connections to pods.
-    pub pod_tunnel: Option<Arc<dyn PodTunnel>>,
-    /// Bearer tokens and whose they are.
-    pub tokens: BTreeMap<String, UserInfo>,
-    /// What `/version` says.
-    pub kubernetes_version: String,
-    /// Pods on a node stay until their kubelet has ended them. Without kubelets they go at once.
-    pub graceful_pods: bool,
-    /// Where the services are that admission webhooks name.
-    pub webhook_services: WebhookServices,
-}
-
-impl std::fmt::Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options")
-            .field("authorization", &self.authorization)
-            .field("kubernetes_version", &self.kubernetes_version)
-            .field("graceful_pods", &self.graceful_pods)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Options {
-    /// The usual set-up over a store.
-    pub fn new(store: Store) -> Self {
-        Self {
-            store,
-            clock: Arc::new(SystemClock),
-            names: Arc::new(SystemNames),
-            admission: Vec::new(),
-            authorization: Authorization::default(),
-            pod_tunnel: None,
-            tokens: BTreeMap::new(),
-            kubernetes_version: "v1.36.0".to_owned(),
-            graceful_pods: false,
-            webhook_services: WebhookServices::default(),
-        }
-    }
-}
 
 /// A running server. A clone is another handle to it.
 #[derive(Clone)]
@@ -91,22 +35,6 @@ impl std::fmt::Debug for ApiServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ApiServer").finish_non_exhaustive()
     }
-}
-
-pub(crate) struct Inner {
-    pub(crate) store: Store,
-    pub(crate) options: Options,
-    pub(crate) authorizer: Arc<Authorizer>,
-    pub(crate) custom: RwLock<Arc<Custom>>,
-    pub(crate) counters: Counters,
-    pub(crate) shutdown: CancellationToken,
-    pub(crate) tokens: Tokens,
-    pub(crate) crd_writes: tokio::sync::Mutex<()>,
-    /// Held while a service is written, which has addresses and ports of its own.
-    pub(crate) service_writes: tokio::sync::Mutex<()>,
-    pub(crate) webhooks: webhook::Registry,
-    pub(crate) lines: Lines,
-    names: Mutex<HashMap<&'static str, Arc<str>>>,
 }
 
 impl ApiServer {
@@ -135,10 +63,10 @@ impl ApiServer {
             names: Mutex::default(),
         });
         inner.load_definitions();
-        crds::settle_all(&inner).await?;
+        crate::controllers::definitions::settle_all(&inner).await?;
         inner.load_webhooks();
         inner.make_namespaces().await?;
-        rbac::settle(&inner).await;
+        crate::controllers::role_aggregation::settle(&inner).await;
         controllers::start(&inner);
         Ok(Self { inner })
     }
@@ -167,20 +95,6 @@ impl ApiServer {
 }
 
 impl Inner {
-    pub(crate) fn now(&self) -> jiff::Timestamp {
-        self.options.clock.now()
-    }
-
-    /// The registry as it is now.
-    pub(crate) fn registry(&self) -> Arc<Custom> {
-        Arc::clone(&self.custom.read())
-    }
-
-    /// A shared copy of a store name of a built-in resource.
-    pub(crate) fn storage_name(&self, name: &'static str) -> Arc<str> {
-        Arc::clone(self.names.lock().entry(name).or_insert_with(|| Arc::from(name)))
-    }
-
     /// Takes over what the server itself goes by, after an object was written or removed.
     pub(crate) fn written(&self, resource: &Resource, namespace: &str, name: &str) {
         if resource.group == rbac::GROUP
@@ -212,7 +126,7 @@ impl Inner {
 
     fn load_webhooks(&self) {
         for storage in [webhook::MUTATING, webhook::VALIDATING] {
-            for record in read::all(&self.store, storage, None) {
+            for record in stored::all(&self.store, storage, None) {
                 self.refresh_webhooks(storage, record.key.name());
             }
         }
@@ -245,7 +159,7 @@ impl Inner {
             let (_, its) = record.key.name().split_once('.').unwrap_or_default();
             group.is_none_or(|group| group == its)
         };
-        let all = read::all(&self.store, crds::STORAGE, None);
+        let all = stored::all(&self.store, crds::STORAGE, None);
         all.iter()
             .filter(|record| is_in(record))
             .filter_map(|record| decode(record).ok())

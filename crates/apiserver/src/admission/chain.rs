@@ -11,16 +11,18 @@ use serde_json::{Map, Value, json};
 use windlass_schema::FieldError;
 
 use crate::admission::hook::{AdmissionRequest, AdmissionVerb};
-use crate::admission::webhook::{Again, Hooks, KindName, Occasion, Operation};
+use crate::admission::webhook::{Hooks, KindName, Operation};
+use crate::admission::webhook_run::{Again, Occasion};
 use crate::error::ApiError;
 use crate::objects::object::{meta, meta_value, set_meta};
-use crate::objects::prepare::{self, Fresh, Part};
+use crate::objects::part::{Fresh, Part};
+use crate::objects::prepare;
 use crate::objects::resource::Special;
+use crate::objects::scale;
 use crate::objects::validate;
+use crate::verbs::call::Call;
 use crate::verbs::delete::DeleteOptions;
 use crate::verbs::options::FieldValidation;
-use crate::verbs::scale;
-use crate::verbs::write::Call;
 
 /// The kind of the objects of scale subresources.
 const SCALE: KindName<'static> = KindName {
@@ -45,20 +47,6 @@ pub(crate) struct Admission<'a> {
     pub(crate) fresh: Option<&'a Fresh>,
     /// As the request has it.
     pub(crate) name: &'a str,
-}
-
-impl Part {
-    /// The subresource that a write to the part is for.
-    pub(crate) fn subresource(self) -> &'static str {
-        match self {
-            Self::Main => "",
-            Self::Scale => "scale",
-            Self::Status => "status",
-            Self::Finalize => "finalize",
-            Self::Containers => "ephemeralcontainers",
-            Self::Binding => "binding",
-        }
-    }
 }
 
 impl Admission<'_> {

@@ -7,12 +7,9 @@
 //! `CONNECT` is a known operation that never happens: nothing but port-forward connects through this server, and that has no object.
 
 mod check;
-mod client;
-mod hook;
-mod matching;
-mod permissions;
-mod review;
-mod run;
+pub(crate) mod hook;
+pub(crate) mod matching;
+pub(crate) mod review;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,12 +18,9 @@ use parking_lot::RwLock;
 use serde_json::Value;
 
 pub(crate) use self::check::{client as check_client, errors};
-pub use self::client::WebhookServices;
-pub(crate) use self::client::{Endpoint, Unanswered};
 use self::hook::Hook;
 pub(crate) use self::matching::Operation;
 pub(crate) use self::review::KindName;
-pub(crate) use self::run::{Again, Occasion};
 
 /// Where configurations with webhooks that may change objects are stored.
 pub(crate) const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";

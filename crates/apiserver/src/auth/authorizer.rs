@@ -1,9 +1,9 @@
 //! Whether a user may do something: what is asked, who decides, and how a refusal is worded.
 
+use crate::auth::attributes::{Attributes, Decision, Target};
 use crate::auth::rbac::Rbac;
 use crate::auth::user::UserInfo;
 use crate::error::ApiError;
-use crate::verbs::write::Call;
 
 /// Who may do what. Members of `system:masters` may do everything and are never asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,47 +15,7 @@ pub enum Authorization {
     Rbac,
 }
 
-/// What a request wants to do.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Attributes<'a> {
-    /// `get`, `list`, `create`, ...; for a path the method in lower case.
-    pub(crate) verb: &'a str,
-    pub(crate) target: Target<'a>,
-}
-
-/// What it wants to do that to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Target<'a> {
-    /// A path that is no resource's.
-    Path(&'a str),
-    /// A resource; subresource, namespace and name may be empty.
-    Resource {
-        group: &'a str,
-        resource: &'a str,
-        subresource: &'a str,
-        namespace: &'a str,
-        name: &'a str,
-    },
-}
-
-impl Attributes<'_> {
-    /// Rules of a Role count only in its namespace.
-    pub(crate) fn namespace(&self) -> &str {
-        match self.target {
-            Target::Path(_) => "",
-            Target::Resource { namespace, .. } => namespace,
-        }
-    }
-}
-
-/// An answer with its reason, which may be empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Decision {
-    pub(crate) allowed: bool,
-    pub(crate) reason: String,
-}
-
-/// Decides.
+/// The authorizer of a server.
 pub(crate) enum Authorizer {
     AllowAuthenticated,
     Rbac(Rbac),
@@ -156,21 +116,6 @@ pub(crate) fn refusal(user: &UserInfo, asked: &Attributes<'_>, reason: &str) -> 
             );
             ApiError::forbidden(group, resource, name, &words)
         }
-    }
-}
-
-impl Call<'_> {
-    /// Who may change an object need not be allowed to make one.
-    pub(crate) fn may_create(&self, name: &str) -> Result<(), ApiError> {
-        let target = Target::Resource {
-            group: &self.resource.group,
-            resource: &self.resource.plural,
-            subresource: "",
-            namespace: self.namespace,
-            name,
-        };
-        let verb = "create";
-        self.server.authorizer.check(self.user, &Attributes { verb, target })
     }
 }
 

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 
 use http::HeaderMap;
 
-use crate::auth::authorizer::{Attributes, Authorizer, Target, refusal};
+use crate::auth::attributes::{Attributes, Target};
+use crate::auth::authorizer::{Authorizer, refusal};
 use crate::auth::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
 use crate::error::ApiError;
 use crate::http::request::percent_decode;
@@ -242,7 +243,7 @@ fn target<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::authorizer::Target;
+    use crate::auth::attributes::Target;
 
     fn ask(user: &UserInfo, headers: &[(&'static str, &'static str)]) -> Result<Option<UserInfo>, ApiError> {
         let mut map = HeaderMap::new();

@@ -2,35 +2,31 @@
 //!
 //! They are kept parsed and looked at again, one by one, when one is written or removed, so a question decodes nothing.
 
-mod aggregate;
 mod bootstrap;
-mod escalation;
 mod object;
-mod policy;
-mod rule;
+pub(crate) mod policy;
+pub(crate) mod rule;
 
 use parking_lot::RwLock;
 use windlass_store::{Record, Store};
 
-pub(crate) use aggregate::settle;
 pub(crate) use bootstrap::make_defaults;
-pub(crate) use escalation::confirm;
 pub(crate) use object::{default, errors};
 pub(crate) use rule::Rule;
 
-use crate::auth::authorizer::{Attributes, Decision};
+use crate::auth::attributes::{Attributes, Decision};
 use crate::auth::user::UserInfo;
 use crate::objects::object::decode;
-use crate::verbs::read;
+use crate::objects::stored;
 use policy::{Binding, Policy, Role, RoleRef};
 
 /// The API group of roles and bindings.
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 /// As the store knows them.
 pub(crate) const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
-const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
-const ROLES: &str = "roles.rbac.authorization.k8s.io";
-const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
+pub(crate) const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
+pub(crate) const ROLES: &str = "roles.rbac.authorization.k8s.io";
+pub(crate) const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
 
 /// All roles and bindings of a store.
 pub(crate) struct Rbac(RwLock<Policy>);
@@ -54,7 +50,7 @@ impl Rbac {
     pub(crate) fn load(store: &Store) -> Self {
         let mut policy = Policy::default();
         for resource in [ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS] {
-            for record in read::all(store, resource, None) {
+            for record in stored::all(store, resource, None) {
                 let key = &record.key;
                 take_over(&mut policy, resource, key.namespace(), key.name(), Some(&record));
             }
@@ -87,12 +83,12 @@ impl Rbac {
     }
 
     /// The rules of a role that a binding in a namespace refers to.
-    fn rules_behind(&self, namespace: &str, reference: &RoleRef) -> Result<Vec<Rule>, String> {
+    pub(crate) fn rules_behind(&self, namespace: &str, reference: &RoleRef) -> Result<Vec<Rule>, String> {
         let policy = self.0.read();
         policy.role(namespace, reference).map(|role| role.rules().to_vec())
     }
 
-    fn stale(&self) -> Vec<(String, Vec<Rule>)> {
+    pub(crate) fn stale(&self) -> Vec<(String, Vec<Rule>)> {
         self.0.read().stale()
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
@@ -66,4 +68,16 @@ impl UserInfo {
     pub(crate) fn is_master(&self) -> bool {
         self.groups.iter().any(|g| g == MASTERS)
     }
+}
+
+/// A user as Kubernetes' objects have it.
+pub(crate) fn user_value(user: &UserInfo) -> Value {
+    let mut out = json!({"username": user.name, "groups": user.groups});
+    if !user.uid.is_empty() {
+        out["uid"] = user.uid.clone().into();
+    }
+    if !user.extra.is_empty() {
+        out["extra"] = json!(user.extra);
+    }
+    out
 }

@@ -27,7 +27,7 @@ use self::field::{or_set, set};
 pub(crate) use self::warnings::warnings;
 use crate::error::ApiError;
 use crate::objects::object::seconds;
-use crate::objects::prepare::{Fresh, Part};
+use crate::objects::part::{Fresh, Part};
 use crate::objects::resource::{Resource, Special};
 
 /// Fills in what a kind has when nobody says otherwise.

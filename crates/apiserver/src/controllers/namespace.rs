@@ -10,10 +10,10 @@ use super::{Internal, delete_all};
 use crate::error::ApiError;
 use crate::objects::convert::served;
 use crate::objects::object::{is_deleting, seconds, text};
-use crate::objects::prepare::Part;
-use crate::server::Inner;
-use crate::verbs::read;
-use crate::verbs::write::Mutation;
+use crate::objects::part::Part;
+use crate::objects::stored;
+use crate::state::Inner;
+use crate::verbs::mutation::Mutation;
 
 /// What is left in a namespace.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Left {
     }
 
     fn count(&mut self, server: &Inner, storage: &str, namespace: &str) {
-        let items = read::all(&server.store, storage, Some(namespace));
+        let items = stored::all(&server.store, storage, Some(namespace));
         if items.is_empty() {
             return;
         }
@@ -164,7 +164,7 @@ async fn delete_content(internal: &Internal<'_>, name: &str) -> (Left, Left) {
     const PODS: &str = "pods";
     let server = internal.server;
     let mut left = Left::default();
-    if let Err(error) = delete_all(internal, PODS, read::all(&server.store, PODS, Some(name))).await {
+    if let Err(error) = delete_all(internal, PODS, stored::all(&server.store, PODS, Some(name))).await {
         left.errors.push(error.message);
     }
     left.count(server, PODS, name);
@@ -177,7 +177,7 @@ async fn delete_content(internal: &Internal<'_>, name: &str) -> (Left, Left) {
     }
     let mut kinds = Vec::new();
     for storage in server.store.resources() {
-        let items = read::all(&server.store, &storage, Some(name));
+        let items = stored::all(&server.store, &storage, Some(name));
         if !items.is_empty() {
             kinds.push(async move {
                 let done = delete_all(internal, &storage, items).await;

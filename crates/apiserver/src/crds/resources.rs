@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_schema::Schema;
 
-use super::conversion::Conversion;
 use super::{compare_versions, flag, is_established, names, storage_version, versions};
 use crate::crds::registry::Definition;
+use crate::objects::conversion::Conversion;
 use crate::objects::jsonpath::JsonPath;
 use crate::objects::names::NameRule;
 use crate::objects::object::{strings, text};

@@ -4,12 +4,13 @@ use http::Response;
 use serde_json::{Value, json};
 use windlass_schema::{FieldError, Kind};
 
-use crate::auth::authorizer::{Attributes, Target};
+use crate::auth::attributes::{Attributes, Target};
 use crate::auth::rbac::Rule;
 use crate::auth::user::UserInfo;
+use crate::auth::user::user_value;
 use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
-use crate::http::dispatch::Asked;
+use crate::http::context::RequestContext;
 use crate::http::request::ResourcePath;
 use crate::objects::object::{meta, seconds, set_meta, strings, text};
 
@@ -41,20 +42,8 @@ pub(crate) const VIRTUAL: &[Virtual] = &[
     ),
 ];
 
-/// A user as Kubernetes' objects have it.
-pub(crate) fn user_value(user: &UserInfo) -> Value {
-    let mut out = json!({"username": user.name, "groups": user.groups});
-    if !user.uid.is_empty() {
-        out["uid"] = user.uid.clone().into();
-    }
-    if !user.extra.is_empty() {
-        out["extra"] = json!(user.extra);
-    }
-    out
-}
-
 /// Answers a review, if the path is one.
-pub(crate) fn answer(asked: &Asked<'_>, path: &ResourcePath) -> Option<Result<Response<ApiBody>, ApiError>> {
+pub(crate) fn answer(asked: &RequestContext<'_>, path: &ResourcePath) -> Option<Result<Response<ApiBody>, ApiError>> {
     let known = VIRTUAL
         .iter()
         .find(|(g, v, _)| *g == path.group && *v == path.version)?;
@@ -78,7 +67,7 @@ pub(crate) fn answer(asked: &Asked<'_>, path: &ResourcePath) -> Option<Result<Re
 }
 
 fn review(
-    asked: &Asked<'_>,
+    asked: &RequestContext<'_>,
     kind: &str,
     version: &str,
     namespace: Option<&str>,
@@ -123,7 +112,7 @@ fn review(
 }
 
 /// What a user may do in a namespace.
-fn rules(asked: &Asked<'_>, object: &Value) -> Result<Value, ApiError> {
+fn rules(asked: &RequestContext<'_>, object: &Value) -> Result<Value, ApiError> {
     let namespace = object.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or("");
     if namespace.is_empty() {
         return Err(ApiError::bad_request("no namespace on request"));
@@ -236,7 +225,7 @@ fn check_access(kind: &str, object: &Value, namespace: Option<&str>) -> Result<(
     }
 }
 
-fn access(asked: &Asked<'_>, user: &UserInfo, object: &Value) -> Value {
+fn access(asked: &RequestContext<'_>, user: &UserInfo, object: &Value) -> Value {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     let on = spec.get("resourceAttributes").unwrap_or(&Value::Null);
     let off = spec.get("nonResourceAttributes").unwrap_or(&Value::Null);

@@ -13,7 +13,7 @@ use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
 use crate::http::negotiation;
 use crate::objects::resource::{Resource, Special, api_version};
-use crate::server::Inner;
+use crate::state::Inner;
 
 /// `/version`.
 pub(crate) fn version(server: &Inner) -> Value {

@@ -5,44 +5,34 @@ mod paths;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::Response;
 use http::request::Parts;
-use http::{Method, Response};
-use serde_json::Value;
 
-use crate::auth::authorizer::{Attributes, Target};
+use crate::auth::attributes::{Attributes, Target};
 use crate::auth::impersonation::Wanted;
 use crate::auth::user::UserInfo;
 use crate::codec::decoding;
 use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
+use crate::http::context::Answer;
+use crate::http::context::RequestContext;
 use crate::http::counters::RequestKey;
-use crate::http::negotiation::{self, Subject, View};
+use crate::http::negotiation::{self, Subject};
 use crate::http::request::{Query, ResourcePath, parse_path};
 use crate::http::response::Wishes;
 use crate::http::{access_review, deadline, portforward, warnings};
-use crate::objects::prepare::Part;
+use crate::objects::part::Part;
 use crate::objects::resource::{Resource, Special};
-use crate::objects::table::Include;
-use crate::server::Inner;
-use crate::verbs::delete::DeleteOptions;
+use crate::objects::view::Include;
+use crate::objects::view::View;
+use crate::state::Inner;
+use crate::verbs::mutation::Mutation;
 use crate::verbs::options::{ListOptions, WriteOptions, WriteVerb};
 use crate::verbs::read;
-use crate::verbs::write::{Call, Mutation, Outcome};
-use crate::verbs::{delete_collection, pods, scale, watch};
+use crate::verbs::scale;
+use crate::verbs::{delete_collection, pods, watch};
 
-/// A request, ready to be answered.
-pub(crate) struct Asked<'a> {
-    pub(crate) server: &'a Arc<Inner>,
-    pub(crate) user: &'a UserInfo,
-    pub(crate) parts: &'a Parts,
-    pub(crate) body: &'a Bytes,
-    pub(crate) query: Query,
-    pub(crate) view: View,
-}
-
-const APPLY: &str = "application/apply-patch+yaml";
 const PATCH_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor";
-pub(crate) type Answer = Result<Response<ApiBody>, ApiError>;
 
 /// Answers a request; errors become answers, too.
 pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, body: Bytes) -> Response<ApiBody> {
@@ -216,7 +206,7 @@ async fn answer_resource(
         let namespace = path.namespace.unwrap_or_default();
         return portforward::upgrade(server, parts, &namespace, path.name.as_deref().unwrap_or(""));
     }
-    let mut asked = Asked {
+    let mut asked = RequestContext {
         server,
         user,
         parts: &parts,
@@ -271,7 +261,7 @@ async fn answer_resource(
     }
 }
 
-impl Asked<'_> {
+impl RequestContext<'_> {
     async fn watch(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
         let mut options = ListOptions::parse(&self.query)?;
         if let Some(name) = &path.name {
@@ -463,79 +453,6 @@ impl Asked<'_> {
         } else {
             ApiError::method_not_allowed(method)
         }
-    }
-
-    /// A call to a resource with the manager that the request or its user agent names.
-    pub(crate) fn call<'b>(
-        &'b self,
-        resource: &'b Arc<Resource>,
-        namespace: &'b str,
-        options: &'b WriteOptions,
-    ) -> Call<'b> {
-        let manager = options.field_manager.clone().unwrap_or_else(|| {
-            let agent = self.parts.headers.get(http::header::USER_AGENT);
-            let agent = agent.and_then(|v| v.to_str().ok()).unwrap_or("");
-            let agent = agent.split('/').next().unwrap_or("");
-            let agent: String = agent.chars().filter(|c| !c.is_control()).take(128).collect();
-            if agent.is_empty() { "unknown".to_owned() } else { agent }
-        });
-        Call {
-            server: self.server,
-            resource,
-            namespace,
-            user: self.user,
-            options,
-            manager,
-        }
-    }
-
-    /// The object in the body.
-    pub(crate) fn object(&self) -> Result<(Value, Vec<String>), ApiError> {
-        decoding::decode(self.body, decoding::form(&self.parts.headers)?)
-    }
-
-    /// The object of a resource in the body.
-    fn object_of(&self, resource: &Resource) -> Result<(Value, Vec<String>), ApiError> {
-        decoding::decode_object(self.body, decoding::form(&self.parts.headers)?, resource)
-    }
-
-    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
-        if self.body.is_empty() {
-            return DeleteOptions::parse(&Value::Null, &self.query);
-        }
-        let body = decoding::decode_options(self.body, decoding::form(&self.parts.headers)?)?;
-        let body = Some(body).filter(|b| b.as_object().is_some_and(|b| !b.is_empty()));
-        DeleteOptions::parse(&body.unwrap_or(Value::Null), &self.query)
-    }
-
-    /// What a write with a patch or an object in its body does.
-    pub(crate) fn write_verb(&self) -> WriteVerb {
-        match decoding::media_type(&self.parts.headers) {
-            _ if self.parts.method == Method::PUT => WriteVerb::Update,
-            APPLY | "application/apply-patch+json" => WriteVerb::Apply,
-            _ => WriteVerb::Patch,
-        }
-    }
-
-    /// The patch in the body.
-    pub(crate) fn patch(&self, resource: &Resource) -> Result<Mutation, ApiError> {
-        let media = decoding::media_type(&self.parts.headers);
-        decoding::patch(media, resource.is_custom(), self.body)
-    }
-
-    /// Answers with what a write led to.
-    pub(crate) fn outcome(&self, resource: &Resource, outcome: &Outcome) -> Answer {
-        let (server, code) = (self.server, if outcome.created { 201 } else { 200 });
-        let mut response = if let Some(record) = &outcome.record {
-            read::answer(server, resource, record, self.view, code)?
-        } else {
-            let object = outcome.object(resource)?;
-            read::answer_value(server, resource, &object, self.view, code)?
-        };
-        for words in &outcome.warnings {
-            warnings::add(&mut response, words);
-        }
-        Ok(response)
     }
 }
 

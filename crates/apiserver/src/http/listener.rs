@@ -1,6 +1,5 @@
 //! The server on the network: TLS, client certificates, bearer tokens.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -26,7 +25,8 @@ use crate::error::ApiError;
 use crate::http::body::{self, ApiBody, gather};
 use crate::http::dispatch;
 use crate::http::slow_client::Patient;
-use crate::server::{ApiServer, Inner};
+use crate::server::ApiServer;
+use crate::state::Inner;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests may take to end after a shutdown; watches end at once.
@@ -42,23 +42,6 @@ const MAX_STREAMS: u32 = 1000;
 
 /// Under this name a user has what tells its certificate from others.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
-
-/// Bearer tokens, found by their hash: what a lookup takes says nothing about them.
-pub(crate) struct Tokens(BTreeMap<[u8; 32], Arc<UserInfo>>);
-
-impl Tokens {
-    pub(crate) fn new(tokens: &BTreeMap<String, UserInfo>) -> Self {
-        Self(tokens.iter().map(|(t, u)| (hash(t), Arc::new(u.clone()))).collect())
-    }
-
-    pub(crate) fn find(&self, token: &str) -> Option<&Arc<UserInfo>> {
-        self.0.get(&hash(token))
-    }
-}
-
-fn hash(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
-}
 
 /// The TLS set-up of an API server: HTTP/2 and HTTP/1.1; a client certificate is asked for, but not demanded.
 ///

@@ -4,36 +4,9 @@ use http::HeaderMap;
 
 use crate::error::ApiError;
 use crate::objects::resource::Resource;
-use crate::objects::table::Include;
-
-/// The form of objects in an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum View {
-    /// Whole.
-    Full,
-    /// Only the metadata of one.
-    Metadata(Meta),
-    /// Only the metadata of a list of them.
-    MetadataList(Meta),
-    /// As rows of a table.
-    Table(Meta, Include),
-}
-
-/// The version of what is not the object itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meta {
-    V1,
-    V1beta1,
-}
-
-impl Meta {
-    pub(crate) fn api_version(self) -> &'static str {
-        match self {
-            Self::V1 => "meta.k8s.io/v1",
-            Self::V1beta1 => "meta.k8s.io/v1beta1",
-        }
-    }
-}
+use crate::objects::view::Include;
+use crate::objects::view::Meta;
+use crate::objects::view::View;
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
 use crate::http::request::Query;
 use crate::objects::resource::{Resource, SchemaSource};
-use crate::server::Inner;
+use crate::state::Inner;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::http::body::{self, ApiBody};
 use crate::http::openapi;
 use crate::objects::resource::Resource;
-use crate::server::Inner;
+use crate::state::Inner;
 
 /// Asked for with an `@` before the version, which no media type may have.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";

@@ -1,16 +1,14 @@
 //! Connections to ports of pods, tunnelled through the API server over a WebSocket.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use futures::future::BoxFuture;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, WriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, WriteHalf};
 use tokio::sync::{AcquireError, Semaphore, mpsc};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -19,8 +17,10 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::error::ApiError;
 use crate::http::body::ApiBody;
+use crate::http::pod_tunnel::PodConnection;
+use crate::http::pod_tunnel::PodTunnel;
 use crate::http::request::Query;
-use crate::server::Inner;
+use crate::state::Inner;
 
 const PROTOCOLS: [&str; 3] = ["v5.channel.k8s.io", "v4.channel.k8s.io", "portforward.k8s.io"];
 /// From the fifth version on: a frame on this channel names one whose sender has nothing more to say.
@@ -29,20 +29,6 @@ const READ_BYTES: usize = 16 << 10;
 /// Bytes on their way to the client: a slow client holds up the pod, not the memory. Clients that do not read while they write
 /// (the Rust client library is one) must have sent less than this, or both sides would wait for each other for ever.
 const QUEUED_BYTES: usize = 512 << 10;
-
-/// A stream of bytes in both directions.
-pub trait PodStream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> PodStream for T {}
-
-/// A connection to a pod.
-pub type PodConnection = Pin<Box<dyn PodStream>>;
-
-/// Answers connections to ports of pods.
-pub trait PodTunnel: Send + Sync + 'static {
-    /// Connects to a port of a pod that exists. The error is told to the client.
-    fn connect(&self, namespace: &str, pod: &str, port: u16) -> BoxFuture<'static, std::io::Result<PodConnection>>;
-}
 
 type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 

@@ -15,7 +15,7 @@ use crate::auth::user::UserInfo;
 use crate::error::ApiError;
 use crate::http::body::{ApiBody, BoxError, gather};
 use crate::http::dispatch;
-use crate::server::Inner;
+use crate::state::Inner;
 
 /// Buffer of the connection that an upgraded request within the process goes over.
 const PIPE_BYTES: usize = 64 << 10;

@@ -7,11 +7,11 @@ use serde_json::Value;
 use windlass_store::{Draft, Record};
 
 use crate::builtin::autoscaler;
-use crate::crds::Conversion;
 use crate::error::ApiError;
+use crate::objects::conversion::Conversion;
 use crate::objects::object::{decode, draft};
 use crate::objects::resource::{Resource, Special};
-use crate::server::Inner;
+use crate::state::Inner;
 
 /// How every stored object begins.
 const START: &[u8] = b"{\"apiVersion\":\"";

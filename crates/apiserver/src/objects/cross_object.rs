@@ -9,8 +9,8 @@ use windlass_schema::FieldError;
 use crate::error::ApiError;
 use crate::objects::object::{decode, meta, text};
 use crate::objects::resource::Resource;
-use crate::server::Inner;
-use crate::verbs::read;
+use crate::objects::stored;
+use crate::state::Inner;
 
 /// The network of the services, unless one names another: `10.96.0.0/12`.
 const NETWORK: u32 = 0x0a60_0000;
@@ -19,7 +19,7 @@ const FIRST_PORT: i64 = 30_000;
 const PORTS: i64 = 2_768;
 
 fn all(server: &Inner, storage: &str) -> Vec<Value> {
-    let records = read::all(&server.store, storage, None);
+    let records = stored::all(&server.store, storage, None);
     records.iter().filter_map(|record| decode(record).ok()).collect()
 }
 

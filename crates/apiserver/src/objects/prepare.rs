@@ -6,36 +6,12 @@ use windlass_schema::FieldError;
 use crate::codec::go_wording::{json_type, unregistered};
 use crate::error::ApiError;
 use crate::objects::object::{generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text};
+use crate::objects::part::{Fresh, Part};
 use crate::objects::resource::{Resource, Special};
 
 /// What is said when an object names a namespace that the path does not.
 pub(crate) const OTHER_NAMESPACE: &str =
     "the namespace of the provided object does not match the namespace sent on the request";
-
-/// Which part of an object a write is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Everything but the status.
-    Main,
-    /// The status.
-    Status,
-    /// Finalizers of a namespace.
-    Finalize,
-    /// How many replicas there shall be, which is part of the rest.
-    Scale,
-    /// The ephemeral containers of a pod, which are part of the rest.
-    Containers,
-    /// The node of a pod.
-    Binding,
-}
-
-/// Time, uid and name suffix for a new object.
-#[derive(Debug, Clone)]
-pub(crate) struct Fresh {
-    pub(crate) now: jiff::Timestamp,
-    pub(crate) uid: String,
-    pub(crate) suffix: String,
-}
 
 /// Checks that the object is of the kind and at the place that the path names; fills in the namespace.
 pub(crate) fn check_place(

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 use windlass_schema::Schema;
 
-use crate::crds::Conversion;
+use crate::objects::conversion::Conversion;
 use crate::objects::jsonpath::JsonPath;
 use crate::objects::names::NameRule;
 

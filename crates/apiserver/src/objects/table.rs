@@ -3,33 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::builtin::cells::cells;
-use crate::http::negotiation::Meta;
 use crate::objects::jsonpath::text_of;
 use crate::objects::resource::{Column, Resource, Special};
-
-/// What of the object goes along with its row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Include {
-    /// Its metadata.
-    #[default]
-    Metadata,
-    /// All of it.
-    Object,
-    /// Nothing.
-    None,
-}
-
-impl Include {
-    /// Reads the parameter; `None` when it is none of what there is.
-    pub(crate) fn parse(text: Option<&str>) -> Option<Self> {
-        match text {
-            None | Some("Metadata") => Some(Self::Metadata),
-            Some("Object") => Some(Self::Object),
-            Some("None") => Some(Self::None),
-            Some(_) => None,
-        }
-    }
-}
+use crate::objects::view::Include;
+use crate::objects::view::Meta;
 
 /// A table of rows.
 pub(crate) fn table(resource: &Resource, version: Meta, rows: &[Value], metadata: &Value) -> Value {
@@ -70,7 +47,7 @@ pub(crate) fn row(resource: &Resource, object: &Value, now: jiff::Timestamp, ver
     }
     match include {
         Include::Metadata => {
-            out.insert("object".into(), crate::verbs::read::metadata_only(object, version));
+            out.insert("object".into(), crate::objects::view::metadata_only(object, version));
         }
         Include::Object => {
             out.insert("object".into(), object.clone());

@@ -10,7 +10,8 @@ use crate::codec::go_wording::json_type;
 use crate::error::ApiError;
 use crate::objects::names::{check_annotations, check_labels};
 use crate::objects::object::{meta, meta_value, text};
-use crate::objects::prepare::{Part, immutable_errors};
+use crate::objects::part::Part;
+use crate::objects::prepare::immutable_errors;
 use crate::objects::resource::{Resource, Special};
 use crate::verbs::options::FieldValidation;
 
@@ -284,7 +285,7 @@ fn custom_errors(
     };
     errors.extend(windlass_schema::check_shape(schema, shape, object, old));
     if let Some(paths) = &resource.scale {
-        crate::verbs::scale::errors(paths, part != Part::Status, object, errors);
+        crate::objects::scale::errors(paths, part != Part::Status, object, errors);
     }
     if part != Part::Status {
         windlass_schema::each_embedded(schema, object, &mut |path, embedded| {

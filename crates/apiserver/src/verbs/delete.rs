@@ -12,7 +12,8 @@ use crate::error::ApiError;
 use crate::objects::convert::{bring_one, served, stored_form};
 use crate::objects::object::{finalizers, generation, is_deleting, meta, meta_value, seconds, set_meta, text};
 use crate::objects::resource::{Resource, Special};
-use crate::verbs::write::{Call, holds};
+use crate::verbs::call::Call;
+use crate::verbs::call::holds;
 
 pub(crate) use self::options::DeleteOptions;
 

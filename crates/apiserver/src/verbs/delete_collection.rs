@@ -8,7 +8,7 @@ use windlass_store::Record;
 
 use crate::error::ApiError;
 use crate::http::body::ApiBody;
-use crate::http::dispatch::Asked;
+use crate::http::context::RequestContext;
 use crate::objects::resource::Resource;
 use crate::verbs::delete::DeleteOptions;
 use crate::verbs::options::{ListOptions, WriteOptions};
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 64;
 
 /// Deletes what a list selects, and answers with the list.
 pub(crate) async fn delete(
-    asked: &Asked<'_>,
+    asked: &RequestContext<'_>,
     resource: &Arc<Resource>,
     namespace: Option<&str>,
     options: &ListOptions,
@@ -44,7 +44,7 @@ pub(crate) async fn delete(
 
 /// Deletes one of them; its warnings.
 fn one<'a>(
-    asked: &'a Asked<'_>,
+    asked: &'a RequestContext<'_>,
     resource: &'a Arc<Resource>,
     record: &'a Record,
     write: &'a WriteOptions,

@@ -9,17 +9,18 @@ use crate::builtin;
 use crate::crds::registry::Custom;
 use crate::error::{ApiError, Cause, Details};
 use crate::http::body::{self, ApiBody};
-use crate::http::dispatch::Asked;
+use crate::http::context::RequestContext;
 use crate::http::request::Query;
 use crate::objects::convert::served;
 use crate::objects::object::{decode, generation, is_deleting, meta, seconds, text};
-use crate::objects::prepare::Part;
+use crate::objects::part::Part;
 use crate::objects::resource::Resource;
 use crate::objects::selector::LabelSelector;
+use crate::objects::stored;
 use crate::verbs::delete::DeleteOptions;
+use crate::verbs::mutation::Mutation;
 use crate::verbs::options::{WriteOptions, WriteVerb};
 use crate::verbs::read;
-use crate::verbs::write::Mutation;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 /// When to ask again about a budget whose status is behind.
@@ -35,7 +36,7 @@ fn success() -> Response<ApiBody> {
 }
 
 /// Evicts a pod: deletes it, unless a disruption budget says no.
-pub(crate) async fn evict(asked: &Asked<'_>, resource: &Arc<Resource>, namespace: &str, name: &str) -> Answer {
+pub(crate) async fn evict(asked: &RequestContext<'_>, resource: &Arc<Resource>, namespace: &str, name: &str) -> Answer {
     let (eviction, _) = asked.object()?;
     if !eviction.is_object() {
         return Err(ApiError::bad_request("the object must be an Eviction"));
@@ -84,7 +85,7 @@ fn is_ready(pod: &Value) -> bool {
 
 /// Takes a pod off what the budget that selects it allows to be disrupted.
 async fn spend_budget(
-    asked: &Asked<'_>,
+    asked: &RequestContext<'_>,
     namespace: &str,
     pod: &Value,
     labels: &[(Box<str>, Box<str>)],
@@ -95,7 +96,7 @@ async fn spend_budget(
             .pointer("/spec/selector")
             .is_some_and(|s| LabelSelector::from_object(s).matches(labels))
     };
-    let budgets: Vec<Value> = read::all(&asked.server.store, BUDGETS, Some(namespace))
+    let budgets: Vec<Value> = stored::all(&asked.server.store, BUDGETS, Some(namespace))
         .iter()
         .filter_map(|r| decode(r).ok())
         .filter(selects)
@@ -167,7 +168,7 @@ fn refused(words: String, retry_after: Option<u32>) -> ApiError {
 }
 
 /// Binds a pod to the node that a Binding names.
-pub(crate) async fn bind(asked: &Asked<'_>, resource: &Arc<Resource>, namespace: &str, name: &str) -> Answer {
+pub(crate) async fn bind(asked: &RequestContext<'_>, resource: &Arc<Resource>, namespace: &str, name: &str) -> Answer {
     let (binding, _) = asked.object()?;
     builtin::rules::binding(name, &binding)?;
     let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or("");

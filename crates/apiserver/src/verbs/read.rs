@@ -5,40 +5,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use serde_json::{Value, json};
-use windlass_store::{ListQuery, Record, Store};
+use windlass_store::{ListQuery, Record};
 
 use crate::error::ApiError;
 use crate::http::body::{ApiBody, json_bytes};
-use crate::http::negotiation::{Meta, View};
 use crate::objects::convert::{bring, bring_one, put_served, served, served_bytes};
-use crate::objects::object::raw_metadata;
 use crate::objects::resource::Resource;
 use crate::objects::selector::field_text;
 use crate::objects::table;
-use crate::server::Inner;
+use crate::objects::view::View;
+use crate::objects::view::metadata_only;
+use crate::objects::view::put_metadata;
+use crate::state::Inner;
 use crate::verbs::continue_token::Continue;
 use crate::verbs::options::{ListOptions, VersionMatch, revision_option};
-
-/// What shows only the metadata of an object.
-pub(crate) const PARTIAL: &str = "PartialObjectMetadata";
-
-/// Only the metadata of an object.
-pub(crate) fn metadata_only(object: &Value, version: Meta) -> Value {
-    json!({
-        "kind": PARTIAL,
-        "apiVersion": version.api_version(),
-        "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
-    })
-}
-
-/// Only the metadata of a stored object, copied to the end of what is being written.
-pub(crate) fn put_metadata(record: &Record, version: Meta, out: &mut Vec<u8>) -> Result<(), ApiError> {
-    let metadata = raw_metadata(record)?;
-    let version = version.api_version();
-    let start = format!("{{\"kind\":\"{PARTIAL}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata}}}");
-    out.extend_from_slice(start.as_bytes());
-    Ok(())
-}
 
 /// Answers with one stored object.
 pub(crate) fn answer(
@@ -114,18 +94,6 @@ pub(crate) async fn find_served(
     name: &str,
 ) -> Result<Arc<Record>, ApiError> {
     bring_one(server, resource, find(server, resource, namespace, name)?).await
-}
-
-/// Everything of a kind that is stored, in a namespace or anywhere.
-pub(crate) fn all(store: &Store, storage: &str, namespace: Option<&str>) -> Vec<Arc<Record>> {
-    let query = ListQuery {
-        resource: storage,
-        namespace,
-        after: None,
-        at: None,
-    };
-    // Only the past can be gone.
-    store.list(&query).map(|page| page.items).unwrap_or_default()
 }
 
 /// Checks which version a get asks for. There is no older state than the present to choose.

@@ -17,13 +17,14 @@ use windlass_store::{Event, Record, Watcher};
 
 use crate::error::ApiError;
 use crate::http::body::{ApiBody, with_type};
-use crate::http::negotiation::View;
 use crate::objects::convert::{bring, bring_one, put_served, served};
 use crate::objects::resource::Resource;
 use crate::objects::table;
-use crate::server::Inner;
+use crate::objects::view::View;
+use crate::objects::view::{PARTIAL, put_metadata};
+use crate::state::Inner;
 use crate::verbs::options::ListOptions;
-use crate::verbs::read::{PARTIAL, check_fields, put_metadata, selected};
+use crate::verbs::read::{check_fields, selected};
 use crate::verbs::watch_lines::Lines;
 
 /// How often a quiet watch hears of the revision it has reached.

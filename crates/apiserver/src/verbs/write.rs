@@ -8,76 +8,36 @@ mod patch;
 mod scaled;
 mod update;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
 use windlass_smd::Scope;
 use windlass_store::{Change, CommitError, Expect, Key, Record, Write};
 
-use crate::auth::user::UserInfo;
-use crate::crds;
+use crate::auth::attributes::{Attributes, Target};
 use crate::error::ApiError;
-use crate::objects::convert::{bring_one, served};
-use crate::objects::prepare::Part;
-use crate::objects::resource::{Resource, Special};
-use crate::server::Inner;
-use crate::verbs::options::WriteOptions;
+use crate::objects::convert::bring_one;
+use crate::objects::part::Part;
+use crate::objects::resource::Special;
+use crate::verbs::call::Call;
+use crate::verbs::call::Outcome;
 
 /// How often a write that names no revision is tried against a changing object.
 const TRIES: usize = 20;
 
-/// A write to one resource.
-pub(crate) struct Call<'a> {
-    pub(crate) server: &'a Inner,
-    pub(crate) resource: &'a Arc<Resource>,
-    pub(crate) namespace: &'a str,
-    pub(crate) user: &'a UserInfo,
-    pub(crate) options: &'a WriteOptions,
-    /// Who is recorded as manager of the fields that change.
-    pub(crate) manager: String,
-}
-
-/// What a write led to.
-pub(crate) struct Outcome {
-    /// The object in the served version, where nothing stored says it.
-    pub(crate) object: Option<Value>,
-    /// What is stored now; `None` for a dry run, and for what is gone.
-    pub(crate) record: Option<Arc<Record>>,
-    pub(crate) created: bool,
-    pub(crate) warnings: Vec<String>,
-}
-
-impl Outcome {
-    /// The object as it is now, in the served version. What is stored is decoded for this: an answer copies its bytes.
-    pub(crate) fn object(&self, resource: &Resource) -> Result<Cow<'_, Value>, ApiError> {
-        match (&self.object, &self.record) {
-            (Some(object), _) => Ok(Cow::Borrowed(object)),
-            (None, Some(record)) => served(resource, record).map(Cow::Owned),
-            (None, None) => Err(ApiError::internal("a write led to nothing")),
-        }
-    }
-}
-
-/// What a request does to an object.
-pub(crate) enum Mutation {
-    /// PUT.
-    Replace(Value, Vec<String>),
-    /// RFC 6902, with what a strict decoder would complain about.
-    Json(Value, Vec<String>),
-    /// RFC 7386, likewise.
-    Merge(Value, Vec<String>),
-    /// Kubernetes' own, likewise.
-    Strategic(Value, Vec<String>),
-    /// Server-side apply, likewise.
-    Apply(Value, Vec<String>),
-    /// A pod gets this node.
-    Bind(String),
-    /// Any of these to the scale of the object.
-    Scale(Box<Self>),
-}
-
 impl Call<'_> {
+    /// Who may change an object need not be allowed to make one.
+    pub(crate) fn may_create(&self, name: &str) -> Result<(), ApiError> {
+        let target = Target::Resource {
+            group: &self.resource.group,
+            resource: &self.resource.plural,
+            subresource: "",
+            namespace: self.namespace,
+            name,
+        };
+        let verb = "create";
+        self.server.authorizer.check(self.user, &Attributes { verb, target })
+    }
+
     fn key(&self, name: &str) -> Key {
         Key::new(&self.resource.storage, self.namespace, name)
     }
@@ -97,6 +57,16 @@ impl Call<'_> {
 
     fn not_found(&self, name: &str) -> ApiError {
         ApiError::not_found(&self.resource.group, &self.resource.plural, name)
+    }
+
+    /// The stored object has another uid than the request names.
+    fn other_uid(&self, name: &str, wanted: &str, have: &str) -> ApiError {
+        let resource = self.resource;
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {have}",
+            resource.registry_key(self.namespace, name)
+        );
+        ApiError::conflict(&resource.group, &resource.plural, name, &why)
     }
 
     fn commit_error(&self, error: &CommitError, name: &str) -> ApiError {
@@ -143,7 +113,7 @@ impl Call<'_> {
             return;
         }
         let name = record.key.name();
-        if let Err(error) = crds::settle(self.server, name).await {
+        if let Err(error) = crate::controllers::definitions::settle(self.server, name).await {
             tracing::error!(%error, name, "the status of a definition cannot be written");
         }
     }
@@ -173,20 +143,6 @@ impl Call<'_> {
             .store
             .get(&self.resource.storage, self.namespace, name)
             .is_some()
-    }
-}
-
-/// Whether something besides finalizers keeps a deleted object.
-pub(crate) fn holds(resource: &Resource, object: &Value) -> bool {
-    match resource.special {
-        Special::Namespace => object
-            .pointer("/spec/finalizers")
-            .and_then(Value::as_array)
-            .is_some_and(|f| !f.is_empty()),
-        Special::Pod => crate::objects::object::meta_value(object, "deletionGracePeriodSeconds")
-            .and_then(Value::as_i64)
-            .is_some_and(|s| s > 0),
-        _ => false,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_schema::Condition;
 
-use super::client::Endpoint;
+use crate::http::webhook_client::Endpoint;
 use crate::objects::object::{meta, strings, text};
 use crate::objects::selector::LabelSelector;
 
@@ -16,12 +16,12 @@ const TIMEOUT_SECONDS: u64 = 10;
 /// Which requests a webhook wants to see.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Rule {
-    pub(super) operations: Vec<String>,
-    pub(super) groups: Vec<String>,
-    pub(super) versions: Vec<String>,
+    pub(crate) operations: Vec<String>,
+    pub(crate) groups: Vec<String>,
+    pub(crate) versions: Vec<String>,
     /// `pods`, `pods/status`, `*/scale`, ...
-    pub(super) resources: Vec<String>,
-    pub(super) scope: Scope,
+    pub(crate) resources: Vec<String>,
+    pub(crate) scope: Scope,
 }
 
 /// Where the objects of a request must be.
@@ -45,7 +45,7 @@ pub(crate) enum ReviewVersion {
 
 impl ReviewVersion {
     /// Its apiVersion.
-    pub(super) fn api_version(self) -> &'static str {
+    pub(crate) fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "admission.k8s.io/v1",
             Self::V1beta1 => "admission.k8s.io/v1beta1",
@@ -56,28 +56,28 @@ impl ReviewVersion {
 /// A webhook.
 #[derive(Debug)]
 pub(crate) struct Hook {
-    pub(super) name: String,
-    pub(super) configuration: String,
-    pub(super) rules: Vec<Rule>,
+    pub(crate) name: String,
+    pub(crate) configuration: String,
+    pub(crate) rules: Vec<Rule>,
     /// Whether a webhook that cannot be asked is passed over.
-    pub(super) ignore_failures: bool,
+    pub(crate) ignore_failures: bool,
     /// Whether a rule for one version of a resource is for all of its versions.
-    pub(super) equivalent: bool,
-    pub(super) namespaces: LabelSelector,
-    pub(super) objects: LabelSelector,
+    pub(crate) equivalent: bool,
+    pub(crate) namespaces: LabelSelector,
+    pub(crate) objects: LabelSelector,
     /// All of them must hold. One that does not compile is kept as its error: it may be older than the rules for conditions.
-    pub(super) conditions: Vec<Result<Condition, String>>,
-    pub(super) timeout: Duration,
+    pub(crate) conditions: Vec<Result<Condition, String>>,
+    pub(crate) timeout: Duration,
     /// Whether it may be asked about what will not be written.
-    pub(super) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Whether it wants to be asked again after others have changed the object.
-    pub(super) again: bool,
-    pub(super) version: ReviewVersion,
-    pub(super) endpoint: Arc<Endpoint>,
+    pub(crate) again: bool,
+    pub(crate) version: ReviewVersion,
+    pub(crate) endpoint: Arc<Endpoint>,
 }
 
 /// The webhooks of a configuration. Those that are reached as before keep their connections.
-pub(super) fn parse(configuration: &Value, before: &[Arc<Hook>]) -> Vec<Arc<Hook>> {
+pub(crate) fn parse(configuration: &Value, before: &[Arc<Hook>]) -> Vec<Arc<Hook>> {
     let name = meta(configuration, "name");
     let hooks = configuration.get("webhooks").and_then(Value::as_array);
     hooks

@@ -17,7 +17,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    pub(super) fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
@@ -28,18 +28,18 @@ impl Operation {
 
 /// What rules are compared with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Target<'a> {
-    pub(super) group: &'a str,
-    pub(super) version: &'a str,
-    pub(super) resource: &'a str,
-    pub(super) subresource: &'a str,
-    pub(super) operation: Operation,
+pub(crate) struct Target<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) resource: &'a str,
+    pub(crate) subresource: &'a str,
+    pub(crate) operation: Operation,
     /// Whether the object is in a namespace; a namespace itself is not.
-    pub(super) namespaced: bool,
+    pub(crate) namespaced: bool,
 }
 
 impl Rule {
-    pub(super) fn matches(&self, target: &Target<'_>) -> bool {
+    pub(crate) fn matches(&self, target: &Target<'_>) -> bool {
         let any = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
         let scope = match self.scope {
             Scope::Any => true,
@@ -60,7 +60,7 @@ impl Rule {
 
 /// The version of the resource in which a webhook wants to see a request, if it wants to see it at all: as it came when a rule says
 /// so, else, if the webhook wants equivalents, the version that the first fitting rule names.
-pub(super) fn seen_as(
+pub(crate) fn seen_as(
     hook: &Hook,
     resource: &Arc<Resource>,
     versions: impl FnOnce() -> Vec<Arc<Resource>>,
@@ -91,7 +91,7 @@ pub(super) fn seen_as(
 }
 
 /// Whether a kind is out of the reach of all webhooks, so that a broken one can always be repaired.
-pub(super) fn is_exempt(resource: &Resource) -> bool {
+pub(crate) fn is_exempt(resource: &Resource) -> bool {
     resource.group == "admissionregistration.k8s.io"
         && matches!(
             resource.kind.as_str(),

@@ -20,39 +20,39 @@ pub(crate) struct KindName<'a> {
 
 /// Group, version and resource of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct ResourceName<'a> {
-    pub(super) group: &'a str,
-    pub(super) version: &'a str,
-    pub(super) resource: &'a str,
+pub(crate) struct ResourceName<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) resource: &'a str,
 }
 
 /// The question.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Question<'a> {
-    pub(super) uid: String,
-    pub(super) kind: KindName<'a>,
-    pub(super) resource: ResourceName<'a>,
+pub(crate) struct Question<'a> {
+    pub(crate) uid: String,
+    pub(crate) kind: KindName<'a>,
+    pub(crate) resource: ResourceName<'a>,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) sub_resource: &'a str,
-    pub(super) request_kind: KindName<'a>,
-    pub(super) request_resource: ResourceName<'a>,
+    pub(crate) sub_resource: &'a str,
+    pub(crate) request_kind: KindName<'a>,
+    pub(crate) request_resource: ResourceName<'a>,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) request_sub_resource: &'a str,
+    pub(crate) request_sub_resource: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) name: &'a str,
+    pub(crate) name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) namespace: &'a str,
-    pub(super) operation: Operation,
-    pub(super) user_info: &'a Value,
-    pub(super) object: Option<&'a Value>,
-    pub(super) old_object: Option<&'a Value>,
-    pub(super) dry_run: bool,
-    pub(super) options: &'a Value,
+    pub(crate) namespace: &'a str,
+    pub(crate) operation: Operation,
+    pub(crate) user_info: &'a Value,
+    pub(crate) object: Option<&'a Value>,
+    pub(crate) old_object: Option<&'a Value>,
+    pub(crate) dry_run: bool,
+    pub(crate) options: &'a Value,
 }
 
 /// The body of a request to a webhook.
-pub(super) fn body(version: ReviewVersion, question: &Question<'_>) -> Vec<u8> {
+pub(crate) fn body(version: ReviewVersion, question: &Question<'_>) -> Vec<u8> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Review<'a> {
@@ -71,18 +71,18 @@ pub(super) fn body(version: ReviewVersion, question: &Question<'_>) -> Vec<u8> {
 
 /// What a webhook says.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Verdict {
-    pub(super) allowed: bool,
+pub(crate) struct Verdict {
+    pub(crate) allowed: bool,
     /// Why not.
-    pub(super) status: Option<Value>,
+    pub(crate) status: Option<Value>,
     /// A JSON patch, still encoded.
-    pub(super) patch: Option<Vec<u8>>,
-    pub(super) warnings: Vec<String>,
+    pub(crate) patch: Option<Vec<u8>>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Why an answer cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(crate) enum Unusable {
     /// It is no object of the expected form.
     Unreadable(String),
     /// It breaks the rules of reviews.
@@ -90,7 +90,7 @@ pub(super) enum Unusable {
 }
 
 /// Reads an answer.
-pub(super) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: bool) -> Result<Verdict, Unusable> {
+pub(crate) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: bool) -> Result<Verdict, Unusable> {
     let invalid = |why: String| Err(Unusable::Invalid(why));
     if body.is_empty() {
         let why = "0-length response with status code: 200 and content type: application/json";
@@ -203,7 +203,7 @@ fn patch(response: &Value, is_v1: bool, mutating: bool) -> Result<Option<Vec<u8>
 
 /// The answer to a client whose request a webhook has denied: the webhook's own status, with a word before its message that says who
 /// denied it.
-pub(super) fn denied(webhook: &str, status: Option<&Value>) -> ApiError {
+pub(crate) fn denied(webhook: &str, status: Option<&Value>) -> ApiError {
     let nothing = Value::Null;
     let status = status.unwrap_or(&nothing);
     // A denial is never told as a success.

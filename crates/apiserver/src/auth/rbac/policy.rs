@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::auth::authorizer::{Attributes, Decision};
+use crate::auth::attributes::{Attributes, Decision};
 use crate::auth::rbac::rule::Rule;
 use crate::auth::user::UserInfo;
 use crate::objects::object::text;
@@ -15,7 +15,7 @@ pub(crate) type Labels = [(Box<str>, Box<str>)];
 
 /// A Role or `ClusterRole`.
 #[derive(Debug, Default)]
-pub(super) struct Role {
+pub(crate) struct Role {
     rules: Vec<Rule>,
     labels: Box<Labels>,
     /// Its rules are those of the roles with such labels.
@@ -23,7 +23,7 @@ pub(super) struct Role {
 }
 
 impl Role {
-    pub(super) fn parse(object: &Value, labels: &Labels) -> Self {
+    pub(crate) fn parse(object: &Value, labels: &Labels) -> Self {
         let selectors = object
             .pointer("/aggregationRule/clusterRoleSelectors")
             .and_then(Value::as_array);
@@ -40,13 +40,13 @@ impl Role {
         }
     }
 
-    pub(super) fn rules(&self) -> &[Rule] {
+    pub(crate) fn rules(&self) -> &[Rule] {
         &self.rules
     }
 }
 
 /// The rules of a role.
-pub(super) fn rules(object: &Value) -> Vec<Rule> {
+pub(crate) fn rules(object: &Value) -> Vec<Rule> {
     let list = object.get("rules").and_then(Value::as_array);
     list.into_iter()
         .flatten()
@@ -55,7 +55,7 @@ pub(super) fn rules(object: &Value) -> Vec<Rule> {
 }
 
 /// Whether the rules of a role come from others.
-pub(super) fn has_aggregation(object: &Value) -> bool {
+pub(crate) fn has_aggregation(object: &Value) -> bool {
     object.get("aggregationRule").is_some_and(|rule| !rule.is_null())
 }
 
@@ -105,13 +105,13 @@ impl Subject {
 
 /// Which role a binding gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RoleRef {
-    pub(super) kind: String,
-    pub(super) name: String,
+pub(crate) struct RoleRef {
+    pub(crate) kind: String,
+    pub(crate) name: String,
 }
 
 impl RoleRef {
-    pub(super) fn parse(binding: &Value) -> Self {
+    pub(crate) fn parse(binding: &Value) -> Self {
         let reference = binding.get("roleRef").unwrap_or(&Value::Null);
         Self {
             kind: text(reference, "kind").to_owned(),
@@ -119,7 +119,7 @@ impl RoleRef {
         }
     }
 
-    pub(super) fn is_cluster_role(&self) -> bool {
+    pub(crate) fn is_cluster_role(&self) -> bool {
         self.kind == "ClusterRole"
     }
 
@@ -135,13 +135,13 @@ impl RoleRef {
 
 /// A `RoleBinding` or `ClusterRoleBinding`.
 #[derive(Debug)]
-pub(super) struct Binding {
+pub(crate) struct Binding {
     subjects: Vec<Subject>,
     role: RoleRef,
 }
 
 impl Binding {
-    pub(super) fn parse(object: &Value) -> Self {
+    pub(crate) fn parse(object: &Value) -> Self {
         let subjects = object.get("subjects").and_then(Value::as_array);
         Self {
             subjects: subjects.into_iter().flatten().filter_map(Subject::parse).collect(),
@@ -177,7 +177,7 @@ type Placed<T> = BTreeMap<String, BTreeMap<String, T>>;
 
 /// All roles and bindings.
 #[derive(Debug, Default)]
-pub(super) struct Policy {
+pub(crate) struct Policy {
     roles: Placed<Role>,
     bindings: Placed<Binding>,
 }
@@ -198,16 +198,16 @@ fn place<T>(map: &mut Placed<T>, namespace: &str, name: &str, value: Option<T>) 
 }
 
 impl Policy {
-    pub(super) fn set_role(&mut self, namespace: &str, name: &str, role: Option<Role>) {
+    pub(crate) fn set_role(&mut self, namespace: &str, name: &str, role: Option<Role>) {
         place(&mut self.roles, namespace, name, role);
     }
 
-    pub(super) fn set_binding(&mut self, namespace: &str, name: &str, binding: Option<Binding>) {
+    pub(crate) fn set_binding(&mut self, namespace: &str, name: &str, binding: Option<Binding>) {
         place(&mut self.bindings, namespace, name, binding);
     }
 
     /// The role that a binding in a namespace refers to; words when there is none.
-    pub(super) fn role(&self, namespace: &str, reference: &RoleRef) -> Result<&Role, String> {
+    pub(crate) fn role(&self, namespace: &str, reference: &RoleRef) -> Result<&Role, String> {
         let place = if reference.is_cluster_role() { "" } else { namespace };
         let is_known = reference.is_cluster_role() || reference.kind == "Role" && !namespace.is_empty();
         let role = self.roles.get(place).and_then(|names| names.get(&reference.name));
@@ -244,12 +244,12 @@ impl Policy {
     }
 
     /// Whether a user may do something.
-    pub(super) fn allows(&self, user: &UserInfo, asked: &Attributes<'_>) -> bool {
+    pub(crate) fn allows(&self, user: &UserInfo, asked: &Attributes<'_>) -> bool {
         self.grant(user, asked).is_some()
     }
 
     /// Whether a user may do something, and why.
-    pub(super) fn decide(&self, user: &UserInfo, asked: &Attributes<'_>) -> Decision {
+    pub(crate) fn decide(&self, user: &UserInfo, asked: &Attributes<'_>) -> Decision {
         match self.grant(user, asked) {
             Some(held) => Decision {
                 allowed: true,
@@ -266,7 +266,7 @@ impl Policy {
     }
 
     /// Which roles a user would have if they existed.
-    pub(super) fn problems(&self, user: &UserInfo, namespace: &str) -> Option<String> {
+    pub(crate) fn problems(&self, user: &UserInfo, namespace: &str) -> Option<String> {
         let mut missing: Vec<String> = Vec::new();
         for held in self.held(user, namespace) {
             if let Err(why) = self.role(held.namespace, &held.binding.role)
@@ -283,14 +283,14 @@ impl Policy {
     }
 
     /// All rules that a user has in a namespace, or, if that is empty, in the cluster.
-    pub(super) fn rules_of(&self, user: &UserInfo, namespace: &str) -> Vec<Rule> {
+    pub(crate) fn rules_of(&self, user: &UserInfo, namespace: &str) -> Vec<Rule> {
         let held = self.held(user, namespace);
         let roles = held.filter_map(|held| self.role_of(&held));
         roles.flat_map(|role| role.rules.iter().cloned()).collect()
     }
 
     /// The `ClusterRoles` whose rules are not those that they should gather from others, with these.
-    pub(super) fn stale(&self) -> Vec<(String, Vec<Rule>)> {
+    pub(crate) fn stale(&self) -> Vec<(String, Vec<Rule>)> {
         let empty = BTreeMap::new();
         let roles = self.roles.get("").unwrap_or(&empty);
         let gathering = roles

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::auth::authorizer::{Attributes, Target};
+use crate::auth::attributes::{Attributes, Target};
 
 const ALL: &str = "*";
 

@@ -13,7 +13,7 @@ use super::{containers, volumes};
 use crate::builtin::quantity::Quantity;
 use crate::objects::names::{check_annotations, check_labels, label_value_problems};
 use crate::objects::object::text;
-use crate::objects::prepare::Part;
+use crate::objects::part::Part;
 
 const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Form, decode, syntax};
 use crate::codec::go_wording::json_type;
 use crate::error::ApiError;
-use crate::verbs::write::Mutation;
+use crate::verbs::mutation::Mutation;
 
 /// The media types of patches.
 const TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";

@@ -3,11 +3,11 @@
 use http::Method;
 use http::request::Parts;
 
-use super::Answer;
 use crate::builtin;
 use crate::error::ApiError;
+use crate::http::context::Answer;
 use crate::http::{access_review, body, discovery, health, negotiation, openapi, openapi_v2};
-use crate::server::Inner;
+use crate::state::Inner;
 
 /// Answers a path.
 pub(super) fn answer(server: &Inner, parts: &Parts) -> Answer {

@@ -7,11 +7,11 @@ use serde_json::Value;
 use windlass_schema::Schema;
 use windlass_smd::{ApplyError, Request, Versions};
 
-use super::Call;
 use crate::error::{ApiError, Cause};
 use crate::objects::object::text;
-use crate::objects::prepare::Part;
+use crate::objects::part::Part;
 use crate::objects::resource::Resource;
+use crate::verbs::call::Call;
 use crate::verbs::options::FieldValidation;
 
 /// What an apply that cannot be carried out is answered with.

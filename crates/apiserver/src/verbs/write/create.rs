@@ -3,16 +3,18 @@
 use serde_json::Value;
 use windlass_store::{Change, CommitError, Expect, Write};
 
-use super::{Call, Outcome, TRIES, check};
+use super::{TRIES, check};
 use crate::admission::chain::Admission;
 use crate::admission::hook::AdmissionVerb;
-use crate::auth::rbac;
 use crate::error::ApiError;
 use crate::objects::convert::{as_if_stored, stored_form};
 use crate::objects::object::{meta, set_meta};
-use crate::objects::prepare::{self, Fresh, Part};
+use crate::objects::part::{Fresh, Part};
+use crate::objects::prepare;
 use crate::objects::resource::Special;
 use crate::objects::{cross_object, validate};
+use crate::verbs::call::Call;
+use crate::verbs::call::Outcome;
 use crate::{builtin, crds};
 
 /// How many names are tried for an object that has none of its own.
@@ -139,7 +141,7 @@ impl Call<'_> {
         if let Some(hooks) = &hooks {
             Box::pin(admission.mutate(hooks, &mut object, &mut warnings)).await?;
         }
-        rbac::confirm(self, &object, None)?;
+        crate::auth::escalation::confirm(self, &object, None)?;
         builtin::rules::on_create(self.resource, &mut object, &fresh);
         validate::check(self.resource, Part::Main, &object, None, &mut warnings)?;
         if let Some(hooks) = &hooks {

@@ -4,11 +4,13 @@ use serde_json::Value;
 use windlass_schema::FieldError;
 use windlass_smd::PatchError;
 
-use super::{Call, Mutation};
 use crate::error::ApiError;
 use crate::objects::object::{meta, text};
-use crate::objects::prepare::{self, Part};
+use crate::objects::part::Part;
+use crate::objects::prepare;
 use crate::objects::validate;
+use crate::verbs::call::Call;
+use crate::verbs::mutation::Mutation;
 use crate::verbs::options::FieldValidation;
 
 /// What a patch that cannot be carried out is answered with.

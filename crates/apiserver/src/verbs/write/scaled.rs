@@ -7,10 +7,11 @@ use windlass_smd::{ManagedFields, Request, Scope, Versions};
 
 use super::apply::{apply_error, check_type};
 use super::patch::patch_error;
-use super::{Call, Mutation};
 use crate::error::ApiError;
 use crate::objects::object::{meta, meta_value, set_meta, text};
-use crate::verbs::scale::{self, set_path};
+use crate::objects::scale::{self, set_path};
+use crate::verbs::call::Call;
+use crate::verbs::mutation::Mutation;
 
 const VERSION: &str = "autoscaling/v1";
 

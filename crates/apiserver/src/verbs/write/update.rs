@@ -5,17 +5,20 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_store::{Change, CommitError, Expect, Record, Write};
 
-use super::{Call, Mutation, Outcome, TRIES, holds};
+use super::TRIES;
 use crate::admission::chain::Admission;
 use crate::admission::hook::AdmissionVerb;
-use crate::auth::rbac;
 use crate::builtin;
 use crate::error::ApiError;
 use crate::objects::convert::{as_if_stored, bring_one, served, stored_form};
 use crate::objects::object::{finalizers, is_deleting, meta, set_meta};
-use crate::objects::prepare::{self, Part};
+use crate::objects::part::Part;
+use crate::objects::prepare;
 use crate::objects::resource::Special;
 use crate::objects::{cross_object, validate};
+use crate::verbs::call::Outcome;
+use crate::verbs::call::{Call, holds};
+use crate::verbs::mutation::Mutation;
 use crate::verbs::options::parse_revision;
 
 impl Call<'_> {
@@ -52,7 +55,7 @@ impl Call<'_> {
                 self.may_create(name)?;
                 if !meta(object, "uid").is_empty() {
                     let wanted = meta(object, "uid");
-                    return Err(ApiError::other_uid(self.resource, self.namespace, name, wanted, ""));
+                    return Err(self.other_uid(name, wanted, ""));
                 }
                 let mut object = object.clone();
                 // There is no version that it could be compared with.
@@ -79,7 +82,7 @@ impl Call<'_> {
         if matches!(mutation, Mutation::Replace(..)) {
             let (wanted, have) = (meta(&new, "uid"), meta(&old, "uid"));
             if !wanted.is_empty() && wanted != have {
-                return Err(ApiError::other_uid(self.resource, self.namespace, name, wanted, have));
+                return Err(self.other_uid(name, wanted, have));
             }
         }
         prepare::for_update(self.resource, &old, &mut new, part);
@@ -99,7 +102,7 @@ impl Call<'_> {
             Box::pin(admission.mutate(hooks, &mut new, &mut warnings)).await?;
         }
         builtin::rules::settle(self.resource, &mut new);
-        rbac::confirm(self, &new, Some(&old))?;
+        crate::auth::escalation::confirm(self, &new, Some(&old))?;
         validate::check(self.resource, part, &new, Some(&old), &mut warnings)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.validate(hooks, &new, &mut warnings)).await?;

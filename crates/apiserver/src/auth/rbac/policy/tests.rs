@@ -1,6 +1,6 @@
 //! Who may do what by which binding.
 
-use crate::auth::authorizer::Target;
+use crate::auth::attributes::Target;
 
 use super::*;
 

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::auth::authorizer::{Attributes, Target};
+use crate::auth::attributes::{Attributes, Target};
 use crate::auth::rbac::policy::{RoleRef, has_aggregation, rules};
 use crate::auth::rbac::rule::{Rule, lacking, lines, quoted};
 use crate::auth::rbac::{BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, GROUP, ROLES, Rbac};
 use crate::error::ApiError;
 use crate::objects::object::{meta, set_meta};
-use crate::verbs::write::Call;
+use crate::verbs::call::Call;
 
 /// Refuses a role or binding that would give somebody more than the user has.
 pub(crate) fn confirm(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use windlass_schema::{Permission, Permissions, Permitted};
 
-use crate::auth::authorizer::{Attributes, Authorizer, Target};
+use crate::auth::attributes::{Attributes, Target};
+use crate::auth::authorizer::Authorizer;
 use crate::auth::user::UserInfo;
 
 /// Answers for the user of a request.
-pub(super) struct Asked {
+pub(super) struct UserPermissions {
     pub(super) authorizer: Arc<Authorizer>,
     pub(super) user: UserInfo,
 }
 
-impl Permissions for Asked {
+impl Permissions for UserPermissions {
     fn check(&self, asked: &Permission) -> Permitted {
         let account = asked
             .account

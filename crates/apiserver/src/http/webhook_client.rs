@@ -62,7 +62,7 @@ pub(crate) enum Unanswered {
 
 impl Unanswered {
     /// As admission says it.
-    pub(super) fn of_admission(self) -> String {
+    pub(crate) fn of_admission(self) -> String {
         match self {
             Self::NoClient(why) => no_client(&why),
             Self::Lost(why) => format!("failed to call webhook: {why}"),

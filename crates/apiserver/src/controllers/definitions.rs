@@ -2,15 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::STORAGE;
-use super::status::{next, wants_names};
 use crate::auth::user::UserInfo;
+use crate::crds::STORAGE;
+use crate::crds::status::{next, wants_names};
 use crate::error::ApiError;
 use crate::objects::object::{decode, meta, seconds};
-use crate::objects::prepare::Part;
-use crate::server::Inner;
+use crate::objects::part::Part;
+use crate::state::Inner;
+use crate::verbs::call::Call;
+use crate::verbs::mutation::Mutation;
 use crate::verbs::options::WriteOptions;
-use crate::verbs::write::{Call, Mutation};
 
 /// Who is recorded as manager of the status.
 const MANAGER: &str = "kube-apiserver";

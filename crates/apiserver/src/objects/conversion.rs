@@ -9,10 +9,9 @@ use tokio_util::sync::CancellationToken;
 use windlass_schema::Schema;
 use windlass_smd::go_type;
 
-use super::versions;
-use crate::admission::webhook::{Endpoint, Unanswered, WebhookServices};
 use crate::codec::go_wording::unregistered;
 use crate::error::ApiError;
+use crate::http::webhook_client::{Endpoint, Unanswered, WebhookServices};
 use crate::objects::names::{check_annotations, check_labels};
 use crate::objects::object::{meta, strings, text};
 
@@ -25,6 +24,13 @@ const KINDS: [&str; 3] = [
     "CustomResourceDefinitionList",
 ];
 const VERSIONS: [&str; 2] = ["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"];
+
+/// The versions of a definition.
+pub(crate) fn versions(crd: &Value) -> &[Value] {
+    crd.pointer("/spec/versions")
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
 
 /// What is known of all versions of a definition.
 #[derive(Debug)]
@@ -57,7 +63,7 @@ fn refused(words: String) -> ApiError {
 
 impl Conversion {
     /// What a definition says; `revision` is the one that wrote it.
-    pub(super) fn of(
+    pub(crate) fn of(
         crd: &Value,
         kind: &str,
         schemas: BTreeMap<String, Arc<Schema>>,

@@ -1,6 +1,8 @@
 //! Asks the webhooks that want to see a write: those that may change it one after the other, those that may only refuse it all at
 //! once.
 
+mod permissions;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -8,19 +10,19 @@ use serde_json::Value;
 use windlass_schema::{Facts, Permission};
 use windlass_smd::PatchError;
 
-use super::Hooks;
-use super::hook::Hook;
-use super::matching::{Operation, is_exempt, seen_as};
-use super::permissions::Asked;
-use super::review::{KindName, Question, ResourceName, Unusable, Verdict, body, denied, read};
+use self::permissions::UserPermissions;
+use crate::admission::webhook::Hooks;
+use crate::admission::webhook::hook::Hook;
+use crate::admission::webhook::matching::{Operation, is_exempt, seen_as};
+use crate::admission::webhook::review::{KindName, Question, ResourceName, Unusable, Verdict, body, denied, read};
 use crate::auth::user::UserInfo;
+use crate::auth::user::user_value;
 use crate::error::ApiError;
-use crate::http::access_review::user_value;
 use crate::objects::convert::across;
 use crate::objects::object::meta_value;
 use crate::objects::prepare::other_kind;
 use crate::objects::resource::Resource;
-use crate::server::Inner;
+use crate::state::Inner;
 
 /// A write that webhooks are asked about.
 pub(crate) struct Occasion<'a> {
@@ -214,7 +216,7 @@ impl Occasion<'_> {
             facts.set("request", Some(&self.facts(&seen.resource)));
         }
         if uses("authorizer") {
-            let asked = Asked {
+            let asked = UserPermissions {
                 authorizer: Arc::clone(&self.server.authorizer),
                 user: self.user.clone(),
             };

@@ -2,11 +2,13 @@
 
 use serde_json::json;
 
+use crate::auth::rbac::CLUSTER_ROLES;
 use crate::auth::user::UserInfo;
-use crate::objects::prepare::Part;
-use crate::server::Inner;
+use crate::objects::part::Part;
+use crate::state::Inner;
+use crate::verbs::call::Call;
+use crate::verbs::mutation::Mutation;
 use crate::verbs::options::WriteOptions;
-use crate::verbs::write::{Call, Mutation};
 
 /// Roles may gather from roles that gather; and others may write at the same time.
 const ROUNDS: usize = 20;
@@ -24,7 +26,7 @@ pub(crate) async fn settle(server: &Inner) {
         ..WriteOptions::default()
     };
     let registry = server.registry();
-    let Some(resource) = registry.find_storage(super::CLUSTER_ROLES) else {
+    let Some(resource) = registry.find_storage(CLUSTER_ROLES) else {
         return;
     };
     let call = Call {
@@ -61,7 +63,7 @@ pub(crate) async fn settle(server: &Inner) {
 impl Call<'_> {
     /// Roles that gather the rules of others follow a write of one.
     pub(crate) async fn settle(&self) {
-        if self.resource.storage.as_ref() == super::CLUSTER_ROLES {
+        if self.resource.storage.as_ref() == CLUSTER_ROLES {
             settle(self.server).await;
         }
     }

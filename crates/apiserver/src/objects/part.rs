@@ -1,0 +1,40 @@
+//! The part of an object that a write is for, and what a new object is given.
+
+/// Which part of an object a write is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything but the status.
+    Main,
+    /// The status.
+    Status,
+    /// Finalizers of a namespace.
+    Finalize,
+    /// How many replicas there shall be, which is part of the rest.
+    Scale,
+    /// The ephemeral containers of a pod, which are part of the rest.
+    Containers,
+    /// The node of a pod.
+    Binding,
+}
+
+impl Part {
+    /// The subresource that a write to the part is for.
+    pub(crate) fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Scale => "scale",
+            Self::Status => "status",
+            Self::Finalize => "finalize",
+            Self::Containers => "ephemeralcontainers",
+            Self::Binding => "binding",
+        }
+    }
+}
+
+/// Time, uid and name suffix for a new object.
+#[derive(Debug, Clone)]
+pub(crate) struct Fresh {
+    pub(crate) now: jiff::Timestamp,
+    pub(crate) uid: String,
+    pub(crate) suffix: String,
+}
