@@ -17,13 +17,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 use windlass_store::{Change, Event, Expect, Key, Record, Write};
 
-use crate::auth::user::UserInfo;
 use crate::controllers::owner_graph::{Action, Graph};
 use crate::crds;
 use crate::error::ApiError;
 use crate::objects::convert::served;
-use crate::objects::object::{decode, finalizers, meta_value, seconds, text};
-use crate::objects::part::Part;
+use crate::objects::encoding::decode;
 use crate::objects::resource::Resource;
 use crate::objects::stored;
 use crate::state::Inner;
@@ -32,6 +30,9 @@ use crate::verbs::delete::{DeleteOptions, Propagation};
 use crate::verbs::mutation::Mutation;
 use crate::verbs::options::WriteOptions;
 use crate::verbs::read;
+use windlass_objects::Part;
+use windlass_objects::metadata::{finalizers, meta_value, seconds, text};
+use windlass_rbac::user::UserInfo;
 
 use self::jobs::{Done, Job, Jobs};
 

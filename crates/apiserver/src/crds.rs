@@ -13,7 +13,7 @@ pub(crate) mod status;
 use serde_json::{Value, json};
 
 use crate::objects::conversion::versions;
-use crate::objects::object::{strings, text};
+use windlass_objects::metadata::{strings, text};
 
 pub(crate) use self::check::{errors, status_errors};
 pub(crate) use self::formats::warnings;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
+use windlass_objects::names::qualified;
 use windlass_schema::FieldError;
 
 /// The reason of errors that are not answered with a `Status`.
@@ -50,15 +51,6 @@ impl std::fmt::Display for ApiError {
 }
 
 impl std::error::Error for ApiError {}
-
-/// Group and resource as messages name them: `pods`, `deployments.apps`.
-pub(crate) fn qualified(group: &str, name: &str) -> String {
-    if group.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{name}.{group}")
-    }
-}
 
 impl ApiError {
     /// An error without details.

@@ -21,9 +21,7 @@ mod verbs;
 
 pub use admission::hook::{AdmissionHook, AdmissionRequest, AdmissionVerb};
 pub use auth::authorizer::Authorization;
-pub use auth::user::UserInfo;
-pub use builtin::built_in_resources;
-pub use builtin::schema::references as schema_references;
+
 pub use error::ApiError;
 pub use http::body::{ApiBody, BoxError};
 pub use http::counters::{Counters, RequestKey};
@@ -33,3 +31,4 @@ pub use http::service::ClientService;
 pub use http::webhook_client::WebhookServices;
 pub use server::ApiServer;
 pub use state::Options;
+pub use windlass_rbac::UserInfo;

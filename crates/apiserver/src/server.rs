@@ -12,18 +12,20 @@ use crate::auth::authorizer::{Authorization, Authorizer};
 use crate::auth::rbac;
 use crate::auth::rbac::Rbac;
 use crate::auth::tokens::Tokens;
-use crate::auth::user::UserInfo;
 use crate::crds::registry::Custom;
 use crate::error::ApiError;
 use crate::http::counters::Counters;
 use crate::http::service::ClientService;
-use crate::objects::object::{decode, draft, seconds};
-use crate::objects::resource::{Resource, Special};
+use crate::objects::encoding::{decode, draft};
+use crate::objects::resource::Resource;
 use crate::objects::stored;
 use crate::state::Inner;
 use crate::state::Options;
 use crate::verbs::watch_lines::Lines;
 use crate::{builtin, controllers, crds};
+use windlass_builtin_kinds::Special;
+use windlass_objects::metadata::seconds;
+use windlass_rbac::user::UserInfo;
 
 /// A running server. A clone is another handle to it.
 #[derive(Clone)]
@@ -97,7 +99,7 @@ impl ApiServer {
 impl Inner {
     /// Takes over what the server itself goes by, after an object was written or removed.
     pub(crate) fn written(&self, resource: &Resource, namespace: &str, name: &str) {
-        if resource.group == rbac::GROUP
+        if resource.group == windlass_rbac::GROUP
             && let Some(roles) = self.authorizer.rbac()
         {
             roles.refresh(&self.store, &resource.storage, namespace, name);
@@ -169,8 +171,8 @@ impl Inner {
     fn load_definitions(&self) {
         let mut custom = Custom::default();
         for definition in self.definitions(None) {
-            let name = crate::objects::object::meta(&definition, "name");
-            let revision = crate::objects::object::meta(&definition, "resourceVersion")
+            let name = windlass_objects::metadata::meta(&definition, "name");
+            let revision = windlass_objects::metadata::meta(&definition, "resourceVersion")
                 .parse()
                 .unwrap_or(0);
             custom.set(name, Some(crds::definition(&definition, revision, None)));

@@ -12,12 +12,12 @@ use crate::admission::hook::AdmissionHook;
 use crate::admission::webhook;
 use crate::auth::authorizer::{Authorization, Authorizer};
 use crate::auth::tokens::Tokens;
-use crate::auth::user::UserInfo;
 use crate::crds::registry::Custom;
 use crate::http::counters::Counters;
 use crate::http::pod_tunnel::PodTunnel;
 use crate::http::webhook_client::WebhookServices;
 use crate::verbs::watch_lines::Lines;
+use windlass_rbac::user::UserInfo;
 
 /// How a server is set up.
 #[derive(Clone)]

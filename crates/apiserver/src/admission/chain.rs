@@ -14,15 +14,16 @@ use crate::admission::hook::{AdmissionRequest, AdmissionVerb};
 use crate::admission::webhook::{Hooks, KindName, Operation};
 use crate::admission::webhook_run::{Again, Occasion};
 use crate::error::ApiError;
-use crate::objects::object::{meta, meta_value, set_meta};
-use crate::objects::part::{Fresh, Part};
+use crate::objects::fresh::Fresh;
 use crate::objects::prepare;
-use crate::objects::resource::Special;
 use crate::objects::scale;
 use crate::objects::validate;
 use crate::verbs::call::Call;
 use crate::verbs::delete::DeleteOptions;
 use crate::verbs::options::FieldValidation;
+use windlass_builtin_kinds::Special;
+use windlass_objects::Part;
+use windlass_objects::metadata::{meta, meta_value, set_meta};
 
 /// The kind of the objects of scale subresources.
 const SCALE: KindName<'static> = KindName {

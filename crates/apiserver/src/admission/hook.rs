@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::auth::user::UserInfo;
 use crate::error::ApiError;
+use windlass_rbac::user::UserInfo;
 
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

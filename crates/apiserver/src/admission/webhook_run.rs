@@ -15,14 +15,14 @@ use crate::admission::webhook::Hooks;
 use crate::admission::webhook::hook::Hook;
 use crate::admission::webhook::matching::{Operation, is_exempt, seen_as};
 use crate::admission::webhook::review::{KindName, Question, ResourceName, Unusable, Verdict, body, denied, read};
-use crate::auth::user::UserInfo;
-use crate::auth::user::user_value;
 use crate::error::ApiError;
 use crate::objects::convert::across;
-use crate::objects::object::meta_value;
 use crate::objects::prepare::other_kind;
 use crate::objects::resource::Resource;
 use crate::state::Inner;
+use windlass_objects::metadata::meta_value;
+use windlass_rbac::user::UserInfo;
+use windlass_rbac::user::user_value;
 
 /// A write that webhooks are asked about.
 pub(crate) struct Occasion<'a> {

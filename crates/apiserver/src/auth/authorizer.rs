@@ -1,9 +1,9 @@
 //! Whether a user may do something: what is asked, who decides, and how a refusal is worded.
 
-use crate::auth::attributes::{Attributes, Decision, Target};
 use crate::auth::rbac::Rbac;
-use crate::auth::user::UserInfo;
 use crate::error::ApiError;
+use windlass_rbac::attributes::{Attributes, Decision, Target};
+use windlass_rbac::user::UserInfo;
 
 /// Who may do what. Members of `system:masters` may do everything and are never asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use crate::auth::attributes::{Attributes, Target};
-use crate::auth::rbac::policy::{RoleRef, has_aggregation, rules};
-use crate::auth::rbac::rule::{Rule, lacking, lines, quoted};
-use crate::auth::rbac::{BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, GROUP, ROLES, Rbac};
+use crate::auth::rbac::Rbac;
 use crate::error::ApiError;
-use crate::objects::object::{meta, set_meta};
 use crate::verbs::call::Call;
+use windlass_objects::metadata::{meta, set_meta};
+use windlass_rbac::attributes::{Attributes, Target};
+use windlass_rbac::policy::{RoleRef, has_aggregation, rules};
+use windlass_rbac::rule::{Rule, lacking, lines, quoted};
+use windlass_rbac::{BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, GROUP, ROLES};
 
 /// Refuses a role or binding that would give somebody more than the user has.
 pub(crate) fn confirm(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {

@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 
 use http::HeaderMap;
 
-use crate::auth::attributes::{Attributes, Target};
 use crate::auth::authorizer::{Authorizer, refusal};
-use crate::auth::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
 use crate::error::ApiError;
 use crate::http::request::percent_decode;
+use windlass_rbac::attributes::{Attributes, Target};
+use windlass_rbac::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
 
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 const NODE: &str = "system:node:";
@@ -243,7 +243,7 @@ fn target<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::attributes::Target;
+    use windlass_rbac::attributes::Target;
 
     fn ask(user: &UserInfo, headers: &[(&'static str, &'static str)]) -> Result<Option<UserInfo>, ApiError> {
         let mut map = HeaderMap::new();

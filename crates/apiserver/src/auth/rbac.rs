@@ -2,31 +2,22 @@
 //!
 //! They are kept parsed and looked at again, one by one, when one is written or removed, so a question decodes nothing.
 
-mod bootstrap;
-mod object;
-pub(crate) mod policy;
-pub(crate) mod rule;
-
 use parking_lot::RwLock;
 use windlass_store::{Record, Store};
 
-pub(crate) use bootstrap::make_defaults;
-pub(crate) use object::{default, errors};
-pub(crate) use rule::Rule;
-
-use crate::auth::attributes::{Attributes, Decision};
-use crate::auth::user::UserInfo;
-use crate::objects::object::decode;
+use crate::error::ApiError;
+use crate::objects::encoding::decode;
+use crate::objects::encoding::draft;
 use crate::objects::stored;
-use policy::{Binding, Policy, Role, RoleRef};
-
-/// The API group of roles and bindings.
-pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
-/// As the store knows them.
-pub(crate) const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
-pub(crate) const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
-pub(crate) const ROLES: &str = "roles.rbac.authorization.k8s.io";
-pub(crate) const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
+use std::sync::Arc;
+use windlass_objects::metadata::{meta, meta_mut, seconds};
+use windlass_rbac::attributes::{Attributes, Decision};
+use windlass_rbac::bootstrap::{completed, defaults};
+use windlass_rbac::policy::{Binding, Policy, Role, RoleRef};
+use windlass_rbac::rule::Rule;
+use windlass_rbac::user::UserInfo;
+use windlass_rbac::{BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, ROLES};
+use windlass_store::{Change, Expect, Key, Write};
 
 /// All roles and bindings of a store.
 pub(crate) struct Rbac(RwLock<Policy>);
@@ -91,4 +82,31 @@ impl Rbac {
     pub(crate) fn stale(&self) -> Vec<(String, Vec<Rule>)> {
         self.0.read().stale()
     }
+}
+
+/// Makes and completes the roles and bindings that every cluster has.
+pub(crate) async fn make_defaults(store: &Store, now: jiff::Timestamp) -> Result<(), ApiError> {
+    let now = seconds(now);
+    let mut writes = Vec::new();
+    for (resource, mut wanted) in defaults().map_err(ApiError::internal)? {
+        let key = Key::new(&Arc::from(resource), "", meta(&wanted, "name"));
+        let write = match store.get(resource, "", key.name()) {
+            None => {
+                let meta = meta_mut(&mut wanted);
+                meta.insert("uid".to_owned(), uuid::Uuid::new_v4().to_string().into());
+                meta.insert("creationTimestamp".to_owned(), now.clone().into());
+                Some((Expect::Absent, wanted))
+            }
+            Some(record) => completed(&decode(&record)?, &wanted).map(|new| (Expect::Revision(record.revision), new)),
+        };
+        writes.extend(write.map(|(expect, object)| Write {
+            key,
+            expect,
+            change: Change::Put(draft(&object)),
+        }));
+    }
+    if !writes.is_empty() {
+        store.commit(writes).await.map_err(ApiError::internal)?;
+    }
+    Ok(())
 }

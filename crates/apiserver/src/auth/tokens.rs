@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::auth::user::UserInfo;
+use windlass_rbac::user::UserInfo;
 
 /// Bearer tokens, found by their hash: what a lookup takes says nothing about them.
 pub(crate) struct Tokens(BTreeMap<[u8; 32], Arc<UserInfo>>);

@@ -5,8 +5,8 @@ use serde_json::{Map, Number, Value};
 
 use crate::codec::go_wording::json_type;
 use crate::error::ApiError;
-use crate::objects::object::text;
 use crate::objects::resource::Resource;
+use windlass_objects::metadata::text;
 
 mod patches;
 mod syntax;

@@ -232,7 +232,7 @@ fn time(bytes: &[u8], micro: bool) -> Result<Value> {
     Ok(if micro {
         time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().into()
     } else {
-        crate::objects::object::seconds(time).into()
+        windlass_objects::metadata::seconds(time).into()
     })
 }
 

@@ -2,16 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::auth::user::UserInfo;
 use crate::crds::STORAGE;
 use crate::crds::status::{next, wants_names};
 use crate::error::ApiError;
-use crate::objects::object::{decode, meta, seconds};
-use crate::objects::part::Part;
+use crate::objects::encoding::decode;
 use crate::state::Inner;
 use crate::verbs::call::Call;
 use crate::verbs::mutation::Mutation;
 use crate::verbs::options::WriteOptions;
+use windlass_objects::Part;
+use windlass_objects::metadata::{meta, seconds};
+use windlass_rbac::user::UserInfo;
 
 /// Who is recorded as manager of the status.
 const MANAGER: &str = "kube-apiserver";

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::{Internal, delete_all};
 use crate::error::ApiError;
 use crate::objects::convert::served;
-use crate::objects::object::{is_deleting, seconds, text};
-use crate::objects::part::Part;
 use crate::objects::stored;
 use crate::state::Inner;
 use crate::verbs::mutation::Mutation;
+use windlass_objects::Part;
+use windlass_objects::metadata::{is_deleting, seconds, text};
 
 /// What is left in a namespace.
 #[derive(Debug, Default)]

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::auth::rbac::CLUSTER_ROLES;
-use crate::auth::user::UserInfo;
-use crate::objects::part::Part;
 use crate::state::Inner;
 use crate::verbs::call::Call;
 use crate::verbs::mutation::Mutation;
 use crate::verbs::options::WriteOptions;
+use windlass_objects::Part;
+use windlass_rbac::CLUSTER_ROLES;
+use windlass_rbac::user::UserInfo;
 
 /// Roles may gather from roles that gather; and others may write at the same time.
 const ROUNDS: usize = 20;

@@ -5,8 +5,8 @@ use windlass_schema::{FieldError, Reviewing, Steps, review};
 
 use super::layout::Layout;
 use super::{approval, is_established, names, versions};
-use crate::objects::names::{NameRule, subdomain_problems};
-use crate::objects::object::{meta, strings, text};
+use windlass_objects::metadata::{meta, strings, text};
+use windlass_objects::names::{NameRule, subdomain_problems};
 
 type Errors = Vec<FieldError>;
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::versions;
-use crate::objects::object::text;
+use windlass_objects::metadata::text;
 
 /// The formats of texts that are checked, without dashes.
 const TEXTS: [&str; 24] = [

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_schema::shown_schema;
 
 use super::versions;
-use crate::objects::object::text;
+use windlass_objects::metadata::text;
 
 /// Which parts are the same in all versions.
 #[derive(Debug)]

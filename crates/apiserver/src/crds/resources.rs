@@ -10,10 +10,12 @@ use windlass_schema::Schema;
 use super::{compare_versions, flag, is_established, names, storage_version, versions};
 use crate::crds::registry::Definition;
 use crate::objects::conversion::Conversion;
-use crate::objects::jsonpath::JsonPath;
-use crate::objects::names::NameRule;
-use crate::objects::object::{strings, text};
-use crate::objects::resource::{Column, Resource, ScalePaths, SchemaSource, Special, api_version};
+use crate::objects::resource::{Column, Resource, ScalePaths, SchemaSource};
+use windlass_builtin_kinds::{Special, Strategy};
+use windlass_objects::jsonpath::JsonPath;
+use windlass_objects::metadata::{strings, text};
+use windlass_objects::names::NameRule;
+use windlass_objects::names::api_version;
 
 /// What a definition defines: nothing before it is established.
 pub(crate) fn definition(crd: &Value, revision: u64, before: Option<&Definition>) -> Definition {
@@ -100,7 +102,8 @@ fn resource(crd: &Value, version: &Value, conversion: &Arc<Conversion>) -> Optio
         }),
         generation: true,
         name_rule: NameRule::Subdomain,
-        special: Special::Custom,
+        special: Special::None,
+        strategy: Strategy::PLAIN,
         create_on_update: false,
         needs_revision: true,
         columns: columns(version),

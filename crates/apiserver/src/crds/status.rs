@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{approval, condition, is_established, names, storage_version};
-use crate::objects::object::{meta, strings, text};
+use windlass_objects::metadata::{meta, strings, text};
 
 /// A condition as it should be.
 pub(super) struct Condition {

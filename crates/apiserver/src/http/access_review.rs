@@ -4,15 +4,15 @@ use http::Response;
 use serde_json::{Value, json};
 use windlass_schema::{FieldError, Kind};
 
-use crate::auth::attributes::{Attributes, Target};
-use crate::auth::rbac::Rule;
-use crate::auth::user::UserInfo;
-use crate::auth::user::user_value;
 use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
 use crate::http::context::RequestContext;
 use crate::http::request::ResourcePath;
-use crate::objects::object::{meta, seconds, set_meta, strings, text};
+use windlass_objects::metadata::{meta, seconds, set_meta, strings, text};
+use windlass_rbac::attributes::{Attributes, Target};
+use windlass_rbac::rule::Rule;
+use windlass_rbac::user::UserInfo;
+use windlass_rbac::user::user_value;
 
 /// Group, version, and its resources: plural, kind, namespaced.
 type Virtual = (

@@ -7,7 +7,6 @@ use http::request::Parts;
 use http::{Method, Response};
 use serde_json::Value;
 
-use crate::auth::user::UserInfo;
 use crate::codec::decoding;
 use crate::error::ApiError;
 use crate::http::body::ApiBody;
@@ -21,6 +20,7 @@ use crate::verbs::delete::DeleteOptions;
 use crate::verbs::mutation::Mutation;
 use crate::verbs::options::{WriteOptions, WriteVerb};
 use crate::verbs::read;
+use windlass_rbac::user::UserInfo;
 
 /// The media type of server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";

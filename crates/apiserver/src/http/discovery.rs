@@ -12,8 +12,10 @@ use crate::crds::registry::Custom;
 use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
 use crate::http::negotiation;
-use crate::objects::resource::{Resource, Special, api_version};
+use crate::objects::resource::Resource;
 use crate::state::Inner;
+use windlass_builtin_kinds::Special;
+use windlass_objects::names::api_version;
 
 /// `/version`.
 pub(crate) fn version(server: &Inner) -> Value {

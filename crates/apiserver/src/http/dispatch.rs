@@ -8,9 +8,7 @@ use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
 
-use crate::auth::attributes::{Attributes, Target};
 use crate::auth::impersonation::Wanted;
-use crate::auth::user::UserInfo;
 use crate::codec::decoding;
 use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
@@ -21,8 +19,7 @@ use crate::http::negotiation::{self, Subject};
 use crate::http::request::{Query, ResourcePath, parse_path};
 use crate::http::response::Wishes;
 use crate::http::{access_review, deadline, portforward, warnings};
-use crate::objects::part::Part;
-use crate::objects::resource::{Resource, Special};
+use crate::objects::resource::Resource;
 use crate::objects::view::Include;
 use crate::objects::view::View;
 use crate::state::Inner;
@@ -31,6 +28,10 @@ use crate::verbs::options::{ListOptions, WriteOptions, WriteVerb};
 use crate::verbs::read;
 use crate::verbs::scale;
 use crate::verbs::{delete_collection, pods, watch};
+use windlass_builtin_kinds::Special;
+use windlass_objects::Part;
+use windlass_rbac::attributes::{Attributes, Target};
+use windlass_rbac::user::UserInfo;
 
 const PATCH_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor";
 
@@ -182,7 +183,7 @@ fn only_name(query: &str) -> Option<String> {
         return None;
     }
     let query = Query::parse(query);
-    let fields = crate::objects::selector::FieldSelector::parse(query.get("fieldSelector")?).ok()?;
+    let fields = windlass_objects::selector::FieldSelector::parse(query.get("fieldSelector")?).ok()?;
     fields.exact("metadata.name").map(str::to_owned)
 }
 
@@ -265,7 +266,7 @@ impl RequestContext<'_> {
     async fn watch(&self, resource: &Arc<Resource>, path: &ResourcePath) -> Answer {
         let mut options = ListOptions::parse(&self.query)?;
         if let Some(name) = &path.name {
-            options.fields.0.push(crate::objects::selector::FieldTerm {
+            options.fields.0.push(windlass_objects::selector::FieldTerm {
                 field: "metadata.name".to_owned(),
                 equal: true,
                 value: name.clone(),
@@ -432,7 +433,7 @@ impl RequestContext<'_> {
                 } else {
                     done.object
                 };
-                let mut response = if crate::objects::object::text(&object, "kind") == "Status" {
+                let mut response = if windlass_objects::metadata::text(&object, "kind") == "Status" {
                     body::json(200, &object)
                 } else {
                     read::answer_value(self.server, resource, &object, self.view, 200)?

@@ -20,13 +20,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use crate::auth::user::UserInfo;
 use crate::error::ApiError;
 use crate::http::body::{self, ApiBody, gather};
 use crate::http::dispatch;
 use crate::http::slow_client::Patient;
 use crate::server::ApiServer;
 use crate::state::Inner;
+use windlass_rbac::user::UserInfo;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests may take to end after a shutdown; watches end at once.

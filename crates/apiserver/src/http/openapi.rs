@@ -7,14 +7,13 @@ use http::{HeaderMap, HeaderValue, Response};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::builtin;
-use crate::builtin::schema::references;
 use crate::crds::registry::Custom;
 use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
 use crate::http::request::Query;
 use crate::objects::resource::{Resource, SchemaSource};
 use crate::state::Inner;
+use windlass_builtin_kinds::references;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
@@ -141,7 +140,7 @@ fn gvk(resource: &Resource, kind: &str) -> Value {
 /// The name of a custom kind's schema: the group's parts reversed, as Kubernetes does.
 fn type_name(resource: &Resource) -> String {
     match &resource.schema {
-        SchemaSource::BuiltIn(name, _) => (*name).to_owned(),
+        SchemaSource::BuiltIn(kind, _) => kind.type_name(),
         SchemaSource::Custom(_) => {
             let mut parts: Vec<&str> = resource.group.split('.').collect();
             parts.reverse();
@@ -154,7 +153,7 @@ fn add_schemas(resource: &Resource, schemas: &mut Map<String, Value>) -> String 
     let name = type_name(resource);
     let mut schema = match &resource.raw_schema {
         Some(raw) => custom_schema(raw),
-        None => builtin::definition(&name).unwrap_or_else(|| json!({"type": "object"})),
+        None => windlass_builtin_kinds::definition(&name).unwrap_or_else(|| json!({"type": "object"})),
     };
     schema["x-kubernetes-group-version-kind"] = gvk(resource, &resource.kind);
     schemas.insert(name.clone(), schema);
@@ -215,7 +214,7 @@ fn add_referenced(schemas: &mut Map<String, Value>) {
         if schemas.contains_key(&name) {
             continue;
         }
-        let schema = builtin::definition(&name).unwrap_or_else(|| json!({"type": "object"}));
+        let schema = windlass_builtin_kinds::definition(&name).unwrap_or_else(|| json!({"type": "object"}));
         references(&schema, &mut queue);
         schemas.insert(name, schema);
     }

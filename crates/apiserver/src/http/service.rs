@@ -11,11 +11,11 @@ use http_body::Body;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 
-use crate::auth::user::UserInfo;
 use crate::error::ApiError;
 use crate::http::body::{ApiBody, BoxError, gather};
 use crate::http::dispatch;
 use crate::state::Inner;
+use windlass_rbac::user::UserInfo;
 
 /// Buffer of the connection that an upgraded request within the process goes over.
 const PIPE_BYTES: usize = 64 << 10;

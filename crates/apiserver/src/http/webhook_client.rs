@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 use crate::http::body::BoxError;
-use crate::objects::object::text;
+use windlass_objects::metadata::text;
 
 /// Answers may not be larger.
 const MAX_ANSWER: usize = 16 << 20;

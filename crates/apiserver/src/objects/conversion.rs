@@ -12,8 +12,8 @@ use windlass_smd::go_type;
 use crate::codec::go_wording::unregistered;
 use crate::error::ApiError;
 use crate::http::webhook_client::{Endpoint, Unanswered, WebhookServices};
-use crate::objects::names::{check_annotations, check_labels};
-use crate::objects::object::{meta, strings, text};
+use windlass_objects::metadata::{meta, strings, text};
+use windlass_objects::names::{check_annotations, check_labels};
 
 /// How long a webhook may take.
 const TIMEOUT: Duration = Duration::from_secs(30);

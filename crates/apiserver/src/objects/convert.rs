@@ -6,37 +6,14 @@ use bytes::Bytes;
 use serde_json::Value;
 use windlass_store::{Draft, Record};
 
-use crate::builtin::autoscaler;
 use crate::error::ApiError;
 use crate::objects::conversion::Conversion;
-use crate::objects::object::{decode, draft};
-use crate::objects::resource::{Resource, Special};
+use crate::objects::encoding::{decode, draft};
+use crate::objects::resource::Resource;
 use crate::state::Inner;
 
 /// How every stored object begins.
 const START: &[u8] = b"{\"apiVersion\":\"";
-
-/// Fields of core events and their names in events.k8s.io.
-const EVENT_FIELDS: &[(&str, &str)] = &[
-    ("involvedObject", "regarding"),
-    ("message", "note"),
-    ("source", "deprecatedSource"),
-    ("firstTimestamp", "deprecatedFirstTimestamp"),
-    ("lastTimestamp", "deprecatedLastTimestamp"),
-    ("count", "deprecatedCount"),
-    ("reportingComponent", "reportingController"),
-];
-
-fn rename(object: &mut Value, pairs: impl Iterator<Item = (&'static str, &'static str)>) {
-    let Some(object) = object.as_object_mut() else {
-        return;
-    };
-    for (from, to) in pairs {
-        if let Some(value) = object.remove(from) {
-            object.insert(to.to_owned(), value);
-        }
-    }
-}
 
 fn set_version(object: &mut Value, api_version: &str) {
     if let Some(map) = object.as_object_mut() {
@@ -46,20 +23,16 @@ fn set_version(object: &mut Value, api_version: &str) {
 
 /// Brings an object of the served version into the stored form.
 pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
-    match resource.special {
-        Special::EventsV1 => rename(object, EVENT_FIELDS.iter().map(|(core, new)| (*new, *core))),
-        Special::AutoscalerV1 => autoscaler::to_v2(object),
-        _ => {}
+    if let Some(form) = &resource.strategy.stored {
+        (form.to_storage)(object);
     }
     set_version(object, &resource.storage_api_version);
 }
 
 /// Brings a stored object into the form of the served version.
 pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
-    match resource.special {
-        Special::EventsV1 => rename(object, EVENT_FIELDS.iter().copied()),
-        Special::AutoscalerV1 => autoscaler::to_v1(object),
-        _ => {}
+    if let Some(form) = &resource.strategy.stored {
+        (form.from_storage)(object);
     }
     set_version(object, resource.api_version());
 }
@@ -106,7 +79,7 @@ pub(crate) async fn bring(
         if record.revision <= conversion.since {
             shape(conversion, &mut object);
         }
-        if crate::objects::object::text(&object, "apiVersion") == wanted {
+        if windlass_objects::metadata::text(&object, "apiVersion") == wanted {
             *record = Arc::new(record.in_form(draft(&object)));
         } else {
             places.push(place);
@@ -140,7 +113,7 @@ pub(crate) async fn bring_one(
 
 /// Drops what the schema of its version does not know.
 fn tidy(conversion: &Conversion, object: &mut Value) {
-    let version = crate::objects::object::text(object, "apiVersion").to_owned();
+    let version = windlass_objects::metadata::text(object, "apiVersion").to_owned();
     if let Some(schema) = conversion.schema(&version) {
         windlass_schema::prune(schema, object);
         windlass_schema::drop_nulls(schema, object);
@@ -149,7 +122,7 @@ fn tidy(conversion: &Conversion, object: &mut Value) {
 
 /// Gives an object the form that the schema of its version asks for.
 fn shape(conversion: &Conversion, object: &mut Value) {
-    let version = crate::objects::object::text(object, "apiVersion").to_owned();
+    let version = windlass_objects::metadata::text(object, "apiVersion").to_owned();
     if let Some(schema) = conversion.schema(&version) {
         windlass_schema::prune(schema, object);
         windlass_schema::default(schema, object);
@@ -179,7 +152,7 @@ pub(crate) async fn across(
 pub(crate) async fn stored_form(server: &Inner, resource: &Resource, object: &Value) -> Result<Draft, ApiError> {
     let wanted = &resource.storage_api_version;
     let is = resource.api_version();
-    if !resource.converts() && is == *wanted && crate::objects::object::text(object, "apiVersion") == is {
+    if !resource.converts() && is == *wanted && windlass_objects::metadata::text(object, "apiVersion") == is {
         return Ok(draft(object));
     }
     let mut stored = object.clone();

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
+use windlass_builtin_kinds::Lookup;
 use windlass_schema::FieldError;
 
 use crate::error::ApiError;
-use crate::objects::object::{decode, meta, text};
+use crate::objects::encoding::decode;
 use crate::objects::resource::Resource;
 use crate::objects::stored;
 use crate::state::Inner;
+use windlass_objects::metadata::{meta, text};
 
 /// The network of the services, unless one names another: `10.96.0.0/12`.
 const NETWORK: u32 = 0x0a60_0000;
@@ -25,13 +27,13 @@ fn all(server: &Inner, storage: &str) -> Vec<Value> {
 
 /// Completes a new object that is admitted: owned by nobody.
 pub(crate) fn admit(server: &Inner, resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
-    match (resource.group.as_str(), resource.kind.as_str()) {
-        ("", "Pod") => prioritize(server, object),
-        ("", "PersistentVolumeClaim") => {
+    match resource.strategy.lookup {
+        Lookup::Priority => prioritize(server, object),
+        Lookup::StorageClass => {
             choose_class(server, object);
             Ok(())
         }
-        _ => Ok(()),
+        Lookup::None => Ok(()),
     }
 }
 

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 use windlass_schema::{FieldError, Schema};
 
 use crate::codec::go_wording::json_type;
-use crate::objects::names::{NameRule, check_annotations, check_labels, qualified_name_problems};
-use crate::objects::object::{strings, text};
 use crate::verbs::options::FieldValidation;
+use windlass_objects::metadata::{strings, text};
+use windlass_objects::names::{NameRule, check_annotations, check_labels, qualified_name_problems};
 
 /// What is wrong with an object that is embedded at `at`.
 pub(crate) fn errors(at: &str, embedded: &Map<String, Value>, out: &mut Vec<FieldError>) {

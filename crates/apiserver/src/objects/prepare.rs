@@ -5,9 +5,11 @@ use windlass_schema::FieldError;
 
 use crate::codec::go_wording::{json_type, unregistered};
 use crate::error::ApiError;
-use crate::objects::object::{generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text};
-use crate::objects::part::{Fresh, Part};
-use crate::objects::resource::{Resource, Special};
+use crate::objects::fresh::Fresh;
+use crate::objects::resource::Resource;
+use windlass_builtin_kinds::Special;
+use windlass_objects::Part;
+use windlass_objects::metadata::{generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text};
 
 /// What is said when an object names a namespace that the path does not.
 pub(crate) const OTHER_NAMESPACE: &str =
@@ -207,7 +209,7 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
                 Special::Crd => crate::crds::note_storage_version(new),
                 _ => {}
             }
-            crate::builtin::rules::on_update(resource, old, new, part);
+            crate::builtin::on_update(resource, old, new, part);
         }
         Part::Status if resource.is_custom() => {
             let status = new.get("status").cloned();
@@ -335,7 +337,7 @@ pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
         }
     }
     if is_deleting(old)
-        && let Some(added) = crate::objects::owners::added(old, new)
+        && let Some(added) = windlass_objects::owners::added(old, new)
     {
         let words = format!(
             "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{added}}}"

@@ -3,35 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
+use windlass_builtin_kinds::{Kind, Special, Strategy};
 use windlass_schema::Schema;
 
 use crate::objects::conversion::Conversion;
-use crate::objects::jsonpath::JsonPath;
-use crate::objects::names::NameRule;
-
-/// Kinds with rules of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Special {
-    /// Only the common rules.
-    #[default]
-    None,
-    /// Deleted with what is in it.
-    Namespace,
-    /// Phase, eviction, grace.
-    Pod,
-    /// A service type and addresses.
-    Service,
-    /// Defines other resources.
-    Crd,
-    /// Names webhooks.
-    Webhooks,
-    /// An event in the form of events.k8s.io, stored in the core form.
-    EventsV1,
-    /// An autoscaler in the form of version 1, stored in that of version 2.
-    AutoscalerV1,
-    /// A custom resource.
-    Custom,
-}
+use windlass_objects::jsonpath::JsonPath;
+use windlass_objects::names::NameRule;
 
 /// Where the scale subresource finds its numbers, as dotted paths.
 #[derive(Debug, Clone)]
@@ -57,7 +34,7 @@ pub(crate) struct Column {
 #[derive(Debug)]
 pub(crate) enum SchemaSource {
     /// Derived from the built-in types on first use, once per process.
-    BuiltIn(&'static str, OnceLock<Option<BuiltIn>>),
+    BuiltIn(&'static Kind, OnceLock<Option<BuiltIn>>),
     /// From a CRD.
     Custom(Arc<Schema>),
 }
@@ -94,6 +71,8 @@ pub(crate) struct Resource {
     pub(crate) generation: bool,
     pub(crate) name_rule: NameRule,
     pub(crate) special: Special,
+    /// The rules of the kind; plain ones for a custom resource.
+    pub(crate) strategy: Strategy,
     /// PUT may make it, and need not name a resourceVersion.
     pub(crate) create_on_update: bool,
     /// PUT must name a resourceVersion.
@@ -169,14 +148,14 @@ impl Resource {
         ];
         match self.special {
             Special::Namespace => &WITHOUT_COLLECTION,
-            Special::Custom => &OF_CUSTOM,
+            _ if self.is_custom() => &OF_CUSTOM,
             _ => &ALL,
         }
     }
 
     /// A custom resource.
     pub(crate) fn is_custom(&self) -> bool {
-        self.special == Special::Custom
+        matches!(self.schema, SchemaSource::Custom(_))
     }
 
     /// The schema, if there is one.
@@ -188,12 +167,12 @@ impl Resource {
     }
 
     fn built_in(&self) -> Option<&BuiltIn> {
-        let SchemaSource::BuiltIn(name, cell) = &self.schema else {
+        let SchemaSource::BuiltIn(kind, cell) = &self.schema else {
             return None;
         };
         let read = || {
-            let schema = crate::builtin::schema::parsed(name)?;
-            let nothing = crate::builtin::schema::nothing(&schema);
+            let schema = windlass_builtin_kinds::parsed(&kind.type_name())?;
+            let nothing = windlass_builtin_kinds::nothing(&schema);
             Some(BuiltIn { schema, nothing })
         };
         cell.get_or_init(read).as_ref()
@@ -231,15 +210,6 @@ impl Resource {
 
     /// Objects must be changed on their way to and from the store by more than their apiVersion.
     pub(crate) fn converts(&self) -> bool {
-        matches!(self.special, Special::EventsV1 | Special::AutoscalerV1)
-    }
-}
-
-/// `v1` or `group/version`.
-pub(crate) fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
+        self.strategy.stored.is_some()
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use windlass_schema::FieldError;
 
-use crate::objects::object::meta_value;
 use crate::objects::resource::ScalePaths;
-use crate::objects::selector::field_text;
+use windlass_objects::metadata::meta_value;
+use windlass_objects::selector::field_text;
 
 /// The scale of an object.
 pub(crate) fn of(object: &Value, paths: &ScalePaths) -> Value {

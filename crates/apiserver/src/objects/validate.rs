@@ -5,18 +5,18 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 use windlass_schema::{FieldError, Kind, Node, Schema};
 
-use crate::builtin;
 use crate::codec::go_wording::json_type;
 use crate::error::ApiError;
-use crate::objects::names::{check_annotations, check_labels};
-use crate::objects::object::{meta, meta_value, text};
-use crate::objects::part::Part;
 use crate::objects::prepare::immutable_errors;
-use crate::objects::resource::{Resource, Special};
+use crate::objects::resource::Resource;
 use crate::verbs::options::FieldValidation;
+use windlass_builtin_kinds::Special;
+use windlass_objects::Part;
+use windlass_objects::metadata::{meta, meta_value, text};
+use windlass_objects::names::{check_annotations, check_labels};
 
 static METADATA: LazyLock<Option<Arc<Schema>>> =
-    LazyLock::new(|| builtin::schema::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
+    LazyLock::new(|| windlass_builtin_kinds::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
 
 /// Why an object does not have the shape of its kind.
 pub(crate) enum Misshapen {
@@ -105,13 +105,13 @@ pub(crate) fn fit(
         decode(resource, schema, object).map_err(Misshapen::Undecodable)?;
     }
     prune_metadata(resource, object).map_err(Misshapen::Undecodable)?;
-    warnings.extend(crate::objects::owners::unite(object));
+    warnings.extend(windlass_objects::owners::unite(object));
     if let Some(schema) = schema {
         windlass_schema::prune(schema, object);
         windlass_schema::default(schema, object);
         windlass_schema::drop_nulls(schema, object);
     }
-    builtin::rules::default(resource, object);
+    (resource.strategy.default)(object);
     Ok(warnings)
 }
 
@@ -237,7 +237,7 @@ fn decode(resource: &Resource, schema: &Schema, object: &mut Value) -> Result<()
     if resource.is_custom() {
         return Ok(());
     }
-    builtin::decode(schema, &resource.kind, object)
+    windlass_builtin_kinds::decode(schema, &resource.kind, object)
 }
 
 /// Everything wrong with an object that is about to be stored; `old` is what it replaces.
@@ -259,9 +259,9 @@ fn errors(
         errors.extend(errors.clone());
     }
     if old.is_none_or(|old| meta_value(old, "finalizers") != meta_value(object, "finalizers")) {
-        crate::objects::owners::finalizer_errors(object, resource.is_custom(), &mut errors);
+        windlass_objects::owners::finalizer_errors(object, resource.is_custom(), &mut errors);
     }
-    errors.extend(builtin::rules::errors(resource, object, old, part));
+    errors.extend(resource.strategy.errors(object, old, part));
     if resource.is_custom()
         && let Some(schema) = resource.schema()
     {
@@ -309,14 +309,14 @@ pub(crate) fn check(
         warnings.extend(crate::crds::warnings(object, old));
     }
     if part == Part::Main {
-        warnings.extend(builtin::rules::warnings(resource, object, old));
+        warnings.extend((resource.strategy.warnings)(object, old));
     }
     let errors = errors(resource, part, object, old, warnings);
     if errors.is_empty() {
         return Ok(());
     }
     // Events are judged as those of the core group.
-    let group = if resource.special == Special::EventsV1 {
+    let group = if resource.storage.as_ref() == "events" {
         ""
     } else {
         &resource.group
@@ -352,7 +352,7 @@ fn metadata_errors(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldEr
         check_annotations(annotations, "metadata.annotations", errors);
     }
     if changed("ownerReferences") {
-        crate::objects::owners::errors(object, errors);
+        windlass_objects::owners::errors(object, errors);
     }
     if changed("managedFields") {
         manager_errors(object, errors);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_store::Record;
 
 use crate::error::ApiError;
-use crate::objects::object::raw_metadata;
+use crate::objects::encoding::raw_metadata;
 
 /// The form of objects in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

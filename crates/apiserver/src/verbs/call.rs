@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_store::Record;
 
-use crate::auth::user::UserInfo;
 use crate::error::ApiError;
 use crate::objects::convert::served;
-use crate::objects::resource::{Resource, Special};
+use crate::objects::resource::Resource;
 use crate::state::Inner;
 use crate::verbs::options::WriteOptions;
+use windlass_builtin_kinds::Special;
+use windlass_rbac::user::UserInfo;
 
 /// A write to one resource.
 pub(crate) struct Call<'a> {
@@ -52,7 +53,7 @@ pub(crate) fn holds(resource: &Resource, object: &Value) -> bool {
             .pointer("/spec/finalizers")
             .and_then(Value::as_array)
             .is_some_and(|f| !f.is_empty()),
-        Special::Pod => crate::objects::object::meta_value(object, "deletionGracePeriodSeconds")
+        Special::Pod => windlass_objects::metadata::meta_value(object, "deletionGracePeriodSeconds")
             .and_then(Value::as_i64)
             .is_some_and(|s| s > 0),
         _ => false,

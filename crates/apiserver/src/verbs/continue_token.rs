@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::objects::object::text;
+use windlass_objects::metadata::text;
 
 const VERSION: &str = "meta.k8s.io/v1";
 

@@ -10,10 +10,11 @@ use windlass_store::{Change, CommitError, Expect, Record, Write};
 use crate::admission::hook::{AdmissionRequest, AdmissionVerb};
 use crate::error::ApiError;
 use crate::objects::convert::{bring_one, served, stored_form};
-use crate::objects::object::{finalizers, generation, is_deleting, meta, meta_value, seconds, set_meta, text};
-use crate::objects::resource::{Resource, Special};
+use crate::objects::resource::Resource;
 use crate::verbs::call::Call;
 use crate::verbs::call::holds;
+use windlass_builtin_kinds::Special;
+use windlass_objects::metadata::{finalizers, generation, is_deleting, meta, meta_value, seconds, set_meta, text};
 
 pub(crate) use self::options::DeleteOptions;
 

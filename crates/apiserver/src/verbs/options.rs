@@ -5,7 +5,7 @@ use windlass_schema::{FieldError, Kind};
 
 use crate::error::ApiError;
 use crate::http::request::Query;
-use crate::objects::selector::{FieldSelector, LabelSelector};
+use windlass_objects::selector::{FieldSelector, LabelSelector};
 
 const MAX_MANAGER: usize = 128;
 
@@ -152,8 +152,8 @@ pub(crate) struct ListOptions {
 impl ListOptions {
     pub(crate) fn parse(query: &Query) -> Result<Self, ApiError> {
         let out = Self {
-            labels: LabelSelector::parse(query.get("labelSelector").unwrap_or(""))?,
-            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or(""))?,
+            labels: LabelSelector::parse(query.get("labelSelector").unwrap_or("")).map_err(ApiError::bad_request)?,
+            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or("")).map_err(ApiError::bad_request)?,
             limit: query
                 .number("limit")?
                 .filter(|n| *n > 0)

@@ -12,15 +12,16 @@ use crate::http::body::{self, ApiBody};
 use crate::http::context::RequestContext;
 use crate::http::request::Query;
 use crate::objects::convert::served;
-use crate::objects::object::{decode, generation, is_deleting, meta, seconds, text};
-use crate::objects::part::Part;
+use crate::objects::encoding::decode;
 use crate::objects::resource::Resource;
-use crate::objects::selector::LabelSelector;
 use crate::objects::stored;
 use crate::verbs::delete::DeleteOptions;
 use crate::verbs::mutation::Mutation;
 use crate::verbs::options::{WriteOptions, WriteVerb};
 use crate::verbs::read;
+use windlass_objects::Part;
+use windlass_objects::metadata::{generation, is_deleting, meta, seconds, text};
+use windlass_objects::selector::LabelSelector;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 /// When to ask again about a budget whose status is behind.
@@ -170,7 +171,7 @@ fn refused(words: String, retry_after: Option<u32>) -> ApiError {
 /// Binds a pod to the node that a Binding names.
 pub(crate) async fn bind(asked: &RequestContext<'_>, resource: &Arc<Resource>, namespace: &str, name: &str) -> Answer {
     let (binding, _) = asked.object()?;
-    builtin::rules::binding(name, &binding)?;
+    builtin::binding(name, &binding)?;
     let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or("");
     let options = WriteOptions::parse(&asked.query, WriteVerb::Create)?;
     let call = asked.call(resource, namespace, &options);

@@ -11,7 +11,6 @@ use crate::error::ApiError;
 use crate::http::body::{ApiBody, json_bytes};
 use crate::objects::convert::{bring, bring_one, put_served, served, served_bytes};
 use crate::objects::resource::Resource;
-use crate::objects::selector::field_text;
 use crate::objects::table;
 use crate::objects::view::View;
 use crate::objects::view::metadata_only;
@@ -63,7 +62,7 @@ pub(crate) fn answer_value(
             ));
         }
         View::Table(version, include) => {
-            let meta = json!({"resourceVersion": crate::objects::object::meta(object, "resourceVersion")});
+            let meta = json!({"resourceVersion": windlass_objects::metadata::meta(object, "resourceVersion")});
             let rows = vec![table::row(resource, object, server.now(), version, include)];
             crate::http::body::json(code, &table::table(resource, version, &rows, &meta))
         }
@@ -143,43 +142,11 @@ pub(crate) fn selected(resource: &Resource, options: &ListOptions, record: &Reco
             "metadata.namespace" => record.key.namespace() == term.value,
             field => {
                 let object = decoded.get_or_insert_with(|| served(resource, record).unwrap_or(Value::Null));
-                selectable_text(resource, field, object) == term.value
+                (resource.strategy.field)(object, field) == term.value
             }
         };
         equal == term.equal
     })
-}
-
-fn selectable_text(resource: &Resource, field: &str, object: &Value) -> String {
-    match (resource.kind.as_str(), field) {
-        // The event selector "source" looks into two places.
-        ("Event", "source") => {
-            let text = field_text(object, "source.component");
-            if text.is_empty() {
-                field_text(object, "reportingComponent")
-            } else {
-                text
-            }
-        }
-        ("Node", "spec.unschedulable") | ("Pod", "spec.hostNetwork") => {
-            let text = field_text(object, field);
-            if text.is_empty() { "false".to_owned() } else { text }
-        }
-        ("Pod", "status.podIPs") => {
-            let all = object.pointer("/status/podIPs").and_then(Value::as_array);
-            let ips: Vec<&str> = all
-                .into_iter()
-                .flatten()
-                .map(|ip| crate::objects::object::text(ip, "ip"))
-                .collect();
-            ips.join(",")
-        }
-        ("ReplicationController", "status.replicas") | ("Job", "status.successful") => {
-            let text = field_text(object, field);
-            if text.is_empty() { "0".to_owned() } else { text }
-        }
-        _ => field_text(object, field),
-    }
 }
 
 const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";

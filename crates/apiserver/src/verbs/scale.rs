@@ -8,7 +8,6 @@ use crate::error::ApiError;
 use crate::http::body::{self, ApiBody};
 use crate::http::context::RequestContext;
 use crate::objects::convert::served;
-use crate::objects::part::Part;
 use crate::objects::resource::Resource;
 use crate::objects::scale::{is_unset, of};
 use crate::objects::view::View;
@@ -16,6 +15,7 @@ use crate::objects::view::metadata_only;
 use crate::verbs::mutation::Mutation;
 use crate::verbs::options::WriteOptions;
 use crate::verbs::read;
+use windlass_objects::Part;
 
 /// Answers a request to the scale of an object.
 pub(crate) async fn answer(

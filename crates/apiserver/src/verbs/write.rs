@@ -13,13 +13,13 @@ use std::sync::Arc;
 use windlass_smd::Scope;
 use windlass_store::{Change, CommitError, Expect, Key, Record, Write};
 
-use crate::auth::attributes::{Attributes, Target};
 use crate::error::ApiError;
 use crate::objects::convert::bring_one;
-use crate::objects::part::Part;
-use crate::objects::resource::Special;
 use crate::verbs::call::Call;
 use crate::verbs::call::Outcome;
+use windlass_builtin_kinds::Special;
+use windlass_objects::Part;
+use windlass_rbac::attributes::{Attributes, Target};
 
 /// How often a write that names no revision is tried against a changing object.
 const TRIES: usize = 20;

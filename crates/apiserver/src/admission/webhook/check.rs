@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use windlass_schema::{Condition, FieldError, Kind};
 
-use super::MUTATING;
-use crate::objects::names::{NameRule, qualified_name_problems, subdomain_problems};
-use crate::objects::object::{strings, text};
-use crate::objects::resource::Resource;
+use windlass_objects::metadata::{strings, text};
+use windlass_objects::names::{NameRule, qualified_name_problems, subdomain_problems};
 
 /// A webhook may have no more conditions.
 const MAX_CONDITIONS: usize = 64;
@@ -18,7 +16,7 @@ const FORM: &str = "; desired format: https://host[/path]";
 type Errors = Vec<FieldError>;
 
 /// What is wrong with a configuration. What an update leaves as it was is not looked at again: it may be older than the rules.
-pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -> Errors {
+pub(crate) fn errors(mutating: bool, object: &Value, old: Option<&Value>) -> Errors {
     let mut out = Vec::new();
     let hooks = object.get("webhooks");
     if old.is_some_and(|old| old.get("webhooks") == hooks) {
@@ -28,7 +26,7 @@ pub(crate) fn errors(resource: &Resource, object: &Value, old: Option<&Value>) -
     for (i, hook) in items(hooks).iter().enumerate() {
         let at = format!("webhooks[{i}]");
         webhook(hook, &at, &mut out);
-        if resource.storage.as_ref() == MUTATING {
+        if mutating {
             one_of(hook, "reinvocationPolicy", &at, &["IfNeeded", "Never"], &mut out);
         }
         let name = text(hook, "name");
@@ -68,7 +66,7 @@ fn webhook(hook: &Value, at: &str, out: &mut Errors) {
     }
     for key in ["namespaceSelector", "objectSelector"] {
         if let Some(found) = hook.get(key) {
-            crate::objects::selector::errors(found, &format!("{at}.{key}"), out);
+            windlass_objects::selector::errors(found, &format!("{at}.{key}"), out);
         }
     }
     client(

@@ -7,8 +7,8 @@ use serde_json::Value;
 use windlass_schema::Condition;
 
 use crate::http::webhook_client::Endpoint;
-use crate::objects::object::{meta, strings, text};
-use crate::objects::selector::LabelSelector;
+use windlass_objects::metadata::{meta, strings, text};
+use windlass_objects::selector::LabelSelector;
 
 /// How long a webhook may take that says nothing about it.
 const TIMEOUT_SECONDS: u64 = 10;

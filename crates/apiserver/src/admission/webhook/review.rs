@@ -8,7 +8,7 @@ use super::hook::ReviewVersion;
 use super::matching::Operation;
 use crate::codec::go_wording::unregistered;
 use crate::error::{ApiError, Cause, Details};
-use crate::objects::object::{strings, text};
+use windlass_objects::metadata::{strings, text};
 
 /// Group, version and kind of an object, or resource of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

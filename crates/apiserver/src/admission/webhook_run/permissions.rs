@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use windlass_schema::{Permission, Permissions, Permitted};
 
-use crate::auth::attributes::{Attributes, Target};
 use crate::auth::authorizer::Authorizer;
-use crate::auth::user::UserInfo;
+use windlass_rbac::attributes::{Attributes, Target};
+use windlass_rbac::user::UserInfo;
 
 /// Answers for the user of a request.
 pub(super) struct UserPermissions {

@@ -58,7 +58,7 @@ async fn check(steps: &str, want: &str) {
                 object["metadata"]["deletionTimestamp"] = "now".into();
                 object["metadata"]["finalizers"] = words.collect::<Vec<_>>().into();
             }
-            Change::Put(crate::objects::object::draft(&object))
+            Change::Put(crate::objects::encoding::draft(&object))
         };
         store.commit(vec![StoreWrite { key, expect, change }]).await.unwrap();
         graph.observe(&feed.try_recv().unwrap());

@@ -7,7 +7,7 @@ use super::Propagation;
 use crate::codec::go_wording::{json_type, unregistered};
 use crate::error::ApiError;
 use crate::http::request::Query;
-use crate::objects::object::{strings, text};
+use windlass_objects::metadata::{strings, text};
 
 /// How to delete.
 #[derive(Debug, Clone, Default)]

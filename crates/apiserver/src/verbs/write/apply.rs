@@ -8,11 +8,11 @@ use windlass_schema::Schema;
 use windlass_smd::{ApplyError, Request, Versions};
 
 use crate::error::{ApiError, Cause};
-use crate::objects::object::text;
-use crate::objects::part::Part;
 use crate::objects::resource::Resource;
 use crate::verbs::call::Call;
 use crate::verbs::options::FieldValidation;
+use windlass_objects::Part;
+use windlass_objects::metadata::text;
 
 /// What an apply that cannot be carried out is answered with.
 pub(super) fn apply_error(error: ApplyError) -> ApiError {

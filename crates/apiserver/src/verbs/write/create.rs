@@ -8,14 +8,15 @@ use crate::admission::chain::Admission;
 use crate::admission::hook::AdmissionVerb;
 use crate::error::ApiError;
 use crate::objects::convert::{as_if_stored, stored_form};
-use crate::objects::object::{meta, set_meta};
-use crate::objects::part::{Fresh, Part};
+use crate::objects::fresh::Fresh;
 use crate::objects::prepare;
-use crate::objects::resource::Special;
 use crate::objects::{cross_object, validate};
 use crate::verbs::call::Call;
 use crate::verbs::call::Outcome;
 use crate::{builtin, crds};
+use windlass_builtin_kinds::Special;
+use windlass_objects::Part;
+use windlass_objects::metadata::{meta, set_meta};
 
 /// How many names are tried for an object that has none of its own.
 const NAMES_TRIED: usize = 8;
@@ -129,7 +130,7 @@ impl Call<'_> {
         if !by_apply {
             self.own(self.resource.nothing(), &mut object, Part::Main, now);
         }
-        builtin::rules::admit(self.resource, &mut object);
+        (self.resource.strategy.admit)(&mut object);
         cross_object::admit(self.server, self.resource, &mut object)?;
         let admission = Admission {
             call: self,
@@ -142,7 +143,7 @@ impl Call<'_> {
             Box::pin(admission.mutate(hooks, &mut object, &mut warnings)).await?;
         }
         crate::auth::escalation::confirm(self, &object, None)?;
-        builtin::rules::on_create(self.resource, &mut object, &fresh);
+        builtin::on_create(self.resource, &mut object, &fresh);
         validate::check(self.resource, Part::Main, &object, None, &mut warnings)?;
         if let Some(hooks) = &hooks {
             Box::pin(admission.validate(hooks, &object, &mut warnings)).await?;

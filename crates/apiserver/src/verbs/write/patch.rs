@@ -5,13 +5,13 @@ use windlass_schema::FieldError;
 use windlass_smd::PatchError;
 
 use crate::error::ApiError;
-use crate::objects::object::{meta, text};
-use crate::objects::part::Part;
 use crate::objects::prepare;
 use crate::objects::validate;
 use crate::verbs::call::Call;
 use crate::verbs::mutation::Mutation;
 use crate::verbs::options::FieldValidation;
+use windlass_objects::Part;
+use windlass_objects::metadata::{meta, text};
 
 /// What a patch that cannot be carried out is answered with.
 pub(super) fn patch_error(error: PatchError) -> ApiError {

@@ -8,10 +8,10 @@ use windlass_smd::{ManagedFields, Request, Scope, Versions};
 use super::apply::{apply_error, check_type};
 use super::patch::patch_error;
 use crate::error::ApiError;
-use crate::objects::object::{meta, meta_value, set_meta, text};
 use crate::objects::scale::{self, set_path};
 use crate::verbs::call::Call;
 use crate::verbs::mutation::Mutation;
+use windlass_objects::metadata::{meta, meta_value, set_meta, text};
 
 const VERSION: &str = "autoscaling/v1";
 
@@ -62,7 +62,7 @@ impl Call<'_> {
     }
 
     fn new_scale(&self, live: &Value, name: &str, wanted: &Mutation, now: Timestamp) -> Result<Value, ApiError> {
-        let schema = crate::builtin::schema::parsed("io.k8s.api.autoscaling.v1.Scale");
+        let schema = windlass_builtin_kinds::parsed("io.k8s.api.autoscaling.v1.Scale");
         let request = Request {
             schema: schema.as_deref(),
             versions: Versions::ALIKE,

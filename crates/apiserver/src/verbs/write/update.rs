@@ -11,15 +11,15 @@ use crate::admission::hook::AdmissionVerb;
 use crate::builtin;
 use crate::error::ApiError;
 use crate::objects::convert::{as_if_stored, bring_one, served, stored_form};
-use crate::objects::object::{finalizers, is_deleting, meta, set_meta};
-use crate::objects::part::Part;
 use crate::objects::prepare;
-use crate::objects::resource::Special;
 use crate::objects::{cross_object, validate};
 use crate::verbs::call::Outcome;
 use crate::verbs::call::{Call, holds};
 use crate::verbs::mutation::Mutation;
 use crate::verbs::options::parse_revision;
+use windlass_builtin_kinds::Special;
+use windlass_objects::Part;
+use windlass_objects::metadata::{finalizers, is_deleting, meta, set_meta};
 
 impl Call<'_> {
     /// Changes an object, or, where the mutation may, makes it.
@@ -101,7 +101,7 @@ impl Call<'_> {
         if let Some(hooks) = &hooks {
             Box::pin(admission.mutate(hooks, &mut new, &mut warnings)).await?;
         }
-        builtin::rules::settle(self.resource, &mut new);
+        builtin::settle(self.resource, &mut new);
         crate::auth::escalation::confirm(self, &new, Some(&old))?;
         validate::check(self.resource, part, &new, Some(&old), &mut warnings)?;
         if let Some(hooks) = &hooks {
