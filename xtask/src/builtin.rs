@@ -1,18 +1,18 @@
 //! `cargo xtask gen --server KUBECONFIG`: what a running kube-apiserver publishes about the kinds that the embedded one has, too.
 //!
-//! Schemas come from its OpenAPI documents, without descriptions; columns from the tables that it answers a list with. The file has a
-//! line for each, its name and its JSON, sorted and compressed.
+//! Schemas come from its OpenAPI documents, without descriptions; columns from the tables that it answers a list with. The file is one
+//! JSON object with a line for each, sorted by name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::path::Path;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Map, Value, json};
+use windlass_builtin_kinds::{KINDS, Kind};
 
 /// Where the embedded server has it.
-const FILE: &str = "crates/apiserver/src/builtin/kinds.z";
+const FILE: &str = "crates/builtin-kinds/src/kinds.json";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// Types of subresources and of what is only asked.
@@ -42,20 +42,14 @@ const MORE_GROUPS: &[&str] = &[
 pub(crate) fn run(root: &Path, kubeconfig: &Path) -> Result<String, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     let lines = runtime.block_on(collect(kubeconfig))?;
-    let lines: Vec<String> = lines.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
-    let text = lines.concat();
-    let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    let packed = packer
-        .write_all(text.as_bytes())
-        .and_then(|()| packer.finish())
-        .map_err(|e| e.to_string())?;
-    std::fs::write(root.join(FILE), &packed).map_err(|e| format!("{FILE}: cannot be written: {e}"))?;
-    Ok(format!(
-        "{FILE}: {} entries, {} bytes, {} compressed",
-        lines.len(),
-        text.len(),
-        packed.len()
-    ))
+    let count = lines.len();
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|(name, value)| format!("{}: {value}", json!(name)))
+        .collect();
+    let text = format!("{{\n{}\n}}\n", lines.join(",\n"));
+    std::fs::write(root.join(FILE), &text).map_err(|e| format!("{FILE}: cannot be written: {e}"))?;
+    Ok(format!("{FILE}: {count} entries, {} bytes", text.len()))
 }
 
 async fn collect(kubeconfig: &Path) -> Result<BTreeMap<String, Value>, String> {
@@ -68,7 +62,10 @@ async fn collect(kubeconfig: &Path) -> Result<BTreeMap<String, Value>, String> {
     let mut lines = BTreeMap::new();
     let mut groups: BTreeSet<String> = MORE_GROUPS.iter().map(|g| (*g).to_owned()).collect();
     let mut kinds = Vec::new();
-    for (group, version, plural) in windlass_apiserver::built_in_resources() {
+    for &Kind {
+        group, version, plural, ..
+    } in KINDS
+    {
         let (base, api_version) = if group.is_empty() {
             (format!("/api/{version}"), version.to_owned())
         } else {
@@ -111,7 +108,7 @@ async fn collect(kubeconfig: &Path) -> Result<BTreeMap<String, Value>, String> {
             .cloned()
             .ok_or_else(|| format!("{name}: no definition"))?;
         clean(&mut definition);
-        windlass_apiserver::schema_references(&definition, &mut queue);
+        windlass_builtin_kinds::references(&definition, &mut queue);
         lines.insert(name, definition);
     }
     Ok(lines)

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
+use windlass_objects::names::qualified;
 use windlass_schema::FieldError;
-
-use crate::resource::Resource;
 
 /// The reason of errors that are not answered with a `Status`.
 const PLAIN: &str = "plain text";
@@ -52,15 +51,6 @@ impl std::fmt::Display for ApiError {
 }
 
 impl std::error::Error for ApiError {}
-
-/// Group and resource as messages name them: `pods`, `deployments.apps`.
-pub(crate) fn qualified(group: &str, name: &str) -> String {
-    if group.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{name}.{group}")
-    }
-}
 
 impl ApiError {
     /// An error without details.
@@ -145,15 +135,6 @@ impl ApiError {
         let details = self.details.get_or_insert_default();
         details.retry_after = Some(1);
         self
-    }
-
-    /// The object is not the one that is meant by its uid.
-    pub(crate) fn other_uid(resource: &Resource, namespace: &str, name: &str, wanted: &str, have: &str) -> Self {
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {have}",
-            resource.registry_key(namespace, name)
-        );
-        Self::conflict(&resource.group, &resource.plural, name, &why)
     }
 
     /// The object was changed by somebody else, or a precondition failed.

@@ -4,12 +4,12 @@
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
 
-use crate::change::Mutation;
-use crate::continues::Continue;
-use crate::decoding;
+use crate::codec::decoding;
 use crate::error::ApiError;
-use crate::options::ListOptions;
-use crate::request::Query;
+use crate::http::request::Query;
+use crate::verbs::continue_token::Continue;
+use crate::verbs::mutation::Mutation;
+use crate::verbs::options::ListOptions;
 
 /// The object in a body of a media type (JSON, YAML or protobuf).
 pub fn object(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {

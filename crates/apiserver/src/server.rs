@@ -1,82 +1,31 @@
 //! The server: what it holds, and how it is made.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
 use windlass_store::{Change, Expect, Key, Record, Store, Write};
 
-use crate::admission::AdmissionHook;
-use crate::authorize::{Authorization, Authorizer};
-use crate::counters::Counters;
-use crate::edge::Tokens;
+use crate::admission::webhook;
+use crate::auth::authorizer::{Authorization, Authorizer};
+use crate::auth::rbac;
+use crate::auth::rbac::Rbac;
+use crate::auth::tokens::Tokens;
+use crate::crds::registry::Custom;
 use crate::error::ApiError;
-use crate::object::{decode, draft, seconds};
-use crate::portforward::PodTunnel;
-use crate::rbac::Rbac;
-use crate::registry::Custom;
-use crate::resource::{Resource, Special};
-use crate::service::ClientService;
-use crate::user::UserInfo;
-use crate::watch_lines::Lines;
-use crate::webhook::WebhookServices;
-use crate::{builtin, crd, lifecycle, rbac, read, webhook};
-
-/// How a server is set up.
-#[derive(Clone)]
-pub struct Options {
-    /// Where objects are kept.
-    pub store: Store,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Suffixes for `generateName`.
-    pub names: Arc<dyn NameSource>,
-    /// Hooks, in order.
-    pub admission: Vec<Arc<dyn AdmissionHook>>,
-    /// Who may do what.
-    pub authorization: Authorization,
-    /// Who answers connections to pods.
-    pub pod_tunnel: Option<Arc<dyn PodTunnel>>,
-    /// Bearer tokens and whose they are.
-    pub tokens: BTreeMap<String, UserInfo>,
-    /// What `/version` says.
-    pub kubernetes_version: String,
-    /// Pods on a node stay until their kubelet has ended them. Without kubelets they go at once.
-    pub graceful_pods: bool,
-    /// Where the services are that admission webhooks name.
-    pub webhook_services: WebhookServices,
-}
-
-impl std::fmt::Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options")
-            .field("authorization", &self.authorization)
-            .field("kubernetes_version", &self.kubernetes_version)
-            .field("graceful_pods", &self.graceful_pods)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Options {
-    /// The usual set-up over a store.
-    pub fn new(store: Store) -> Self {
-        Self {
-            store,
-            clock: Arc::new(SystemClock),
-            names: Arc::new(SystemNames),
-            admission: Vec::new(),
-            authorization: Authorization::default(),
-            pod_tunnel: None,
-            tokens: BTreeMap::new(),
-            kubernetes_version: "v1.36.0".to_owned(),
-            graceful_pods: false,
-            webhook_services: WebhookServices::default(),
-        }
-    }
-}
+use crate::http::counters::Counters;
+use crate::http::service::ClientService;
+use crate::objects::encoding::{decode, draft};
+use crate::objects::resource::Resource;
+use crate::objects::stored;
+use crate::state::Inner;
+use crate::state::Options;
+use crate::verbs::watch_lines::Lines;
+use crate::{builtin, controllers, crds};
+use windlass_builtin_kinds::Special;
+use windlass_objects::metadata::seconds;
+use windlass_rbac::user::UserInfo;
 
 /// A running server. A clone is another handle to it.
 #[derive(Clone)]
@@ -88,22 +37,6 @@ impl std::fmt::Debug for ApiServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ApiServer").finish_non_exhaustive()
     }
-}
-
-pub(crate) struct Inner {
-    pub(crate) store: Store,
-    pub(crate) options: Options,
-    pub(crate) authorizer: Arc<Authorizer>,
-    pub(crate) custom: RwLock<Arc<Custom>>,
-    pub(crate) counters: Counters,
-    pub(crate) shutdown: CancellationToken,
-    pub(crate) tokens: Tokens,
-    pub(crate) crd_writes: tokio::sync::Mutex<()>,
-    /// Held while a service is written, which has addresses and ports of its own.
-    pub(crate) service_writes: tokio::sync::Mutex<()>,
-    pub(crate) webhooks: webhook::Registry,
-    pub(crate) lines: Lines,
-    names: Mutex<HashMap<&'static str, Arc<str>>>,
 }
 
 impl ApiServer {
@@ -132,11 +65,11 @@ impl ApiServer {
             names: Mutex::default(),
         });
         inner.load_definitions();
-        crd::settle_all(&inner).await?;
+        crate::controllers::definitions::settle_all(&inner).await?;
         inner.load_webhooks();
         inner.make_namespaces().await?;
-        rbac::settle(&inner).await;
-        lifecycle::start(&inner);
+        crate::controllers::role_aggregation::settle(&inner).await;
+        controllers::start(&inner);
         Ok(Self { inner })
     }
 
@@ -164,23 +97,9 @@ impl ApiServer {
 }
 
 impl Inner {
-    pub(crate) fn now(&self) -> jiff::Timestamp {
-        self.options.clock.now()
-    }
-
-    /// The registry as it is now.
-    pub(crate) fn registry(&self) -> Arc<Custom> {
-        Arc::clone(&self.custom.read())
-    }
-
-    /// A shared copy of a store name of a built-in resource.
-    pub(crate) fn storage_name(&self, name: &'static str) -> Arc<str> {
-        Arc::clone(self.names.lock().entry(name).or_insert_with(|| Arc::from(name)))
-    }
-
     /// Takes over what the server itself goes by, after an object was written or removed.
     pub(crate) fn written(&self, resource: &Resource, namespace: &str, name: &str) {
-        if resource.group == rbac::GROUP
+        if resource.group == windlass_rbac::GROUP
             && let Some(roles) = self.authorizer.rbac()
         {
             roles.refresh(&self.store, &resource.storage, namespace, name);
@@ -209,7 +128,7 @@ impl Inner {
 
     fn load_webhooks(&self) {
         for storage in [webhook::MUTATING, webhook::VALIDATING] {
-            for record in read::all(&self.store, storage, None) {
+            for record in stored::all(&self.store, storage, None) {
                 self.refresh_webhooks(storage, record.key.name());
             }
         }
@@ -219,15 +138,15 @@ impl Inner {
     fn refresh_definition(&self, name: &str) {
         // The stored definition is read under the lock, so the last refresh always sees the last write.
         let mut custom = self.custom.write();
-        let record = self.store.get(crd::STORAGE, "", name);
+        let record = self.store.get(crds::STORAGE, "", name);
         let stored = record.and_then(|record| Some((decode(&record).ok()?, record.revision)));
         let before = custom.definition(name);
         if let (Some((definition, _)), Some(before)) = (&stored, before)
-            && before.fingerprint == crd::fingerprint(definition)
+            && before.fingerprint == crds::fingerprint(definition)
         {
             return;
         }
-        let definition = stored.map(|(definition, revision)| crd::definition(&definition, revision, before));
+        let definition = stored.map(|(definition, revision)| crds::definition(&definition, revision, before));
         if let Some(before) = before {
             before.retire();
         }
@@ -242,7 +161,7 @@ impl Inner {
             let (_, its) = record.key.name().split_once('.').unwrap_or_default();
             group.is_none_or(|group| group == its)
         };
-        let all = read::all(&self.store, crd::STORAGE, None);
+        let all = stored::all(&self.store, crds::STORAGE, None);
         all.iter()
             .filter(|record| is_in(record))
             .filter_map(|record| decode(record).ok())
@@ -252,9 +171,11 @@ impl Inner {
     fn load_definitions(&self) {
         let mut custom = Custom::default();
         for definition in self.definitions(None) {
-            let name = crate::object::meta(&definition, "name");
-            let revision = crate::object::meta(&definition, "resourceVersion").parse().unwrap_or(0);
-            custom.set(name, Some(crd::definition(&definition, revision, None)));
+            let name = windlass_objects::metadata::meta(&definition, "name");
+            let revision = windlass_objects::metadata::meta(&definition, "resourceVersion")
+                .parse()
+                .unwrap_or(0);
+            custom.set(name, Some(crds::definition(&definition, revision, None)));
         }
         *self.custom.write() = Arc::new(custom);
     }

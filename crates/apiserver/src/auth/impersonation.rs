@@ -1,0 +1,330 @@
+//! Requests in the name of others: who is meant, and whether who asks may ask in that name.
+//!
+//! There are two ways to be allowed. Who may `impersonate` somebody may do whatever that one may. Who may only, say,
+//! `impersonate:user-info` somebody needs for each request the right to `impersonate-on:user-info:VERB` its target, too; how these verbs
+//! are called depends on what sort of user is meant. The second way is tried first, as its answers are the more exact ones.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use http::HeaderMap;
+
+use crate::auth::authorizer::{Authorizer, refusal};
+use crate::error::ApiError;
+use crate::http::request::percent_decode;
+use windlass_rbac::attributes::{Attributes, Target};
+use windlass_rbac::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
+
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+const NODE: &str = "system:node:";
+/// The group of what is impersonated besides users and groups.
+const MORE: &str = "authentication.k8s.io";
+
+/// Whom a request is to be made as, as its headers say.
+pub(crate) struct Wanted<'h> {
+    name: &'h str,
+    groups: Vec<&'h str>,
+    uid: &'h str,
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+/// A right to impersonate: the verb, and the group of users and groups as it names them.
+struct Right<'a> {
+    verb: &'a str,
+    group: &'static str,
+}
+
+impl<'h> Wanted<'h> {
+    /// Reads the headers; nothing when the request is made in its user's own name.
+    pub(crate) fn read(headers: &'h HeaderMap) -> Result<Option<Self>, ApiError> {
+        const EXTRA: &str = "impersonate-extra-";
+        if !headers.keys().any(|key| key.as_str().starts_with("impersonate-")) {
+            return Ok(None);
+        }
+        let values = |name: &str| {
+            let values = headers.get_all(name).iter();
+            values
+                .filter_map(|v| v.to_str().ok())
+                .filter(|v| !v.is_empty())
+                .collect::<Vec<_>>()
+        };
+        let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for key in headers.keys().filter(|key| key.as_str().starts_with(EXTRA)) {
+            let name = percent_decode(&key.as_str()[EXTRA.len()..], false);
+            let texts = values(key.as_str()).into_iter().map(str::to_owned);
+            extra.entry(name).or_default().extend(texts);
+        }
+        let out = Self {
+            name: values("impersonate-user").first().copied().unwrap_or(""),
+            groups: values("impersonate-group"),
+            uid: values("impersonate-uid").first().copied().unwrap_or(""),
+            extra,
+        };
+        if !out.name.is_empty() {
+            return Ok(Some(out));
+        }
+        if out.is_only_named() {
+            return Ok(None);
+        }
+        Err(ApiError::bad_request(format!(
+            "requested {} without impersonating a user name",
+            out.shown()
+        )))
+    }
+
+    fn is_only_named(&self) -> bool {
+        self.groups.is_empty() && self.uid.is_empty() && self.extra.is_empty()
+    }
+
+    /// As Kubernetes shows it in messages.
+    fn shown(&self) -> String {
+        let list = |texts: &[String]| {
+            let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+            format!("[]string{{{}}}", quoted.join(", "))
+        };
+        let groups: Vec<String> = self.groups.iter().map(|g| (*g).to_owned()).collect();
+        let mut out = format!("&user.DefaultInfo{{Name:{:?}, UID:{:?}, Groups:", self.name, self.uid);
+        out.push_str(&if groups.is_empty() {
+            "[]string(nil)".to_owned()
+        } else {
+            list(&groups)
+        });
+        out.push_str(", Extra:map[string][]string");
+        if self.extra.is_empty() {
+            out.push_str("(nil)");
+        } else {
+            let entries: Vec<String> = self
+                .extra
+                .iter()
+                .map(|(key, values)| format!("{key:?}:{}", list(values)))
+                .collect();
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{{{}}}", entries.join(", "));
+        }
+        out.push('}');
+        out
+    }
+
+    /// Namespace and name, when it is a service account.
+    fn account(&self) -> Option<(&'h str, &'h str)> {
+        self.name.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')
+    }
+
+    fn node(&self) -> Option<&'h str> {
+        self.name.strip_prefix(NODE).filter(|name| !name.is_empty())
+    }
+
+    /// The sort of user that is meant, where rights to impersonate that sort may be limited to some requests.
+    fn sort(&self) -> Option<&'static str> {
+        match (self.node(), self.account()) {
+            (Some(_), _) => self.is_only_named().then_some("arbitrary-node"),
+            (_, Some(_)) => self.is_only_named().then_some("serviceaccount"),
+            _ => Some("user-info"),
+        }
+    }
+
+    /// Who makes the request then, if `user` may have it made so.
+    pub(crate) fn become_by(
+        self,
+        user: &UserInfo,
+        asked: &Attributes<'_>,
+        authorizer: &Authorizer,
+    ) -> Result<UserInfo, ApiError> {
+        let mut first = None;
+        if let Some(sort) = self.sort() {
+            let on = format!("impersonate-on:{sort}:{}", asked.verb);
+            let limited = Attributes {
+                verb: &on,
+                target: asked.target,
+            };
+            let verb = format!("impersonate:{sort}");
+            let right = Right {
+                verb: &verb,
+                group: MORE,
+            };
+            let done = authorizer
+                .check(user, &limited)
+                .and_then(|()| self.check_limits(user, &right))
+                .and_then(|()| self.check(user, authorizer, &right));
+            match done {
+                Ok(()) => return Ok(self.user(true)),
+                Err(error) => first = Some(error),
+            }
+        }
+        let right = Right {
+            verb: "impersonate",
+            group: "",
+        };
+        match self.check(user, authorizer, &right) {
+            Ok(()) => Ok(self.user(false)),
+            Err(error) => Err(first.unwrap_or(error)),
+        }
+    }
+
+    /// Limited rights never lead to unlimited ones.
+    fn check_limits(&self, user: &UserInfo, right: &Right<'_>) -> Result<(), ApiError> {
+        if !self.groups.contains(&MASTERS) {
+            return Ok(());
+        }
+        let asked = Attributes {
+            verb: right.verb,
+            target: target(right.group, "groups", "", "", MASTERS),
+        };
+        let why = "impersonating the system:masters group is not allowed";
+        Err(refusal(user, &asked, why))
+    }
+
+    /// Asks for everything that the user would become.
+    fn check(&self, user: &UserInfo, authorizer: &Authorizer, right: &Right<'_>) -> Result<(), ApiError> {
+        let ask = |target: Target<'_>| {
+            let verb = right.verb;
+            authorizer.check(user, &Attributes { verb, target })
+        };
+        let limited = right.group == MORE;
+        match (self.account(), self.node().filter(|_| limited)) {
+            (Some((namespace, name)), _) => ask(target(right.group, "serviceaccounts", "", namespace, name))?,
+            (None, Some(name)) => ask(target(right.group, "nodes", "", "", name))?,
+            (None, None) => ask(target(right.group, "users", "", "", self.name))?,
+        }
+        if !self.uid.is_empty() {
+            ask(target(MORE, "uids", "", "", self.uid))?;
+        }
+        for group in &self.groups {
+            ask(target(right.group, "groups", "", "", group))?;
+        }
+        for (key, values) in &self.extra {
+            for value in values {
+                ask(target(MORE, "userextras", key, "", value))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn user(self, limited: bool) -> UserInfo {
+        let mut groups: Vec<String> = self.groups.iter().map(|g| (*g).to_owned()).collect();
+        if groups.is_empty()
+            && let Some((namespace, _)) = self.account()
+        {
+            groups.push("system:serviceaccounts".to_owned());
+            groups.push(format!("system:serviceaccounts:{namespace}"));
+        }
+        if limited && self.node().is_some() {
+            groups.push("system:nodes".to_owned());
+        }
+        if !groups.iter().any(|g| g == AUTHENTICATED || g == UNAUTHENTICATED) {
+            let known = self.name != ANONYMOUS;
+            groups.push(if known { AUTHENTICATED } else { UNAUTHENTICATED }.to_owned());
+        }
+        UserInfo {
+            name: self.name.to_owned(),
+            uid: self.uid.to_owned(),
+            groups,
+            extra: self.extra,
+        }
+    }
+}
+
+fn target<'a>(
+    group: &'a str,
+    resource: &'a str,
+    subresource: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+) -> Target<'a> {
+    Target::Resource {
+        group,
+        resource,
+        subresource,
+        namespace,
+        name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_rbac::attributes::Target;
+
+    fn ask(user: &UserInfo, headers: &[(&'static str, &'static str)]) -> Result<Option<UserInfo>, ApiError> {
+        let mut map = HeaderMap::new();
+        for (key, value) in headers {
+            map.append(*key, http::HeaderValue::from_static(value));
+        }
+        let asked = Attributes {
+            verb: "get",
+            target: Target::Path("/x"),
+        };
+        let wanted = Wanted::read(&map)?;
+        wanted
+            .map(|wanted| wanted.become_by(user, &asked, &Authorizer::AllowAuthenticated))
+            .transpose()
+    }
+
+    #[test]
+    fn requests_in_the_name_of_others_are_theirs() {
+        let admin = UserInfo::admin("root");
+        assert_eq!(ask(&admin, &[]).unwrap(), None);
+        let bob = ask(&admin, &[("impersonate-user", "bob"), ("impersonate-group", "dev")]).unwrap();
+        assert_eq!(bob.unwrap(), UserInfo::new("bob", &["dev"]));
+        for lonely in ["impersonate-group", "impersonate-uid", "impersonate-extra-a"] {
+            assert_eq!(ask(&admin, &[(lonely, "dev")]).unwrap_err().code, 400);
+        }
+        assert_eq!(
+            ask(&UserInfo::anonymous(), &[("impersonate-user", "bob")])
+                .unwrap_err()
+                .code,
+            401
+        );
+    }
+
+    #[test]
+    fn uid_and_more_come_along() {
+        let headers = [
+            ("impersonate-user", "bob"),
+            ("impersonate-uid", "7"),
+            ("impersonate-extra-example.com%2fscopes", "a"),
+            ("impersonate-extra-example.com%2fscopes", "b"),
+        ];
+        let bob = ask(&UserInfo::admin("root"), &headers).unwrap().unwrap();
+        assert_eq!(bob.uid, "7");
+        assert_eq!(
+            bob.extra,
+            [("example.com/scopes".to_owned(), vec!["a".to_owned(), "b".to_owned()])].into()
+        );
+    }
+
+    #[test]
+    fn some_users_have_groups_by_their_name() {
+        let check = |name: &'static str, want: &[&str]| {
+            let other = ask(&UserInfo::admin("root"), &[("impersonate-user", name)]).unwrap();
+            assert_eq!(other.unwrap().groups, want);
+        };
+        check("bob", &["system:authenticated"]);
+        check("system:anonymous", &["system:unauthenticated"]);
+        check(
+            "system:serviceaccount:a:robot",
+            &[
+                "system:serviceaccounts",
+                "system:serviceaccounts:a",
+                "system:authenticated",
+            ],
+        );
+    }
+
+    #[test]
+    fn nobody_becomes_a_master_who_is_none() {
+        let eve = UserInfo::new("eve", &[]);
+        let headers = [("impersonate-user", "x"), ("impersonate-group", "system:masters")];
+        assert_eq!(ask(&eve, &headers).unwrap_err().code, 403);
+        assert!(ask(&UserInfo::admin("root"), &headers).unwrap().unwrap().is_master());
+    }
+
+    #[test]
+    fn who_is_meant_is_told_as_kubernetes_tells_it() {
+        let error = ask(&UserInfo::admin("root"), &[("impersonate-group", "dev")]).unwrap_err();
+        assert_eq!(
+            error.message,
+            r#"requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"dev"}, Extra:map[string][]string(nil)} without impersonating a user name"#
+        );
+    }
+}

@@ -1,0 +1,303 @@
+//! Who owns what, and what must be done when owners go. Pure: changes come in, actions go out.
+
+mod owner;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use windlass_store::{Event, Key, Record};
+
+use self::owner::{Called, Owner};
+
+use crate::verbs::delete::{FOREGROUND, ORPHAN};
+
+type Uid = Arc<str>;
+
+/// An object.
+#[derive(Debug)]
+struct Node {
+    key: Key,
+    called: Called,
+    owners: Vec<Owner>,
+    /// Of these, the ones that were seen to go.
+    lost: BTreeSet<Uid>,
+    deleting: bool,
+    foreground: bool,
+    orphan: bool,
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Action {
+    /// Delete an object whose owners are gone.
+    Delete {
+        key: Key,
+        uid: Uid,
+        foreground: bool,
+        /// First let its owners go without it: they wait for it, and it will wait for something that waits for them.
+        unblock: bool,
+        owners: Vec<Uid>,
+        /// Owners that were never seen: they may be of a kind that is not served here.
+        unseen: Vec<Uid>,
+    },
+    /// Take owners that are gone, or that leave it behind, off an object.
+    Disown {
+        key: Key,
+        uid: Uid,
+        owners: Vec<Uid>,
+        /// Owners that were never seen: they may be of a kind that is not served here.
+        unseen: Vec<Uid>,
+    },
+    /// Let an object go whose dependents are gone.
+    Release {
+        key: Key,
+        uid: Uid,
+        finalizer: &'static str,
+    },
+}
+
+/// The kind of what is stored under a name.
+type KindOf = dyn Fn(&str) -> Option<String> + Send;
+
+/// The objects by uid and the references between them.
+pub(crate) struct Graph {
+    /// The kind of what is stored under a name.
+    kind: Box<KindOf>,
+    nodes: HashMap<Uid, Node>,
+    dependents: HashMap<Uid, BTreeSet<Uid>>,
+    dirty: BTreeSet<Uid>,
+}
+
+impl Graph {
+    /// An empty graph; it asks for the kind of what is stored under a name.
+    pub(crate) fn new(kind: impl Fn(&str) -> Option<String> + Send + 'static) -> Self {
+        Self {
+            kind: Box::new(kind),
+            nodes: HashMap::new(),
+            dependents: HashMap::new(),
+            dirty: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in a change.
+    pub(crate) fn observe(&mut self, event: &Event) {
+        let record = &event.record;
+        if event.deleted {
+            self.remove(&Uid::from(record.header.uid.as_ref()));
+        } else {
+            if let Some(previous) = &event.previous
+                && previous.header.uid != record.header.uid
+            {
+                self.remove(&Uid::from(previous.header.uid.as_ref()));
+            }
+            self.put(record);
+        }
+    }
+
+    /// Takes in an object.
+    pub(crate) fn put(&mut self, record: &Record) {
+        let header = &record.header;
+        let uid = Uid::from(header.uid.as_ref());
+        let has = |name: &str| header.finalizers.iter().any(|f| f.as_ref() == name);
+        let mut old = self.nodes.remove(&uid);
+        let owners = owner::owners(record, old.as_ref().map_or(&[], |o| &o.owners));
+        let called = old
+            .as_ref()
+            .map_or_else(|| owner::called(&record.key, &self.kind), |o| o.called);
+        let mut lost = old.as_mut().map(|o| std::mem::take(&mut o.lost)).unwrap_or_default();
+        lost.retain(|gone| owners.iter().any(|owner| owner.uid == *gone));
+        let node = Node {
+            key: record.key.clone(),
+            called,
+            owners,
+            lost,
+            deleting: header.deleting,
+            foreground: header.deleting && has(FOREGROUND),
+            orphan: header.deleting && has(ORPHAN),
+        };
+        for owner in old.iter().flat_map(|o| &o.owners) {
+            match node.owners.iter().find(|o| o.uid == owner.uid) {
+                None => self.unlink(&owner.uid, &uid),
+                // It need not wait any longer.
+                Some(now) if owner.blocks && !now.blocks => {
+                    self.dirty.insert(Arc::clone(&owner.uid));
+                }
+                Some(_) => {}
+            }
+        }
+        for owner in &node.owners {
+            self.dependents
+                .entry(Arc::clone(&owner.uid))
+                .or_default()
+                .insert(Arc::clone(&uid));
+        }
+        let was_waiting = old.as_ref().is_some_and(|o| o.foreground || o.orphan);
+        if (node.foreground || node.orphan) && !was_waiting {
+            self.dirty
+                .extend(self.dependents.get(&uid).into_iter().flatten().cloned());
+        }
+        if !node.owners.is_empty() || node.foreground || node.orphan {
+            self.dirty.insert(Arc::clone(&uid));
+        }
+        self.nodes.insert(uid, node);
+    }
+
+    fn unlink(&mut self, owner: &Uid, dependent: &Uid) {
+        if let Some(set) = self.dependents.get_mut(owner) {
+            set.remove(dependent);
+            if set.is_empty() {
+                self.dependents.remove(owner);
+            }
+        }
+        self.dirty.insert(Arc::clone(owner));
+    }
+
+    fn remove(&mut self, uid: &Uid) {
+        let Some(node) = self.nodes.remove(uid) else {
+            return;
+        };
+        for owner in &node.owners {
+            self.unlink(&owner.uid, uid);
+        }
+        for dependent in self.dependents.get(uid).into_iter().flatten() {
+            if let Some(other) = self.nodes.get_mut(dependent)
+                && reachable(&node, other)
+            {
+                other.lost.insert(Arc::clone(uid));
+            }
+            self.dirty.insert(Arc::clone(dependent));
+        }
+    }
+
+    /// Has an object looked at again.
+    pub(crate) fn again(&mut self, action: &Action) {
+        let (Action::Delete { uid, .. } | Action::Disown { uid, .. } | Action::Release { uid, .. }) = action;
+        self.dirty.insert(Arc::clone(uid));
+    }
+
+    /// What follows from the changes since the last call.
+    pub(crate) fn decide(&mut self) -> Vec<Action> {
+        let dirty = std::mem::take(&mut self.dirty);
+        let mut disown: BTreeMap<Uid, Vec<Uid>> = BTreeMap::new();
+        let mut out = Vec::new();
+        for uid in dirty {
+            let Some(node) = self.nodes.get(&uid) else {
+                continue;
+            };
+            if node.orphan {
+                self.orphan(&uid, node, &mut disown, &mut out);
+            } else if node.foreground {
+                self.foreground(&uid, node, &mut out);
+            }
+            if !node.deleting {
+                out.extend(self.as_dependent(&uid, node));
+            }
+        }
+        for (uid, owners) in disown {
+            if let Some(node) = self.nodes.get(&uid) {
+                out.push(Action::Disown {
+                    key: node.key.clone(),
+                    uid,
+                    owners,
+                    unseen: Vec::new(),
+                });
+            }
+        }
+        out
+    }
+
+    fn orphan(&self, uid: &Uid, node: &Node, disown: &mut BTreeMap<Uid, Vec<Uid>>, out: &mut Vec<Action>) {
+        match self.dependents.get(uid) {
+            Some(dependents) => {
+                for dependent in dependents {
+                    disown.entry(Arc::clone(dependent)).or_default().push(Arc::clone(uid));
+                }
+            }
+            None => out.push(Action::Release {
+                key: node.key.clone(),
+                uid: Arc::clone(uid),
+                finalizer: ORPHAN,
+            }),
+        }
+    }
+
+    fn foreground(&self, uid: &Uid, node: &Node, out: &mut Vec<Action>) {
+        let blocked = self.dependents.get(uid).into_iter().flatten().any(|d| {
+            self.nodes
+                .get(d)
+                .is_some_and(|n| n.owners.iter().any(|o| o.blocks && o.uid == *uid && o.is(node, n)))
+        });
+        if !blocked {
+            out.push(Action::Release {
+                key: node.key.clone(),
+                uid: Arc::clone(uid),
+                finalizer: FOREGROUND,
+            });
+        }
+    }
+
+    /// What becomes of an object because of its owners.
+    fn as_dependent(&self, uid: &Uid, node: &Node) -> Option<Action> {
+        let (mut solid, mut owners, mut unseen, mut waits) = (false, Vec::new(), Vec::new(), false);
+        for owner in &node.owners {
+            match self.nodes.get(&owner.uid) {
+                // Nothing in a namespace can own what is in none: such a reference says nothing, so nothing follows.
+                Some(o) if !reachable(o, node) && node.key.namespace().is_empty() => return None,
+                Some(o) if owner.is(o, node) => {
+                    if o.foreground {
+                        waits = true;
+                        owners.push(Arc::clone(&owner.uid));
+                    } else if o.orphan {
+                        // Its owner is about to leave it behind.
+                        return None;
+                    } else {
+                        solid = true;
+                    }
+                }
+                _ => {
+                    owners.push(Arc::clone(&owner.uid));
+                    if !node.lost.contains(&owner.uid) {
+                        unseen.push(Arc::clone(&owner.uid));
+                    }
+                }
+            }
+        }
+        if owners.is_empty() {
+            return None;
+        }
+        let (key, uid_) = (node.key.clone(), Arc::clone(uid));
+        if solid {
+            return Some(Action::Disown {
+                key,
+                uid: uid_,
+                owners,
+                unseen,
+            });
+        }
+        let dependents = self.dependents.get(uid).filter(|_| waits);
+        let waited_for = |d: &Uid| self.nodes.get(d).is_some_and(|n| n.foreground);
+        Some(Action::Delete {
+            key,
+            uid: uid_,
+            foreground: dependents.is_some(),
+            unblock: node.owners.iter().any(|o| o.blocks) && dependents.into_iter().flatten().any(waited_for),
+            owners,
+            unseen,
+        })
+    }
+}
+
+impl Owner {
+    /// Whether a reference of a dependent means an object that has its uid.
+    fn is(&self, owner: &Node, dependent: &Node) -> bool {
+        reachable(owner, dependent) && self.called.fits(owner.called)
+    }
+}
+
+/// An owner is in the same namespace, or in none.
+fn reachable(owner: &Node, dependent: &Node) -> bool {
+    owner.key.namespace().is_empty() || owner.key.namespace() == dependent.key.namespace()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! `ClusterRoles` with an `aggregationRule` have the rules of others: they are filled in whenever one is written.
+
+use serde_json::json;
+
+use crate::state::Inner;
+use crate::verbs::call::Call;
+use crate::verbs::mutation::Mutation;
+use crate::verbs::options::WriteOptions;
+use windlass_objects::Part;
+use windlass_rbac::CLUSTER_ROLES;
+use windlass_rbac::user::UserInfo;
+
+/// Roles may gather from roles that gather; and others may write at the same time.
+const ROUNDS: usize = 20;
+/// Who does this in Kubernetes.
+const CONTROLLER: &str = "clusterrole-aggregation-controller";
+
+/// Gives every role that gathers rules those that it should have now.
+pub(crate) async fn settle(server: &Inner) {
+    let Some(rbac) = server.authorizer.rbac() else {
+        return;
+    };
+    let user = UserInfo::account("kube-system", CONTROLLER);
+    let options = WriteOptions {
+        force: Some(true),
+        ..WriteOptions::default()
+    };
+    let registry = server.registry();
+    let Some(resource) = registry.find_storage(CLUSTER_ROLES) else {
+        return;
+    };
+    let call = Call {
+        server,
+        resource: &resource,
+        namespace: "",
+        user: &user,
+        options: &options,
+        manager: CONTROLLER.to_owned(),
+    };
+    for _ in 0..ROUNDS {
+        let stale = rbac.stale();
+        if stale.is_empty() {
+            return;
+        }
+        for (name, rules) in stale {
+            let Some(record) = server.store.get(&resource.storage, "", &name) else {
+                continue;
+            };
+            let applied = json!({
+                "apiVersion": resource.api_version(), "kind": resource.kind,
+                "metadata": {"name": name}, "rules": rules,
+            });
+            let mutation = Mutation::Apply(applied, Vec::new());
+            if let Err(error) = call.change_once(&name, &record, &mutation, Part::Main).await {
+                tracing::warn!(%error, name, "cannot fill in the rules of a ClusterRole");
+                return;
+            }
+        }
+    }
+    tracing::warn!("ClusterRoles gather rules from each other without end");
+}
+
+impl Call<'_> {
+    /// Roles that gather the rules of others follow a write of one.
+    pub(crate) async fn settle(&self) {
+        if self.resource.storage.as_ref() == CLUSTER_ROLES {
+            settle(self.server).await;
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What is served: the built-in resources and those that CRDs define.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::builtin;
+use crate::objects::resource::Resource;
+
+/// What a CRD defines.
+#[derive(Debug, Default)]
+pub(crate) struct Definition {
+    /// The versions that are served, newest first.
+    pub(crate) served: Vec<Arc<Resource>>,
+    /// The version that is written to the store, served or not; nothing until the definition is established.
+    pub(crate) stored: Option<Arc<Resource>>,
+    /// Tells whether a definition says the same.
+    pub(crate) fingerprint: u64,
+}
+
+impl Definition {
+    /// Ends the watches of what it defines: something else is there now.
+    pub(crate) fn retire(&self) {
+        if let Some(conversion) = self.stored.as_ref().and_then(|r| r.conversion.as_ref()) {
+            conversion.retired.cancel();
+        }
+    }
+}
+
+/// The resources that CRDs define, by CRD name; replaced as a whole when one changes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Custom {
+    crds: BTreeMap<String, Arc<Definition>>,
+    /// Counts changes: what is derived from the registry is cached under this number.
+    pub(crate) changes: u64,
+}
+
+impl Custom {
+    /// Sets, or with `None` removes, what a CRD defines.
+    pub(crate) fn set(&mut self, crd: &str, definition: Option<Definition>) {
+        self.changes += 1;
+        match definition {
+            Some(definition) => {
+                self.crds.insert(crd.to_owned(), Arc::new(definition));
+            }
+            None => {
+                self.crds.remove(crd);
+            }
+        }
+    }
+
+    /// What a CRD defines, by its name.
+    pub(crate) fn definition(&self, crd: &str) -> Option<&Definition> {
+        self.crds.get(crd).map(AsRef::as_ref)
+    }
+
+    /// All served custom resources, newest version of each first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.crds.values().flat_map(|d| d.served.iter())
+    }
+
+    /// A resource by its path.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        let built_in = builtin::resources()
+            .iter()
+            .find(|r| r.plural == plural && r.group == group && r.version == version);
+        if let Some(found) = built_in {
+            return Some(Arc::clone(found));
+        }
+        self.crds
+            .get(&format!("{plural}.{group}"))?
+            .served
+            .iter()
+            .find(|r| r.version == version)
+            .map(Arc::clone)
+    }
+
+    /// What is stored under a name: of custom resources the version that is written, served or not.
+    pub(crate) fn find_storage(&self, storage: &str) -> Option<Arc<Resource>> {
+        if let Some(definition) = self.crds.get(storage) {
+            return definition.stored.clone();
+        }
+        builtin::resources()
+            .iter()
+            .find(|r| r.storage.as_ref() == storage)
+            .map(Arc::clone)
+    }
+
+    /// The other served versions of a resource.
+    pub(crate) fn versions(&self, resource: &Resource) -> Vec<Arc<Resource>> {
+        let is_other = |r: &&Arc<Resource>| r.group != resource.group || r.version != resource.version;
+        if let Some(definition) = self.crds.get(resource.storage.as_ref()) {
+            return definition.served.iter().filter(is_other).map(Arc::clone).collect();
+        }
+        let built_in = builtin::resources().iter().filter(|r| r.storage == resource.storage);
+        built_in.filter(is_other).map(Arc::clone).collect()
+    }
+
+    /// All served resources: built-in ones, then custom ones.
+    pub(crate) fn everything(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        builtin::resources().iter().chain(self.all())
+    }
+}

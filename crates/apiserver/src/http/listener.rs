@@ -1,0 +1,224 @@
+//! The server on the network: TLS, client certificates, bearer tokens.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response, header};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
+use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncRead, AsyncWrite, BufWriter};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::error::ApiError;
+use crate::http::body::{self, ApiBody, gather};
+use crate::http::dispatch;
+use crate::http::slow_client::Patient;
+use crate::server::ApiServer;
+use crate::state::Inner;
+use windlass_rbac::user::UserInfo;
+
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long requests may take to end after a shutdown; watches end at once.
+const DRAIN: Duration = Duration::from_secs(5);
+/// How long the head of a request may take to arrive, and a connection without requests may last.
+const HEADERS: Duration = Duration::from_mins(1);
+/// How long a client may take nothing of what it is sent.
+const STALL: Duration = Duration::from_mins(1);
+/// What is written at a time: HTTP/2 hands over every frame on its own, and a change wakes many watches of a connection at once.
+const WRITE: usize = 32 << 10;
+/// All watches of a client may share one connection.
+const MAX_STREAMS: u32 = 1000;
+
+/// Under this name a user has what tells its certificate from others.
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+
+/// The TLS set-up of an API server: HTTP/2 and HTTP/1.1; a client certificate is asked for, but not demanded.
+///
+/// The configuration holds nothing of one server: several may share it, with a resolver that chooses among certificates.
+pub fn tls_config(
+    certificates: Arc<dyn ResolvesServerCert>,
+    client_authorities: &[CertificateDer<'static>],
+) -> Result<Arc<rustls::ServerConfig>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder =
+        rustls::ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let builder = if client_authorities.is_empty() {
+        builder.with_no_client_auth()
+    } else {
+        let mut roots = RootCertStore::empty();
+        for authority in client_authorities {
+            roots.add(authority.clone())?;
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .allow_unauthenticated()
+            .build()
+            .map_err(|e| rustls::Error::General(e.to_string()))?;
+        builder.with_client_cert_verifier(verifier)
+    };
+    let mut config = builder.with_cert_resolver(certificates);
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Who a verified client certificate names, and until when: connections may last longer than it does.
+#[derive(Clone)]
+struct Known {
+    user: Arc<UserInfo>,
+    /// Seconds since 1970.
+    until: i64,
+}
+
+/// The user that a verified client certificate names: common name and organizations.
+fn certificate_user(certificate: &CertificateDer<'_>) -> Option<Known> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let subject = parsed.subject();
+    let name = subject.iter_common_name().next()?.as_str().ok()?;
+    let groups: Vec<&str> = subject.iter_organization().filter_map(|o| o.as_str().ok()).collect();
+    let mut user = UserInfo::new(name, &groups);
+    let print: String = Sha256::digest(certificate)
+        .iter()
+        .fold(String::new(), |mut print, byte| {
+            let _ = write!(print, "{byte:02x}");
+            print
+        });
+    user.extra
+        .insert(CREDENTIAL.to_owned(), vec![format!("X509SHA256={print}")]);
+    (!name.is_empty()).then(|| Known {
+        user: Arc::new(user),
+        until: parsed.validity().not_after.timestamp(),
+    })
+}
+
+impl ApiServer {
+    /// Serves a listener until [`ApiServer::shutdown`]. Fails only when the listener does.
+    pub async fn serve(&self, listener: TcpListener, tls: Arc<rustls::ServerConfig>) -> std::io::Result<()> {
+        let acceptor = TlsAcceptor::from(tls);
+        let shutdown = self.inner.shutdown.clone();
+        let mut connections = tokio::task::JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = shutdown.cancelled() => break,
+                Some(_) = connections.join_next() => continue,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) if is_passing(&error) => {
+                    // Out of file descriptors, or a connection that was gone before it was taken.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let _ = stream.set_nodelay(true);
+            let (server, acceptor) = (self.clone(), acceptor.clone());
+            connections.spawn(async move {
+                match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => server.serve_stream(stream).await,
+                    Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                    Err(_) => tracing::debug!("TLS handshake took too long"),
+                }
+            });
+        }
+        drop(listener);
+        let _ = tokio::time::timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
+        Ok(())
+    }
+
+    /// Serves one connection on which the TLS handshake is done, until it ends or the server shuts down.
+    pub async fn serve_stream<S>(&self, stream: TlsStream<S>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let known = stream
+            .get_ref()
+            .1
+            .peer_certificates()
+            .and_then(|chain| chain.first())
+            .and_then(certificate_user);
+        let inner = Arc::clone(&self.inner);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (inner, known) = (Arc::clone(&inner), known.clone());
+            async move { Ok::<_, Infallible>(answer(&inner, known, request).await) }
+        });
+        let builder = auto::Builder::new(TokioExecutor::new());
+        // The handshake has settled it: nobody has to wait for the first bytes to know.
+        let mut builder = if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            builder.http2_only()
+        } else {
+            builder.http1_only()
+        };
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(MAX_STREAMS)
+            .keep_alive_interval(Duration::from_secs(30));
+        let stream = BufWriter::with_capacity(WRITE, Patient::new(stream, STALL));
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(error, "connection failed");
+                }
+                return;
+            }
+            () = self.inner.shutdown.cancelled() => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        let _ = tokio::time::timeout(DRAIN, connection).await;
+    }
+}
+
+fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    // ENFILE and EMFILE have no kind of their own.
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
+        || matches!(error.raw_os_error(), Some(23 | 24))
+}
+
+async fn answer(server: &Arc<Inner>, known: Option<Known>, request: Request<Incoming>) -> Response<ApiBody> {
+    let user = match known {
+        Some(known) if known.until < server.now().as_second() => {
+            return body::error(&ApiError::unauthorized());
+        }
+        Some(known) => known.user,
+        None => match bearer(&request) {
+            None => Arc::new(UserInfo::anonymous()),
+            Some(token) => match server.tokens.find(token) {
+                Some(user) => Arc::clone(user),
+                None => return body::error(&ApiError::unauthorized()),
+            },
+        },
+    };
+    let (parts, body) = request.into_parts();
+    // What nobody known may not send is not even received.
+    if !user.is_authenticated()
+        && let Err(error) = dispatch::admit_stranger(server, &user, &parts)
+    {
+        return body::error(&error);
+    }
+    match gather(body).await {
+        Ok(body) => dispatch::handle(server, &user, parts, body).await,
+        Err(error) => body::error(&error),
+    }
+}
+
+fn bearer<B>(request: &Request<B>) -> Option<&str> {
+    let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

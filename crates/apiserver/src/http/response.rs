@@ -1,0 +1,116 @@
+//! The last touches to an answer: YAML for who asks for it, room for people's eyes, compression for what is large.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::StreamExt as _;
+use futures::stream;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, header};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::codec::yaml;
+use crate::http::body::ApiBody;
+use crate::http::negotiation::{self, Media};
+use crate::http::request::Query;
+
+/// Smaller answers are not worth it.
+const COMPRESSED_FROM: usize = 128 << 10;
+/// How much is compressed before it is sent.
+const PIECE: usize = 256 << 10;
+
+/// What an answer needs to know of its request.
+pub(crate) struct Wishes {
+    media: Media,
+    pretty: bool,
+    gzip: bool,
+}
+
+impl Wishes {
+    pub(crate) fn of(parts: &Parts, query: &Query) -> Self {
+        let agent = parts.headers.get(header::USER_AGENT).and_then(|v| v.to_str().ok());
+        let by_hand = || {
+            let agent = agent.unwrap_or("");
+            ["curl", "Wget", "Mozilla/5.0"].iter().any(|p| agent.starts_with(p))
+        };
+        Self {
+            media: negotiation::media(&parts.headers),
+            pretty: query.flag("pretty").unwrap_or_else(by_hand),
+            gzip: parts.method == Method::GET && takes_gzip(&parts.headers),
+        }
+    }
+
+    /// Finishes an answer.
+    pub(crate) fn fulfil(&self, mut response: Response<ApiBody>) -> Response<ApiBody> {
+        // What follows the media type says what is written, not how.
+        let params = response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|t| t.to_str().ok()?.strip_prefix("application/json"))
+            .map(str::to_owned);
+        let is_json = params.is_some();
+        if is_json
+            && (self.media == Media::Yaml || self.pretty)
+            && let Some(bytes) = response.body().bytes()
+            && let Ok(value) = serde_json::from_slice::<Value>(bytes)
+        {
+            if self.media == Media::Yaml {
+                *response.body_mut() = ApiBody::whole(yaml::write(&value));
+                if let Ok(yaml) = HeaderValue::from_str(&format!("application/yaml{}", params.unwrap_or_default())) {
+                    response.headers_mut().insert(header::CONTENT_TYPE, yaml);
+                }
+            } else if let Ok(text) = serde_json::to_vec_pretty(&value) {
+                *response.body_mut() = ApiBody::whole(text);
+            }
+        }
+        if self.gzip
+            && !response.headers().contains_key(header::CONTENT_ENCODING)
+            && let Some(bytes) = response.body().bytes().filter(|b| b.len() >= COMPRESSED_FROM)
+        {
+            let small = compress(bytes.clone());
+            *response.body_mut() = small;
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        response
+    }
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT_ENCODING).iter().any(|value| {
+        let parts = value.to_str().unwrap_or("").split(',');
+        parts
+            .map(|part| part.split(';').next().unwrap_or("").trim())
+            .any(|p| p == "gzip")
+    })
+}
+
+/// Compresses on a thread of its own, while what is ready is already sent: a list of tens of megabytes takes so long that
+/// whoever shares the thread would notice.
+fn compress(bytes: Bytes) -> ApiBody {
+    // Without a bound, so that a client that takes nothing holds no thread: there is less in it than in what was given.
+    let (to, from) = mpsc::unbounded_channel();
+    tokio::task::spawn_blocking(move || {
+        let mut encoder = GzEncoder::new(Vec::with_capacity(PIECE / 4), Compression::fast());
+        for piece in bytes.chunks(PIECE) {
+            // Writing to memory cannot fail.
+            let _ = encoder.write_all(piece);
+            let ready = std::mem::take(encoder.get_mut());
+            if !ready.is_empty() && to.send(Bytes::from(ready)).is_err() {
+                return;
+            }
+        }
+        if let Ok(rest) = encoder.finish() {
+            let _ = to.send(rest.into());
+        }
+    });
+    let pieces = stream::unfold(
+        from,
+        |mut from| async move { from.recv().await.map(|piece| (piece, from)) },
+    );
+    ApiBody::stream(pieces.boxed())
+}

@@ -1,0 +1,259 @@
+//! Between the form in which an object is stored and the one a version serves.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use windlass_store::{Draft, Record};
+
+use crate::error::ApiError;
+use crate::objects::conversion::Conversion;
+use crate::objects::encoding::{decode, draft};
+use crate::objects::resource::Resource;
+use crate::state::Inner;
+
+/// How every stored object begins.
+const START: &[u8] = b"{\"apiVersion\":\"";
+
+fn set_version(object: &mut Value, api_version: &str) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".into(), api_version.into());
+    }
+}
+
+/// Brings an object of the served version into the stored form.
+pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
+    if let Some(form) = &resource.strategy.stored {
+        (form.to_storage)(object);
+    }
+    set_version(object, &resource.storage_api_version);
+}
+
+/// Brings a stored object into the form of the served version.
+pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
+    if let Some(form) = &resource.strategy.stored {
+        (form.from_storage)(object);
+    }
+    set_version(object, resource.api_version());
+}
+
+/// Whether a stored object can be served with no more than another apiVersion.
+fn is_ready(resource: &Resource, record: &Record) -> bool {
+    let Some(conversion) = resource.conversion.as_deref() else {
+        return true;
+    };
+    let stored = api_version_of(record);
+    let wanted = resource.api_version();
+    // The schema of its version may ask for another form than it was written in.
+    if record.revision <= conversion.since && conversion.schema(stored).is_some_and(|s| s.shapes()) {
+        return false;
+    }
+    stored == wanted || conversion.is_same(stored, wanted)
+}
+
+/// The apiVersion of a stored object.
+fn api_version_of(record: &Record) -> &str {
+    let rest = record.value.get(START.len()..).unwrap_or_default();
+    let end = rest.iter().position(|b| *b == b'"').unwrap_or(0);
+    std::str::from_utf8(&rest[..end]).unwrap_or("")
+}
+
+/// Brings what is stored into a form in which it can be served: with the defaults and without the fields that the schemas are
+/// about now, and converted by a webhook where the definition has one. Objects that need nothing of this, usually all, are left
+/// alone; those that are converted are converted together.
+pub(crate) async fn bring(
+    server: &Inner,
+    resource: &Resource,
+    mut records: Vec<Arc<Record>>,
+) -> Result<Vec<Arc<Record>>, ApiError> {
+    let Some(conversion) = resource.conversion.as_deref() else {
+        return Ok(records);
+    };
+    let wanted = resource.api_version();
+    let (mut places, mut foreign) = (Vec::new(), Vec::new());
+    for (place, record) in records.iter_mut().enumerate() {
+        if is_ready(resource, record) {
+            continue;
+        }
+        let mut object = decode(record)?;
+        if record.revision <= conversion.since {
+            shape(conversion, &mut object);
+        }
+        if windlass_objects::metadata::text(&object, "apiVersion") == wanted {
+            *record = Arc::new(record.in_form(draft(&object)));
+        } else {
+            places.push(place);
+            foreign.push(object);
+        }
+    }
+    if foreign.is_empty() {
+        return Ok(records);
+    }
+    let services = &server.options.webhook_services;
+    let converted = conversion.convert(services, foreign, wanted).await?;
+    for (place, mut object) in places.into_iter().zip(converted) {
+        tidy(conversion, &mut object);
+        records[place] = Arc::new(records[place].in_form(draft(&object)));
+    }
+    Ok(records)
+}
+
+/// As [`bring`], for one object.
+pub(crate) async fn bring_one(
+    server: &Inner,
+    resource: &Resource,
+    record: Arc<Record>,
+) -> Result<Arc<Record>, ApiError> {
+    if is_ready(resource, &record) {
+        return Ok(record);
+    }
+    let mut brought = bring(server, resource, vec![Arc::clone(&record)]).await?;
+    Ok(brought.pop().unwrap_or(record))
+}
+
+/// Drops what the schema of its version does not know.
+fn tidy(conversion: &Conversion, object: &mut Value) {
+    let version = windlass_objects::metadata::text(object, "apiVersion").to_owned();
+    if let Some(schema) = conversion.schema(&version) {
+        windlass_schema::prune(schema, object);
+        windlass_schema::drop_nulls(schema, object);
+    }
+}
+
+/// Gives an object the form that the schema of its version asks for.
+fn shape(conversion: &Conversion, object: &mut Value) {
+    let version = windlass_objects::metadata::text(object, "apiVersion").to_owned();
+    if let Some(schema) = conversion.schema(&version) {
+        windlass_schema::prune(schema, object);
+        windlass_schema::default(schema, object);
+        windlass_schema::drop_nulls(schema, object);
+    }
+}
+
+/// An object of one version of a resource in the form of another.
+pub(crate) async fn across(
+    server: &Inner,
+    from: &Resource,
+    to: &Resource,
+    mut object: Value,
+) -> Result<Value, ApiError> {
+    let (is, wanted) = (from.api_version(), to.api_version());
+    let Some(conversion) = from.conversion.as_deref().filter(|c| !c.is_same(is, wanted)) else {
+        to_storage(from, &mut object);
+        from_storage(to, &mut object);
+        return Ok(object);
+    };
+    let services = &server.options.webhook_services;
+    let converted = conversion.convert(services, vec![object], wanted).await?;
+    Ok(converted.into_iter().next().unwrap_or_default())
+}
+
+/// Encodes an object of the served version for the store.
+pub(crate) async fn stored_form(server: &Inner, resource: &Resource, object: &Value) -> Result<Draft, ApiError> {
+    let wanted = &resource.storage_api_version;
+    let is = resource.api_version();
+    if !resource.converts() && is == *wanted && windlass_objects::metadata::text(object, "apiVersion") == is {
+        return Ok(draft(object));
+    }
+    let mut stored = object.clone();
+    match foreign(resource) {
+        Some(conversion) => stored = converted(server, conversion, stored, wanted).await?,
+        None => to_storage(resource, &mut stored),
+    }
+    Ok(draft(&stored))
+}
+
+/// What an object of the served version would be read as if it were stored: what a dry run answers.
+pub(crate) async fn as_if_stored(server: &Inner, resource: &Resource, object: Value) -> Result<Value, ApiError> {
+    let Some(conversion) = foreign(resource) else {
+        return Ok(object);
+    };
+    let stored = converted(server, conversion, object, &resource.storage_api_version).await?;
+    converted(server, conversion, stored, resource.api_version()).await
+}
+
+/// The conversion between the served and the stored version, where it may change more than the apiVersion.
+fn foreign(resource: &Resource) -> Option<&Conversion> {
+    let (is, wanted) = (resource.api_version(), &resource.storage_api_version);
+    let conversion = resource.conversion.as_deref()?;
+    (is != *wanted && !conversion.is_same(is, wanted)).then_some(conversion)
+}
+
+async fn converted(server: &Inner, conversion: &Conversion, object: Value, wanted: &str) -> Result<Value, ApiError> {
+    let services = &server.options.webhook_services;
+    let mut objects = conversion.convert(services, vec![object], wanted).await?;
+    let mut object = objects.pop().unwrap_or(Value::Null);
+    tidy(conversion, &mut object);
+    Ok(object)
+}
+
+/// Decodes a stored object into the form of the served version.
+pub(crate) fn served(resource: &Resource, record: &Record) -> Result<Value, ApiError> {
+    let mut object = decode(record)?;
+    from_storage(resource, &mut object);
+    Ok(object)
+}
+
+/// Whether a stored object is in a version already, and where the version ends in its encoding.
+fn version_in(value: &[u8], wanted: &str) -> (bool, usize) {
+    let rest = value.get(START.len()..).unwrap_or_default();
+    if rest.starts_with(wanted.as_bytes()) && rest.get(wanted.len()) == Some(&b'"') {
+        return (true, START.len() + wanted.len());
+    }
+    let end = rest.iter().position(|b| *b == b'"').unwrap_or(0);
+    (false, START.len() + end)
+}
+
+/// The encoding of a stored object in the served version: usually the stored bytes themselves.
+pub(crate) fn served_bytes(resource: &Resource, record: &Record) -> Result<Bytes, ApiError> {
+    if !resource.converts() && version_in(&record.value, resource.api_version()).0 {
+        return Ok(record.value.clone());
+    }
+    let mut out = Vec::with_capacity(record.value.len() + resource.api_version().len());
+    put_served(resource, record, &mut out)?;
+    Ok(out.into())
+}
+
+/// The same at the end of what is being written.
+pub(crate) fn put_served(resource: &Resource, record: &Record, out: &mut Vec<u8>) -> Result<(), ApiError> {
+    let wanted = resource.api_version();
+    if resource.converts() {
+        let object = served(resource, record)?;
+        return serde_json::to_writer(out, &object).map_err(ApiError::internal);
+    }
+    let (is_wanted, end) = version_in(&record.value, wanted);
+    if is_wanted {
+        out.extend_from_slice(&record.value);
+    } else {
+        out.extend_from_slice(START);
+        out.extend_from_slice(wanted.as_bytes());
+        out.extend_from_slice(record.value.get(end..).unwrap_or_default());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_found_where_objects_begin() {
+        let check = |value: &str, wanted: &str, is_wanted: bool, rest: &str| {
+            let (is, end) = version_in(value.as_bytes(), wanted);
+            assert_eq!((is, &value[end..]), (is_wanted, rest));
+        };
+        check(r#"{"apiVersion":"a/v1","kind":"A"}"#, "a/v1", true, r#"","kind":"A"}"#);
+        check(
+            r#"{"apiVersion":"a/v1","kind":"A"}"#,
+            "a/v1beta1",
+            false,
+            r#"","kind":"A"}"#,
+        );
+        check(
+            r#"{"apiVersion":"a/v1beta1","kind":"A"}"#,
+            "a/v1",
+            false,
+            r#"","kind":"A"}"#,
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! The form of objects in an answer: whole, metadata only, or rows of a table.
+
+use serde_json::{Value, json};
+use windlass_store::Record;
+
+use crate::error::ApiError;
+use crate::objects::encoding::raw_metadata;
+
+/// The form of objects in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Whole.
+    Full,
+    /// Only the metadata of one.
+    Metadata(Meta),
+    /// Only the metadata of a list of them.
+    MetadataList(Meta),
+    /// As rows of a table.
+    Table(Meta, Include),
+}
+
+/// The version of what is not the object itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meta {
+    V1,
+    V1beta1,
+}
+
+impl Meta {
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// What of the object goes along with its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Include {
+    /// Its metadata.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+    /// Nothing.
+    None,
+}
+
+impl Include {
+    /// Reads the parameter; `None` when it is none of what there is.
+    pub(crate) fn parse(text: Option<&str>) -> Option<Self> {
+        match text {
+            None | Some("Metadata") => Some(Self::Metadata),
+            Some("Object") => Some(Self::Object),
+            Some("None") => Some(Self::None),
+            Some(_) => None,
+        }
+    }
+}
+
+/// What shows only the metadata of an object.
+pub(crate) const PARTIAL: &str = "PartialObjectMetadata";
+
+/// Only the metadata of an object.
+pub(crate) fn metadata_only(object: &Value, version: Meta) -> Value {
+    json!({
+        "kind": PARTIAL,
+        "apiVersion": version.api_version(),
+        "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
+    })
+}
+
+/// Only the metadata of a stored object, copied to the end of what is being written.
+pub(crate) fn put_metadata(record: &Record, version: Meta, out: &mut Vec<u8>) -> Result<(), ApiError> {
+    let metadata = raw_metadata(record)?;
+    let version = version.api_version();
+    let start = format!("{{\"kind\":\"{PARTIAL}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata}}}");
+    out.extend_from_slice(start.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! The state of a server: its options, the store, and what is kept in memory beside it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use tokio_util::sync::CancellationToken;
+use windlass_meta::{Clock, NameSource, SystemClock, SystemNames};
+use windlass_store::Store;
+
+use crate::admission::hook::AdmissionHook;
+use crate::admission::webhook;
+use crate::auth::authorizer::{Authorization, Authorizer};
+use crate::auth::tokens::Tokens;
+use crate::crds::registry::Custom;
+use crate::http::counters::Counters;
+use crate::http::pod_tunnel::PodTunnel;
+use crate::http::webhook_client::WebhookServices;
+use crate::verbs::watch_lines::Lines;
+use windlass_rbac::user::UserInfo;
+
+/// How a server is set up.
+#[derive(Clone)]
+pub struct Options {
+    /// Where objects are kept.
+    pub store: Store,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Suffixes for `generateName`.
+    pub names: Arc<dyn NameSource>,
+    /// Hooks, in order.
+    pub admission: Vec<Arc<dyn AdmissionHook>>,
+    /// Who may do what.
+    pub authorization: Authorization,
+    /// Who answers connections to pods.
+    pub pod_tunnel: Option<Arc<dyn PodTunnel>>,
+    /// Bearer tokens and whose they are.
+    pub tokens: BTreeMap<String, UserInfo>,
+    /// What `/version` says.
+    pub kubernetes_version: String,
+    /// Pods on a node stay until their kubelet has ended them. Without kubelets they go at once.
+    pub graceful_pods: bool,
+    /// Where the services are that admission webhooks name.
+    pub webhook_services: WebhookServices,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("authorization", &self.authorization)
+            .field("kubernetes_version", &self.kubernetes_version)
+            .field("graceful_pods", &self.graceful_pods)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// The usual set-up over a store.
+    pub fn new(store: Store) -> Self {
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            names: Arc::new(SystemNames),
+            admission: Vec::new(),
+            authorization: Authorization::default(),
+            pod_tunnel: None,
+            tokens: BTreeMap::new(),
+            kubernetes_version: "v1.36.0".to_owned(),
+            graceful_pods: false,
+            webhook_services: WebhookServices::default(),
+        }
+    }
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) options: Options,
+    pub(crate) authorizer: Arc<Authorizer>,
+    pub(crate) custom: RwLock<Arc<Custom>>,
+    pub(crate) counters: Counters,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) tokens: Tokens,
+    pub(crate) crd_writes: tokio::sync::Mutex<()>,
+    /// Held while a service is written, which has addresses and ports of its own.
+    pub(crate) service_writes: tokio::sync::Mutex<()>,
+    pub(crate) webhooks: webhook::Registry,
+    pub(crate) lines: Lines,
+    pub(crate) names: Mutex<HashMap<&'static str, Arc<str>>>,
+}
+
+impl Inner {
+    pub(crate) fn now(&self) -> jiff::Timestamp {
+        self.options.clock.now()
+    }
+
+    /// The registry as it is now.
+    pub(crate) fn registry(&self) -> Arc<Custom> {
+        Arc::clone(&self.custom.read())
+    }
+
+    /// A shared copy of a store name of a built-in resource.
+    pub(crate) fn storage_name(&self, name: &'static str) -> Arc<str> {
+        Arc::clone(self.names.lock().entry(name).or_insert_with(|| Arc::from(name)))
+    }
+}

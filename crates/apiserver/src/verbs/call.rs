@@ -1,0 +1,61 @@
+//! A write on its way: the resource, the user and the options of a request, and what the write led to.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_store::Record;
+
+use crate::error::ApiError;
+use crate::objects::convert::served;
+use crate::objects::resource::Resource;
+use crate::state::Inner;
+use crate::verbs::options::WriteOptions;
+use windlass_builtin_kinds::Special;
+use windlass_rbac::user::UserInfo;
+
+/// A write to one resource.
+pub(crate) struct Call<'a> {
+    pub(crate) server: &'a Inner,
+    pub(crate) resource: &'a Arc<Resource>,
+    pub(crate) namespace: &'a str,
+    pub(crate) user: &'a UserInfo,
+    pub(crate) options: &'a WriteOptions,
+    /// Who is recorded as manager of the fields that change.
+    pub(crate) manager: String,
+}
+
+/// What a write led to.
+pub(crate) struct Outcome {
+    /// The object in the served version, where nothing stored says it.
+    pub(crate) object: Option<Value>,
+    /// What is stored now; `None` for a dry run, and for what is gone.
+    pub(crate) record: Option<Arc<Record>>,
+    pub(crate) created: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Outcome {
+    /// The object as it is now, in the served version. What is stored is decoded for this: an answer copies its bytes.
+    pub(crate) fn object(&self, resource: &Resource) -> Result<Cow<'_, Value>, ApiError> {
+        match (&self.object, &self.record) {
+            (Some(object), _) => Ok(Cow::Borrowed(object)),
+            (None, Some(record)) => served(resource, record).map(Cow::Owned),
+            (None, None) => Err(ApiError::internal("a write led to nothing")),
+        }
+    }
+}
+
+/// Whether something besides finalizers keeps a deleted object.
+pub(crate) fn holds(resource: &Resource, object: &Value) -> bool {
+    match resource.special {
+        Special::Namespace => object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|f| !f.is_empty()),
+        Special::Pod => windlass_objects::metadata::meta_value(object, "deletionGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .is_some_and(|s| s > 0),
+        _ => false,
+    }
+}

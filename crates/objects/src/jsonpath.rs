@@ -1,0 +1,402 @@
+//! The dialect of JSONPath that kubectl and printer columns use.
+
+use serde_json::Value;
+
+/// A parsed path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JsonPath(Vec<Step>);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    Field(String),
+    Index(i64),
+    Slice(Option<i64>, Option<i64>, i64),
+    All,
+    Descend,
+    Union(Vec<Self>),
+    Filter(Vec<Self>, Option<(Compare, Operand)>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compare {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Operand {
+    Constant(Value),
+    Path(Vec<Step>),
+}
+
+impl JsonPath {
+    /// Parses `.a.b[0].c`, `.a[?(@.type=="X")].b`, `{.a}`, `..a`, `.a\.b`, `['a']`, `[*]`, `[1:2]`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let text = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
+        let text = text.trim().trim_start_matches('$');
+        let chars: Vec<char> = text.chars().collect();
+        let mut parser = Parser { chars, at: 0 };
+        let steps = parser.steps(false)?;
+        if parser.at < parser.chars.len() {
+            return Err(format!("unexpected {:?} in path {text:?}", parser.chars[parser.at]));
+        }
+        Ok(Self(steps))
+    }
+
+    /// Everything that the path finds.
+    pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
+        walk(&self.0, vec![value])
+    }
+
+    /// The text of what is found, as a printer column or kubectl shows it: results are separated by blanks.
+    #[cfg(test)]
+    fn print(&self, value: &Value) -> String {
+        self.find(value).into_iter().map(text_of).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A value as text: strings bare, everything else as JSON.
+pub fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(s) => s.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+struct Parser {
+    chars: Vec<char>,
+    at: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        if self.peek() == Some(c) {
+            self.at += 1;
+            return true;
+        }
+        false
+    }
+
+    fn blanks(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    /// Steps up to the end, or within a filter up to what cannot be one.
+    fn steps(&mut self, in_filter: bool) -> Result<Vec<Step>, String> {
+        let mut out = Vec::new();
+        while let Some(c) = self.peek() {
+            match c {
+                '.' => {
+                    self.at += 1;
+                    if self.eat('.') {
+                        out.push(Step::Descend);
+                    }
+                    if self.eat('*') {
+                        out.push(Step::All);
+                    } else if self.peek().is_some_and(|c| c != '[') {
+                        let name = self.name(in_filter);
+                        if !name.is_empty() {
+                            out.push(Step::Field(name));
+                        }
+                    }
+                }
+                '[' => out.push(self.bracket()?),
+                _ if in_filter => break,
+                '*' => {
+                    self.at += 1;
+                    out.push(Step::All);
+                }
+                _ if out.is_empty() => {
+                    let name = self.name(in_filter);
+                    if name.is_empty() {
+                        return Err(format!("unexpected {c:?}"));
+                    }
+                    out.push(Step::Field(name));
+                }
+                _ => return Err(format!("unexpected {c:?}")),
+            }
+        }
+        Ok(out)
+    }
+
+    fn name(&mut self, in_filter: bool) -> String {
+        let mut out = String::new();
+        while let Some(c) = self.peek() {
+            if c == '\\' {
+                self.at += 1;
+                out.extend(self.peek());
+                self.at += 1;
+                continue;
+            }
+            let ends = matches!(c, '.' | '[' | ']' | '{' | '}')
+                || (in_filter && (matches!(c, '=' | '!' | '<' | '>' | ')') || c.is_whitespace()));
+            if ends {
+                break;
+            }
+            out.push(c);
+            self.at += 1;
+        }
+        out
+    }
+
+    fn bracket(&mut self) -> Result<Step, String> {
+        self.at += 1;
+        if self.eat('?') {
+            if !self.eat('(') {
+                return Err("a filter must begin with [?(".to_owned());
+            }
+            let step = self.filter()?;
+            self.blanks();
+            if !self.eat(')') || !self.eat(']') {
+                return Err("a filter must end with )]".to_owned());
+            }
+            return Ok(step);
+        }
+        let mut parts = Vec::new();
+        loop {
+            self.blanks();
+            parts.push(self.selector()?);
+            self.blanks();
+            if self.eat(']') {
+                break;
+            }
+            if !self.eat(',') {
+                return Err("unterminated array".to_owned());
+            }
+        }
+        if parts.len() == 1 {
+            return Ok(parts.swap_remove(0));
+        }
+        Ok(Step::Union(parts))
+    }
+
+    fn selector(&mut self) -> Result<Step, String> {
+        match self.peek() {
+            Some('*') => {
+                self.at += 1;
+                Ok(Step::All)
+            }
+            Some(quote @ ('\'' | '"')) => Ok(Step::Field(self.quoted(quote)?)),
+            _ => {
+                let first = self.number();
+                if !self.eat(':') {
+                    return first.map(Step::Index).ok_or_else(|| "expected an index".to_owned());
+                }
+                let end = self.number();
+                let step = if self.eat(':') { self.number() } else { None };
+                Ok(Step::Slice(first, end, step.unwrap_or(1)))
+            }
+        }
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<String, String> {
+        self.at += 1;
+        let mut out = String::new();
+        while let Some(c) = self.peek() {
+            self.at += 1;
+            if c == quote {
+                return Ok(out);
+            }
+            if c == '\\' {
+                out.extend(self.peek());
+                self.at += 1;
+            } else {
+                out.push(c);
+            }
+        }
+        Err("unterminated quoted string".to_owned())
+    }
+
+    fn number(&mut self) -> Option<i64> {
+        let start = self.at;
+        while self
+            .peek()
+            .is_some_and(|c| c.is_ascii_digit() || (c == '-' && self.at == start))
+        {
+            self.at += 1;
+        }
+        self.chars[start..self.at].iter().collect::<String>().parse().ok()
+    }
+
+    fn filter(&mut self) -> Result<Step, String> {
+        self.blanks();
+        if !self.eat('@') {
+            return Err("a filter must begin with @".to_owned());
+        }
+        let left = self.steps(true)?;
+        self.blanks();
+        let mut sign = String::new();
+        while self.peek().is_some_and(|c| matches!(c, '=' | '!' | '<' | '>')) {
+            sign.extend(self.peek());
+            self.at += 1;
+        }
+        let compare = match sign.as_str() {
+            "" => return Ok(Step::Filter(left, None)),
+            "==" | "=" => Compare::Equal,
+            "!=" => Compare::NotEqual,
+            "<" => Compare::Less,
+            "<=" => Compare::LessEqual,
+            ">" => Compare::Greater,
+            ">=" => Compare::GreaterEqual,
+            other => return Err(format!("unrecognized filter operator {other}")),
+        };
+        self.blanks();
+        let right = match self.peek() {
+            Some('@') => {
+                self.at += 1;
+                Operand::Path(self.steps(true)?)
+            }
+            Some(quote @ ('\'' | '"')) => Operand::Constant(self.quoted(quote)?.into()),
+            _ => {
+                let mut word = String::new();
+                while self.peek().is_some_and(|c| c != ')' && !c.is_whitespace()) {
+                    word.extend(self.peek());
+                    self.at += 1;
+                }
+                Operand::Constant(serde_json::from_str(&word).unwrap_or_else(|_| word.into()))
+            }
+        };
+        Ok(Step::Filter(left, Some((compare, right))))
+    }
+}
+
+fn walk<'a>(steps: &[Step], from: Vec<&'a Value>) -> Vec<&'a Value> {
+    let mut at = from;
+    for step in steps {
+        at = at.into_iter().flat_map(|v| go(step, v)).collect();
+    }
+    at
+}
+
+fn go<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
+    match step {
+        Step::Field(name) => value.get(name).into_iter().collect(),
+        Step::Index(index) => value
+            .as_array()
+            .and_then(|a| a.get(position(*index, a.len())?))
+            .into_iter()
+            .collect(),
+        Step::Slice(from, to, by) => {
+            let Some(list) = value.as_array() else {
+                return Vec::new();
+            };
+            let bound = |i: Option<i64>, or: usize| {
+                i.map_or(or, |i| position(i, list.len()).unwrap_or(list.len()).min(list.len()))
+            };
+            let (from, to) = (bound(*from, 0), bound(*to, list.len()));
+            let by = usize::try_from((*by).max(1)).unwrap_or(1);
+            list.get(from..to.max(from))
+                .unwrap_or_default()
+                .iter()
+                .step_by(by)
+                .collect()
+        }
+        Step::All => match value {
+            Value::Array(items) => items.iter().collect(),
+            Value::Object(map) => map.values().collect(),
+            _ => Vec::new(),
+        },
+        Step::Descend => {
+            let mut out = vec![value];
+            let below: Vec<&Value> = go(&Step::All, value);
+            out.extend(below.into_iter().flat_map(|v| go(step, v)));
+            out
+        }
+        Step::Union(parts) => parts.iter().flat_map(|p| go(p, value)).collect(),
+        Step::Filter(left, test) => go(&Step::All, value)
+            .into_iter()
+            .filter(|item| {
+                let found = walk(left, vec![item]);
+                match test {
+                    None => !found.is_empty(),
+                    Some((compare, right)) => found.first().is_some_and(|left| {
+                        let right = match right {
+                            Operand::Constant(value) => Some(value),
+                            Operand::Path(steps) => walk(steps, vec![item]).first().copied(),
+                        };
+                        right.is_some_and(|right| holds(*compare, left, right))
+                    }),
+                }
+            })
+            .collect(),
+    }
+}
+
+fn position(index: i64, len: usize) -> Option<usize> {
+    if index < 0 {
+        len.checked_sub(usize::try_from(-index).ok()?)
+    } else {
+        usize::try_from(index).ok()
+    }
+}
+
+fn holds(compare: Compare, left: &Value, right: &Value) -> bool {
+    use std::cmp::Ordering;
+    let order = match (left, right) {
+        (Value::Number(a), Value::Number(b)) => a.as_f64().zip(b.as_f64()).and_then(|(a, b)| a.partial_cmp(&b)),
+        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+        (a, b) => (a == b).then_some(Ordering::Equal),
+    };
+    match compare {
+        Compare::Equal => order == Some(Ordering::Equal),
+        Compare::NotEqual => order != Some(Ordering::Equal),
+        Compare::Less => order == Some(Ordering::Less),
+        Compare::LessEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        Compare::Greater => order == Some(Ordering::Greater),
+        Compare::GreaterEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(path: &str, want: &str) {
+        let value = json!({
+            "a": {"b": "x", "n": 3, "t": true, "c.d": "dotted"},
+            "list": [{"type": "Ready", "status": "True", "n": 1}, {"type": "Other", "status": "False", "n": 2}],
+        });
+        assert_eq!(JsonPath::parse(path).unwrap().print(&value), want, "{path}");
+    }
+
+    #[test]
+    fn finds_what_kubectl_finds() {
+        check(".a.b", "x");
+        check("{.a.n}", "3");
+        check("$.a.t", "true");
+        check(r".a.c\.d", "dotted");
+        check(".a['c.d']", "dotted");
+        check(".list[0].type", "Ready");
+        check(".list[-1].type", "Other");
+        check(".list[*].type", "Ready Other");
+        check(".list[0:1].type", "Ready");
+        check(r#".list[?(@.type=="Ready")].status"#, "True");
+        check(".list[?(@.type=='Other')].status", "False");
+        check(".list[?(@.n>1)].type", "Other");
+        check(".list[?(@.n)].type", "Ready Other");
+        check("..status", "True False");
+        check(".missing.path", "");
+        check(".list[0,1].n", "1 2");
+    }
+
+    #[test]
+    fn broken_paths_are_refused() {
+        for bad in [".a[", ".a[?(@.b==1]", ".a]", ".a['b"] {
+            assert!(JsonPath::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

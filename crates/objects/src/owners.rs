@@ -1,0 +1,188 @@
+//! Owner references and finalizers: what may stand there, and what is said about those that stand there twice. Pure.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use windlass_schema::{FieldError, Kind};
+
+use crate::metadata::{finalizers, meta_mut, meta_value, text};
+use crate::names::qualified_name_problems;
+
+/// Finalizers that need no domain.
+const KNOWN: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+
+fn references(object: &Value) -> &[Value] {
+    let list = meta_value(object, "ownerReferences").and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}
+
+/// Parts of an object in the order in which Kubernetes writes them.
+fn in_order(object: &Value, keys: &[&str]) -> String {
+    let part = |key: &&str| object.get(*key).map(|value| format!("{key:?}:{value}"));
+    let parts: Vec<String> = keys.iter().filter_map(part).collect();
+    format!("{{{}}}", parts.join(","))
+}
+
+fn shown(reference: &Value) -> String {
+    let keys = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    in_order(reference, &keys)
+}
+
+/// What is wrong with the owner references of an object.
+pub fn errors(object: &Value, errors: &mut Vec<FieldError>) {
+    let at = "metadata.ownerReferences";
+    let all = references(object);
+    let mut controller: Option<String> = None;
+    for owner in all {
+        let api_version = text(owner, "apiVersion");
+        // What is no group and version at all has neither.
+        if api_version.is_empty() || api_version.matches('/').count() > 1 {
+            let path = format!("{at}.apiVersion");
+            errors.push(FieldError::invalid(
+                path,
+                api_version.into(),
+                "version must not be empty",
+            ));
+        }
+        for key in ["kind", "name", "uid"] {
+            if text(owner, key).is_empty() {
+                errors.push(FieldError::invalid(
+                    format!("{at}.{key}"),
+                    "".into(),
+                    "must not be empty",
+                ));
+            }
+        }
+        if (api_version, text(owner, "kind")) == ("v1", "Event") {
+            let words = format!("{}: /v1, Kind=Event is disallowed from being an owner", shown(owner));
+            errors.push(FieldError::new(at, Kind::Invalid, None, words));
+        }
+        if owner.get("controller") == Some(&Value::Bool(true)) {
+            let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
+            if let Some(first) = &controller {
+                let all: Vec<String> = all.iter().map(shown).collect();
+                let words = format!(
+                    "[{}]: Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}",
+                    all.join(",")
+                );
+                errors.push(FieldError::new(at, Kind::Invalid, None, words));
+            } else {
+                controller = Some(this);
+            }
+        }
+    }
+}
+
+/// What is wrong with the finalizers of an object.
+pub fn finalizer_errors(object: &Value, custom: bool, errors: &mut Vec<FieldError>) {
+    let at = "metadata.finalizers";
+    let all = finalizers(object);
+    for finalizer in &all {
+        for problem in qualified_name_problems(finalizer) {
+            errors.push(FieldError::invalid(at, (*finalizer).into(), problem));
+        }
+    }
+    if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
+        errors.push(FieldError::invalid(
+            at,
+            meta_value(object, "finalizers").cloned().unwrap_or(Value::Null),
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        ));
+    }
+    if custom {
+        return;
+    }
+    for (index, finalizer) in all.iter().enumerate() {
+        unqualified(finalizer, &format!("{at}[{index}]"), errors);
+    }
+}
+
+/// A finalizer without a domain that is not one of those that everybody knows.
+pub fn unqualified(finalizer: &str, at: &str, errors: &mut Vec<FieldError>) {
+    if !finalizer.contains('/') && !KNOWN.contains(&finalizer) {
+        errors.push(FieldError::invalid(
+            at,
+            finalizer.into(),
+            "name is neither a standard finalizer name nor is it fully qualified",
+        ));
+    }
+}
+
+/// Finalizers that are new, in words, sorted; `None` when there are none.
+pub fn added(old: &Value, new: &Value) -> Option<String> {
+    let had = finalizers(old);
+    let added: BTreeSet<&str> = finalizers(new).into_iter().filter(|f| !had.contains(f)).collect();
+    let quoted: Vec<String> = added.iter().map(|f| format!("{f:?}")).collect();
+    (!quoted.is_empty()).then(|| quoted.join(", "))
+}
+
+/// Leaves one of owner references that are alike, and says so.
+pub fn unite(object: &mut Value) -> Option<String> {
+    let all = references(object);
+    let mut kept: Vec<Value> = Vec::new();
+    let mut twice: Vec<&str> = Vec::new();
+    for reference in all {
+        let uid = text(reference, "uid");
+        if kept.iter().any(|other| other == reference) {
+            if !twice.contains(&uid) {
+                twice.push(uid);
+            }
+        } else {
+            kept.push(reference.clone());
+        }
+    }
+    if twice.is_empty() {
+        return None;
+    }
+    let words = format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+        twice.join(", ")
+    );
+    meta_mut(object).insert("ownerReferences".to_owned(), kept.into());
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(owners: &Value, want: &[&str]) {
+        let mut found = Vec::new();
+        errors(&json!({"metadata": {"ownerReferences": owners}}), &mut found);
+        let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, want);
+    }
+
+    #[test]
+    fn a_reference_says_all_about_its_owner() {
+        check(
+            &json!([{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]),
+            &[],
+        );
+        check(
+            &json!([{"apiVersion": "a/b/c", "kind": "Pod", "name": "a"}]),
+            &[
+                "metadata.ownerReferences.apiVersion: Invalid value: \"a/b/c\": version must not be empty",
+                "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
+            ],
+        );
+        check(
+            &json!([{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"}]),
+            &[
+                "metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"a\",\"uid\":\"u\"}: /v1, Kind=Event is disallowed from being an owner",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_said_twice_counts_once() {
+        let one = json!({"uid": "u", "name": "a"});
+        let other = json!({"uid": "u", "name": "b"});
+        let mut object = json!({"metadata": {"ownerReferences": [one, other, one]}});
+        assert!(unite(&mut object).unwrap().ends_with("observed: u"));
+        assert_eq!(object["metadata"]["ownerReferences"], json!([one, other]));
+        assert_eq!(unite(&mut object), None);
+    }
+}

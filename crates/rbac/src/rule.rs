@@ -1,0 +1,201 @@
+//! One rule of a role: whether it allows a request, and whether it covers what another rule grants. Pure.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attributes::{Attributes, Target};
+
+const ALL: &str = "*";
+
+/// A rule as Roles and ClusterRoles have it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Rule {
+    /// API groups, `*` for all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub api_groups: Vec<String>,
+    /// Paths, perhaps with a `*` at the end.
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
+    pub urls: Vec<String>,
+    /// Names; all if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_names: Vec<String>,
+    /// Resources and subresources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// Verbs.
+    pub verbs: Vec<String>,
+}
+
+fn has(list: &[String], wanted: &str) -> bool {
+    list.iter().any(|have| have == wanted)
+}
+
+fn has_or_all(list: &[String], wanted: &str) -> bool {
+    list.iter().any(|have| have == ALL || have == wanted)
+}
+
+/// `pods`, `pods/log`, `*`, or `*/log`. Kubernetes gives `pods/*` no meaning here, so it grants nothing.
+fn is_resource(named: &str, resource: &str, subresource: &str) -> bool {
+    if named == ALL {
+        return true;
+    }
+    let Some((main, sub)) = named.split_once('/') else {
+        return subresource.is_empty() && named == resource;
+    };
+    !subresource.is_empty() && sub == subresource && (main == ALL || main == resource)
+}
+
+fn is_url(named: &str, path: &str) -> bool {
+    named == path || named.ends_with('*') && path.starts_with(named.trim_end_matches('*'))
+}
+
+impl Rule {
+    /// Whether the rule alone lets a request through.
+    pub fn allows(&self, asked: &Attributes<'_>) -> bool {
+        has_or_all(&self.verbs, asked.verb)
+            && match asked.target {
+                Target::Path(path) => self.urls.iter().any(|url| is_url(url, path)),
+                Target::Resource {
+                    group,
+                    resource,
+                    subresource,
+                    name,
+                    ..
+                } => {
+                    has_or_all(&self.api_groups, group)
+                        && self.resources.iter().any(|r| is_resource(r, resource, subresource))
+                        && (self.resource_names.is_empty() || has(&self.resource_names, name))
+                }
+            }
+    }
+
+    /// The rule in pieces that name one thing each: group, resource, verb and perhaps name, or URL and verb.
+    fn pieces(&self) -> Vec<Self> {
+        let mut out = Vec::new();
+        let one = |text: &String| vec![text.clone()];
+        for group in &self.api_groups {
+            for resource in &self.resources {
+                for verb in &self.verbs {
+                    let piece = Self {
+                        api_groups: one(group),
+                        resources: one(resource),
+                        verbs: one(verb),
+                        ..Self::default()
+                    };
+                    if self.resource_names.is_empty() {
+                        out.push(piece.clone());
+                    }
+                    out.extend(self.resource_names.iter().map(|name| Self {
+                        resource_names: one(name),
+                        ..piece.clone()
+                    }));
+                }
+            }
+        }
+        for url in &self.urls {
+            out.extend(self.verbs.iter().map(|verb| Self {
+                urls: one(url),
+                verbs: one(verb),
+                ..Self::default()
+            }));
+        }
+        out
+    }
+
+    /// Whether a piece of another rule is part of this one.
+    fn covers(&self, piece: &Self) -> bool {
+        let names = self.resource_names.is_empty()
+            || !piece.resource_names.is_empty() && piece.resource_names.iter().all(|n| has(&self.resource_names, n));
+        let resource = |wanted: &String| {
+            has_or_all(&self.resources, wanted)
+                || wanted
+                    .split_once('/')
+                    .is_some_and(|(_, sub)| self.resources.iter().any(|r| r.strip_prefix("*/") == Some(sub)))
+        };
+        names
+            && piece.verbs.iter().all(|verb| has_or_all(&self.verbs, verb))
+            && piece.api_groups.iter().all(|group| has_or_all(&self.api_groups, group))
+            && piece.resources.iter().all(resource)
+            && piece
+                .urls
+                .iter()
+                .all(|wanted| self.urls.iter().any(|url| is_url(url, wanted)))
+    }
+
+    /// As messages name it.
+    fn describe(&self) -> String {
+        let mut out = String::from("{");
+        for (name, list) in [
+            ("APIGroups", &self.api_groups),
+            ("Resources", &self.resources),
+            ("NonResourceURLs", &self.urls),
+            ("ResourceNames", &self.resource_names),
+            ("Verbs", &self.verbs),
+        ] {
+            if list.is_empty() {
+                continue;
+            }
+            if out.len() > 1 {
+                out.push_str(", ");
+            }
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{name}:{}", quoted(list));
+        }
+        out.push('}');
+        out
+    }
+}
+
+/// A list as messages have it: `["a" "b"]`.
+pub fn quoted(list: &[String]) -> String {
+    let quoted: Vec<String> = list.iter().map(|text| format!("{text:?}")).collect();
+    format!("[{}]", quoted.join(" "))
+}
+
+/// The pieces of some rules that none of the rules held covers.
+pub fn lacking(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
+    let pieces = wanted.iter().flat_map(Rule::pieces);
+    pieces
+        .filter(|piece| !held.iter().any(|rule| rule.covers(piece)))
+        .collect()
+}
+
+/// Pieces of the same thing as one rule again.
+pub fn joined(pieces: &[Rule]) -> Vec<Rule> {
+    let mut out: Vec<Rule> = Vec::new();
+    for piece in pieces {
+        let same = |rule: &&mut Rule| {
+            piece.urls.is_empty()
+                && rule.urls.is_empty()
+                && rule.api_groups == piece.api_groups
+                && rule.resources == piece.resources
+                && rule.resource_names == piece.resource_names
+        };
+        match out.iter_mut().find(same) {
+            Some(rule) => {
+                let fresh: Vec<String> = piece
+                    .verbs
+                    .iter()
+                    .filter(|verb| !has(&rule.verbs, verb))
+                    .cloned()
+                    .collect();
+                rule.verbs.extend(fresh);
+            }
+            None => out.push(piece.clone()),
+        }
+    }
+    out
+}
+
+/// Rules as lines of a message, sorted.
+pub fn lines(pieces: &[Rule]) -> String {
+    let mut lines: Vec<String> = joined(pieces).iter().map(Rule::describe).collect();
+    lines.sort();
+    lines.dedup();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;
