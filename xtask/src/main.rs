@@ -7,6 +7,8 @@ mod compat;
 mod r#gen;
 mod providers;
 mod recorded;
+mod reference;
+mod sources;
 mod templates;
 mod tidy;
 mod tools;
@@ -27,7 +29,7 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Write what is derived from the sources (CRDs).
+    /// Write the files that are derived from the code: CRDs and docs/reference
     Gen {
         /// Only say what is stale, and fail when something is.
         #[arg(long)]

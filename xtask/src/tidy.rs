@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::sources::{entries, read};
+
 /// A rule that a file breaks, with the place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
@@ -300,18 +302,6 @@ fn sources(dir: &Path) -> Result<Vec<PathBuf>, String> {
     }
     found.sort();
     Ok(found)
-}
-
-fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut found = fs::read_dir(dir)
-        .and_then(|all| all.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>())
-        .map_err(|e| format!("{}: {e}", dir.display()))?;
-    found.sort();
-    Ok(found)
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 #[cfg(test)]

@@ -189,9 +189,7 @@ impl HelmArgs {
 
 /// Fetch options of `up` and `manager`.
 #[derive(Clone, Debug, Default, ClapArgs)]
-#[command(
-    next_help_heading = "Fetching providers (proxies: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY)"
-)]
+#[command(next_help_heading = "Fetching providers (proxies: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY)")]
 pub(crate) struct FetchingArgs {
     /// File with additional CA certificates (PEM) to trust; may be repeated
     #[arg(long = "provider-ca-file", id = "provider_ca_file", value_name = "FILE")]

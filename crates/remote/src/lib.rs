@@ -16,3 +16,4 @@ pub use clusters::{Clusters, Options, RemoteEvent};
 pub use connection::RemoteCluster;
 pub use error::{NotConnected, RemoteError};
 pub use health::Health;
+pub use metrics::METRICS;

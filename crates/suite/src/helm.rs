@@ -10,6 +10,13 @@ use windlass_helm::{
 };
 use windlass_kit::{Metrics, Table};
 
+pub(crate) const PROCESSES: Table = Table {
+    name: "windlass_helm_processes",
+    help: "Finished helm processes by command and result",
+    counts: true,
+    labels: &["verb", "result"],
+};
+
 /// How charts are fetched and installed.
 #[derive(Clone, Debug)]
 pub struct HelmUse {
@@ -75,14 +82,8 @@ impl LateHelm {
 
     /// Adds the metrics of its processes.
     pub(crate) fn measure(&self, metrics: &Metrics) {
-        let processes = Table {
-            name: "windlass_helm_processes",
-            help: "Processes of helm that have ended, by what they were started for and how that went",
-            counts: true,
-            labels: &["verb", "result"],
-        };
         let of = self.clone();
-        metrics.table(processes, move || {
+        metrics.table(PROCESSES, move || {
             let Some(Ok(helm)) = of.0.helm.get() else {
                 return Vec::new();
             };
