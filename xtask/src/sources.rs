@@ -24,7 +24,9 @@ pub(crate) fn product(root: &Path) -> Result<BTreeMap<String, String>, String> {
                 if !["tests", "testdata", "testing"].contains(&name) {
                     open.push(entry);
                 }
-            } else if name.ends_with(".rs") && !["tests.rs", "testing.rs"].contains(&name) {
+            } else if entry.extension().is_some_and(|ending| ending == "rs")
+                && !["tests.rs", "testing.rs"].contains(&name)
+            {
                 let text = read(&entry)?;
                 let body = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(&text).to_owned();
                 let place = entry.strip_prefix(root).unwrap_or(&entry).display().to_string();

@@ -1,13 +1,14 @@
 //! `cargo xtask tidy`: the rules that keep the workspace in shape, checked from its own files.
 //!
 //! Layers come from the table in ARCHITECTURE.md, so that the page cannot drift from the code. Purity, sizes and headers are
-//! read from the sources. The checks run as a test of this crate, too.
+//! read from the sources, avoided words in `words`. The checks also run as a test of this crate.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::sources::{entries, read};
+use crate::words;
 
 /// A rule that a file breaks, with the place.
 #[derive(Debug, PartialEq, Eq)]
@@ -113,7 +114,7 @@ const MAX_LINES: usize = 600;
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
     let layers = layers(&read(&root.join("ARCHITECTURE.md"))?);
     let allow = allowances(&fs::read_to_string(root.join("tidy.tsv")).unwrap_or_default());
-    let mut findings = Vec::new();
+    let mut findings = words::check(root, false)?;
     for (name, dir) in crates(root)? {
         let manifest = read(&dir.join("Cargo.toml"))?;
         findings.extend(check_layers(&name, &manifest, &layers));

@@ -127,7 +127,7 @@ fn secret_name(means: &Means<'_>, name: &str) -> String {
     format!("Secret {}/{name}", means.namespace)
 }
 
-/// When a certificate that ends then is to be issued anew: after two thirds of its life, or as long before its end as is
+/// When a certificate that ends then must be renewed: after two thirds of its life, or as long before its end as is
 /// asked for.
 ///
 /// Certificates are valid from when their authority is, so their life is not what lies between their two dates.

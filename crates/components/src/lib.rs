@@ -6,7 +6,7 @@
 //! 2. [`manifest`] reads its objects;
 //! 3. [`images`] takes images from other places;
 //! 4. [`assemble`] puts everything into one namespace, labels and checks it;
-//! 5. [`customize`] and [`args`] apply the settings of whoever declared the provider, [`patch`] their patches;
+//! 5. [`customize`] and [`args`] apply the settings of the provider object, [`patch`] its patches;
 //! 6. [`certificates`] stands in for cert-manager where there is none.
 //!
 //! [`metadata`] says which contract a release has, [`version`] which release is the latest, [`table`] where the releases of the

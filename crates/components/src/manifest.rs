@@ -1,7 +1,7 @@
 //! The objects of a file with several YAML documents.
 //!
 //! Documents are read one by one, so that no more than one of them is in memory in more than its final form, and an error names
-//! the document and the line of the file. What is wrong is told apart by what the reader can do about it.
+//! the document and the line of the file. Errors are distinguished by their remedy.
 
 use std::collections::BTreeMap;
 

@@ -220,7 +220,7 @@ mod tests {
 
     // OP-134
     #[test]
-    fn what_is_wrong_is_told() {
+    fn problems_are_reported() {
         let check = |text: &str, expect: &str| {
             assert_eq!(Metadata::parse(text).unwrap_err().to_string(), expect, "{text}");
         };

@@ -99,7 +99,7 @@ struct Target {
 
 /// Applies a declaration's patches in their order. On an error, some objects may have been patched: use none of them then.
 ///
-/// A patch that is for none of the objects is told in a note.
+/// A patch that matches no object is reported in a note.
 pub fn apply(objects: &mut Vec<Value>, patches: &Patches) -> Result<Vec<Note>, PatchError> {
     // All are read before the first is applied.
     let entries: Vec<Entry> = match patches {
@@ -299,7 +299,7 @@ impl Change {
                 if map.get("$patch").and_then(Value::as_str) == Some("delete") {
                     return Ok(Self::Delete);
                 }
-                // A patch may be written as a whole object: what it is called is for whoever reads it.
+                // A patch may be written as a whole object: its name is for human readers.
                 map.remove("apiVersion");
                 map.remove("kind");
                 if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -77,11 +77,11 @@ pub(crate) const NOT_OFFERED: &[(&[&str], &str)] = &[
     ),
     (
         &["env", "expandenv"],
-        "it would show the environment of the controller to whoever writes templates",
+        "it would show the environment of the controller to the authors of templates",
     ),
     (
         &["getHostByName"],
-        "it would ask the network of the controller for whoever writes templates",
+        "it would give authors of templates access to the network of the controller",
     ),
     (
         &["derivePassword", "decryptAES", "buildCustomCert"],

@@ -4,7 +4,7 @@
 //! templates. This is the language itself: syntax, types and functions are those of Go's text/template and of Sprig, held
 //! against what the real engine gives (`testdata`). Nothing here reads a clock, the environment, the network or a source of
 //! chance, and maps are walked in the order of their keys: the same template and data always give the same text. A template
-//! may come from anybody: its depth, its rounds and what it writes are bounded.
+//! may come from any user: its depth, its rounds and what it writes are bounded.
 
 mod builtins;
 mod exec;

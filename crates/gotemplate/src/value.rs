@@ -1,7 +1,7 @@
 //! Values while a template runs, and the heap that holds lists and maps.
 //!
 //! Functions such as `set` change a map that others refer to, so a map may come to hold itself. Lists and maps therefore
-//! live in a heap that goes as a whole, and whoever walks them counts its depth and pays for each step.
+//! live in a heap that is freed as a whole. Code that walks them counts its depth and pays for each step.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -15,8 +15,8 @@ mod tests;
 pub(crate) enum Asked {
     /// A repository.
     Repository,
-    /// A file of ours.
-    Nobody,
+    /// A local file.
+    LocalFile,
     /// A cluster.
     Cluster,
 }
@@ -152,7 +152,7 @@ pub(crate) fn kind(asked: Asked, words: &str) -> Kind {
     let words = words.to_lowercase();
     let tables: &[&[Row]] = match asked {
         Asked::Repository => &[REPOSITORY, CHART],
-        Asked::Nobody => &[CHART],
+        Asked::LocalFile => &[CHART],
         Asked::Cluster => &[CLUSTER, CHART],
     };
     let rows = tables.iter().copied().flatten();
@@ -163,7 +163,7 @@ pub(crate) fn kind(asked: Asked, words: &str) -> Kind {
     match asked {
         Asked::Repository if is_silence(&words) => Kind::RepositoryUnreachable,
         Asked::Cluster if is_silence(&words) => Kind::ClusterUnreachable,
-        Asked::Nobody => Kind::ChartBroken,
+        Asked::LocalFile => Kind::ChartBroken,
         _ => Kind::Other,
     }
 }

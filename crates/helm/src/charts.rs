@@ -23,7 +23,7 @@ use crate::version::Version;
 use crate::words::Mask;
 use crate::{Chart, ChartSource, Freshness, HelmError, Kind};
 
-/// After that, a chart or an index that nobody asked for is forgotten when there are many.
+/// After that, an unused chart or index is dropped when there are many.
 const FORGOTTEN: Duration = Duration::from_hours(24);
 const MANY: usize = 128;
 /// A version that no chart has: who asks for it hears of the list alone.
@@ -199,7 +199,7 @@ impl Fetch<'_> {
         }
     }
 
-    /// Reads the list of a repository, unless somebody else has while we waited.
+    /// Reads the list of a repository, unless another caller has read it meanwhile.
     async fn refresh(&self, repository: &RwLock<Index>, folder: &Path, began: Instant) -> Result<(), HelmError> {
         let mut index = repository.write().await;
         let is_new = index.read.is_some_and(|read| read >= began);
@@ -294,7 +294,7 @@ impl Fetch<'_> {
             app_version: Option<String>,
         }
         let args = vec!["show".to_owned(), "chart".to_owned(), text(&archive)?];
-        let call = self.call("show-chart", Asked::Nobody, args);
+        let call = self.call("show-chart", Asked::LocalFile, args);
         let printed = self.helm.fetch(&self.program, call, self.helm.folder()?).await?;
         let says: Says = serde_saphyr::from_str(&printed).map_err(|_| {
             HelmError::new(
@@ -353,7 +353,7 @@ impl Fetch<'_> {
     }
 }
 
-/// Says which repository lacks what: helm names it as it is called in our folder, and advises what nobody can do there.
+/// Says which repository lacks what: helm names it by its name in our folder, and gives advice that is impossible there.
 fn not_there(address: &Address<'_>, version: Option<&str>, error: HelmError) -> HelmError {
     let (url, chart) = (&address.source.repo_url, &address.source.chart);
     let lacks = match (error.kind, version) {

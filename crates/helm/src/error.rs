@@ -38,7 +38,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Whether the same call may succeed later although nobody changes what was asked.
+            /// Whether the same call may succeed later without a change of its input.
             pub fn may_pass(self) -> bool {
                 match self {
                     $(Self::$kind => $passes,)*
@@ -77,7 +77,7 @@ kinds! {
     NameInUse = "name-in-use", true;
     /// There is no such release, or none that was ever deployed.
     ReleaseNotFound = "release-not-found", true;
-    /// A resource of the chart exists and belongs to somebody else.
+    /// A resource of the chart exists and belongs to another release or to none.
     ResourceExists = "resource-exists", true;
     /// A kind of the chart is not served by the cluster: its definition has to come first.
     KindUnknown = "kind-unknown", true;

@@ -1,4 +1,4 @@
-//! What helm is told on its command line: pure, and the same table as in docs/helm-addons.md.
+//! The command line of helm: pure, and the same table as in docs/helm-addons.md.
 //!
 //! Nothing secret is ever among it. What users choose is always behind a `=`, so that it cannot be taken for a flag.
 

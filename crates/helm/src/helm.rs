@@ -48,7 +48,7 @@ pub struct Settings {
     /// The folder below which files are kept; it is made private.
     pub home: PathBuf,
     /// How many operations on releases run at once. Those that wait for what they installed count apart, and may be four times as many:
-    /// they do little, and hold nobody up.
+    /// they are short and block no other call.
     pub operations: usize,
     /// How many charts are fetched at once.
     pub fetches: usize,
@@ -91,13 +91,13 @@ struct Inner {
     settings: Settings,
     home: Home,
     probe: Mutex<Probe>,
-    /// Held by whoever asks helm what it is.
+    /// Held by the caller that asks helm for its version.
     probing: Turn<()>,
     operations: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     fetches: Arc<Semaphore>,
     charts: Charts,
-    /// What no message may show, whoever it is about.
+    /// Secrets that no message may show, of all callers.
     mask: Mask,
     counters: Counters,
     stop: CancellationToken,
@@ -177,7 +177,7 @@ impl Helm {
         }
         let call = Call {
             verb: "version",
-            asked: Asked::Nobody,
+            asked: Asked::LocalFile,
             args: vec!["version".to_owned(), "--template={{.Version}}".to_owned()],
             input: Vec::new(),
             limit: Duration::from_secs(30),

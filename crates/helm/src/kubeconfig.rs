@@ -1,7 +1,7 @@
 //! The kubeconfig that helm is given: pure.
 //!
 //! It comes from a Secret, and who may write Secrets in one namespace is not to run programs here, nor to have files of this machine sent
-//! to a server of their choice. What is checked is what helm gets: the data, written anew, not the text.
+//! to a server of their choice. What is checked is what helm gets: the data, written again, not the text.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ const OUTSIDE: [&str; 6] = [
     "certificate-authority",
 ];
 
-/// Fields that nobody else is to see.
+/// Secret fields.
 const HIDDEN: [&str; 3] = ["token", "password", "client-key-data"];
 
 /// Checks a kubeconfig and returns it as JSON; what is secret in it is hidden from now on.

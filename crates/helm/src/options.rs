@@ -21,7 +21,7 @@ pub struct Options {
     pub disable_openapi_validation: bool,
     /// An operation that fails is undone; this waits, too.
     pub atomic: bool,
-    /// Resources that are there already are taken over, whoever made them.
+    /// Existing resources are adopted, also those of other releases.
     pub take_ownership: bool,
     /// Of installing alone.
     pub install: Install,

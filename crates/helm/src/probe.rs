@@ -93,7 +93,7 @@ mod tests {
 
     // AD-026, AD-108
     #[test]
-    fn a_helm_that_will_not_do_is_told_with_what_to_do() {
+    fn an_unusable_helm_is_reported_with_a_remedy() {
         let old = judged("v3.13.3").unwrap_err();
         assert_eq!(old.kind, Kind::TooOld);
         assert!(

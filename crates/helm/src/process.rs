@@ -1,4 +1,4 @@
-//! Running helm: one process, its input, its output, and its end, whatever happens to whoever asked.
+//! Running helm: one process, its input, its output, and its end, also when the caller is gone.
 //!
 //! A process belongs to a task of its own, not to the call that waits for it. A call that is dropped asks the task to stop; helm then has a
 //! moment to write down that the operation failed, so that the release is not left pending, and is killed after that.
@@ -51,7 +51,7 @@ pub(crate) enum End {
     Exit(ExitStatus),
     /// It took too long.
     TimedOut,
-    /// Nobody waits any more.
+    /// The caller is gone.
     Cancelled,
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn run(plan: Plan, stop: CancellationToken) -> io::Result<Outpu
             let _ = input.write_all(&plan.input).await;
         }
     };
-    // Output is read for as long as somebody may write it, but what a process left open holds nobody up.
+    // Output is read while a process may write it, but a pipe that a child left open does not block the call.
     let mut out = Kept::first(MOST_OUTPUT);
     let mut err = Kept::last(MOST_ERRORS);
     let end = {

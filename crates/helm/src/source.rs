@@ -31,7 +31,7 @@ pub enum Credentials {
         username: String,
         /// The password.
         password: Secret,
-        /// Whether other hosts are told them, too, when the repository's index refers to them.
+        /// Whether other hosts receive them, too, when the repository's index refers to them.
         pass_everywhere: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! Helm's words about an error: which of them are for people, and what is not for anybody.
+//! Helm's words about an error: which of them are for people, and which are secret.
 
 use std::borrow::Cow;
 
@@ -105,11 +105,11 @@ mod tests {
     #[test]
     fn secrets_are_not_in_it() {
         let mut mask = Mask::default();
-        for secret in ["pass", "password-of-somebody\n", "abc", ""] {
+        for secret in ["pass", "password-of-a-user\n", "abc", ""] {
             mask.hide(secret);
         }
         assert_eq!(
-            of("Error: password-of-somebody and pass and abc", &mask),
+            of("Error: password-of-a-user and pass and abc", &mask),
             "*** and *** and abc"
         );
         assert_eq!(format!("{mask:?}"), "Mask(2)");

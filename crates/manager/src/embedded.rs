@@ -64,7 +64,7 @@ fn check_ours(path: &Path) -> Result<(), ManagerError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) if text.trim().is_empty() => return Ok(()),
         Ok(text) => text,
-        // Whoever makes its folder tells what is wrong with that.
+        // The code that creates the folder reports its errors.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => return Err(not_ours(error.to_string())),
     };
@@ -126,7 +126,7 @@ impl Embedded {
                 .await
                 .map_err(ManagerError::Install)?;
             tracing::debug!(sent = sent.len(), "definitions are installed");
-            // Left by a manager that served this data folder over the network: nobody answers there now.
+            // Left by a manager that served this data folder over the network: no server answers there now.
             let withdrawn = windlass_webhook::withdraw(&client).await;
             if withdrawn.map_err(|error| ManagerError::Server(error.to_string()))? {
                 tracing::info!(

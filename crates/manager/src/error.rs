@@ -8,7 +8,7 @@ use windlass_suite::install::InstallError;
 /// Why something could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
-    /// Somebody else listens.
+    /// Another process listens.
     #[error("port {} on {} is in use", address.port(), address.ip())]
     PortInUse {
         /// Where we wanted to listen.
@@ -80,7 +80,7 @@ pub enum ManagerError {
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
-    /// Nobody named a kubeconfig, and the one that kubectl would use cannot be used.
+    /// No kubeconfig was named, and the one that kubectl would use cannot be used.
     #[error("kubeconfig {place} cannot be used")]
     DefaultKubeconfig {
         /// Where it is looked for.

@@ -8,9 +8,9 @@ use windlass_suite::helm::HelmUse;
 /// What the user says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Helming {
-    /// The program; the one that `PATH` leads to where nothing is said.
+    /// The helm program. Defaults to the one in `PATH`.
     pub program: Option<PathBuf>,
-    /// The folder for charts and for the files of single calls; one of the machine's temporary folders where nothing is said.
+    /// The folder for charts and for the files of single calls; defaults to a temporary folder.
     pub home: Option<PathBuf>,
     /// How often repositories are asked for newer versions of charts.
     pub ask_every: Option<Duration>,
@@ -19,7 +19,7 @@ pub struct Helming {
 }
 
 impl Helming {
-    /// What controllers are told.
+    /// Settings of the Helm controllers.
     pub fn used(&self) -> HelmUse {
         let mut used = match &self.home {
             Some(home) => HelmUse::new(home),

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn half_written_pairs_are_made_again_and_a_lost_authority_key_is_told() {
+    fn half_written_pairs_are_made_again_and_a_lost_authority_key_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let first = load_or_make(folder.path(), now()).unwrap();
         std::fs::remove_file(folder.path().join("admin.crt")).unwrap();

@@ -40,7 +40,7 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
     }
 }
 
-/// Where a kubeconfig is looked for that nobody named.
+/// The places of the default kubeconfig.
 fn found() -> &'static str {
     let variable = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
     variable.map_or("~/.kube/config", |_| "$KUBECONFIG")

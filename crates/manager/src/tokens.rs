@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_told() {
+    fn a_missing_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let error = load(&folder.path().join("tokens")).unwrap_err();
         assert!(error.to_string().contains("tokens"), "{error}");

@@ -229,7 +229,7 @@ fn provider_id(node: &Node) -> Vec<String> {
         .collect()
 }
 
-/// The list of images is most of a Node, and nobody here reads it.
+/// The list of images is most of a Node, and no controller reads it.
 fn trim_node(node: &mut Node) {
     if let Some(status) = &mut node.status {
         status.images = None;

@@ -35,7 +35,7 @@ pub(crate) struct Credentials {
     tls: Arc<rustls::ClientConfig>,
 }
 
-/// The TLS settings, made anew when a Secret changed or the client certificate is old.
+/// The TLS settings, rebuilt when a Secret changes or the client certificate gets old.
 ///
 /// With the authority's key at hand (etcd managed by the control plane) a client certificate is issued; without it (external
 /// etcd) the one of the API server in Secret `<cluster>-apiserver-etcd-client` is used.

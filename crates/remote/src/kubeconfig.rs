@@ -1,7 +1,7 @@
 //! Reading the kubeconfig of a workload cluster.
 //!
-//! It comes from a Secret, and whoever may write Secrets in one namespace is not to run programs as the manager, or to have its files
-//! sent to a server of their choice. So a kubeconfig must hold all it needs, and may not point to anything outside.
+//! It comes from a Secret. A user who may write Secrets in one namespace must not be able to run programs as the manager, or to
+//! send the manager's files to another server. So a kubeconfig must be self-contained and must not refer to anything outside.
 
 use kube::config::Kubeconfig;
 

@@ -54,7 +54,7 @@ pub struct Settings {
     pub kept: usize,
     /// A folder to keep it in as well.
     pub kept_in: Option<PathBuf>,
-    /// Folders of this machine are read. For command lines only: whoever may declare a provider would see its files.
+    /// Folders of this machine are read. For command lines only: otherwise every author of provider objects could read them.
     pub folders: bool,
 }
 

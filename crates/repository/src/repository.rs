@@ -67,7 +67,7 @@ impl Repository {
         Ok(versions)
     }
 
-    /// The version to take where nobody says one: the one that the address names, else the highest stable one that has
+    /// The default version: the one that the address names, else the highest stable one that has
     /// been released wholly, else the highest pre-release.
     pub async fn default_version(&self) -> Result<String, Error> {
         if let Some(pinned) = self.source.pinned() {

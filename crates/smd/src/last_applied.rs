@@ -22,7 +22,7 @@ fn annotation(object: &Value) -> Option<&str> {
         .filter(|text| !text.is_empty())
 }
 
-/// The fields that client-side apply wrote last and nobody has changed since.
+/// The fields that client-side apply wrote last and no other manager has changed since.
 pub(crate) fn unchanged(view: View<'_>, live: &Value, api_version: &str) -> Option<FieldSet> {
     let last: Value = serde_json::from_str(annotation(live)?).ok()?;
     let names_kind = last

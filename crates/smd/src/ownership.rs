@@ -202,7 +202,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Takes out the fields that belong to the server or name the object, which nobody owns.
+/// Takes out the fields that belong to the server or name the object. No manager owns them.
 pub(crate) fn strip_server_fields(set: &mut FieldSet) {
     use std::sync::LazyLock;
     static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {

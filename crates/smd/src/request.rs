@@ -1,4 +1,4 @@
-//! What apply and update are told.
+//! The inputs of apply and update.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -20,7 +20,7 @@ pub fn scale_managers(object: &ManagedFields, path: &[&str]) -> ManagedFields {
     }
 }
 
-/// Who owns what of an object after its scale has changed hands.
+/// The field owners of an object after a write to its scale.
 ///
 /// As in Kubernetes, who owns the replicas through a write of the scale has no time.
 pub fn object_managers(

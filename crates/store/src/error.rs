@@ -91,7 +91,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The folder says it holds data, but the data is gone or damaged.
-    #[error("data folder {} is damaged: {reason}; nothing in it was changed: move it away and restore a snapshot, or start anew", path.display())]
+    #[error("data folder {} is damaged: {reason}; nothing in it was changed: move it away and restore a snapshot, or start with an empty one", path.display())]
     Damaged {
         /// The data folder.
         path: PathBuf,
@@ -117,7 +117,7 @@ fn advice(found: &str) -> &'static str {
             "a newer version of the program wrote it, so use that or a newer one"
         }
         (Some(_), _) => {
-            "a version of the program from before its first release wrote it, so use that, or apply its objects anew"
+            "a version of the program from before its first release wrote it, so use that, or apply its objects again"
         }
         _ => "use the program that wrote it",
     }

@@ -187,7 +187,7 @@ impl Frames {
     }
 
     fn frame(&self, names: &mut Names) -> Result<Frame, Wrong> {
-        codec::decode(&self.payload, names).ok_or_else(|| self.damaged("holds what nobody wrote, before"))
+        codec::decode(&self.payload, names).ok_or_else(|| self.damaged("holds unknown data, before"))
     }
 }
 

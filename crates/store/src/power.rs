@@ -222,7 +222,7 @@ impl Trial {
             self.possible
         );
         prop_assert!(self.machine.memory.revision >= self.revision);
-        // Whoever looks sees this from now on: it may not be taken back.
+        // Readers see this from now on: it must not be undone.
         self.revision = self.machine.memory.revision;
         self.possible = vec![content];
         Ok(())
@@ -256,7 +256,7 @@ fn filled() -> Machine {
 }
 
 #[test]
-fn a_full_disk_is_told_and_gone_on_from() {
+fn a_full_disk_is_reported_and_recovered_from() {
     let mut machine = filled();
     let before = machine.content();
     machine.files.script([Fate::Full]);

@@ -121,7 +121,7 @@ impl Record {
         self.value.get(at..at + digits.len()) == Some(digits.as_bytes())
     }
 
-    /// The same object in another form, which nobody stores.
+    /// The same object in another form that is never stored.
     #[must_use]
     pub fn in_form(&self, form: Draft) -> Self {
         Self::from_draft(self.key.clone(), self.revision, form)

@@ -138,7 +138,7 @@ fn read_file(file: &Path) -> Result<(Memory, u64), SnapshotError> {
 /// Where a folder goes on that is restored at a time (since 1970).
 ///
 /// No server makes a change in every microsecond. So the time, counted in them, is beyond all revisions that were ever given,
-/// whoever gave them after the snapshot. Where the clock cannot be right, a great leap has to do.
+/// used after the snapshot, by any server. If the clock cannot be right, a large jump is used.
 fn beyond(revision: u64, now: Duration) -> u64 {
     let now = u64::try_from(now.as_micros()).unwrap_or_default();
     if now > revision {

@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(crd["metadata"]["name"], entry.crd_name());
             let table = flatten(&crd, entry.version).unwrap();
             assert_eq!(table.facts["kind"], entry.kind);
-            // The inventory is the only kind without a specification: it says what is, not what is wished for.
+            // The inventory is the only kind without a specification: it has observed state only.
             assert_eq!(
                 table.fields.contains_key("spec"),
                 entry.kind != "Provider",

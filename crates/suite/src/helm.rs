@@ -53,7 +53,7 @@ impl Default for HelmUse {
     }
 }
 
-/// The real helm, as soon as somebody asks for anything.
+/// The real helm, from the first request on.
 #[derive(Clone, Debug)]
 pub(crate) struct LateHelm(Arc<Inner>);
 
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_told_of_and_a_missing_program_too() {
+    fn a_folder_that_cannot_be_created_and_a_missing_program_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_told() {
+    fn a_taken_name_is_reported() {
         let check = |conditions: Value, expect: Result<(), &str>| {
             let definition = json!({"status": {"conditions": conditions}});
             assert_eq!(established(&definition), expect.map_err(str::to_owned));

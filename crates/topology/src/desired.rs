@@ -91,7 +91,7 @@ struct Scope<'a> {
     seed: String,
 }
 
-/// Computes everything; writes nothing and asks nobody.
+/// Computes all desired objects. Pure: no reads, no writes.
 pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
     let topology = topology(input.cluster)?;
     let scope = Scope::new(input, &topology);

@@ -357,7 +357,7 @@ pub struct MachineDeploymentTopology {
     pub class: String,
     /// Its identity in the topology.
     pub name: String,
-    /// Number of Machines; unset leaves it to somebody else.
+    /// Number of Machines; when unset, another controller such as an autoscaler manages it.
     pub replicas: Option<i64>,
     /// Health check override.
     pub health_check: Option<Map<String, Value>>,

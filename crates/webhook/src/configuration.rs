@@ -16,7 +16,7 @@ pub const FIELD_MANAGER: &str = "windlass-webhooks";
 /// How long an API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 10;
 
-/// What the configuration must say. Without authorities, those that somebody else entered stay.
+/// What the configuration must say. Without CA certificates, those of other field managers stay.
 pub(crate) fn desired(rules: &[Rule], target: &Target, authorities: Option<&str>) -> Value {
     let webhooks: Vec<Value> = rules.iter().map(|rule| webhook(rule, target, authorities)).collect();
     json!({
@@ -48,7 +48,7 @@ fn webhook(rule: &Rule, target: &Target, authorities: Option<&str>) -> Value {
         "timeoutSeconds": TIMEOUT_SECONDS,
         "namespaceSelector": {},
         "objectSelector": {},
-        // Subresources are not named, so that writes of a status do not wait for anybody.
+        // Subresources are not named, so that status writes do not wait for the webhook.
         "rules": [{
             "apiGroups": [rule.group],
             "apiVersions": rule.versions,
@@ -127,7 +127,7 @@ mod tests {
 
     // EX-084
     #[test]
-    fn updates_of_all_versions_are_judged_and_refused_when_nobody_answers() {
+    fn updates_of_all_versions_are_judged_and_refused_without_an_answer() {
         let webhook = &want()["webhooks"][0];
         assert_eq!(webhook["name"], "validation.testcluster.infra.example.com");
         assert_eq!(
@@ -188,14 +188,14 @@ mod tests {
         let mut have = want();
         let fields = json!({"f:webhooks": {".": {}, "k:{\"name\":\"old.example.com\"}": {".": {}}}});
         let entry = |manager: &str| json!([{"manager": manager, "operation": "Apply", "fieldsV1": fields}]);
-        have["metadata"]["managedFields"] = entry("somebody");
+        have["metadata"]["managedFields"] = entry("another-manager");
         assert!(is_current(&want(), &have));
         have["metadata"]["managedFields"] = entry(FIELD_MANAGER);
         assert!(!is_current(&want(), &have));
     }
 
     #[test]
-    fn authorities_that_somebody_else_enters_stay() {
+    fn authorities_of_other_field_managers_stay() {
         let want = desired(&[rule()], &Target::url("https://h").unwrap(), None);
         let mut have = want.clone();
         have["webhooks"][0]["clientConfig"]["caBundle"] = json!("UEVN");

@@ -77,7 +77,7 @@ mod tests {
     use crate::material::Material;
 
     #[test]
-    fn bad_files_are_told_by_name() {
+    fn bad_files_are_reported_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let names = ["a.b.svc".to_owned()];
         let now = "2026-01-02T03:04:05Z".parse().unwrap();

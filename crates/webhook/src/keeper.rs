@@ -28,7 +28,7 @@ use crate::target::Target;
 
 /// The shortest pause.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause after failures, and between corrections when somebody else corrects, too.
+/// The longest pause after failures, and between corrections when another writer changes it back.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
 /// Where the certificate comes from.

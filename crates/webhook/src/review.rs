@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_review_is_told_without_repeating_it() {
+    fn invalid_reviews_are_reported_without_their_content() {
         let check = |body: &str, expect: &str| {
             let why = answer(&rule(), body.as_bytes()).unwrap_err();
             assert!(why.contains(expect), "{body}: {why}");

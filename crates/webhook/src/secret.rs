@@ -15,7 +15,7 @@ use crate::material::{Due, Material};
 pub const SECRET_NAME: &str = "windlass-webhook-certificate";
 /// What tells our Secret from another of its name.
 const LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "windlass");
-/// How often somebody else may be faster.
+/// Maximum number of lost races.
 const TRIES: usize = 8;
 
 /// Where the Secret is, and for which names.
@@ -81,7 +81,7 @@ impl Kept {
                     tracing::info!(secret = self.what(), "made a webhook certificate");
                     return Ok(material);
                 }
-                // Another process was faster, or somebody deleted it: what is there now is looked at.
+                // Another process was faster, or the Secret was deleted: read it again.
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(kube::Error::Api(status)) if status.code == 404 && stored.is_some() => {}
                 Err(error) => return Err(self.failed("write", error)),

@@ -100,7 +100,7 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let address = options.listener.local_addr().ok();
     let routes = server::routes(&options.rules);
-    // It answers before anybody is told to ask.
+    // The server answers before the configuration names it.
     tasks.spawn(server::serve(options.listener, tls, routes, stop.clone()));
     let mut keeper = Keeper::new(
         client,
@@ -121,7 +121,7 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     Ok(webhooks)
 }
 
-/// Has the API server behind `client` ask nobody over the network any more: for a server that judges in its own process what a
+/// Removes the webhook configuration from the API server behind `client`: for a server that judges in its own process what a
 /// manager beside it judged before. False when there was no configuration of ours.
 pub async fn withdraw(client: &kube::Client) -> Result<bool, kube::Error> {
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());

@@ -1,5 +1,6 @@
 //! Condition types and reasons: the constants of the API crates with their doc comments.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use super::{code, table};
@@ -57,7 +58,7 @@ pub(super) fn page(root: &Path) -> Result<String, String> {
             .into_iter()
             .map(|found| vec![code(&found.value), found.doc])
             .collect();
-        text.push_str(&format!("## {heading}\n\n"));
+        let _ = write!(text, "## {heading}\n\n");
         text.push_str(&table(&["name", "meaning"], &rows));
     }
     Ok(text)

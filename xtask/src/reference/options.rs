@@ -107,10 +107,14 @@ fn from_options(command: &Command, variables: &mut BTreeMap<String, BTreeSet<Str
 
 /// The variables that product code reads by a literal name.
 fn read_by_code(root: &Path) -> Result<BTreeSet<String>, String> {
-    let pattern = Regex::new(r#"env::var(?:_os)?\(\s*"([A-Za-z_]+)""#).map_err(|error| error.to_string())?;
+    let pattern = Regex::new(r#"env::var(?:_os)?\(\s*"([A-Za-z_]+)"|"((?:HTTPS?|ALL|NO)_PROXY)""#)
+        .map_err(|error| error.to_string())?;
     let mut found = BTreeSet::new();
     for text in sources::product(root)?.values() {
-        found.extend(pattern.captures_iter(text).map(|captures| captures[1].to_owned()));
+        let names = pattern
+            .captures_iter(text)
+            .filter_map(|captures| captures.get(1).or(captures.get(2)));
+        found.extend(names.map(|name| name.as_str().to_owned()));
     }
     Ok(found)
 }

@@ -11,6 +11,9 @@ use windlass_suite::metrics::all;
 use super::{code, table};
 use crate::sources;
 
+/// Crates that only tests use.
+const TEST_SUPPORT: &[&str] = &["testkit", "judge", "forge"];
+
 /// The page about metrics.
 pub(super) fn metrics() -> String {
     let rows: Vec<Vec<String>> = all()
@@ -68,11 +71,14 @@ fn entries() -> Result<Vec<windlass_kit::ControllerEntry>, String> {
 
 /// The field managers that product code names in constants, but for those of controllers.
 fn others(root: &Path, known: &BTreeSet<String>) -> Result<Vec<Vec<String>>, String> {
-    let pattern = r#"const [A-Z_]*MANAGER[A-Z_]*: &(?:'static )?str = "([a-z][a-z0-9-]+)";"#;
+    let pattern = r#"const (?:[A-Z_]+_)?MANAGER: &(?:'static )?str = "([a-z][a-z0-9-]+)";"#;
     let pattern = Regex::new(pattern).map_err(|error| error.to_string())?;
     let mut found = BTreeSet::new();
     for (place, text) in sources::product(root)? {
         let of = place.split('/').nth(1).unwrap_or_default().to_owned();
+        if of.starts_with("api-") || TEST_SUPPORT.contains(&of.as_str()) {
+            continue;
+        }
         let names = pattern.captures_iter(&text).map(|captures| captures[1].to_owned());
         found.extend(
             names

@@ -374,7 +374,7 @@ fn objects_are_applied_after_what_they_need() {
 
 // OP-229
 #[test]
-fn what_outlives_a_provider_is_told_apart() {
+fn objects_that_outlive_a_provider_are_distinguished() {
     let provider = aws();
     let made = put(read(&provider), Some("foo")).unwrap();
     let all = made.objects.len();

@@ -44,7 +44,7 @@ pub struct Request {
     pub authority: bool,
     /// How many days it is issued for.
     pub days: i32,
-    /// How long before its end it is issued anew; after two thirds of its life where nothing is said.
+    /// How long before its end it is renewed. Defaults to a third of its life.
     pub renew_before: Option<SignedDuration>,
     /// Labels of the Secret.
     pub labels: BTreeMap<String, String>,
@@ -66,7 +66,7 @@ pub struct Injection {
 pub struct Plan {
     /// Certificates to issue.
     pub requests: Vec<Request>,
-    /// Objects that are told whom to trust.
+    /// Objects that get the CA bundle.
     pub injections: Vec<Injection>,
 }
 
@@ -82,7 +82,7 @@ impl Request {
     }
 }
 
-/// Finds what is asked for. It is an error if only cert-manager could do it: then all that is so is told.
+/// Finds the requested certificates. Requests that only cert-manager can fulfil are errors, all of them at once.
 pub fn plan(objects: &[Value]) -> Result<Plan, CertificateError> {
     let mut problems = Vec::new();
     let certificates = of_kind(objects, "Certificate");

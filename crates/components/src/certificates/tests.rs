@@ -339,7 +339,7 @@ fn authorities_among_the_certificates_are_the_providers() {
 }
 
 #[test]
-fn what_only_cert_manager_can_do_is_told() {
+fn requests_that_need_cert_manager_are_reported() {
     let check = |change: &dyn Fn(&mut Vec<Value>), expect: &str| {
         let mut objects = provider();
         change(&mut objects);

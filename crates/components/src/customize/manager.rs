@@ -114,7 +114,7 @@ impl Place<'_> {
         self.done(field, described(was, name, wanted.value()));
     }
 
-    /// Says what of the settings reaches no manager.
+    /// Notes the settings that reach no manager.
     fn without_flags(&mut self, declared: &Settings) {
         if declared.debug {
             for (field, set) in [

@@ -1,4 +1,4 @@
-//! What was decided, for whoever declared the provider.
+//! Notes about decisions, for the author of the provider object.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Holding a provider still: what runs it has no replicas, and an annotation that says how many it had.
 //!
-//! The number is taken once ([`had`]), kept by whoever pauses, and put on every object that is applied meanwhile
+//! The number is taken once ([`had`]), kept by the caller, and put on every object that is applied meanwhile
 //! ([`hold`]), those of another version included; so neither a second look nor an upgrade loses it.
 
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ pub fn original(live: &Value) -> Original {
     }
 }
 
-/// The replicas of an object; Kubernetes makes it one where nothing is said.
+/// The replicas of an object; Kubernetes defaults it to one.
 pub fn replicas(object: &Value) -> i64 {
     object["spec"]["replicas"].as_i64().unwrap_or(1)
 }

@@ -1,11 +1,11 @@
-//! Ports, probes, Services and mounts follow the addresses that a manager is told to serve at.
+//! Ports, probes, Services and mounts follow the configured addresses of a manager.
 
 use serde_json::{Map, Value, json};
 
 use super::{Note, container_mut, object_name};
 use crate::args::Arguments;
 
-/// Where controllers look for the certificate of their webhooks when nobody tells them.
+/// Where controllers look for the certificate of their webhooks by default.
 const CERT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
 
 /// What a manager's flags say about where it serves.
@@ -38,7 +38,7 @@ struct Endpoint<'a> {
     after: &'a Option<String>,
     /// What container ports are called that are for it.
     names: &'a [&'a str],
-    /// Where it is when nobody tells.
+    /// The default place.
     usual: i64,
 }
 

@@ -216,7 +216,7 @@ fn tls_error(url: &Url, error: &io::Error) -> Error {
 
 fn certificate_words(error: &CertificateError) -> String {
     match error {
-        CertificateError::UnknownIssuer => "nobody here knows who issued it".to_owned(),
+        CertificateError::UnknownIssuer => "its issuer is not trusted".to_owned(),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
