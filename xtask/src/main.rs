@@ -101,7 +101,7 @@ enum Bench {
     Operator(bench::operator::Options),
     /// One chart on 200 simulated clusters, in a release build: time, helm processes, memory, and requests once all is done.
     Addons(bench::addons::Options),
-    /// Memory of simulated workload clusters that nobody asks anything, in a release build.
+    /// Memory of idle simulated workload clusters, in a release build.
     Clusters {
         /// How many clusters of 3+3 nodes.
         #[arg(long, value_name = "N", default_value_t = 200)]

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_that_nobody_uses_is_found() {
+    fn an_unused_dependency_is_found() {
         let manifest = "[dependencies]\nserde-saphyr.workspace = true\nbytes.workspace = true\n";
         let found = check_use("smd", manifest, "use bytes::Bytes;");
         assert_eq!(found.len(), 1, "{found:?}");

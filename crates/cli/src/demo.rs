@@ -1,4 +1,4 @@
-//! `windlass demo`: from nothing to a running cluster and back, shown live.
+//! `windlass demo`: creates, scales, upgrades and deletes a cluster, shown live.
 
 mod external;
 mod follow;

@@ -1,4 +1,4 @@
-//! How a command fails.
+//! Errors of commands.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What a source says, checked, and in the forms that helm takes: pure.
+//! Validates a chart source and converts it for helm's command line: pure.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

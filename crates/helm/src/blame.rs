@@ -1,4 +1,4 @@
-//! From helm's words to what a person can do: pure.
+//! Classifies helm's error messages by their remedy: pure.
 //!
 //! Helm has one exit code for all errors, so its words are all there is. They are looked for in lower case and in the order of the
 //! tables: what is more telling comes first, since words of several layers stand in one line (a hook that failed because it timed out, a

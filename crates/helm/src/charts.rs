@@ -1,4 +1,4 @@
-//! Charts: found and fetched once for all who ask.
+//! The chart cache: each chart is resolved and fetched once for all callers.
 //!
 //! All who ask for the same chart wait for one of them to fetch it, and share what that one found, also an error. Lists of versions (the
 //! index of a repository) are shared by all charts of it. Archives are kept by their digest, and are looked at again before they are

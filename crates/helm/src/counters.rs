@@ -1,4 +1,4 @@
-//! How often helm was started, for what, with what end, and how long it took.
+//! Counters of helm processes by command and result, with durations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

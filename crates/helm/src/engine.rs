@@ -1,4 +1,4 @@
-//! What a controller asks of Helm.
+//! The interface to Helm for controllers.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

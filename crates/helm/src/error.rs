@@ -1,4 +1,4 @@
-//! What can go wrong with Helm, by what a person has to do about it.
+//! Errors of Helm, by their remedy.
 
 /// Why Helm did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

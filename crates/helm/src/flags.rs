@@ -1,6 +1,6 @@
 //! The command line of helm: pure, and the same table as in docs/helm-addons.md.
 //!
-//! Nothing secret is ever among it. What users choose is always behind a `=`, so that it cannot be taken for a flag.
+//! It never contains secrets. User input always follows a `=`, so that it cannot be parsed as a flag.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How an operation is done.
+//! Options of an operation.
 
 use std::time::Duration;
 

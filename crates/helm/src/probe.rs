@@ -1,4 +1,4 @@
-//! Which helm is there, and whether it will do.
+//! Finds the helm program and checks its version.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Which versions of helm can be used.
+//! Supported versions of helm.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How Helm is found and used: what the user says.
+//! Settings of the Helm controllers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,9 +12,9 @@ pub struct Helming {
     pub program: Option<PathBuf>,
     /// The folder for charts and for the files of single calls; defaults to a temporary folder.
     pub home: Option<PathBuf>,
-    /// How often repositories are asked for newer versions of charts.
+    /// Interval of looking for newer chart versions.
     pub ask_every: Option<Duration>,
-    /// How many helms run at a time, beside those that wait for what they installed.
+    /// Number of concurrent helm processes, without those that wait for their release.
     pub at_a_time: Option<usize>,
 }
 

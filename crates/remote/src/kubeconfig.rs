@@ -5,7 +5,7 @@
 
 use kube::config::Kubeconfig;
 
-/// Reads a kubeconfig that holds everything itself.
+/// Reads a self-contained kubeconfig.
 pub(crate) fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not text")?;
     // The parser's error may quote the file, which holds keys.
@@ -18,7 +18,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
     }
 }
 
-/// The first field that points to something outside, and what to set instead.
+/// The first field that refers to anything outside, and its replacement.
 fn outside(kubeconfig: &Kubeconfig) -> Option<(&'static str, &'static str)> {
     const TOKEN: &str = "set token, or client-certificate-data and client-key-data";
     let users = kubeconfig

@@ -1,4 +1,4 @@
-//! What a provider's own configuration says about access to where its files are.
+//! Credentials of repositories, from the variables of a provider.
 
 use crate::secret::Secret;
 

@@ -1,4 +1,4 @@
-//! Why files could not be had. Each variant is something else that a person can do.
+//! Errors of fetching files. Each variant has its own remedy.
 
 use std::time::Duration;
 

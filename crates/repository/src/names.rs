@@ -1,4 +1,4 @@
-//! What the files of one provider are called, wherever they are.
+//! Names of the files of a provider, in all sources.
 
 use windlass_api_operator::ProviderType;
 

@@ -1,4 +1,4 @@
-//! A provider's repository: which versions there are, and the two files of one of them.
+//! A provider's repository: its versions, and the two files of a version.
 
 use crate::credentials::Credentials;
 use crate::error::Error;

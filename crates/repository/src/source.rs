@@ -1,4 +1,4 @@
-//! The addresses that files can be fetched from, by their forms.
+//! Sources by the form of their address.
 
 use std::fmt;
 use std::path::PathBuf;

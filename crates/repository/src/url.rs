@@ -1,4 +1,4 @@
-//! Addresses: only what fetching files needs, and nothing that could hide a password in a message.
+//! URLs: the parts that fetching needs, without passwords in messages.
 
 use std::fmt;
 

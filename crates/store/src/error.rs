@@ -9,12 +9,12 @@ use crate::record::Record;
 /// Why a commit was not made. Nothing of it is visible.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
-    /// A precondition did not hold; what is stored instead is in `current`.
+    /// A precondition did not hold. `current` has the stored object.
     #[error("precondition of write {index} failed")]
     Conflict {
         /// Which write of the transaction.
         index: usize,
-        /// What is stored now, if anything.
+        /// The stored object, if any.
         current: Option<Arc<Record>>,
     },
     /// The disk refused.
@@ -79,7 +79,7 @@ pub enum OpenError {
     Foreign {
         /// The data folder.
         path: PathBuf,
-        /// A file found there.
+        /// An existing file.
         holds: String,
         /// The marker's name.
         marker: &'static str,
@@ -166,7 +166,7 @@ pub enum SnapshotError {
     Format {
         /// The file.
         path: PathBuf,
-        /// How it begins.
+        /// The first bytes.
         found: String,
     },
     /// The operating system refused.

@@ -1,4 +1,4 @@
-//! Helm for the controllers of a process. Its folder is made when it is first needed: most clusters never get a chart.
+//! Helm for the controllers of a process. Its folder is created on first use: most clusters never get a chart.
 
 use std::future::ready;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) const PROCESSES: Table = Table {
 /// How charts are fetched and installed.
 #[derive(Clone, Debug)]
 pub struct HelmUse {
-    /// How the program is found and run.
+    /// Settings of the helm program.
     pub program: windlass_helm::Settings,
     /// How releases are kept.
     pub releases: Settings,
@@ -42,7 +42,7 @@ impl HelmUse {
     /// Sets how many helms run at a time.
     pub fn at_a_time(&mut self, count: usize) {
         self.releases.at_a_time = count;
-        // Who waits for what was installed must not hold up the others.
+        // Operations that wait for their release must not block others.
         self.program.operations = self.releases.most_operations();
     }
 }
@@ -97,7 +97,7 @@ impl LateHelm {
         });
     }
 
-    /// Ends what runs.
+    /// Ends running work.
     pub(crate) async fn close(&self) {
         if let Some(Ok(helm)) = self.0.helm.get() {
             helm.close().await;

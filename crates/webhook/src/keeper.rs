@@ -1,4 +1,4 @@
-//! What goes on while webhooks are served: certificates are replaced, and the configuration is kept right.
+//! Background work of a webhook server: renews certificates and repairs the webhook configuration.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -37,7 +37,7 @@ pub(crate) enum Source {
     Folder { folder: PathBuf, names: Vec<String> },
 }
 
-/// The certificate as it was read last.
+/// The last read certificate.
 pub(crate) struct Current {
     pub(crate) certified: Arc<CertifiedKey>,
     /// The authorities for the configuration.
@@ -52,7 +52,7 @@ enum From {
 }
 
 impl Source {
-    /// Reads it, and makes or renews our own as far as that is due.
+    /// Reads it, and creates or renews a generated certificate when due.
     pub(crate) async fn read(&self, in_use: Option<&Current>, now: Timestamp) -> Result<Current, WebhookError> {
         match self {
             Self::Secret(kept) => {
@@ -83,7 +83,7 @@ impl Source {
     }
 }
 
-/// When something may be tried again.
+/// The time of the next attempt.
 #[derive(Default)]
 struct Pause {
     delay: Duration,
@@ -91,7 +91,8 @@ struct Pause {
 }
 
 impl Pause {
-    /// The next try; each soon after another doubles the pause, so that two who disagree do not keep an API server busy.
+    /// The time of the next attempt. Each attempt soon after another doubles the pause, so that two conflicting writers
+    /// do not keep an API server busy.
     fn next(&self) -> Instant {
         self.last.map_or_else(Instant::now, |last| last + self.delay)
     }
@@ -108,7 +109,7 @@ impl Pause {
     }
 }
 
-/// Keeps certificate and configuration.
+/// Maintains the certificate and the configuration.
 pub(crate) struct Keeper {
     api: Api<DynamicObject>,
     rules: Vec<Rule>,
@@ -117,9 +118,9 @@ pub(crate) struct Keeper {
     current: Current,
     served: Served,
     clock: Arc<dyn Clock>,
-    /// The certificate may be another one.
+    /// The certificate may have changed.
     look_again: bool,
-    /// The configuration as it was seen last.
+    /// The last observed configuration.
     configuration: Option<Value>,
     certificate_pause: Pause,
     configuration_pause: Pause,
@@ -186,7 +187,7 @@ impl Keeper {
         have.is_some_and(|have| is_current(&self.desired(), have))
     }
 
-    /// Writes the configuration unless it is right already.
+    /// Writes the configuration if it differs.
     pub(crate) async fn begin(&mut self) -> Result<(), WebhookError> {
         let found = self.api.get_opt(NAME).await.map_err(|error| failed("read", error))?;
         self.configuration = found.map(value);
@@ -202,7 +203,7 @@ impl Keeper {
         let applied = self.api.patch(NAME, &parameters, &Patch::Apply(&want)).await;
         let mut stored = value(applied.map_err(|error| failed("apply", error))?);
         if !is_current(&want, &stored) {
-            // What others added to our webhooks is theirs, so applying does not take it away.
+            // Other managers own their additions to our webhooks, so an apply does not remove them.
             let corrected = serde_json::from_value(corrected(&want, &stored)).map_err(kube::Error::SerdeError);
             let corrected: DynamicObject = corrected.map_err(|error| failed("replace", error))?;
             let replaced = self.api.replace(NAME, &PostParams::default(), &corrected).await;
@@ -213,7 +214,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Runs until told to stop.
+    /// Runs until it is stopped.
     pub(crate) async fn run(mut self, look: Duration, stop: CancellationToken) {
         let only = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
         let mut configurations = pin!(watcher(self.api.clone(), only(NAME)).default_backoff());
@@ -245,7 +246,7 @@ impl Keeper {
         }
     }
 
-    /// When what is not as it should be may be tried next.
+    /// The time of the next repair.
     fn next_try(&self) -> Option<Instant> {
         let certificate = self.look_again.then(|| self.certificate_pause.next());
         let configuration = (!self.is_current()).then(|| self.configuration_pause.next());
@@ -265,7 +266,7 @@ impl Keeper {
             watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                 *seen = true;
                 let object = value(object);
-                // What we wrote ourselves is newer than events that are still under way.
+                // Our own write is newer than pending events.
                 let is_old = self
                     .configuration
                     .as_ref()
@@ -298,8 +299,8 @@ impl Keeper {
         }
     }
 
-    /// Does what is to be done, as far as it may be tried now. A new authority is in the configuration before what it issued is
-    /// served.
+    /// Does due work, unless a backoff delays it. A new CA is in the configuration before the server uses its
+    /// certificates.
     async fn catch_up(&mut self) {
         if self.look_again && self.certificate_pause.next() <= Instant::now() {
             self.read_certificate().await;
@@ -321,12 +322,12 @@ impl Keeper {
             Ok(read) => {
                 self.look_again = false;
                 if read.from != self.current.from {
-                    tracing::info!("the webhook certificate was replaced");
+                    tracing::info!("replaced the webhook certificate");
                     self.current = read;
                 }
             }
             Err(error) => {
-                // Files are looked at again by themselves.
+                // Files are reread periodically.
                 let is_folder = matches!(self.source, Source::Folder { .. });
                 self.look_again = !is_folder;
                 self.certificate_pause.tried();

@@ -1,4 +1,4 @@
-//! The Secret that keeps our certificates, for all processes that serve together.
+//! The Secret with the generated certificates, shared by all processes that serve the webhooks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Kept {
             };
             match written {
                 Ok(_) => {
-                    tracing::info!(secret = self.what(), "made a webhook certificate");
+                    tracing::info!(secret = self.what(), "created a webhook certificate");
                     return Ok(material);
                 }
                 // Another process was faster, or the Secret was deleted: read it again.
@@ -127,7 +127,7 @@ impl Kept {
     }
 }
 
-/// What a Secret holds, when all of it is there.
+/// The contents of a complete Secret.
 pub(crate) fn material(secret: &Secret) -> Option<Material> {
     let text = |name: &str| String::from_utf8(secret.data.as_ref()?.get(name)?.0.clone()).ok();
     Some(Material {

@@ -34,7 +34,7 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
     let kubeconfig = embedded.kubeconfig().display();
     let told = printer.text(&format!(
         "management cluster {}\ndata               {}\nkubeconfig         {kubeconfig}\n\n\
-         kubectl --kubeconfig {kubeconfig} get clusters,machines\n\nCtrl-C stops it; started again it continues.\n",
+         kubectl --kubeconfig {kubeconfig} get clusters,machines\n\nCtrl-C stops it. The next \"windlass up\" continues with the same objects.\n",
         styled(BOLD, &embedded.url()),
         embedded.data_dir().display(),
     ));

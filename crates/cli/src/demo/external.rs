@@ -1,4 +1,4 @@
-//! The part of an external system: with `--externally-managed` the demo provides the infrastructure that the provider leaves alone.
+//! The simulated external system: with `--externally-managed` the demo provides the infrastructure instead of the provider.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! The example manifests, with what the command line asks for put in.
+//! The example manifests, adapted to the command line.
 
 use serde_json::{Value, json};
 use windlass_api::annotations::MANAGED_BY;

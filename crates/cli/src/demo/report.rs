@@ -1,4 +1,4 @@
-//! What the demo measured, as text and as JSON.
+//! The report of the demo, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

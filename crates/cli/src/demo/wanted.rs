@@ -1,4 +1,4 @@
-//! What each step waits for, and what is missing.
+//! The goal of each step, and what is missing.
 
 use super::item::Item;
 use super::world::World;

@@ -1,4 +1,4 @@
-//! Who wrote the infrastructure objects, as the API server recorded it in them.
+//! The field managers of infrastructure objects, as the API server records them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Words of both versions of helm, as they were seen, and what each stands for.
+//! Recorded messages of both versions of helm, and their classification.
 
 use super::*;
 

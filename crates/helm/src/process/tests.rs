@@ -1,4 +1,4 @@
-//! With a shell in helm's place.
+//! Tests with a shell instead of helm.
 
 use super::*;
 

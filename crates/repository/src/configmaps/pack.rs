@@ -1,4 +1,4 @@
-//! Files into ConfigMaps.
+//! Packs files into ConfigMaps.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Every way in which ConfigMaps hold a version, or fail to.
+//! Valid and broken ConfigMaps with versions.
 
 use k8s_openapi::ByteString;
 

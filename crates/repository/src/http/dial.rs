@@ -1,4 +1,4 @@
-//! Opens connections: by name or to where a name is said to be, through proxies, with TLS.
+//! Opens connections: by host name or by a configured address, through proxies, with TLS.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -129,7 +129,7 @@ impl Dial {
     fn config(&self) -> Result<Arc<ClientConfig>, String> {
         let found = rustls_native_certs::load_native_certs();
         for error in &found.errors {
-            tracing::warn!(%error, "cannot read authorities that this machine trusts");
+            tracing::warn!(%error, "cannot read the CA certificates of the system");
         }
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(found.certs.into_iter().chain(self.extra.iter().cloned()));

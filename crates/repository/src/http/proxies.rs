@@ -1,4 +1,4 @@
-//! Which proxy is asked for which host: the variables that every program knows, with the rules that Go programs follow.
+//! Selects the proxy of a host from the usual environment variables, with the rules of Go programs.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -12,7 +12,7 @@ use super::{Files, Growing};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Works,
-    /// A part is written, then there is no room.
+    /// Writes a part, then the disk is full.
     Full,
     /// It is unknown what was written.
     Broken,
