@@ -10,7 +10,7 @@ use crate::Kind;
 #[path = "blame/tests.rs"]
 mod tests;
 
-/// What was done, as far as it says who was asked.
+/// The remote side of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A repository.
@@ -125,7 +125,7 @@ const CLUSTER: &[Row] = &[
     (&["context canceled"], Kind::Cancelled),
 ];
 
-/// Where nothing else is said than that there was no answer.
+/// Messages that only report a missing answer.
 const NO_ANSWER: &[&str] = &[
     "connection refused",
     "connection reset",
@@ -147,7 +147,7 @@ const NO_ANSWER: &[&str] = &[
     "x509:",
 ];
 
-/// What helm's words stand for.
+/// The kind of an error message.
 pub(crate) fn kind(asked: Asked, words: &str) -> Kind {
     let words = words.to_lowercase();
     let tables: &[&[Row]] = match asked {

@@ -29,7 +29,7 @@ const MANY: usize = 128;
 /// A version that no chart has: who asks for it hears of the list alone.
 const NO_VERSION: &str = "<0.0.0-0";
 
-/// What was fetched, and what is being fetched.
+/// Fetched and pending entries.
 #[derive(Debug, Default)]
 pub(crate) struct Charts {
     slots: Mutex<HashMap<String, Entry<Turn<Slot>>>>,
@@ -66,7 +66,7 @@ struct Index {
     digest: String,
 }
 
-/// Who fetches, and for whom.
+/// The fetching call and its waiters.
 struct Fetch<'a> {
     helm: &'a Helm,
     program: PathBuf,
@@ -222,7 +222,7 @@ impl Fetch<'_> {
         let updated = self.run("repo-update", args, files.folder).await;
         updated.map_err(|error| {
             let kind = match error.kind {
-                // What answers with something else than a list is no repository.
+                // A response other than a list means that it is not a repository.
                 Kind::Other | Kind::ChartBroken => Kind::RepositoryUnreachable,
                 kind => kind,
             };
@@ -244,7 +244,7 @@ impl Fetch<'_> {
         let files = self.files()?;
         let mut args = vec!["pull".to_owned(), format!("{NAME}/{}", self.address.source.chart)];
         args.push(format!("--repository-cache={}", text(index)?));
-        // What the repository's entry says of this is heeded for the index alone.
+        // The repository's setting applies only to the index.
         if self.address.insecure() {
             args.push("--insecure-skip-tls-verify".to_owned());
         }
@@ -311,7 +311,7 @@ impl Fetch<'_> {
         })
     }
 
-    /// What helm needs to know of the repository, in files that go with the call.
+    /// The repository settings for helm, in files that are removed after the call.
     fn files(&self) -> Result<Files, HelmError> {
         let folder = self.helm.folder()?;
         let write = |name: &str, content: &[u8]| {
@@ -374,7 +374,7 @@ fn index_file(folder: &Path) -> PathBuf {
     folder.join(format!("{NAME}-index.yaml"))
 }
 
-/// What belongs to a key, made when it is first asked for.
+/// The value of a key, created on first use.
 fn entry<T: Default>(all: &Mutex<HashMap<String, Entry<T>>>, key: &str) -> Arc<T> {
     let mut all = all.lock();
     if all.len() > MANY {

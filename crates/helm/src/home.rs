@@ -31,12 +31,12 @@ struct Inner {
 }
 
 impl Home {
-    /// Makes a folder below `base`, and removes those that were left there.
+    /// Creates a folder below `base`, and removes leftovers.
     pub(crate) fn open(base: &Path) -> io::Result<Self> {
         // Helm is started in another folder than the one that the path may be told from.
         let base = &std::path::absolute(base)?;
         make(base)?;
-        // What others may read was not made here.
+        // A folder that other users can read was not created here.
         let mode = fs::metadata(base)?.permissions().mode();
         if mode & 0o077 != 0 {
             fs::set_permissions(base, fs::Permissions::from_mode(PRIVATE_DIR))?;

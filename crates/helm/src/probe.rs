@@ -34,7 +34,7 @@ impl Probe {
             let message = format!("there is no program {} here: {GET}", program.display());
             return Err(HelmError::new(Kind::NotInstalled, message));
         };
-        // It is started in another folder than the one that its path may be told from.
+        // It starts in another working directory, so relative paths do not work.
         let path = std::path::absolute(&path).unwrap_or(path);
         let file = std::fs::metadata(&path).ok();
         Ok(Found {
@@ -44,7 +44,7 @@ impl Probe {
         })
     }
 
-    /// What is known of a file.
+    /// The facts about a file.
     pub(crate) fn known(&self, found: &Found) -> Option<Answer> {
         let (known, answer) = self.0.as_ref()?;
         (known == found).then(|| answer.clone())
@@ -56,7 +56,7 @@ impl Probe {
 }
 
 impl Found {
-    /// What its answer to `helm version` means.
+    /// Parses the output of `helm version`.
     pub(crate) fn judge(&self, output: Result<&String, &HelmError>) -> Answer {
         let path = self.path.display();
         let words = match output {

@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 /// What helm prints when it has installed a chart is the whole release.
 const MOST_OUTPUT: usize = 64 << 20;
 const MOST_ERRORS: usize = 64 << 10;
-/// How long output may stay open after the process that had it.
+/// Maximum time that output may stay open after the process has ended.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What is to be run.
+/// The command to run.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) program: PathBuf,
@@ -30,11 +30,11 @@ pub(crate) struct Plan {
     pub(crate) input: Vec<u8>,
     /// How long it may take.
     pub(crate) limit: Duration,
-    /// How long it has to end after it was asked to.
+    /// Grace period after the termination signal.
     pub(crate) grace: Duration,
 }
 
-/// How it ended.
+/// The result.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) end: End,
@@ -129,7 +129,7 @@ fn signal(group: Option<Pid>, signal: Signal) {
     }
 }
 
-/// What is kept of a stream that is read to its end.
+/// Maximum length of kept output. The rest is read and discarded.
 struct Kept {
     bytes: Vec<u8>,
     most: usize,
@@ -182,7 +182,7 @@ impl Kept {
     }
 }
 
-/// Where a program is: the path as it is, or the first of its name in the folders of `search`.
+/// Finds a program: an absolute path, or the first file of that name in the folders of `search`.
 pub(crate) fn find(program: &Path, search: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return is_program(program).then(|| program.to_owned());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// As long as a message gets.
 const LONGEST: usize = 2000;
-/// What stands for a secret.
+/// The replacement of secrets.
 const HIDDEN: &str = "***";
 /// Shorter ones are not looked for: they are in every other word.
 const SHORTEST_SECRET: usize = 4;
@@ -50,7 +50,7 @@ impl Mask {
     }
 }
 
-/// What helm says went wrong: from its last `Error:` on, else all of it, without secrets, in a length for a condition.
+/// Helm's error message: from its last `Error:` on, else all output, without secrets, shortened for a condition.
 pub(crate) fn of(printed: &str, mask: &Mask) -> String {
     let printed = mask.apply(printed);
     let mut error = Vec::new();

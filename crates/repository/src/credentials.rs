@@ -15,7 +15,7 @@ pub struct Credentials {
     pub oci: OciCredentials,
 }
 
-/// What a registry wants to know: a name and a password, or one of two sorts of tokens.
+/// Credentials of a registry: a name and a password, or one of two kinds of tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OciCredentials {
     /// User name.

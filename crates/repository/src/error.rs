@@ -202,7 +202,7 @@ pub enum Error {
         /// How many were announced.
         expected: Option<u64>,
     },
-    /// What came is not what is said to be there.
+    /// The content does not match its declared digest or size.
     #[error(
         "{what} is not what its checksum says: expected {expected}, got {found}; it was changed on the way or on the server"
     )]
@@ -233,7 +233,7 @@ pub enum Error {
     NotText {
         /// The file.
         what: String,
-        /// It begins as gzip does.
+        /// It has the gzip header.
         gzip: bool,
     },
     /// An answer of an API that is not as its documentation says.
@@ -304,7 +304,7 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
-    /// What is said to be compressed is not.
+    /// The content is declared as compressed, but it is not.
     #[error(
         "ConfigMap {config_map} says that its components are compressed, and they are not as gzip writes them: {why}"
     )]
@@ -373,7 +373,7 @@ fn said(message: &str) -> String {
 }
 
 impl Error {
-    /// What may be a password before an `@` is not shown.
+    /// Text before an `@` may be a password and is not shown.
     pub(crate) fn invalid_url(url: &str, why: &str) -> Self {
         let (scheme, rest) = url.find("://").map_or(("", url), |at| url.split_at(at + 3));
         let shown = match rest.rsplit_once('@') {

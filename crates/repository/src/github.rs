@@ -133,7 +133,7 @@ async fn release(of: &Repository, place: &GitHub, version: &str) -> Result<Optio
     }
 }
 
-/// What a download that is not there means. The API may refuse to say; then less is said.
+/// The error for a missing download. It is less precise if the API refuses to list the files.
 async fn missing(of: &Repository, place: &GitHub, version: &str, name: &str) -> Error {
     match release(of, place, version).await {
         Ok(Some(release)) => of.absent(version, name, names(&release)),

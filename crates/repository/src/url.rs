@@ -123,7 +123,7 @@ impl Url {
         }
     }
 
-    /// Where a redirect or an upload goes on.
+    /// The target of a redirect or an upload.
     pub(crate) fn join(&self, location: &str) -> Result<Self, Error> {
         if location.contains("://") {
             Self::parse(location)

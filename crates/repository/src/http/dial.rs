@@ -32,7 +32,7 @@ pub(crate) struct Dial {
     pub(crate) hosts: BTreeMap<String, SocketAddr>,
     pub(crate) patience: Duration,
     extra: Vec<CertificateDer<'static>>,
-    /// Made when first needed: reading what the machine trusts takes a while.
+    /// Created on first use: reading the CA certificates of the system takes a while.
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 

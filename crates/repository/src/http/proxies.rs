@@ -66,7 +66,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Whom a proxy is not asked for.
+/// Hosts that are reached without a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Exempt {
     Everything,

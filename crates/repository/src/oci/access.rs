@@ -30,7 +30,7 @@ struct Token {
     access_token: Option<String>,
 }
 
-/// What a registry asks for.
+/// The authentication that a registry requires.
 #[derive(Debug, PartialEq, Eq)]
 enum Challenge {
     Basic,
