@@ -27,7 +27,7 @@ struct Place {
     value: Option<String>,
 }
 
-/// What [`Arguments::set`] did.
+/// The result of [`Arguments::set`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Was {
     /// The flag was not there.

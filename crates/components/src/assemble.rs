@@ -21,13 +21,13 @@ pub use order::{Parts, Stage, in_order, split};
 /// The group of definitions.
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 
-/// What precedes a contract in the labels of definitions.
+/// The prefix of contract labels on CRDs.
 const CONTRACT_PREFIX: &str = "cluster.x-k8s.io/";
 
-/// What a release is put together from.
+/// The parts of a release.
 #[derive(Debug)]
 pub struct Input<'a> {
-    /// What sort of provider.
+    /// The type of the provider.
     pub type_: ProviderType,
     /// Its name.
     pub name: &'a str,

@@ -185,7 +185,7 @@ impl Document<'_> {
         })
     }
 
-    /// What a YAML error really is.
+    /// Classifies a YAML error.
     fn classify(&self, (line, problem): &(usize, String)) -> ManifestError {
         let document = self.number;
         let lines: Vec<&str> = self.text.lines().collect();

@@ -68,7 +68,7 @@ pub enum PatchError {
     },
 }
 
-/// What is done to an object.
+/// The operation on an object.
 enum Change {
     Operations(Value),
     Merge(Value),
@@ -216,7 +216,7 @@ impl Entry {
     }
 }
 
-/// What an object is.
+/// The identity of an object.
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"];
 
 fn keep_labels(before: &Value, after: &mut Value) -> Result<(), String> {
@@ -331,7 +331,7 @@ impl Target {
         })
     }
 
-    /// What a patch says of itself.
+    /// The target fields in a patch itself.
     fn itself(document: &Value) -> Self {
         let metadata = &document["metadata"];
         Self {

@@ -100,7 +100,7 @@ pub(crate) fn find(name: &str, functions: Functions) -> Option<&'static Function
 }
 
 impl Function {
-    /// How many arguments it takes at least, and whether there may be more.
+    /// The minimum number of arguments, and whether there may be more.
     pub(crate) fn arity(&self) -> (usize, bool) {
         match self.takes.strip_suffix('*') {
             Some(fixed) => (fixed.len() - 1, true),

@@ -31,7 +31,7 @@ use machine::Machine;
 use parser::Parsed;
 use value::{Entries, Numbers, Value};
 
-/// What a template does with a value that is not there.
+/// The policy for missing values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// Write `<no value>`, as Go does.
@@ -45,7 +45,7 @@ pub enum Missing {
 /// How a template is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// What happens where a value is missing.
+    /// The policy for missing values.
     pub missing: Missing,
     /// Whether numbers of different types compare, and functions convert what they get, where Go insists on types.
     pub lenient: bool,

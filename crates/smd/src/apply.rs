@@ -10,7 +10,7 @@ use crate::ownership::{self, Changes, Views};
 use crate::request::Request;
 use crate::typed::{self, View};
 
-/// What an apply leads to.
+/// The result of an apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
     /// The new object with its managedFields: not yet pruned, defaulted, validated, and with what the request cannot change.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::field_set::FieldSet;
 use crate::typed::{self, View};
 
-/// Where client-side apply keeps what it applied.
+/// The annotation of client-side apply.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The only manager that takes over.
 pub(crate) const MANAGER: &str = "kubectl";

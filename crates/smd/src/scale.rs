@@ -6,7 +6,7 @@ use crate::managed::{Entry, ManagedFields, Operation};
 /// The version of scales.
 const VERSION: &str = "autoscaling/v1";
 
-/// Who owns the replicas of an object (at `path`), told as managers of its scale.
+/// The owners of the replicas of an object (at `path`), as managers of its scale.
 pub fn scale_managers(object: &ManagedFields, path: &[&str]) -> ManagedFields {
     let path = elems(path);
     let owners = object.entries.iter().filter(|entry| entry.fields.contains(&path));

@@ -10,7 +10,7 @@ use crate::args::Arguments;
 use crate::customize::flags;
 use crate::object::{self, Identity, group, is, kind, text};
 
-/// Where cert-manager takes the authority from that it puts into an object: `namespace/name` of a Certificate, of a Secret.
+/// The source of the CA that cert-manager injects: `namespace/name` of a Certificate or of a Secret.
 const INJECT_FROM: [&str; 2] = [
     "cert-manager.io/inject-ca-from",
     "cert-manager.io/inject-ca-from-secret",

@@ -419,7 +419,7 @@ fn variables_are_replaced_for_providers_of_every_type() {
     }
 }
 
-/// What damages YAML.
+/// Input that breaks YAML.
 const PIECES: &[&str] = &[
     "",
     "\n",

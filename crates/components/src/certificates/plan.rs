@@ -1,4 +1,4 @@
-//! What a provider's files ask cert-manager for.
+//! The requests of a provider's files to cert-manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(super) const INJECT_FROM: &str = "cert-manager.io/inject-ca-from";
 pub(super) const INJECT_FROM_SECRET: &str = "cert-manager.io/inject-ca-from-secret";
 /// Asks for the authority of the API server.
 const INJECT_API_SERVER: &str = "cert-manager.io/inject-apiserver-ca";
-/// How long cert-manager's certificates live when nothing else is asked for.
+/// Default validity period of cert-manager's certificates.
 const USUAL_DAYS: i32 = 90;
 /// Longest common name that X.509 allows.
 const LONGEST_NAME: usize = 64;

@@ -58,7 +58,7 @@ fn at(days: i32) -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap() + DAY * days
 }
 
-/// What is stored, as the operator would find it after it applied everything.
+/// The stored objects after a complete apply of the operator.
 #[derive(Default)]
 struct Store {
     secrets: BTreeMap<String, Value>,

@@ -145,7 +145,7 @@ impl Place<'_> {
         }
     }
 
-    /// What cannot be meant.
+    /// An invalid value.
     fn check(&self, settings: &Settings) -> Result<(), CustomizeError> {
         let wrong = |setting: &str, why: String| CustomizeError::Setting {
             field: format!("{}.{setting}", self.field),
