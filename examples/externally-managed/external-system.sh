@@ -41,8 +41,8 @@ done
 
 k() { "$kubectl" -n "$namespace" ${user:+--as "$user"} "$@"; }
 
-# Patches, under a field manager of its own, so that everybody can see who wrote what. Never `kubectl apply`: of an object that
-# somebody else applied, it may drop what it does not name.
+# Patches, under a field manager of its own, so that the owner of each field is visible. Never `kubectl apply`: it may
+# drop fields of an object that another manager applied.
 patch() { k patch devcluster "$object" --field-manager="$system" "$@"; }
 
 # The place of the finalizer in the list, from 0; nothing when it is not there.

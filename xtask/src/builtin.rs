@@ -137,7 +137,7 @@ fn columns(table: &Value) -> Value {
         .collect()
 }
 
-/// Drops what only people read, and what every document says anew.
+/// Drops descriptions, and parts that all documents repeat.
 fn clean(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! `cargo xtask gen`: writes what is derived from the sources, or checks that it is up to date.
+//! `cargo xtask gen`: writes the files that are derived from the code (CRDs, reference), or checks that they are up to date.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,21 +6,23 @@ use std::path::Path;
 
 use windlass_suite::{crds, kinds};
 
+use crate::reference;
+
 /// The folder that holds the CRDs, and nothing else.
 const CRD_DIR: &str = "config/crd";
 
-/// What generating found.
+/// The result of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Files that are not as they should be (with `check`), or that were changed.
+    /// Stale files (with `check`), or changed files.
     pub(crate) stale: Vec<String>,
-    /// How many files there are.
+    /// Number of derived files.
     pub(crate) files: usize,
 }
 
 /// Writes the derived files below `root`; with `check`, only compares.
 pub(crate) fn run(root: &Path, check: bool) -> Result<Report, String> {
-    let wanted = files()?;
+    let wanted = files(root)?;
     let mut report = Report {
         files: wanted.len(),
         ..Report::default()
@@ -51,26 +53,28 @@ fn write(file: &Path, content: &str) -> Result<(), String> {
         .map_err(|error| format!("{}: cannot be written: {error}", file.display()))
 }
 
-fn files() -> Result<BTreeMap<String, String>, String> {
-    kinds::KINDS
-        .iter()
-        .map(|entry| {
-            Ok((
-                format!("{CRD_DIR}/{}_{}.yaml", entry.group, entry.plural),
-                crds::to_yaml(&(entry.crd)())?,
-            ))
-        })
-        .collect()
+fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
+    let mut files = reference::pages(root)?;
+    for entry in kinds::KINDS {
+        let path = format!("{CRD_DIR}/{}_{}.yaml", entry.group, entry.plural);
+        files.insert(path, crds::to_yaml(&(entry.crd)())?);
+    }
+    Ok(files)
 }
 
+/// Files in the folders of derived files that are not derived any more.
 fn leftovers(root: &Path, wanted: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
-    let dir = root.join(CRD_DIR);
-    if !dir.is_dir() {
-        return Ok(Vec::new());
+    let mut found = Vec::new();
+    for folder in [CRD_DIR, reference::DIR] {
+        let dir = root.join(folder);
+        if !dir.is_dir() {
+            continue;
+        }
+        let entries = fs::read_dir(&dir).map_err(|error| format!("{}: cannot be read: {error}", dir.display()))?;
+        let names = entries.filter_map(|entry| Some(format!("{folder}/{}", entry.ok()?.file_name().to_str()?)));
+        found.extend(names.filter(|name| !wanted.contains_key(name)));
     }
-    let entries = fs::read_dir(&dir).map_err(|error| format!("{}: cannot be read: {error}", dir.display()))?;
-    let names = entries.filter_map(|entry| Some(format!("{CRD_DIR}/{}", entry.ok()?.file_name().to_str()?)));
-    Ok(names.filter(|name| !wanted.contains_key(name)).collect())
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -7,10 +7,13 @@ mod compat;
 mod r#gen;
 mod providers;
 mod recorded;
+mod reference;
+mod sources;
 mod suites;
 mod templates;
 mod tidy;
 mod tools;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,7 +31,7 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Write what is derived from the sources (CRDs).
+    /// Write the files that are derived from the code: CRDs and docs/reference
     Gen {
         /// Only say what is stale, and fail when something is.
         #[arg(long)]
@@ -67,7 +70,11 @@ enum Task {
     /// Run the tests of the workspace, test programs side by side, on one sort of API server.
     Suites(suites::Options),
     /// Check the rules that keep the workspace in shape.
-    Tidy,
+    Tidy {
+        /// First write lower counts of avoided words to xtask/words-left.tsv.
+        #[arg(long)]
+        update: bool,
+    },
     /// Ask Go what the templates of the corpus give, and write it down.
     Templates {
         /// Only say what is not what Go gives, and fail when something is; says so and succeeds where there is no Go.
@@ -97,7 +104,7 @@ enum Bench {
     Operator(bench::operator::Options),
     /// One chart on 200 simulated clusters, in a release build: time, helm processes, memory, and requests once all is done.
     Addons(bench::addons::Options),
-    /// Memory of simulated workload clusters that nobody asks anything, in a release build.
+    /// Memory of idle simulated workload clusters, in a release build.
     Clusters {
         /// How many clusters of 3+3 nodes.
         #[arg(long, value_name = "N", default_value_t = 200)]
@@ -199,7 +206,10 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
         }
         Task::Crash { rounds } => crash(root, rounds),
         Task::Suites(options) => suites::run(root, &options),
-        Task::Tidy => {
+        Task::Tidy { update } => {
+            if update {
+                words::check(root, true)?;
+            }
             let findings = tidy::check(root)?;
             for finding in &findings {
                 anstream::println!("{}: {}", finding.place, finding.what);

@@ -1,11 +1,14 @@
 //! `cargo xtask tidy`: the rules that keep the workspace in shape, checked from its own files.
 //!
 //! Layers come from the table in ARCHITECTURE.md, so that the page cannot drift from the code. Purity, sizes and headers are
-//! read from the sources. The checks run as a test of this crate, too.
+//! read from the sources, avoided words in `words`. The checks also run as a test of this crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::sources::{entries, read};
+use crate::words;
 
 /// A rule that a file breaks, with the place.
 #[derive(Debug, PartialEq, Eq)]
@@ -126,7 +129,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
         support: support(&page),
     };
     let allow = allowances(&fs::read_to_string(root.join("tidy.tsv")).unwrap_or_default());
-    let mut findings = Vec::new();
+    let mut findings = words::check(root, false)?;
     for (folder, name) in crates(root)? {
         let dir = root.join(folder).join(&name);
         let manifest = read(&dir.join("Cargo.toml"))?;
@@ -355,18 +358,6 @@ fn sources(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut found = fs::read_dir(dir)
-        .and_then(|all| all.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>())
-        .map_err(|e| format!("{}: {e}", dir.display()))?;
-    found.sort();
-    Ok(found)
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -412,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_that_nobody_uses_is_found() {
+    fn an_unused_dependency_is_found() {
         let manifest = "[dependencies]\nserde-saphyr.workspace = true\nbytes.workspace = true\n";
         let found = check_use(PRODUCT, "smd", manifest, "use bytes::Bytes;");
         assert_eq!(found.len(), 1, "{found:?}");

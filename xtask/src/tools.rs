@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_tool_is_told_with_those_that_there_are() {
+    fn an_unknown_tool_is_reported_with_the_known_ones() {
         let error = choose(&["helm".to_owned(), "etdc".to_owned()]).unwrap_err();
         assert!(
             error.contains("\"etdc\"") && error.contains("etcd, kube-apiserver"),

@@ -38,6 +38,8 @@ use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Reconcil
 use windlass_remote::{Clusters, RemoteEvent};
 
 use crate::names::managers::{RELEASE_PROXY, RELEASE_PROXY_STATUS};
+
+pub use metrics::METRICS;
 use observe::Sight;
 use plan::{Again, Plan, Step};
 pub use ports::{HelmReleases, Settings};

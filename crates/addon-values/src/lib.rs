@@ -4,7 +4,7 @@
 //! `.InfraCluster`, each as the API server gives it. Fields are spelled as in YAML (`.Cluster.spec.clusterNetwork`) or as in
 //! Go (`.Cluster.Spec.ClusterNetwork`, `.Cluster.Name`); see [`fields`] for what is known of them.
 //!
-//! What is missing must not become a gap in somebody's network. While the template runs, every field that it looks up is
+//! What is missing must not become a gap in a user's network configuration. While the template runs, every field that it looks up is
 //! held against the object and the schema of a Cluster: a field that neither has is an error. One that exists and is just not
 //! set is empty for `if`, `with` and `range`, as in Go, and an error where it would be written. So only what is really looked
 //! up is judged: what stands behind a condition that does not hold has no part in the values, and is judged where it does.

@@ -302,7 +302,7 @@ fn a_template_says_which_objects_it_refers_to() {
         (false, true)
     );
     assert_eq!(refers("{{ (.).ControlPlane }}"), (true, false));
-    // Whoever hands on everything may reach everything.
+    // A template that passes on all data may use all data.
     assert_eq!(refers("{{ toJson . }}"), (true, true));
     assert_eq!(refers("{{ index $ \"ControlPlane\" }}"), (true, true));
     assert_eq!(refers("{{ $all := . }}{{ $all.ControlPlane }}"), (true, true));

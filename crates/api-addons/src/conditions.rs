@@ -2,13 +2,13 @@
 
 pub use windlass_api::conditions::*;
 
-/// Of a HelmChartProxy: every selected cluster has the HelmReleaseProxy that it should have, and no other cluster has one.
+/// On HelmChartProxy: every matching Cluster has an up-to-date HelmReleaseProxy, and no other Cluster has one.
 pub const HELM_RELEASE_PROXY_SPECS_UP_TO_DATE: &str = "HelmReleaseProxySpecsUpToDate";
-/// Of a HelmChartProxy: all its HelmReleaseProxies are ready.
+/// On HelmChartProxy: all its HelmReleaseProxies are ready.
 pub const HELM_RELEASE_PROXIES_READY: &str = "HelmReleaseProxiesReady";
-/// Of a HelmChartProxy that goes in steps: no cluster waits for its turn any more.
+/// On a HelmChartProxy with rollout steps: the rollout covers all matching Clusters.
 pub const HELM_RELEASE_PROXIES_ROLLOUT_COMPLETED: &str = "HelmReleaseProxiesRolloutCompleted";
-/// Of a HelmReleaseProxy: its release is on the cluster as it should be.
+/// On HelmReleaseProxy: the release is deployed as specified.
 pub const HELM_RELEASE_READY: &str = "HelmReleaseReady";
-/// Of a HelmReleaseProxy: its cluster can be reached.
+/// On HelmReleaseProxy: the workload cluster is reachable.
 pub const CLUSTER_AVAILABLE: &str = "ClusterAvailable";

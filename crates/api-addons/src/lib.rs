@@ -1,10 +1,12 @@
 //! The types of the Helm add-on provider: the group `addons.cluster.x-k8s.io`.
 //!
-//! - [`v1alpha1`]: HelmChartProxy (a chart, and the clusters that get it) and HelmReleaseProxy (its release on one cluster).
-//! - [`conditions`], [`reasons`], [`labels`], [`annotations`], [`finalizers`], [`values`]: the exact words that others read.
+//! - [`v1alpha1`]: HelmChartProxy (a chart and its matching Clusters) and HelmReleaseProxy (its release on one
+//!   Cluster).
+//! - [`conditions`], [`reasons`], [`labels`], [`annotations`], [`finalizers`], [`values`]: the names that are part of
+//!   the API.
 //!
-//! A field that stands for something else when it is left out has a method that says what it means. Controllers and admission
-//! ask the method, so that it makes no difference whether a webhook has filled the field in.
+//! A field with a default has a method that returns the effective value. Controllers and admission use the method, so
+//! it makes no difference whether a webhook has set the default.
 
 pub mod annotations;
 pub mod conditions;

@@ -2,7 +2,7 @@
 
 pub use windlass_api::reasons::*;
 
-/// It cannot be said which clusters are meant.
+/// The matching Clusters cannot be determined.
 pub const CLUSTER_SELECTION_FAILED: &str = "ClusterSelectionFailed";
 /// The values of a cluster cannot be computed.
 pub const VALUE_PARSING_FAILED: &str = "ValueParsingFailed";
@@ -10,18 +10,18 @@ pub const VALUE_PARSING_FAILED: &str = "ValueParsingFailed";
 pub const HELM_RELEASE_PROXY_CREATION_FAILED: &str = "HelmReleaseProxyCreationFailed";
 /// A HelmReleaseProxy cannot be deleted.
 pub const HELM_RELEASE_PROXY_DELETION_FAILED: &str = "HelmReleaseProxyDeletionFailed";
-/// A release is uninstalled, to be installed anew.
+/// A release is being uninstalled before it is reinstalled.
 pub const HELM_RELEASE_PROXY_REINSTALLING: &str = "HelmReleaseProxyReinstalling";
-/// What was written to HelmReleaseProxies has not been acted on yet.
+/// Changes of HelmReleaseProxies are not reconciled yet.
 pub const HELM_RELEASE_PROXY_SPECS_UPDATING: &str = "HelmReleaseProxySpecsUpdating";
-/// Clusters wait for their turn.
+/// The rollout does not cover all matching Clusters yet.
 pub const HELM_RELEASE_PROXIES_ROLLOUT_NOT_COMPLETE: &str = "HelmReleaseProxiesRolloutNotComplete";
-/// No cluster waits for its turn.
+/// The rollout covers all matching Clusters.
 pub const HELM_RELEASE_PROXIES_ROLLOUT_COMPLETED: &str = "HelmReleaseProxiesRolloutCompleted";
 
-/// Everything is ready for the installation of a release, which has not begun.
+/// The installation of a release is prepared and has not started.
 pub const PREPARING_TO_HELM_INSTALL: &str = "PreparingToHelmInstall";
-/// An operation on a release has not ended.
+/// An operation on a release is in progress.
 pub const HELM_RELEASE_PENDING: &str = "HelmReleasePending";
 /// A release cannot be installed or upgraded.
 pub const HELM_INSTALL_OR_UPGRADE_FAILED: &str = "HelmInstallOrUpgradeFailed";
@@ -37,5 +37,5 @@ pub const GET_CLUSTER_FAILED: &str = "GetClusterFailed";
 pub const GET_KUBECONFIG_FAILED: &str = "GetKubeconfigFailed";
 /// The credentials for the repository cannot be read.
 pub const GET_CREDENTIALS_FAILED: &str = "GetCredentialsFailed";
-/// The authorities that the repository is trusted by cannot be read.
+/// The CA certificates of the repository cannot be read.
 pub const GET_CA_CERTIFICATE_FAILED: &str = "GetCACertificateFailed";

@@ -1,17 +1,17 @@
-//! Words that appear as values of fields, and what is meant where a field is left out.
+//! Values of enumerated fields, and defaults.
 
-/// `reconcileStrategy`: a release follows its HelmChartProxy for ever.
+/// `reconcileStrategy`: a release always follows its HelmChartProxy.
 pub const RECONCILE_CONTINUOUS: &str = "Continuous";
-/// `reconcileStrategy`: a release is left alone once it has been installed.
+/// `reconcileStrategy`: a release is not changed after its installation.
 pub const RECONCILE_INSTALL_ONCE: &str = "InstallOnce";
 
-/// The namespace of releases that name none.
+/// Default namespace of releases.
 pub const DEFAULT_NAMESPACE: &str = "default";
-/// How long an operation of Helm may take where nothing is said, as Go writes it.
+/// Default timeout of a Helm operation, as a Go duration.
 pub const DEFAULT_TIMEOUT: &str = "10m0s";
-/// The key of a Secret with credentials where nothing is said.
+/// Default key of a credentials Secret.
 pub const DEFAULT_CREDENTIALS_KEY: &str = "config.json";
-/// The key of a Secret with authorities.
+/// Key of a Secret with CA certificates.
 pub const CA_KEY: &str = "ca.crt";
-/// How many revisions of a release are kept where nothing is said.
+/// Default number of revisions to keep.
 pub const DEFAULT_MAX_HISTORY: i64 = 10;

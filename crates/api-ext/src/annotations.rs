@@ -2,13 +2,13 @@
 
 /// On DevCluster: the listener that serves the simulated workload cluster.
 pub const LISTENER: &str = "inmemorycluster.infrastructure.cluster.x-k8s.io/listener";
-/// On DevMachine: its weight in the load balancer (containers only).
+/// On DevMachine: its weight in the load balancer (container backend only).
 pub const LOAD_BALANCER_WEIGHT: &str = "devmachine.infrastructure.cluster.x-k8s.io/weight";
-/// On a simulated etcd pod: the cluster that the member belongs to.
+/// On a simulated etcd pod: the ID of the etcd cluster.
 pub const ETCD_CLUSTER_ID: &str = "etcd.inmemory.infrastructure.cluster.x-k8s.io/cluster-id";
-/// On a simulated etcd pod: the member.
+/// On a simulated etcd pod: the ID of the member.
 pub const ETCD_MEMBER_ID: &str = "etcd.inmemory.infrastructure.cluster.x-k8s.io/member-id";
-/// On a simulated etcd pod: since when the member leads.
+/// On a simulated etcd pod: the time since which the member is the leader.
 pub const ETCD_LEADER_FROM: &str = "etcd.inmemory.infrastructure.cluster.x-k8s.io/leader-from";
-/// On a simulated machine: its bootstrap data has been run.
+/// On a simulated machine: the bootstrap has completed.
 pub const MACHINE_BOOTSTRAPPED: &str = "machine.inmemory.infrastructure.cluster.x-k8s.io/bootstrapped";

@@ -8,7 +8,7 @@ pub const API_SERVER_PROVISIONED: &str = "APIServerProvisioned";
 pub const BOOTSTRAP_COMPLETED: &str = "BootstrapCompleted";
 /// The control groups of the container are set up (on DevMachine).
 pub const CGROUPS_READY: &str = "CGroupsReady";
-/// The container is there (on DevMachine).
+/// The container exists (on DevMachine).
 pub const CONTAINER_PROVISIONED: &str = "ContainerProvisioned";
 /// The simulated etcd member runs (on DevMachine).
 pub const ETCD_PROVISIONED: &str = "EtcdProvisioned";
@@ -16,7 +16,7 @@ pub const ETCD_PROVISIONED: &str = "EtcdProvisioned";
 pub const LOAD_BALANCER_AVAILABLE: &str = "LoadBalancerAvailable";
 /// The simulated Node has registered (on DevMachine).
 pub const NODE_PROVISIONED: &str = "NodeProvisioned";
-/// The images wished for are loaded into the container (on DevMachine).
+/// The requested images are loaded into the container (on DevMachine).
 pub const PRE_LOADED_IMAGES_READY: &str = "PreLoadedImagesReady";
 /// The simulated virtual machine runs (on DevMachine).
 pub const VM_PROVISIONED: &str = "VMProvisioned";

@@ -1,4 +1,5 @@
-//! Finalizers of the dev provider; they are spelled like the Docker provider's, which dev objects grew out of.
+//! Finalizers of the dev provider. They have the names of the Docker provider's finalizers, from which the dev kinds
+//! descend.
 
 /// On DevCluster.
 pub const DEV_CLUSTER: &str = "dockercluster.infrastructure.cluster.x-k8s.io";

@@ -2,13 +2,13 @@
 
 pub use windlass_api::annotations::*;
 
-/// The replicas that a Deployment had before its provider was paused.
+/// The replicas of a Deployment before its provider was paused.
 pub const ORIGINAL_CONTROLLER_REPLICAS: &str = "management.cluster.x-k8s.io/original-controller-replicas";
-/// The hash of what was applied last.
+/// Hash of the last applied release.
 pub const APPLIED_SPEC_HASH: &str = "operator.cluster.x-k8s.io/applied-spec-hash";
-/// The content is compressed.
+/// Marks a ConfigMap with compressed content.
 pub const COMPRESSED: &str = "provider.cluster.x-k8s.io/compressed";
-/// Where the content of a ConfigMap came from.
+/// Source of the content of a ConfigMap.
 pub const SOURCE: &str = "provider.cluster.x-k8s.io/source";
 /// The version of cert-manager that was installed.
 pub const CERT_MANAGER_VERSION: &str = "cert-manager.clusterctl.cluster.x-k8s.io/version";

@@ -1,7 +1,7 @@
-//! What the declarations of both APIs share.
+//! Types that both APIs share.
 //!
-//! What is only carried into Pods (affinity, tolerations, resources, sources of variables) is kept as JSON: the server has
-//! checked it against [`schema`](crate::schema), and nothing of it can get lost on the way.
+//! Fields that are only copied into Pods (affinity, tolerations, resources, sources of variables) are plain JSON. The
+//! API server validates them against [`schema`](crate::schema), and plain JSON preserves them unchanged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,28 +13,28 @@ use crate::schema;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvVar {
-    /// The name of the variable.
+    /// Name of the variable.
     pub name: String,
     /// The value of the variable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Where the value comes from, instead of a value.
+    /// Source of the value. Mutually exclusive with value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::env_var_source")]
     pub value_from: Option<Value>,
 }
 
-/// Where a manager answers health probes.
+/// Health probe settings of a manager.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
-    /// The address that probes are answered at.
+    /// Address of the health probe endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_probe_bind_address: Option<String>,
-    /// The name of the readiness probe; readyz where nothing is said.
+    /// Name of the readiness probe. Defaults to readyz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness_endpoint_name: Option<String>,
-    /// The name of the liveness probe; healthz where nothing is said.
+    /// Name of the liveness probe. Defaults to healthz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub liveness_endpoint_name: Option<String>,
 }

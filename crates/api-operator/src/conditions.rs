@@ -2,9 +2,9 @@
 
 pub use windlass_api::conditions::*;
 
-/// What is declared may be installed: nothing was applied while this is not True.
+/// All preflight checks have passed. Nothing is applied before this is True.
 pub const PREFLIGHT_CHECK_PASSED: &str = "PreflightCheckPassed";
-/// The objects of the provider are there as they should be.
+/// The objects of the provider are installed as specified.
 pub const PROVIDER_INSTALLED: &str = "ProviderInstalled";
-/// The last change of version has ended well.
+/// The last upgrade has succeeded.
 pub const PROVIDER_UPGRADED: &str = "ProviderUpgraded";

@@ -1,4 +1,4 @@
-//! The one model over both APIs.
+//! The common model of both APIs.
 
 mod problem;
 mod read;
@@ -20,7 +20,7 @@ pub use settings::{ContainerSettings, DeploymentSettings, ImageOverride, LeaderE
 pub(crate) use v1alpha1::from_v1alpha1;
 pub(crate) use v1alpha2::from_v1alpha2;
 
-/// The API that a provider is declared through.
+/// The API of a provider object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Api {
     /// `management.cluster.x-k8s.io/v1alpha1`.
@@ -45,42 +45,42 @@ impl fmt::Display for Api {
     }
 }
 
-/// A declaration, whichever API it was made through.
+/// The settings of a provider object, independent of its API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
-    /// What sort of provider.
+    /// The type of the provider.
     pub type_: ProviderType,
-    /// Through which API.
+    /// The API of the provider object.
     pub api: Api,
-    /// The declaration's namespace and name; the provider is installed into that namespace and has that name.
+    /// Namespace and name of the provider object. The provider is installed into this namespace and has this name.
     pub key: ObjectKey,
-    /// The declaration's uid.
+    /// UID of the provider object.
     pub uid: String,
-    /// The declaration's generation.
+    /// Generation of the provider object.
     pub generation: i64,
-    /// The version that is wished for; the latest where nothing is said.
+    /// Desired version. `None` means the latest.
     pub version: Option<String>,
-    /// Whether the provider is held still by its specification (v1alpha1 only).
+    /// Whether spec.paused is set (v1alpha1 only).
     pub paused: bool,
     /// Settings of the manager.
     pub manager: Settings,
     /// Settings of the Deployment.
     pub deployment: DeploymentSettings,
-    /// Settings of further Deployments, by name.
+    /// Settings of additional Deployments, by name.
     pub additional: BTreeMap<String, AdditionalDeployment>,
-    /// The Secret with variables.
+    /// Secret with the variables of the provider's files.
     pub config_secret: Option<ObjectKey>,
-    /// Where the files come from.
+    /// Source of the provider's files.
     pub fetch: Fetch,
-    /// The ConfigMap with further objects.
+    /// ConfigMap with additional objects.
     pub manifests: Option<ObjectKey>,
     /// Patches for the objects.
     pub patches: Patches,
-    /// Whether the declaration is being deleted.
+    /// Whether the provider object is being deleted.
     pub deleting: bool,
 }
 
-/// Settings of a further Deployment.
+/// Settings of an additional Deployment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdditionalDeployment {
     /// Settings of the Deployment.
@@ -89,84 +89,84 @@ pub struct AdditionalDeployment {
     pub manager: Settings,
 }
 
-/// Where a provider's files come from.
+/// Source of a provider's files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Fetch {
-    /// From where providers of this type and name are known to be.
+    /// The known repository of providers with this type and name.
     #[default]
     Default,
-    /// From the releases of a repository, or a folder.
+    /// Releases of a repository, or a folder.
     Url(String),
-    /// From an OCI artifact.
+    /// An OCI artifact.
     Oci(String),
-    /// From ConfigMaps.
+    /// ConfigMaps.
     Selector(LabelSelector),
 }
 
 /// Patches for a provider's objects, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Patches {
-    /// None.
+    /// No patches.
     #[default]
     None,
-    /// JSON merge patches as YAML, that name the objects they are for.
+    /// JSON merge patches as YAML. Each patch names its target object.
     Merge(Vec<String>),
-    /// Patches that may say which objects they are for.
+    /// Patches with an optional target selector.
     Targeted(Vec<TargetedPatch>),
 }
 
-/// A patch and what it is for.
+/// A patch and its target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetedPatch {
-    /// A strategic merge patch or JSON patch operations, as YAML.
+    /// Strategic merge patch or JSON patch operations, as YAML.
     pub patch: String,
-    /// The objects; where nothing is said, the one that the patch itself names.
+    /// Target objects. Defaults to the object that the patch itself names.
     pub target: Option<PatchTarget>,
 }
 
-/// Which objects are patched: those that fit everything that is said.
+/// Selector of objects to patch. Objects must match all set fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PatchTarget {
-    /// The API group.
+    /// API group of the object.
     pub group: Option<String>,
     /// The API version.
     pub version: Option<String>,
-    /// The kind.
+    /// Kind of the object.
     pub kind: Option<String>,
-    /// The name.
+    /// Name of the object.
     pub name: Option<String>,
-    /// The namespace.
+    /// Namespace of the object.
     pub namespace: Option<String>,
-    /// Labels, as kubectl writes selectors.
+    /// Label selector in kubectl's syntax.
     pub label_selector: Option<String>,
 }
 
-/// What the status of a declaration says, beside its conditions.
+/// Status fields of a provider object other than its conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusParts<'a> {
-    /// The contract of what is installed.
+    /// Contract version of the installed provider.
     pub contract: Option<&'a str>,
-    /// The version that is installed; v1alpha1 does not say it.
+    /// Installed version. v1alpha1 does not have this field.
     pub installed_version: Option<&'a str>,
-    /// The generation that was acted on last.
+    /// Last reconciled generation.
     pub observed_generation: Option<i64>,
 }
 
-/// A kind that declares a provider.
+/// A provider kind.
 pub trait ProviderObject: ApiKind + Conditioned {
-    /// What sort of provider it declares.
+    /// The type of the provider.
     const TYPE: ProviderType;
-    /// The API that it belongs to.
+    /// The API of the kind.
     const API: Api;
 
-    /// The declaration, or everything that is wrong with it.
+    /// The settings of the object, or all problems in its spec.
     fn declared(&self) -> Result<Declared, Problems>;
 
-    /// What its status says.
+    /// The status fields of the object.
     fn status_parts(&self) -> StatusParts<'_>;
 }
 
-/// A declaration that says nothing.
+/// Settings of a provider object without any optional field.
 fn empty(type_: ProviderType, api: Api, metadata: &ObjectMeta) -> Declared {
     Declared {
         type_,

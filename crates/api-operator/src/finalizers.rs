@@ -1,4 +1,4 @@
 //! Finalizers of the operator.
 
-/// On declarations of providers, of both APIs.
+/// On provider objects of both APIs.
 pub const PROVIDER: &str = "provider.cluster.x-k8s.io";

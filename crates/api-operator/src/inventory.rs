@@ -1,4 +1,4 @@
-//! The group `clusterctl.cluster.x-k8s.io`: what is installed, as the command line tools see it.
+//! The group `clusterctl.cluster.x-k8s.io`: the inventory of installed providers, which command-line tools read.
 
 pub mod v1alpha3;
 

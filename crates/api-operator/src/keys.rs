@@ -1,14 +1,14 @@
-//! Keys in ConfigMaps, and names that mean something.
+//! Keys in ConfigMaps and Secrets, and well-known names.
 
-/// What a provider's release says about itself.
+/// Metadata of a provider's release.
 pub const METADATA: &str = "metadata";
 /// The objects of a provider.
 pub const COMPONENTS: &str = "components";
-/// Further objects, in the ConfigMap that `spec.additionalManifests` names.
+/// Additional objects, in the ConfigMap of `spec.additionalManifests`.
 pub const MANIFESTS: &str = "manifests";
 /// The name of the core provider.
 pub const CORE: &str = "cluster-api";
-/// The container that the settings of the manager are for.
+/// The container to which the manager settings apply.
 pub const MANAGER_CONTAINER: &str = "manager";
-/// The variable with the token for GitHub.
+/// The variable with the GitHub token.
 pub const GITHUB_TOKEN: &str = "github-token";

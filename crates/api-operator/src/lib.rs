@@ -2,13 +2,14 @@
 //!
 //! - [`operator`]: `operator.cluster.x-k8s.io/v1alpha2`, seven kinds.
 //! - [`management`]: `management.cluster.x-k8s.io/v1alpha1`, four kinds.
-//! - [`inventory`]: `clusterctl.cluster.x-k8s.io/v1alpha3`, what is installed.
-//! - [`ProviderType`]: what sort of provider something is, and the names that follow from it.
-//! - [`Declared`]: the one model that a declaration of either API is read into, by [`ProviderObject::declared`].
-//! - [`conditions`], [`reasons`], [`labels`], [`annotations`], [`finalizers`], [`keys`]: the exact words that others read.
+//! - [`inventory`]: `clusterctl.cluster.x-k8s.io/v1alpha3`, the inventory of installed providers.
+//! - [`ProviderType`]: the type of a provider, and the names that follow from it.
+//! - [`Declared`]: the common model of both APIs, converted by [`ProviderObject::declared`].
+//! - [`conditions`], [`reasons`], [`labels`], [`annotations`], [`finalizers`], [`keys`]: the names that are part of the
+//!   API.
 //!
-//! What the schemas of the two APIs allow differs; what a declaration means does not. So whoever acts on declarations
-//! knows [`Declared`] only, and what cannot be read into it is told as [`Problem`]s, by field.
+//! The two APIs differ in their schemas and not in their meaning. The controllers use only [`Declared`]. Spec fields
+//! that cannot be converted are reported as [`Problem`]s, by field.
 
 pub mod annotations;
 pub mod common;

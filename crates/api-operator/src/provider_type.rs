@@ -1,28 +1,28 @@
-//! What sort of provider something is.
+//! Types of providers.
 
 use std::fmt;
 
-/// A sort of provider. The order is the order in which they are installed and upgraded.
+/// The type of a provider. The order of the variants is the order of installations and upgrades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProviderType {
     /// Cluster API itself.
     Core,
-    /// Turns machines into nodes.
+    /// Bootstrap providers turn machines into Nodes.
     Bootstrap,
-    /// Manages control planes.
+    /// Control plane providers manage control planes.
     ControlPlane,
-    /// Machines and what is around them.
+    /// Infrastructure providers manage machines, networks and load balancers.
     Infrastructure,
-    /// Addresses.
+    /// IPAM providers manage IP addresses.
     Ipam,
-    /// Extensions that are called while clusters live.
+    /// Runtime extensions are called during the lifecycle of clusters.
     RuntimeExtension,
-    /// What is installed into workload clusters.
+    /// Add-on providers install software into workload clusters.
     Addon,
 }
 
 impl ProviderType {
-    /// All of them, in order.
+    /// All types, in order.
     pub const ALL: [Self; 7] = [
         Self::Core,
         Self::Bootstrap,
@@ -33,7 +33,7 @@ impl ProviderType {
         Self::Addon,
     ];
 
-    /// The kind that declares such a provider, which is also the `type` in the inventory.
+    /// The kind of the provider object. It is also the `type` in the inventory.
     pub const fn inventory(self) -> &'static str {
         match self {
             Self::Core => "CoreProvider",
@@ -51,7 +51,7 @@ impl ProviderType {
         Self::ALL.into_iter().find(|type_| type_.inventory() == kind)
     }
 
-    /// What the names of such providers' files and labels begin with: `core`, `control-plane`.
+    /// Prefix of the file names and labels of such providers, for example `core` or `control-plane`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Core => "core",
@@ -64,8 +64,8 @@ impl ProviderType {
         }
     }
 
-    /// The value of the label `cluster.x-k8s.io/provider` on the objects of a provider: `infrastructure-aws`. The core has
-    /// its bare name.
+    /// Value of the label `cluster.x-k8s.io/provider` on the objects of a provider, for example `infrastructure-aws`.
+    /// The core provider has no prefix.
     pub fn label(self, name: &str) -> String {
         match self {
             Self::Core => name.to_owned(),
@@ -73,7 +73,7 @@ impl ProviderType {
         }
     }
 
-    /// The file of a release that has the objects of such a provider: `infrastructure-components.yaml`.
+    /// Name of the components file in a release, for example `infrastructure-components.yaml`.
     pub fn components_file(self) -> String {
         format!("{}-components.yaml", self.word())
     }

@@ -13,7 +13,7 @@ pub(crate) const DURATION: &str = r"^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+
 /// A duration as Go writes it.
 pub(crate) const SIGNED_DURATION: &str = r"^-?(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$";
 
-/// Exactly one of the fields says where a provider's files come from.
+/// Exactly one source of the provider's files is set.
 pub(crate) fn one_source(fields: &[&str]) -> Value {
     let has: Vec<String> = fields.iter().map(|field| format!("has(self.{field})")).collect();
     json!([{
@@ -22,7 +22,7 @@ pub(crate) fn one_source(fields: &[&str]) -> Value {
     }])
 }
 
-/// Patches are all of the old sort or all of the new one.
+/// manifestPatches and patches are mutually exclusive.
 pub(crate) fn one_sort_of_patches() -> Value {
     json!([{
         "rule": "!(has(self.manifestPatches) && has(self.patches))",
@@ -30,7 +30,7 @@ pub(crate) fn one_sort_of_patches() -> Value {
     }])
 }
 
-/// While a manager is debugged its other settings stay as they are; they may change in the write that ends it.
+/// While debug is set, the other manager settings are immutable. The write that clears debug may change them.
 pub(crate) fn debug_locks() -> Value {
     json!([{
         "rule": "!(has(self.debug) && self.debug && has(oldSelf.debug) && oldSelf.debug) || self == oldSelf",
@@ -38,7 +38,7 @@ pub(crate) fn debug_locks() -> Value {
     }])
 }
 
-/// A leader must have renewed its office before others may take it.
+/// renewDeadline is at most leaseDuration.
 pub(crate) fn renew_within_lease() -> Value {
     json!([{
         "rule": concat!(

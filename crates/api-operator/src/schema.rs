@@ -1,4 +1,4 @@
-//! Schemas of types that are not ours (`schema_with` functions for derives).
+//! Schemas of foreign types (`schema_with` functions for derives).
 
 mod affinity;
 
@@ -10,17 +10,17 @@ use crate::rules;
 
 pub use affinity::affinity;
 
-/// A whole number.
+/// An integer.
 pub fn integer(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer"})
 }
 
-/// A whole number of 64 bits.
+/// A 64-bit integer.
 pub fn int64(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "format": "int64"})
 }
 
-/// A whole number from 0 on.
+/// An integer, at least 0.
 pub fn natural(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "minimum": 0})
 }
@@ -30,7 +30,7 @@ pub fn replicas(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "format": "int32", "minimum": 0})
 }
 
-/// A whole number from 1 on.
+/// An integer, at least 1.
 pub fn positive(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "minimum": 1})
 }
@@ -40,18 +40,18 @@ pub fn port(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "minimum": 1, "maximum": 65535})
 }
 
-/// How much is logged, in the version of the API that has a default for it.
+/// Log verbosity in the API version that sets a default for it.
 pub fn verbosity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "minimum": 0, "default": 1})
 }
 
-/// Whole numbers by name.
+/// Integers by name.
 pub fn integers(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "additionalProperties": {"type": "integer"}})
 }
 
-/// Values of a type by name, for a type whose fields are described elsewhere in the same schema: descriptions are half of a
-/// definition, and every server keeps them several times.
+/// Values of a type by name, without field descriptions. The type's fields are described elsewhere in the same schema,
+/// and descriptions are half of the size of a CRD.
 pub fn by_name<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let mut values = generator.subschema_for::<T>().to_value();
     if let Some(fields) = values.get_mut("properties").and_then(Value::as_object_mut) {
@@ -73,12 +73,12 @@ fn strip_descriptions(schema: &mut Value) {
     }
 }
 
-/// A duration from zero on, such as `10m`.
+/// A non-negative duration, for example `10m`.
 pub fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 64, "pattern": rules::DURATION})
 }
 
-/// A duration, such as `-1s`.
+/// A duration, for example `-1s`.
 pub fn signed_duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 64, "pattern": rules::SIGNED_DURATION})
 }
@@ -88,27 +88,27 @@ pub fn tolerations(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "items": {
-            "description": "A taint that the Pods tolerate.",
+            "description": "A toleration of the Pods.",
             "type": "object",
             "properties": {
                 "effect": {
-                    "description": "NoSchedule, PreferNoSchedule or NoExecute; all where nothing is said.",
+                    "description": "Effect of the taint: NoSchedule, PreferNoSchedule or NoExecute. Unset matches all.",
                     "type": "string",
                 },
-                "key": {"description": "The key of the taint; any where nothing is said.", "type": "string"},
-                "operator": {"description": "Exists or Equal; Equal where nothing is said.", "type": "string"},
+                "key": {"description": "Key of the taint. Unset matches all.", "type": "string"},
+                "operator": {"description": "Operator: Exists or Equal. Defaults to Equal.", "type": "string"},
                 "tolerationSeconds": {
-                    "description": "How long a taint that evicts is tolerated; for ever where nothing is said.",
+                    "description": "Seconds to tolerate a NoExecute taint. No limit when unset.",
                     "type": "integer",
                     "format": "int64",
                 },
-                "value": {"description": "The value of the taint.", "type": "string"},
+                "value": {"description": "Value of the taint.", "type": "string"},
             },
         },
     })
 }
 
-/// What a container may use.
+/// The resource requirements of a container.
 pub fn resources(generator: &mut SchemaGenerator) -> Schema {
     let quantities = |generator: &mut SchemaGenerator, description: &str| {
         json!({
@@ -121,43 +121,43 @@ pub fn resources(generator: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "properties": {
             "claims": {
-                "description": "Claims of the Pod that the container uses.",
+                "description": "Resource claims of the Pod that the container uses.",
                 "type": "array",
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
                 "items": {
-                    "description": "One claim.",
+                    "description": "A resource claim.",
                     "type": "object",
                     "required": ["name"],
                     "properties": {
-                        "name": {"description": "The name of the claim in the Pod.", "type": "string"},
+                        "name": {"description": "Name of the claim in the Pod.", "type": "string"},
                         "request": {
-                            "description": "The request of the claim; all where nothing is said.",
+                            "description": "Name of the request in the claim. Defaults to all requests.",
                             "type": "string",
                         },
                     },
                 },
             },
-            "limits": quantities(generator, "The most that the container may use."),
-            "requests": quantities(generator, "What the container is sure to have."),
+            "limits": quantities(generator, "Resource limits of the container."),
+            "requests": quantities(generator, "Resource requests of the container."),
         },
     })
 }
 
-/// Where the value of an environment variable comes from.
+/// The source of the value of an environment variable.
 pub fn env_var_source(generator: &mut SchemaGenerator) -> Schema {
     let mut divisor = Value::from(quantity(generator));
-    divisor["description"] = json!("The unit; 1 where nothing is said.");
+    divisor["description"] = json!("Unit of the value. Defaults to 1.");
     let key_of = |what: &str| {
         json!({
-            "description": format!("A key of a {what}."),
+            "description": format!("Key of a {what}."),
             "type": "object",
             "x-kubernetes-map-type": "atomic",
             "required": ["key"],
             "properties": {
-                "key": {"description": "The key.", "type": "string"},
-                "name": {"description": format!("The name of the {what}."), "type": "string", "default": ""},
-                "optional": {"description": "Whether it may be missing.", "type": "boolean"},
+                "key": {"description": "Key to select.", "type": "string"},
+                "name": {"description": format!("Name of the {what}."), "type": "string", "default": ""},
+                "optional": {"description": "Whether the referenced object or key may be missing.", "type": "boolean"},
             },
         })
     };
@@ -166,36 +166,36 @@ pub fn env_var_source(generator: &mut SchemaGenerator) -> Schema {
         "properties": {
             "configMapKeyRef": key_of("ConfigMap"),
             "fieldRef": {
-                "description": "A field of the Pod.",
+                "description": "Field of the Pod.",
                 "type": "object",
                 "x-kubernetes-map-type": "atomic",
                 "required": ["fieldPath"],
                 "properties": {
-                    "apiVersion": {"description": "The version of the path; v1 where nothing is said.", "type": "string"},
-                    "fieldPath": {"description": "The path of the field.", "type": "string"},
+                    "apiVersion": {"description": "API version in which the path is defined. Defaults to v1.", "type": "string"},
+                    "fieldPath": {"description": "Path of the field.", "type": "string"},
                 },
             },
             "fileKeyRef": {
-                "description": "A key of a file.",
+                "description": "Key of a file in a volume.",
                 "type": "object",
                 "x-kubernetes-map-type": "atomic",
                 "required": ["key", "path", "volumeName"],
                 "properties": {
-                    "key": {"description": "The key.", "type": "string"},
-                    "optional": {"description": "Whether it may be missing.", "type": "boolean", "default": false},
-                    "path": {"description": "The file in the volume.", "type": "string"},
-                    "volumeName": {"description": "The volume with the file.", "type": "string"},
+                    "key": {"description": "Key to select.", "type": "string"},
+                    "optional": {"description": "Whether the referenced object or key may be missing.", "type": "boolean", "default": false},
+                    "path": {"description": "Path of the file in the volume.", "type": "string"},
+                    "volumeName": {"description": "Name of the volume with the file.", "type": "string"},
                 },
             },
             "resourceFieldRef": {
-                "description": "A limit or request of a container.",
+                "description": "Resource limit or request of a container.",
                 "type": "object",
                 "x-kubernetes-map-type": "atomic",
                 "required": ["resource"],
                 "properties": {
-                    "containerName": {"description": "The container.", "type": "string"},
+                    "containerName": {"description": "Name of the container.", "type": "string"},
                     "divisor": divisor,
-                    "resource": {"description": "The resource, such as limits.cpu.", "type": "string"},
+                    "resource": {"description": "Resource to select, for example limits.cpu.", "type": "string"},
                 },
             },
             "secretKeyRef": key_of("Secret"),

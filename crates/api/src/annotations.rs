@@ -1,6 +1,6 @@
 //! Annotation keys, and values that go with them.
 
-/// Stops the reconciling of an object; the value does not matter.
+/// Pauses the reconciliation of an object. The value does not matter.
 pub const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// On an InfraCluster: something else than its provider's controller manages it; the value names that system and is never
 /// checked. Read it with [`is_externally_managed`](crate::is_externally_managed).
@@ -15,7 +15,7 @@ pub const DELETE_MACHINE: &str = "cluster.x-k8s.io/delete-machine";
 pub const DISABLE_MACHINE_CREATE: &str = "cluster.x-k8s.io/disable-machine-create";
 /// This Machine is not remediated.
 pub const SKIP_REMEDIATION: &str = "cluster.x-k8s.io/skip-remediation";
-/// This Machine is unhealthy because a person says so.
+/// Marks a Machine as unhealthy by hand.
 pub const REMEDIATE_MACHINE: &str = "cluster.x-k8s.io/remediate-machine";
 /// The replicas of this MachinePool are decided elsewhere.
 pub const REPLICAS_MANAGED_BY: &str = "cluster.x-k8s.io/replicas-managed-by";
@@ -41,7 +41,7 @@ pub const ANNOTATIONS_FROM_MACHINE: &str = "cluster.x-k8s.io/annotations-from-ma
 pub const TAINTS_FROM_MACHINE: &str = "cluster.x-k8s.io/taints-from-machine";
 /// Machine annotations of this domain and below reach the Node.
 pub const MANAGED_NODE_DOMAIN: &str = "node.cluster.x-k8s.io";
-/// What another version of the object cannot hold.
+/// Fields that another version of the object does not have, as JSON.
 pub const CONVERSION_DATA: &str = "cluster.x-k8s.io/conversion-data";
 /// Delete this Machine without draining its Node.
 pub const EXCLUDE_NODE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
@@ -49,19 +49,19 @@ pub const EXCLUDE_NODE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-d
 pub const EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH: &str = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
 /// When the certificates of a control plane Machine expire (RFC 3339).
 pub const CERTIFICATES_EXPIRY: &str = "machine.cluster.x-k8s.io/certificates-expiry";
-/// Prefix: somebody wants to do something before the Node is drained.
+/// Prefix of pre-drain hooks: the Node is drained only after all of them are removed.
 pub const PRE_DRAIN_HOOK_PREFIX: &str = "pre-drain.delete.hook.machine.cluster.x-k8s.io";
-/// Prefix: somebody wants to do something before the infrastructure of the Machine is deleted.
+/// Prefix of pre-terminate hooks: the infrastructure of the Machine is deleted only after all of them are removed.
 pub const PRE_TERMINATE_HOOK_PREFIX: &str = "pre-terminate.delete.hook.machine.cluster.x-k8s.io";
 /// Checks that a MachineSet leaves out before it creates a Machine, joined by commas.
 pub const SKIP_PREFLIGHT_CHECKS: &str = "machineset.cluster.x-k8s.io/skip-preflight-checks";
 /// The revision of a MachineSet or MachineDeployment (the group is spelled `clusters` here).
 pub const REVISION: &str = "machinedeployment.clusters.x-k8s.io/revision";
-/// The replicas that the MachineDeployment of a MachineSet wishes for.
+/// The desired replicas of the MachineDeployment that owns a MachineSet.
 pub const DESIRED_REPLICAS: &str = "machinedeployment.clusters.x-k8s.io/desired-replicas";
 /// The most replicas that a MachineDeployment may have while it is rolled out.
 pub const MAX_REPLICAS: &str = "machinedeployment.clusters.x-k8s.io/max-replicas";
-/// Prefix: somebody wants to do something before the control plane is upgraded.
+/// Prefix of before-upgrade hooks: the control plane is upgraded only after all of them are removed.
 pub const BEFORE_UPGRADE_HOOK_PREFIX: &str = "before-upgrade.hook.cluster.cluster.x-k8s.io";
 /// Upgrade this part of the topology later.
 pub const TOPOLOGY_DEFER_UPGRADE: &str = "topology.cluster.x-k8s.io/defer-upgrade";
@@ -96,7 +96,7 @@ pub const RECEIVE_MACHINES_FROM_MACHINE_SETS: &str =
     "in-place-updates.internal.cluster.x-k8s.io/receive-machines-from-machinesets";
 /// The generation of a CRD whose stored objects have been migrated.
 pub const CRD_MIGRATION_OBSERVED_GENERATION: &str = "crd-migration.cluster.x-k8s.io/observed-generation";
-/// Not to be moved at present.
+/// Blocks `clusterctl move` of the object.
 pub const BLOCK_MOVE: &str = "clusterctl.cluster.x-k8s.io/block-move";
 /// Deleted because it was moved: leave the infrastructure alone.
 pub const DELETE_FOR_MOVE: &str = "clusterctl.cluster.x-k8s.io/delete-for-move";

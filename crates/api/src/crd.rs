@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions, built from what kinds know about themselves.
+//! Builds CustomResourceDefinitions from the static facts of kinds.
 
 use serde_json::{Map, Value, json};
 
@@ -84,11 +84,11 @@ pub fn open_api_schema<K: ApiKind>() -> Value {
     K::properties(&mut schema::generator(), &mut properties);
     properties.insert(
         "apiVersion".to_owned(),
-        json!({"type": "string", "description": "The group and version of the schema that this object follows."}),
+        json!({"type": "string", "description": "API group and version of this object."}),
     );
     properties.insert(
         "kind".to_owned(),
-        json!({"type": "string", "description": "The kind of this object."}),
+        json!({"type": "string", "description": "Kind of this object."}),
     );
     properties.insert("metadata".to_owned(), json!({"type": "object"}));
     let mut root = json!({

@@ -1,4 +1,4 @@
-//! Infrastructure that somebody else manages: the one switch, and the one function that reads it.
+//! Externally managed infrastructure: the annotation, and the function that reads it.
 
 use kube_core::Resource;
 

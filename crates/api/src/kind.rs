@@ -1,4 +1,4 @@
-//! What a kind knows about itself.
+//! The static facts of a kind.
 
 use std::fmt::Debug;
 
@@ -13,15 +13,15 @@ use crate::codec::Codec;
 /// One column of `kubectl get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The heading.
+    /// The column header.
     pub name: &'static str,
-    /// Where the value is, as a JSON path below the object.
+    /// JSON path of the value in the object.
     pub path: &'static str,
     /// The OpenAPI type of the value.
     pub type_: &'static str,
-    /// 0 is always shown, more only with `-o wide`.
+    /// Priority 0 is always shown. Higher numbers are shown only with `-o wide`.
     pub priority: i32,
-    /// What the column tells.
+    /// Description of the column.
     pub description: &'static str,
 }
 
@@ -45,14 +45,14 @@ impl Column {
     }
 }
 
-/// Where `kubectl scale` and autoscalers find the numbers.
+/// Paths of the scale subresource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// The wished number.
+    /// Path of the desired number.
     pub spec_replicas_path: &'static str,
-    /// The observed number.
+    /// Path of the observed number.
     pub status_replicas_path: &'static str,
-    /// The serialised selector of what is counted.
+    /// Path of the serialized label selector of the counted objects.
     pub label_selector_path: &'static str,
 }
 
@@ -65,7 +65,7 @@ impl Scale {
     };
 }
 
-/// A kind of ours: its names and everything a CustomResourceDefinition says about it.
+/// A kind of this project: its names and the other facts of its CustomResourceDefinition.
 ///
 /// Implemented by [`api_kind!`](crate::api_kind).
 pub trait ApiKind:
@@ -79,25 +79,25 @@ pub trait ApiKind:
     + Sync
     + 'static
 {
-    /// The API group.
+    /// API group of the object.
     const GROUP: &'static str;
     /// The API version.
     const VERSION: &'static str;
     /// `GROUP/VERSION`.
     const API_VERSION: &'static str;
-    /// The kind.
+    /// Kind of the object.
     const KIND: &'static str;
     /// The resource name.
     const PLURAL: &'static str;
     /// Short names for `kubectl`.
     const SHORT_NAMES: &'static [&'static str];
-    /// The groups of kinds that `kubectl get` finds it in.
+    /// Categories for `kubectl get`.
     const CATEGORIES: &'static [&'static str] = &["cluster-api"];
-    /// The value of the label `cluster.x-k8s.io/provider` on the CRD; empty for kinds that belong to no provider.
+    /// Value of the label `cluster.x-k8s.io/provider` on the CRD. Empty for kinds that belong to no provider.
     const PROVIDER: &'static str;
-    /// Further labels of the CRD.
+    /// Additional labels of the CRD.
     const LABELS: &'static [(&'static str, &'static str)] = &[];
-    /// Whether the CRD names the contract version that it follows (providers do, the core does not).
+    /// Whether the CRD carries a contract label. Provider kinds carry one, core kinds do not.
     const CONTRACT: bool;
     /// The columns of `kubectl get`, in order.
     const COLUMNS: &'static [Column];
@@ -105,15 +105,15 @@ pub trait ApiKind:
     const STATUS_SUBRESOURCE: bool;
     /// The scale subresource.
     const SCALE: Option<Scale>;
-    /// The top-level fields that must be there.
+    /// Required top-level fields.
     const REQUIRED: &'static [&'static str];
-    /// What the kind is, for `kubectl explain`.
+    /// Description of the kind, for `kubectl explain`.
     const DESCRIPTION: &'static str;
 
     /// Adds the schemas of the top-level fields other than apiVersion, kind and metadata.
     fn properties(generator: &mut SchemaGenerator, properties: &mut Map<String, Value>);
 
-    /// The namespace and name of the object; empty where they are not set.
+    /// The namespace and name of the object. An unset one is empty.
     fn key(&self) -> ObjectKey {
         let meta = self.meta();
         ObjectKey::new(
@@ -122,7 +122,7 @@ pub trait ApiKind:
         )
     }
 
-    /// Whether the deletion of the object has begun.
+    /// Whether the object has a deletion timestamp.
     fn is_deleting(&self) -> bool {
         self.meta().deletion_timestamp.is_some()
     }
@@ -141,7 +141,7 @@ pub fn json_name(field: &str) -> String {
     name
 }
 
-/// A schema with a description: its type's, or the one that its field has.
+/// Adds the description of the field to a schema, unless its type has a description.
 #[doc(hidden)]
 pub fn described(mut schema: Value, doc: &str) -> Value {
     if let Some(node) = schema.as_object_mut()
@@ -155,9 +155,9 @@ pub fn described(mut schema: Value, doc: &str) -> Value {
 
 /// A kind with `status.conditions`.
 pub trait Conditioned {
-    /// The conditions; empty when there is no status yet.
+    /// The conditions. Empty when there is no status yet.
     fn conditions(&self) -> &[Condition];
-    /// The conditions, to change them; makes the status when there is none.
+    /// The conditions, mutable. Creates the status when there is none.
     fn conditions_mut(&mut self) -> &mut Vec<Condition>;
 }
 

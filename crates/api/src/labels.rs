@@ -38,9 +38,9 @@ pub const TOPOLOGY_MACHINE_POOL_NAME: &str = "topology.cluster.x-k8s.io/pool-nam
 pub const CONTRACT_V1BETA2: &str = "cluster.x-k8s.io/v1beta2";
 /// On a CRD: the versions (joined by `_`) that follow contract v1beta1.
 pub const CONTRACT_V1BETA1: &str = "cluster.x-k8s.io/v1beta1";
-/// Marks what clusterctl installed.
+/// Marks objects that clusterctl installed.
 pub const CLUSTERCTL: &str = "clusterctl.cluster.x-k8s.io";
-/// Marks the core of what clusterctl installed: its inventory, or cert-manager.
+/// Marks shared objects that clusterctl installed: its inventory, or cert-manager.
 pub const CLUSTERCTL_CORE: &str = "clusterctl.cluster.x-k8s.io/core";
 /// Objects of this CRD, or this object, are moved with a cluster.
 pub const CLUSTERCTL_MOVE: &str = "clusterctl.cluster.x-k8s.io/move";

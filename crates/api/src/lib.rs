@@ -1,15 +1,16 @@
-//! The v1beta2 types of the core Cluster API groups and the CRDs generated from them.
+//! The v1beta2 types of the core Cluster API groups, and the CRDs generated from them.
 //!
-//! - [`core`]: the hub types (`core::Cluster`, `core::Machine`, ...), one kind a file.
-//! - [`labels`], [`annotations`], [`finalizers`]: the exact keys other programs read and write.
-//! - [`conditions`], [`reasons`], [`phases`], [`values`]: the words used in them; [`v1beta1`] has the older generation.
-//! - [`is_externally_managed`]: whether an InfraCluster is somebody else's to manage.
-//! - [`kind`]: what a kind knows about itself, and the macro that says it in one place.
-//! - [`codec`](mod@codec): reading and writing objects, compiled once for each kind; [`k8s`] has those of Kubernetes' own kinds.
-//! - [`crd`](mod@crd): CustomResourceDefinitions built from those facts.
+//! - [`core`]: the hub types (`core::Cluster`, `core::Machine`, ...), one kind per file.
+//! - [`labels`], [`annotations`], [`finalizers`]: the keys that are part of the API.
+//! - [`conditions`], [`reasons`], [`phases`], [`values`]: condition types, reasons and enumerated values. [`v1beta1`]
+//!   has those of the older generation.
+//! - [`is_externally_managed`]: whether another system manages an InfraCluster.
+//! - [`kind`]: the static facts of a kind, and the macro that declares them in one place.
+//! - [`codec`](mod@codec): decodes and encodes objects, compiled once per kind. [`k8s`] has the codecs of Kubernetes' own kinds.
+//! - [`crd`](mod@crd): builds CustomResourceDefinitions from those facts.
 //!
-//! Reading is tolerant: unknown fields are skipped and enumerated strings stay strings, so one odd object never
-//! keeps a whole list from being read. The API server checks what is written, by the schemas generated here.
+//! Decoding is tolerant: unknown fields are skipped and enumerated strings stay strings, so one unexpected object never
+//! prevents the decoding of a whole list. The API server validates writes with the schemas generated here.
 
 pub mod annotations;
 pub mod codec;
@@ -31,12 +32,12 @@ pub mod values;
 
 pub use externally_managed::{is_externally_managed, resource_is_not_externally_managed};
 
-/// A condition as every v1beta2 `status.conditions` holds it.
+/// A condition of `status.conditions` in v1beta2.
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 #[doc(hidden)]
 pub mod macro_support {
-    //! What the expansion of [`api_kind!`](crate::api_kind) refers to.
+    //! Items that the expansion of [`api_kind!`](crate::api_kind) refers to.
     pub use k8s_openapi::NamespaceResourceScope;
     pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     pub use kube_core::Resource;
@@ -46,7 +47,7 @@ pub mod macro_support {
     pub use serde_json::{Map, Value};
 }
 
-/// The Rust of the page for authors of providers.
+/// Doctests of the Rust code on the page for authors of providers.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/externally-managed-infrastructure.md")]
 struct ExternallyManagedInfrastructure;

@@ -40,11 +40,11 @@ pub mod machine {
 
 /// Phases of a MachineDeployment.
 pub mod machine_deployment {
-    /// There are fewer Machines than wished for.
+    /// There are fewer Machines than desired.
     pub const SCALING_UP: &str = "ScalingUp";
-    /// There are more Machines than wished for.
+    /// There are more Machines than desired.
     pub const SCALING_DOWN: &str = "ScalingDown";
-    /// There are as many Machines as wished for.
+    /// There are as many Machines as desired.
     pub const RUNNING: &str = "Running";
     /// A failure that needs a person.
     pub const FAILED: &str = "Failed";

@@ -1,4 +1,5 @@
-//! Schemas of types that are not ours (`schema_with` functions for derives), and the step that makes a schema structural.
+//! Schemas of foreign types (`schema_with` functions for derives), and the conversion of a derived schema into a
+//! structural schema.
 
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -6,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::patterns;
 
-/// A point in time (`metav1.Time`).
+/// A timestamp (`metav1.Time`).
 pub fn date_time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "date-time"})
 }
@@ -52,18 +53,18 @@ pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-map-type": "atomic",
         "properties": {
             "matchExpressions": {
-                "description": "Requirements that must all hold.",
+                "description": "Label selector requirements. All of them must hold.",
                 "type": "array",
                 "x-kubernetes-list-type": "atomic",
                 "items": {
-                    "description": "One requirement on the value of a label.",
+                    "description": "A label selector requirement.",
                     "type": "object",
                     "required": ["key", "operator"],
                     "properties": {
-                        "key": {"description": "The label key that is looked at.", "type": "string"},
-                        "operator": {"description": "In, NotIn, Exists or DoesNotExist.", "type": "string"},
+                        "key": {"description": "The label key.", "type": "string"},
+                        "operator": {"description": "Operator: In, NotIn, Exists or DoesNotExist.", "type": "string"},
                         "values": {
-                            "description": "The values to compare with; for In and NotIn only.",
+                            "description": "Values for the operators In and NotIn.",
                             "type": "array",
                             "items": {"type": "string"},
                             "x-kubernetes-list-type": "atomic",
@@ -72,7 +73,7 @@ pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
                 },
             },
             "matchLabels": {
-                "description": "Labels that must all be there with these values.",
+                "description": "Required labels and their values.",
                 "type": "object",
                 "additionalProperties": {"type": "string"},
             },
@@ -88,40 +89,40 @@ pub fn conditions(_: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
         "items": {
-            "description": "One observed aspect of the object.",
+            "description": "A condition of the object.",
             "type": "object",
             "required": ["lastTransitionTime", "message", "reason", "status", "type"],
             "properties": {
                 "lastTransitionTime": {
-                    "description": "When the status last changed.",
+                    "description": "Time of the last change of the status.",
                     "type": "string",
                     "format": "date-time",
                 },
                 "message": {
-                    "description": "Details for people; may be empty.",
+                    "description": "Human-readable details. May be empty.",
                     "type": "string",
                     "maxLength": 32768,
                 },
                 "observedGeneration": {
-                    "description": "The metadata.generation that this condition was computed from.",
+                    "description": "The metadata.generation that the condition is based on.",
                     "type": "integer",
                     "format": "int64",
                     "minimum": 0,
                 },
                 "reason": {
-                    "description": "Why the condition has its status, as one word for programs.",
+                    "description": "Machine-readable reason in CamelCase.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 1024,
                     "pattern": patterns::REASON,
                 },
                 "status": {
-                    "description": "Whether the condition holds.",
+                    "description": "Status of the condition: True, False or Unknown.",
                     "type": "string",
                     "enum": ["True", "False", "Unknown"],
                 },
                 "type": {
-                    "description": "What the condition is about.",
+                    "description": "Type of the condition.",
                     "type": "string",
                     "maxLength": 316,
                     "pattern": patterns::QUALIFIED_NAME,
@@ -131,7 +132,7 @@ pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A generator that writes schemas out in full, as structural schemas need them.
+/// A generator that inlines subschemas, as structural schemas require.
 pub fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12()
         .with(|settings| {
@@ -141,7 +142,7 @@ pub fn generator() -> SchemaGenerator {
         .into_generator()
 }
 
-/// Turns what schemars derives into a structural schema: no nulls, no references, no titles.
+/// Converts a derived schema into a structural schema: no nulls, no references, no titles.
 pub fn structural(schema: &mut Value) {
     let Value::Object(node) = schema else { return };
     for key in ["$schema", "$defs", "title"] {
@@ -162,7 +163,7 @@ pub fn structural(schema: &mut Value) {
     }
 }
 
-/// Doc comments are wrapped for the source; descriptions are wrapped by whoever shows them.
+/// Removes the line breaks of doc comments. Clients wrap descriptions themselves.
 fn unwrap_lines(node: &mut Map<String, Value>) {
     if let Some(Value::String(description)) = node.get_mut("description") {
         let paragraphs: Vec<String> = description
@@ -173,7 +174,7 @@ fn unwrap_lines(node: &mut Map<String, Value>) {
     }
 }
 
-/// An optional field may be absent; it is never null.
+/// Removes null from the type: an optional field may be absent, but it is never null.
 fn drop_null(node: &mut Map<String, Value>) {
     let null = json!("null");
     if let Some(Value::Array(types)) = node.get_mut("type") {

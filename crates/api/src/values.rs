@@ -14,7 +14,7 @@ pub const NODE_OUTDATED_REVISION_TAINT: &str = "node.cluster.x-k8s.io/outdated-r
 
 /// Strategy of a rollout: replace step by step.
 pub const STRATEGY_ROLLING_UPDATE: &str = "RollingUpdate";
-/// Strategy of a rollout: replace what is deleted by others.
+/// Strategy of a rollout: replace a Machine only after it was deleted by a user or another controller.
 pub const STRATEGY_ON_DELETE: &str = "OnDelete";
 
 /// Deletion order: any.
@@ -47,7 +47,7 @@ pub const ADDRESS_INTERNAL_DNS: &str = "InternalDNS";
 
 /// Where a variable of a class is defined when not by an extension.
 pub const VARIABLE_FROM_INLINE: &str = "inline";
-/// What the kinds of templates end with.
+/// Suffix of template kinds.
 pub const TEMPLATE_SUFFIX: &str = "Template";
 
 /// Checks that a MachineSet makes before it creates a Machine, by the names that skip them.
@@ -60,7 +60,7 @@ pub mod preflight {
     pub const KUBERNETES_VERSION_SKEW: &str = "KubernetesVersionSkew";
     /// The control plane is not being changed.
     pub const CONTROL_PLANE_IS_STABLE: &str = "ControlPlaneIsStable";
-    /// The version of the topology's control plane is the one wished for.
+    /// The control plane of the topology has the desired version.
     pub const CONTROL_PLANE_VERSION_SKEW: &str = "ControlPlaneVersionSkew";
 }
 

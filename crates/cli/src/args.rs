@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line: commands, options and their help texts.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use windlass_meta::KubernetesVersion;
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, max_term_width = 110)]
 pub(crate) struct Args {
-    /// How much to log on stderr: off, error, warn, info, debug or trace [default: info for servers, else warn]
+    /// Log level on stderr: off, error, warn, info, debug or trace [default: info for servers, else warn]
     #[arg(long, global = true, value_name = "LEVEL", display_order = 1000)]
     pub(crate) log_level: Option<LevelFilter>,
-    /// How to log: text or json
+    /// Log format: text or json
     #[arg(long, global = true, value_name = "FORMAT", display_order = 1001, value_enum, hide_possible_values = true, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
     #[command(subcommand)]
@@ -26,22 +26,22 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// From nothing to a running cluster and back, shown live
+    /// Create, scale, upgrade and delete a simulated cluster, shown live
     #[command(
         after_help = "Examples:\n  windlass demo\n  windlass demo --keep\n  windlass demo --externally-managed\n  windlass demo --clusters 100 --control-plane-replicas 1 --workers 1"
     )]
     Demo(DemoArgs),
     /// Run the embedded management cluster: API server, all controllers, provider operator, in-memory infrastructure, in one process
     #[command(
-        after_help = "Examples:\n  windlass up\n  windlass up --data-dir /var/lib/windlass --kubeconfig windlass.kubeconfig\n  kubectl --kubeconfig windlass.kubeconfig get clusters,machines\n  kubectl --kubeconfig windlass.kubeconfig apply -f examples/provider-operator/    providers, as declared"
+        after_help = "Examples:\n  windlass up\n  windlass up --data-dir /var/lib/windlass --kubeconfig windlass.kubeconfig\n  kubectl --kubeconfig windlass.kubeconfig get clusters,machines\n  kubectl --kubeconfig windlass.kubeconfig apply -f examples/provider-operator/    # install providers"
     )]
     Up(UpArgs),
-    /// Run the controllers, among them the provider operator, and admission webhooks, against any Kubernetes API server
+    /// Run the controllers, including the provider operator, and admission webhooks against any Kubernetes API server
     #[command(
-        after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --metrics-address 0.0.0.0:8080\n  windlass manager --webhook-address 0.0.0.0:9443 --webhook-service windlass-system/windlass-webhook\n  kubectl apply --server-side -f config/provider-operator.yaml    the provider operator alone, in a cluster"
+        after_help = "Examples:\n  windlass manager --kubeconfig management.kubeconfig --install-crds\n  windlass manager --controllers machine,machineset --metrics-address 0.0.0.0:8080\n  windlass manager --webhook-address 0.0.0.0:9443 --webhook-service windlass-system/windlass-webhook\n  kubectl apply --server-side -f config/provider-operator.yaml    # only the provider operator, in a cluster"
     )]
     Manager(ManagerArgs),
-    /// Run the embedded API server alone
+    /// Run only the embedded API server
     #[command(
         after_help = "Examples:\n  windlass apiserver --data-dir ./data --kubeconfig management.kubeconfig --port 0\n  windlass apiserver snapshot save backup-1 --data-dir ./data\n  windlass apiserver snapshot restore backup-1 --data-dir ./restored"
     )]
@@ -52,7 +52,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The level of logs when none is asked for.
+    /// The default log level of the command.
     pub(crate) fn log_level(&self) -> LevelFilter {
         match self {
             Self::Demo(_) | Self::Crds => LevelFilter::WARN,
@@ -61,7 +61,7 @@ impl Command {
     }
 }
 
-/// The form of logs.
+/// A log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// Lines for people.
@@ -73,41 +73,41 @@ pub(crate) enum LogFormat {
 /// Options of `demo`.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct DemoArgs {
-    /// How many clusters to create
+    /// Number of clusters to create
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9999))]
     pub(crate) clusters: u32,
-    /// Control plane machines of each cluster: an odd number, as etcd needs a majority
+    /// Control plane machines per cluster: an odd number, because etcd needs a majority
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = odd)]
     pub(crate) control_plane_replicas: u32,
-    /// Worker machines of each cluster; one more after scaling up
+    /// Worker machines per cluster; the demo adds one when it scales up
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=9999))]
     pub(crate) workers: u32,
-    /// The Kubernetes version to create; the upgrade goes to the next minor version
+    /// Kubernetes version of the clusters; the upgrade goes to the next minor version
     #[arg(long, value_name = "VERSION", default_value = "v1.35.0", value_parser = version)]
     pub(crate) kubernetes_version: KubernetesVersion,
-    /// A ClusterClass with its templates, in place of the built-in one; its first MachineDeployment class makes the workers
+    /// File with a ClusterClass and its templates, instead of the built-in one; the workers use its first MachineDeployment class
     #[arg(long, value_name = "FILE")]
     pub(crate) class: Option<PathBuf>,
-    /// Let somebody else manage the infrastructure: everything waits until an external system, played by the demo, has written
-    /// endpoint and status. With --class, the template of its infrastructure gets the annotation
+    /// Externally managed infrastructure: clusters wait until an external system, simulated by the demo, has written the endpoint
+    /// and the status. With --class, the infrastructure template of the class gets the annotation
     #[arg(long)]
     pub(crate) externally_managed: bool,
-    /// Where the management cluster keeps its objects [default: a temporary folder, removed at the end]
+    /// Data directory of the management cluster [default: a temporary directory, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Leave the clusters alone for so long after the creation, and count what the controllers write meanwhile
+    /// Wait for this time after the creation and count the writes of the controllers meanwhile
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) idle: Option<Duration>,
-    /// How long each step may take, such as 90s or 5m
+    /// Timeout of each step, for example 90s or 5m
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     pub(crate) timeout: Duration,
-    /// How to tell what happens: text (a tree on a terminal, lines of changes elsewhere), or json (one document at the end)
+    /// Output format: text (a tree on a terminal, otherwise a line per change) or json (one document at the end)
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, default_value_t = Output::Text)]
     pub(crate) output: Output,
-    /// Stay up after the creation, until Ctrl-C, and print the kubectl line to use
+    /// Keep running after the creation until Ctrl-C, and print the kubectl command to use
     #[arg(long)]
     pub(crate) keep: bool,
-    /// For developers: the API server to run on; a real one comes from `cargo xtask tools`
+    /// For developers: the API server to use; `cargo xtask tools` builds a real one
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ApiServer::Embedded, hide = true)]
     pub(crate) api_server: ApiServer,
 }
@@ -115,16 +115,16 @@ pub(crate) struct DemoArgs {
 /// An API server for the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ApiServer {
-    /// Ours, in this process
+    /// The embedded one, in this process
     Embedded,
     /// kube-apiserver with etcd and kube-controller-manager, as child processes
     Real,
 }
 
-/// A form of output.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// A tree on a terminal, lines of changes elsewhere
+    /// A tree on a terminal, otherwise a line per change
     Text,
     /// One JSON document at the end
     Json,
@@ -133,22 +133,22 @@ pub(crate) enum Output {
 /// Options of `up`.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct UpArgs {
-    /// Where everything is kept [default: ~/.windlass]
+    /// Data directory [default: ~/.windlass]
     #[arg(long, value_name = "DIR", env = "WINDLASS_DATA_DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The kubeconfig to write [default: kubeconfig in the data folder]
+    /// Kubeconfig file to write [default: kubeconfig in the data directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The port of the API server on 127.0.0.1; 0 is any that is free
+    /// Port of the API server on 127.0.0.1; 0 selects a free port
     #[arg(long, value_name = "N", default_value_t = 16443, value_parser = port)]
     pub(crate) port: u16,
-    /// Bearer tokens of users whose rights are those of Roles: lines of token,user,uid,"group1,group2"
+    /// Static bearer tokens, as in kube-apiserver's --token-auth-file: lines of token,user,uid,"group1,group2". Rights come from RBAC
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
-    /// Run only these controllers, separated by commas; a wrong name lists all
+    /// Run only these controllers, separated by commas; an unknown name lists all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) controllers: Option<Vec<String>>,
-    /// Serve /healthz, /readyz and /metrics there
+    /// Address of /healthz, /readyz and /metrics, for example 127.0.0.1:8080 [default: not served]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics_address: Option<SocketAddr>,
     #[command(flatten)]
@@ -157,26 +157,26 @@ pub(crate) struct UpArgs {
     pub(crate) helm: HelmArgs,
 }
 
-/// How `up` and `manager` use Helm.
+/// Helm options of `up` and `manager`.
 #[derive(Clone, Debug, Default, ClapArgs)]
 #[command(next_help_heading = "Helm charts on clusters")]
 pub(crate) struct HelmArgs {
-    /// The helm program, version 3 or 4 [default: the one in PATH]
+    /// Helm program, version 3 or 4 [default: helm in PATH]
     #[arg(long = "helm", id = "helm", value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
-    /// The folder for fetched charts while this runs [default: helm in the data folder; for manager, one for temporary files]
+    /// Directory for fetched charts while the process runs [default: helm in the data directory; for manager, a temporary directory]
     #[arg(long = "helm-home", id = "helm_home", value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// How often repositories are asked for newer versions, where charts name none or a range [default: 10m]
+    /// Interval of looking for newer chart versions, for charts without a version or with a range [default: 10m]
     #[arg(long = "helm-chart-interval", id = "helm_chart_interval", value_name = "DURATION", value_parser = duration)]
     pub(crate) ask_every: Option<Duration>,
-    /// How many helms run at a time; of those that wait for what they installed, four times as many [default: 10]
+    /// Number of helm processes that run at once; with options.wait, four times as many [default: 10]
     #[arg(long = "helm-concurrency", id = "helm_concurrency", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) at_a_time: Option<u16>,
 }
 
 impl HelmArgs {
-    /// What the controllers are told.
+    /// The settings of the Helm controllers.
     pub(crate) fn helming(&self) -> Helming {
         Helming {
             program: self.program.clone(),
@@ -187,20 +187,18 @@ impl HelmArgs {
     }
 }
 
-/// How `up` and `manager` fetch providers.
+/// Fetch options of `up` and `manager`.
 #[derive(Clone, Debug, Default, ClapArgs)]
-#[command(
-    next_help_heading = "Fetching providers (proxies are those of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY)"
-)]
+#[command(next_help_heading = "Fetching providers (proxies: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY)")]
 pub(crate) struct FetchingArgs {
-    /// Trust these authorities beside those of the machine: a file of certificates in PEM; may be said more than once
+    /// File with additional CA certificates (PEM) to trust; may be repeated
     #[arg(long = "provider-ca-file", id = "provider_ca_file", value_name = "FILE")]
     pub(crate) authorities: Vec<PathBuf>,
-    /// Keep what was fetched in this folder, and ask only whether it has changed
+    /// Directory for a cache of fetched files; cached files are only revalidated
     #[arg(long = "provider-cache-dir", id = "provider_cache_dir", value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
-    /// Variables of the environment that providers may use where their Secrets have none, separated by commas: GITHUB_TOKEN and the
-    /// like for fetching, or those of components. Whoever may declare a provider can read them
+    /// Environment variables that providers may use when their Secrets do not set them, separated by commas: for fetching, such as
+    /// GITHUB_TOKEN, or for components. Every user who may create provider objects can read them
     #[arg(
         long = "provider-variables",
         id = "provider_variables",
@@ -211,7 +209,7 @@ pub(crate) struct FetchingArgs {
 }
 
 impl FetchingArgs {
-    /// Reads what is named.
+    /// Reads the named files and variables.
     pub(crate) fn fetcher(self) -> Result<Fetcher, ManagerError> {
         let fetching = Fetching {
             authorities: self.authorities,
@@ -225,19 +223,19 @@ impl FetchingArgs {
 /// Options of `manager`.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct ManagerArgs {
-    /// The kubeconfig of the API server [default: in-cluster, else as kubectl finds it]
+    /// Kubeconfig file of the API server [default: in-cluster, else as kubectl finds it]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: its current one]
+    /// Context of the kubeconfig [default: its current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// Install the CustomResourceDefinitions, or bring them up to date, first
+    /// First install or update the CustomResourceDefinitions
     #[arg(long)]
     pub(crate) install_crds: bool,
-    /// Run only these controllers, separated by commas; a wrong name lists all
+    /// Run only these controllers, separated by commas; an unknown name lists all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) controllers: Option<Vec<String>>,
-    /// Serve /healthz, /readyz and /metrics there
+    /// Address of /healthz, /readyz and /metrics, for example 127.0.0.1:8080 [default: not served]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics_address: Option<SocketAddr>,
     #[command(flatten)]
@@ -248,11 +246,11 @@ pub(crate) struct ManagerArgs {
     pub(crate) webhooks: WebhookArgs,
 }
 
-/// Options of `manager` for admission webhooks.
+/// Webhook options of `manager`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(next_help_heading = "Admission webhooks")]
 pub(crate) struct WebhookArgs {
-    /// Answer the API server's admission reviews there [default: no admission]
+    /// Address of the webhook server [default: no admission webhooks]
     #[arg(
         long = "webhook-address",
         id = "webhook_address",
@@ -260,14 +258,14 @@ pub(crate) struct WebhookArgs {
         requires = "webhook_target"
     )]
     pub(crate) address: Option<SocketAddr>,
-    /// The Service through which the API server gets there
+    /// Service through which the API server reaches the webhook server
     #[arg(long = "webhook-service", id = "webhook_service", value_name = "NAMESPACE/NAME[:PORT]", group = "webhook_target", requires = "webhook_address", value_parser = WebhookTarget::service)]
     pub(crate) service: Option<WebhookTarget>,
-    /// The address at which the API server gets there without a Service
+    /// URL at which the API server reaches the webhook server without a Service
     #[arg(long = "webhook-url", id = "webhook_url", value_name = "https://HOST[:PORT]", group = "webhook_target", requires = "webhook_address", value_parser = WebhookTarget::url)]
     pub(crate) url: Option<WebhookTarget>,
-    /// A folder with tls.crt, tls.key and, for the API server to trust, ca.crt [default: a certificate of our own, in the
-    /// Secret windlass-webhook-certificate in the Service's namespace or that of the kubeconfig]
+    /// Directory with tls.crt, tls.key and, for the API server to trust, ca.crt [default: a generated certificate in the Secret
+    /// windlass-webhook-certificate, in the namespace of the Service or of the kubeconfig]
     #[arg(
         long = "webhook-certificate-dir",
         id = "webhook_certificate_dir",
@@ -283,44 +281,44 @@ pub(crate) struct WebhookArgs {
 pub(crate) struct ApiserverArgs {
     #[command(subcommand)]
     pub(crate) command: Option<ApiserverCommand>,
-    /// Where everything is kept
+    /// Data directory
     #[arg(long, value_name = "DIR", required = true)]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The kubeconfig to write [default: kubeconfig in the data folder]
+    /// Kubeconfig file to write [default: kubeconfig in the data directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The port on 127.0.0.1; 0 is any that is free
+    /// Port on 127.0.0.1; 0 selects a free port
     #[arg(long, value_name = "N", default_value_t = 16443, value_parser = port)]
     pub(crate) port: u16,
-    /// Bearer tokens of users whose rights are those of Roles: lines of token,user,uid,"group1,group2"
+    /// Static bearer tokens, as in kube-apiserver's --token-auth-file: lines of token,user,uid,"group1,group2". Rights come from RBAC
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
 }
 
-/// What else `apiserver` does.
+/// Subcommands of `apiserver`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ApiserverCommand {
-    /// Save all objects in one file, or restore them
+    /// Save all objects to a file, or restore them
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
 }
 
-/// What can be done with snapshots.
+/// Subcommands of `snapshot`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum SnapshotCommand {
-    /// Save all objects, also while a server runs: those of one moment, secrets among them, in a file for its owner only
+    /// Save a consistent snapshot of all objects, including Secrets, to a file that only its owner can read; a server may be running
     Save(SnapshotArgs),
-    /// Have an empty data folder hold the objects of a file: with their names, uids and resourceVersions. What clients watch begins anew
+    /// Restore a snapshot into an empty data directory, with names, uids and resourceVersions; watches of clients start over
     Restore(SnapshotArgs),
 }
 
 /// Options of `apiserver snapshot save` and `restore`.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct SnapshotArgs {
-    /// The snapshot
+    /// Snapshot file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Where `up` or `apiserver` keeps everything [default: ~/.windlass]
+    /// Data directory of `up` or `apiserver` [default: ~/.windlass]
     #[arg(long, value_name = "DIR", env = "WINDLASS_DATA_DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The commands that have no folder of their own.
+//! The short commands.
 
 pub(crate) mod apiserver;
 pub(crate) mod crds;

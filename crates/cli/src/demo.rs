@@ -1,4 +1,4 @@
-//! `windlass demo`: from nothing to a running cluster and back, shown live.
+//! `windlass demo`: creates, scales, upgrades and deletes a cluster, shown live.
 
 mod external;
 mod follow;
@@ -50,7 +50,7 @@ const EXPLAIN_LINES: usize = 40;
 pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliError> {
     let started = Instant::now();
     let shape = Shape::of(&args);
-    // What a file lacks is told before anything starts.
+    // Missing parts of a file are reported before anything starts.
     let manifests = Manifests::read(&args, &shape)?;
     let mut stop = Stop::listen()?;
     // Removed when dropped, also after a failure.
@@ -407,7 +407,7 @@ impl<'a> Demo<'a> {
         }
     }
 
-    /// Stays up until it is told to stop.
+    /// Keeps running until it is stopped.
     async fn keep(&mut self, stop: &mut Stop) -> Result<(), CliError> {
         self.view.picture(&self.world)?;
         self.tell()?;

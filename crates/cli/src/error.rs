@@ -1,4 +1,4 @@
-//! How a command fails.
+//! Errors of commands.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ impl CliError {
         }
     }
 
-    /// Whether nobody reads our output any more.
+    /// Whether the reader of the output is gone.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
     }
@@ -97,7 +97,7 @@ impl CliError {
             let text = cause.to_string();
             // Parsers draw what they mean below; that needs lines.
             let text = text.split("\n -->").next().unwrap_or_default();
-            // What a library calls it helps nobody.
+            // The name that a library uses does not help the user.
             let text = text.strip_prefix("ServiceError: ").unwrap_or(text);
             // Some libraries repeat their cause in their own text.
             if !line.ends_with(text) {
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_told_once_and_in_one_line() {
+    fn causes_are_shown_once_and_in_one_line() {
         let cause = std::io::Error::other("disk\nfull");
         assert_eq!(CliError::failed("cannot save", cause).line(), "cannot save: disk full");
         let drawn = std::io::Error::other("line 1: bad\n --> <input>:1\n  | ^ here");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_refusal_the_words_are_told_and_nothing_else() {
+    fn only_the_message_of_a_refusal_is_shown() {
         let refused = || kube::Error::Api(Box::new(Status::failure("no room for a", "Internal")));
         assert_eq!(
             CliError::failed("cannot save", refused()).line(),

@@ -30,7 +30,7 @@ pub(crate) fn start(level: LevelFilter, format: LogFormat) {
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
             let layer = layer.with_ansi(colours);
             if level >= LevelFilter::DEBUG {
-                // Whoever looks for a fault wants to know where a line comes from.
+                // In debug logs the source of a line matters.
                 layer.boxed()
             } else {
                 layer.fmt_fields(line::Fields).event_format(line::Line).boxed()

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     logging::start(level, args.log_format);
     match run(args, &printer) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads our output has seen enough.
+        // The reader of the output has closed it.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             printer.error(&error);

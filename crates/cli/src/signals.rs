@@ -4,7 +4,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::CliError;
 
-/// Waits for the wish to stop.
+/// Waits for a stop signal.
 pub(crate) struct Stop {
     interrupt: Signal,
     terminate: Signal,
@@ -28,7 +28,7 @@ impl Stop {
         }
     }
 
-    /// As [`Self::wait`]; whoever asks once more does not want to wait until everything has stopped in order.
+    /// As [`Self::wait`]. A second signal ends the process without a graceful shutdown.
     pub(crate) async fn wait_once(mut self) {
         self.wait().await;
         tracing::info!("stopping");

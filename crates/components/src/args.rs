@@ -1,7 +1,7 @@
 //! Arguments of controllers: flags are found, set and removed in whatever form they are written (`--a=b`, `--a b`, `-a`,
 //! repeated), and written back as `--a=b`.
 //!
-//! What a flag means is not known here; whether the next argument is a flag's value is told from how it looks.
+//! What a flag means is not known here; whether the next argument is a flag's value is decided by its form.
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,7 @@ struct Place {
     value: Option<String>,
 }
 
-/// What [`Arguments::set`] did.
+/// The result of [`Arguments::set`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Was {
     /// The flag was not there.

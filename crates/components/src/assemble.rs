@@ -21,13 +21,13 @@ pub use order::{Parts, Stage, in_order, split};
 /// The group of definitions.
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 
-/// What precedes a contract in the labels of definitions.
+/// The prefix of contract labels on CRDs.
 const CONTRACT_PREFIX: &str = "cluster.x-k8s.io/";
 
-/// What a release is put together from.
+/// The parts of a release.
 #[derive(Debug)]
 pub struct Input<'a> {
-    /// What sort of provider.
+    /// The type of the provider.
     pub type_: ProviderType,
     /// Its name.
     pub name: &'a str,
@@ -46,7 +46,7 @@ pub struct Components {
     pub namespace: String,
     /// The objects, in the order of the release, which may have a Namespace.
     pub objects: Vec<Value>,
-    /// What was done to them that somebody may wonder about.
+    /// Notes about changes that may surprise the user.
     pub notes: Vec<String>,
 }
 
@@ -218,8 +218,8 @@ fn check_name(definition: &Value) -> Result<(), AssembleError> {
     })
 }
 
-/// Definitions none of whose contract labels (`cluster.x-k8s.io/v1beta2: v1beta1_v1beta2`) names a version that they serve: whoever
-/// follows them finds nothing. Labels of contracts that are no longer in use are often left behind, and do no harm.
+/// Definitions none of whose contract labels (`cluster.x-k8s.io/v1beta2: v1beta1_v1beta2`) names a version that they serve: a
+/// reader of the labels finds nothing. Labels of contracts that are no longer in use are often left behind, and do no harm.
 fn contract_notes(objects: &[Value]) -> Vec<String> {
     let definitions = objects
         .iter()

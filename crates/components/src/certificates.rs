@@ -1,12 +1,12 @@
-//! What cert-manager would do for a provider's webhooks, done without it.
+//! Certificates of a provider's webhooks without cert-manager.
 //!
-//! [`plan`] finds what a provider's files ask cert-manager for, [`put`] replaces it: a Secret for each Certificate, and the
-//! bundle of authorities wherever `cert-manager.io/inject-ca-from` says so. [`stand_in`] does both and issues what is
-//! missing, about to end, or for other names than before.
+//! [`plan`] finds the requests of a provider's files to cert-manager. [`put`] replaces them: a Secret for each
+//! Certificate, and the CA bundle wherever `cert-manager.io/inject-ca-from` requests it. [`stand_in`] does both and
+//! issues certificates that are missing, about to expire, or for changed names.
 //!
-//! Every provider has an authority of its own, kept in a Secret beside the others. A new one is put into all bundles some
-//! time before anything is issued by it, and an old one stays in them until it ends, so that no client ever meets a
-//! certificate that it does not trust. Where keys come from and what time it is, the caller says.
+//! Every provider has its own CA, in a Secret beside the others. A new CA is in all bundles some time before it issues
+//! certificates, and an old one stays in them until it expires, so that clients trust every certificate. Keys and time
+//! are arguments.
 
 mod authority;
 mod inject;
@@ -29,7 +29,7 @@ use crate::customize::Note;
 pub const CERTIFICATE: &str = "tls.crt";
 /// The key that belongs to it.
 pub const KEY: &str = "tls.key";
-/// Whom to trust; who issued the certificate comes first.
+/// The CA bundle; the issuer of the certificate comes first.
 pub const BUNDLE: &str = "ca.crt";
 
 /// Why there cannot be certificates.
@@ -65,10 +65,10 @@ pub struct Means<'a> {
     pub now: Timestamp,
 }
 
-/// What [`stand_in`] did.
+/// The result of [`stand_in`].
 #[derive(Debug, Default)]
 pub struct StandIn {
-    /// What was decided.
+    /// The decision.
     pub notes: Vec<Note>,
     /// When it has to be done again; never, if the provider has no certificates.
     pub again: Option<Timestamp>,
@@ -120,14 +120,14 @@ pub fn stand_in(objects: &mut Vec<Value>, means: &mut Means<'_>) -> Result<Stand
     })
 }
 
-/// What notes about certificates are about.
+/// The subject of notes about certificates.
 const FIELD: &str = "certificates";
 
 fn secret_name(means: &Means<'_>, name: &str) -> String {
     format!("Secret {}/{name}", means.namespace)
 }
 
-/// When a certificate that ends then is to be issued anew: after two thirds of its life, or as long before its end as is
+/// When a certificate that ends then must be renewed: after two thirds of its life, or as long before its end as is
 /// asked for.
 ///
 /// Certificates are valid from when their authority is, so their life is not what lies between their two dates.
@@ -139,8 +139,8 @@ pub fn renew_at(not_after: Timestamp, life: SignedDuration, before: Option<Signe
     not_after.checked_sub(margin).unwrap_or(Timestamp::MIN)
 }
 
-/// What is stored for a request, and when it is due; nothing if it has to be issued: it is missing or damaged, for other
-/// names, of another authority, or due.
+/// The stored certificate of a request and its renewal time; `None` if it must be issued: it is missing, damaged, for
+/// other names, of another CA, or due.
 fn kept_leaf(
     request: &Request,
     have: &dyn Fn(&str) -> Option<Vec<u8>>,
@@ -201,7 +201,7 @@ fn issue(request: &Request, authorities: &Authorities, means: &mut Means<'_>) ->
     Ok((issued, renew_at(leaf.not_after(), request.life(), request.renew_before)))
 }
 
-/// What a certificate may be used for, by cert-manager's words.
+/// Key usages of a certificate, in cert-manager's terms.
 fn usage(words: &[&str]) -> LeafUsage {
     match (words.contains(&"client auth"), words.contains(&"server auth")) {
         (true, true) => LeafUsage::Peer,

@@ -90,7 +90,7 @@ enum Role<'a> {
     Other,
 }
 
-/// What is applied to one Deployment.
+/// The settings of one Deployment.
 struct Chosen<'a> {
     /// Where it was declared: `spec`, `spec.additionalDeployments[x]`.
     field: String,
@@ -129,7 +129,7 @@ pub fn customize(objects: &mut [Value], declared: &Declared) -> Result<Vec<Note>
             containers,
         };
         let merge_gates = declared.api == Api::V1Alpha2;
-        // What is not a provider's manager may be kept to a namespace.
+        // Other programs than a provider's manager may be limited to a namespace.
         let watches = roles[nth] != Role::Other;
         one(&mut objects[*at], &chosen, merge_gates, watches, &mut notes, &mut moves)?;
     }

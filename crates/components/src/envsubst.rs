@@ -20,9 +20,9 @@
 //! **Which variables are required** ([`Template::variables`]): those that stand in the text itself, not within another's default,
 //! and whose first occurrence has nothing after the name or an empty default (`${NAME:=}`). Whatever a first occurrence has for
 //! arguments, be it the pattern of a replacement, counts as its default. A variable that is only named within a default is empty
-//! where nobody sets it.
+//! when it is not set.
 //!
-//! Three differences from clusterctl, where it does what nobody wants: a zero byte does not end the text, a negative length counts
+//! Three differences from clusterctl, where its behaviour is a defect: a zero byte does not end the text, a negative length counts
 //! from the end instead of ending the program, and characters are never cut in two.
 
 mod ops;

@@ -11,7 +11,7 @@ use crate::object::{self, Identity};
 /// The parts of an image: `repository/name:tag@digest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// What comes before the name, empty where nothing does.
+    /// The part before the name; may be empty.
     pub repository: String,
     /// The last part of the path.
     pub name: String,
@@ -21,7 +21,7 @@ pub struct Image {
     pub digest: Option<String>,
 }
 
-/// What an image is replaced with, part by part.
+/// The replacement of an image, by part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ImageMeta {
@@ -132,7 +132,7 @@ impl fmt::Display for Image {
 }
 
 impl ImageMeta {
-    /// What another says in addition; the other wins.
+    /// Merges another one, which takes precedence.
     fn add(&mut self, other: &Self) {
         let take = |mine: &mut Option<String>, other: &Option<String>| {
             if given(other.as_ref()).is_some() {

@@ -1,16 +1,16 @@
-//! What a provider's files say and what is made of them. Pure: texts and objects in, objects out.
+//! Provider components: processing of a provider's files. Pure: texts and objects in, objects out.
 //!
-//! The way of a release's component file to the objects that are applied:
+//! The steps from a release's components file to the applied objects:
 //!
 //! 1. [`envsubst`] replaces the variables of the text;
-//! 2. [`manifest`] reads its objects;
-//! 3. [`images`] takes images from other places;
-//! 4. [`assemble`] puts everything into one namespace, labels and checks it;
-//! 5. [`customize`] and [`args`] apply the settings of whoever declared the provider, [`patch`] their patches;
-//! 6. [`certificates`] stands in for cert-manager where there is none.
+//! 2. [`manifest`] parses its objects;
+//! 3. [`images`] replaces images;
+//! 4. [`assemble`] moves everything into one namespace, labels and checks it;
+//! 5. [`customize`] and [`args`] apply the settings of the provider object, [`patch`] its patches;
+//! 6. [`certificates`] replaces cert-manager if it is not installed.
 //!
-//! [`metadata`] says which contract a release has, [`version`] which release is the latest, [`table`] where the releases of the
-//! providers that everybody knows are.
+//! [`metadata`] has the contract of a release, [`version`] the choice of the latest release, [`table`] the repositories
+//! of the known providers.
 
 pub mod args;
 pub mod assemble;

@@ -1,7 +1,7 @@
 //! The objects of a file with several YAML documents.
 //!
 //! Documents are read one by one, so that no more than one of them is in memory in more than its final form, and an error names
-//! the document and the line of the file. What is wrong is told apart by what the reader can do about it.
+//! the document and the line of the file. Errors are distinguished by their remedy.
 
 use std::collections::BTreeMap;
 
@@ -185,7 +185,7 @@ impl Document<'_> {
         })
     }
 
-    /// What a YAML error really is.
+    /// Classifies a YAML error.
     fn classify(&self, (line, problem): &(usize, String)) -> ManifestError {
         let document = self.number;
         let lines: Vec<&str> = self.text.lines().collect();

@@ -12,7 +12,7 @@ const API_VERSION: &str = "clusterctl.cluster.x-k8s.io/v1alpha3";
 /// The contracts that this Cluster API works with, the newest first.
 pub const CONTRACTS: [&str; 2] = ["v1beta2", "v1beta1"];
 
-/// What a release says about the release series of its provider.
+/// The release series in a release's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
     series: Vec<Series>,
@@ -43,7 +43,7 @@ pub enum MetadataError {
         /// What is wrong there.
         problem: String,
     },
-    /// Nothing, or something else than an object.
+    /// Null, or a value that is not an object.
     #[error("it is no object: expected apiVersion {API_VERSION}, kind Metadata and releaseSeries")]
     NotAnObject,
     /// An object of another sort.
@@ -220,7 +220,7 @@ mod tests {
 
     // OP-134
     #[test]
-    fn what_is_wrong_is_told() {
+    fn problems_are_reported() {
         let check = |text: &str, expect: &str| {
             assert_eq!(Metadata::parse(text).unwrap_err().to_string(), expect, "{text}");
         };

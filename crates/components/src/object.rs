@@ -92,7 +92,7 @@ fn pod_path(object: &Value) -> Option<&'static [&'static str]> {
     }
 }
 
-/// What a workload says about its pods; nothing for what runs none.
+/// The Pod template of a workload; `None` for other objects.
 pub fn pod(object: &Value) -> Option<&Value> {
     pod_path(object)?.iter().try_fold(object, |value, part| value.get(part))
 }

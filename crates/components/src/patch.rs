@@ -68,7 +68,7 @@ pub enum PatchError {
     },
 }
 
-/// What is done to an object.
+/// The operation on an object.
 enum Change {
     Operations(Value),
     Merge(Value),
@@ -99,7 +99,7 @@ struct Target {
 
 /// Applies a declaration's patches in their order. On an error, some objects may have been patched: use none of them then.
 ///
-/// A patch that is for none of the objects is told in a note.
+/// A patch that matches no object is reported in a note.
 pub fn apply(objects: &mut Vec<Value>, patches: &Patches) -> Result<Vec<Note>, PatchError> {
     // All are read before the first is applied.
     let entries: Vec<Entry> = match patches {
@@ -216,7 +216,7 @@ impl Entry {
     }
 }
 
-/// What an object is.
+/// The identity of an object.
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"];
 
 fn keep_labels(before: &Value, after: &mut Value) -> Result<(), String> {
@@ -299,7 +299,7 @@ impl Change {
                 if map.get("$patch").and_then(Value::as_str) == Some("delete") {
                     return Ok(Self::Delete);
                 }
-                // A patch may be written as a whole object: what it is called is for whoever reads it.
+                // A patch may be written as a whole object: its name is for human readers.
                 map.remove("apiVersion");
                 map.remove("kind");
                 if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -331,7 +331,7 @@ impl Target {
         })
     }
 
-    /// What a patch says of itself.
+    /// The target fields in a patch itself.
     fn itself(document: &Value) -> Self {
         let metadata = &document["metadata"];
         Self {

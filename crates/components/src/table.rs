@@ -10,7 +10,7 @@ const DATA: &str = include_str!("table/providers.tsv");
 /// A known provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What sort of provider.
+    /// The type of the provider.
     pub type_: ProviderType,
     /// Its name.
     pub name: &'static str,

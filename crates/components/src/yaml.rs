@@ -50,7 +50,7 @@ fn make_whole(value: &mut Value) {
     }
 }
 
-/// What a text is if it is obviously no YAML.
+/// The type of a text that is obviously not YAML.
 pub(crate) fn sniff(text: &str) -> Option<NotYaml> {
     if text.contains('\0') {
         return Some(NotYaml::Binary);
@@ -66,8 +66,8 @@ pub(crate) fn sniff(text: &str) -> Option<NotYaml> {
     start.starts_with('<').then_some(NotYaml::Xml)
 }
 
-/// What is wrong and in which line of the text, from 1; without the place, which the caller tells,
-/// and without what stands there, which may be the value of a variable.
+/// The problem and its line, from 1. The caller adds the place. The text itself is left out, because it may contain the
+/// value of a variable.
 pub(crate) fn problem(error: &Error) -> (usize, String) {
     let line = error
         .location()

@@ -9,7 +9,7 @@ use crate::{Condition, Status};
 pub enum Priority {
     /// Something is not as it should be.
     Issue,
-    /// Nobody knows.
+    /// The status is unknown.
     Unknown,
     /// All is as it should be.
     Info,

@@ -12,7 +12,7 @@ pub enum Status {
     True,
     /// It does not hold.
     False,
-    /// Nobody knows.
+    /// The status is unknown.
     Unknown,
 }
 

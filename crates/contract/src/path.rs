@@ -23,7 +23,7 @@ pub fn bool_at(object: &Value, path: &[&str]) -> Option<bool> {
 pub(crate) fn flag_lack(object: &Value, path: &[&str]) -> Option<String> {
     let words = match value_at(object, path) {
         Some(Value::Bool(true)) => return None,
-        // Nobody has to write that it is false.
+        // An absent field counts as false.
         Some(Value::Bool(false)) | None => "false",
         Some(_) => "not a boolean",
     };

@@ -1,4 +1,4 @@
-//! What a controller asks of one etcd endpoint, and the gRPC way of asking.
+//! Member management on one etcd endpoint: the trait, and its gRPC implementation.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::proto::cluster_client::ClusterClient;
 use crate::proto::maintenance_client::MaintenanceClient;
 use crate::proto::{self, alarm_request::AlarmAction};
 
-/// How long one call may take unless told otherwise.
+/// Default timeout of a call.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The identity of an etcd member, shown in hexadecimal as etcd's own tools do.
@@ -57,7 +57,7 @@ pub struct MemberList {
     pub members: Vec<Member>,
 }
 
-/// What one member says of itself.
+/// The status of one member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// Identity of the etcd cluster.
@@ -104,10 +104,10 @@ pub struct Alarm {
     pub kind: AlarmKind,
 }
 
-/// A call that etcd did not answer as hoped.
+/// A failed call to etcd.
 #[derive(Clone, Debug, Error)]
 pub enum EtcdError {
-    /// No answer came: not reachable, or too slow.
+    /// No answer: unreachable, or too slow.
     #[error("etcd did not answer {call}: {reason}; check that its pod runs and is ready")]
     Unreachable {
         /// The call that was made.
@@ -131,12 +131,12 @@ pub enum EtcdError {
     },
 }
 
-/// What a controller needs of one etcd endpoint.
+/// Member management on one etcd endpoint.
 #[tonic::async_trait]
 pub trait EtcdMembers: Send + Sync {
     /// The member list.
     async fn members(&self) -> Result<MemberList, EtcdError>;
-    /// What this endpoint's member says of itself.
+    /// The status of this endpoint's member.
     async fn status(&self) -> Result<Status, EtcdError>;
     /// All active alarms.
     async fn alarms(&self) -> Result<Vec<Alarm>, EtcdError>;
@@ -155,7 +155,7 @@ pub struct GrpcEtcd {
 }
 
 impl GrpcEtcd {
-    /// Speaks over `channel`, which leads to exactly one member.
+    /// Uses `channel`, which is connected to exactly one member.
     pub fn new(channel: Channel) -> Self {
         Self {
             cluster: ClusterClient::new(channel.clone()),

@@ -1,4 +1,4 @@
-//! Which changes of the member list keep a quorum.
+//! Changes of the member list that preserve the quorum.
 
 /// Members with a vote that must agree for the cluster to take writes.
 pub fn needed(voters: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Both services on one connection, for those who play an etcd member.
+//! Both services on one connection, for simulated etcd members.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};

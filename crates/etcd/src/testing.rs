@@ -1,4 +1,4 @@
-//! A fake etcd cluster for tests of those who manage members.
+//! A fake etcd cluster for tests of member management.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,7 @@ impl FakeEtcd {
         etcd
     }
 
-    /// The state, to look at or to change.
+    /// The state, mutable.
     pub fn state(&self) -> MutexGuard<'_, FakeState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,7 +16,7 @@ const MAX_OUTPUT: usize = 1 << 20;
 /// How deep templates, blocks and parentheses may be nested while they run: each level costs stack.
 const DEEPEST: usize = 100;
 
-/// What a body did: ran to its end, or left the loop around it or that loop's round.
+/// The completion of a body: normal, break or continue.
 #[derive(Clone, Copy, PartialEq)]
 enum Flow {
     Done,

@@ -77,11 +77,11 @@ pub(crate) const NOT_OFFERED: &[(&[&str], &str)] = &[
     ),
     (
         &["env", "expandenv"],
-        "it would show the environment of the controller to whoever writes templates",
+        "it would show the environment of the controller to the authors of templates",
     ),
     (
         &["getHostByName"],
-        "it would ask the network of the controller for whoever writes templates",
+        "it would give authors of templates access to the network of the controller",
     ),
     (
         &["derivePassword", "decryptAES", "buildCustomCert"],
@@ -100,7 +100,7 @@ pub(crate) fn find(name: &str, functions: Functions) -> Option<&'static Function
 }
 
 impl Function {
-    /// How many arguments it takes at least, and whether there may be more.
+    /// The minimum number of arguments, and whether there may be more.
     pub(crate) fn arity(&self) -> (usize, bool) {
         match self.takes.strip_suffix('*') {
             Some(fixed) => (fixed.len() - 1, true),

@@ -4,7 +4,7 @@
 //! templates. This is the language itself: syntax, types and functions are those of Go's text/template and of Sprig, held
 //! against what the real engine gives (`testdata`). Nothing here reads a clock, the environment, the network or a source of
 //! chance, and maps are walked in the order of their keys: the same template and data always give the same text. A template
-//! may come from anybody: its depth, its rounds and what it writes are bounded.
+//! may come from any user: its depth, its rounds and what it writes are bounded.
 
 mod builtins;
 mod exec;
@@ -31,7 +31,7 @@ use machine::Machine;
 use parser::Parsed;
 use value::{Entries, Numbers, Value};
 
-/// What a template does with a value that is not there.
+/// The policy for missing values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// Write `<no value>`, as Go does.
@@ -45,7 +45,7 @@ pub enum Missing {
 /// How a template is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// What happens where a value is missing.
+    /// The policy for missing values.
     pub missing: Missing,
     /// Whether numbers of different types compare, and functions convert what they get, where Go insists on types.
     pub lenient: bool,

@@ -1,4 +1,4 @@
-//! What functions and evaluation share: the heap, the rules, what is known of the data, compiled expressions.
+//! The shared state of functions and evaluation: the heap, the rules, knowledge about the data, compiled expressions.
 
 use std::collections::HashMap;
 use std::rc::Rc;

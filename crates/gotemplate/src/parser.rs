@@ -6,7 +6,7 @@ use crate::functions::{Functions, NOT_OFFERED, find};
 use crate::lexer::{Lexeme, Token, Wrong, lexemes};
 use crate::syntax::{Block, Body, Call, Command, Node, Operand, Pipeline, Word};
 
-/// How deep blocks and parentheses may stand in one another: each level costs stack, here and when it is evaluated.
+/// Maximum nesting of blocks and parentheses: each level costs stack, in parsing and in evaluation.
 const DEEPEST: usize = 50;
 
 /// A template and those that it defines, by name.
@@ -37,7 +37,7 @@ pub(crate) fn parse(text: &str, functions: Functions) -> Result<Parsed, Wrong> {
     }
 }
 
-/// What ended a body.
+/// The keyword that ended a body.
 #[derive(Clone, Copy, PartialEq)]
 enum Ends {
     End,

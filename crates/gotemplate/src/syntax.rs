@@ -1,4 +1,4 @@
-//! What a parsed template is made of. Nothing here knows how it is evaluated.
+//! The syntax tree of a parsed template, without evaluation.
 
 use crate::functions::Function;
 
@@ -25,7 +25,7 @@ pub(crate) enum Node {
     Continue,
 }
 
-/// What a block does with its pipeline.
+/// The operation of a block with its pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     If,

@@ -1,4 +1,4 @@
-//! What the engine promises beyond what Go does: nothing that changes, no end of stack or memory, errors with places.
+//! Guarantees of the engine beyond Go: deterministic functions, bounded stack and memory, errors with positions.
 
 mod corpus;
 

@@ -24,7 +24,7 @@ impl Uses {
 pub(crate) fn of(parsed: &Parsed) -> Uses {
     let mut uses = Uses::default();
     uses.body(&parsed.main, true);
-    // What a defined template is called with is known only when it is: it may be the whole data.
+    // The argument of a defined template is known only at the call: it may be the whole data.
     for body in parsed.defined.values() {
         uses.body(body, true);
     }

@@ -1,7 +1,7 @@
 //! Values while a template runs, and the heap that holds lists and maps.
 //!
 //! Functions such as `set` change a map that others refer to, so a map may come to hold itself. Lists and maps therefore
-//! live in a heap that goes as a whole, and whoever walks them counts its depth and pays for each step.
+//! live in a heap that is freed as a whole. Code that walks them counts its depth and pays for each step.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::knowledge::{Form, Knowledge};
 use crate::sprig::cast;
 
-/// What a function or a look-up failed with.
+/// The error of a function or a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// In words.
@@ -35,7 +35,7 @@ impl From<&str> for Fault {
 
 pub(crate) type Out<T = Value> = Result<T, Fault>;
 
-/// What one render may cost: about a byte of memory, or a nanosecond or two, each.
+/// The budget of one render: a unit is about a byte of memory, or one or two nanoseconds.
 const WORK: usize = 96 << 20;
 
 /// The largest single text.
@@ -71,7 +71,7 @@ pub(crate) struct VersionText {
     pub(crate) original: String,
 }
 
-/// Where something is missing in the data.
+/// The place of missing data.
 #[derive(Debug)]
 pub(crate) struct Gap {
     pub(crate) path: String,
@@ -89,7 +89,7 @@ pub(crate) struct Map(usize);
 
 pub(crate) type Entries = BTreeMap<Rc<str>, Value>;
 
-/// What a map in the heap holds.
+/// The entries of a map in the heap.
 #[derive(Debug, Default)]
 pub(crate) struct MapData {
     pub(crate) entries: Entries,
@@ -145,7 +145,7 @@ impl Value {
         }
     }
 
-    /// What it costs to look at all of it, but not at what it holds.
+    /// The cost of a shallow traversal.
     pub(crate) fn size(&self, heap: &Heap) -> usize {
         match self {
             Self::Text(text) => text.len() / 4,
@@ -159,7 +159,7 @@ impl Value {
         matches!(self, Self::Missing(_) | Self::Nil)
     }
 
-    /// What `if` asks: neither nothing nor zero nor empty. Sprig's `empty` is the opposite.
+    /// Truth of a value in `if`: neither nil nor zero nor empty. Sprig's `empty` is the opposite.
     pub(crate) fn is_true(&self, heap: &Heap) -> bool {
         match self {
             Self::Missing(_) | Self::Nil => false,
@@ -453,7 +453,7 @@ impl Heap {
     }
 }
 
-/// What JSON's numbers are in a template.
+/// The types of JSON numbers in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbers {
     /// `int64` where they are whole, as in unstructured objects.

@@ -1,4 +1,4 @@
-//! What a source says, checked, and in the forms that helm takes: pure.
+//! Validates a chart source and converts it for helm's command line: pure.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -92,7 +92,7 @@ impl<'a> Address<'a> {
         format!("{}/{}", self.source.repo_url.trim_end_matches('/'), self.source.chart)
     }
 
-    /// What all who read the same list of versions have in common.
+    /// The shared key of requests for the same list of versions.
     pub(crate) fn repository_key(&self) -> String {
         let source = self.source;
         digest(format!(
@@ -106,7 +106,7 @@ impl<'a> Address<'a> {
         ))
     }
 
-    /// What all who ask for the same chart have in common.
+    /// The shared key of requests for the same chart.
     pub(crate) fn chart_key(&self) -> String {
         digest(format!(
             "{:?}",
@@ -176,7 +176,7 @@ impl<'a> Address<'a> {
         }
     }
 
-    /// Who asks a repository with an index.
+    /// Credentials for a repository with an index.
     fn login(&self) -> Result<Option<Login>, HelmError> {
         Ok(match &self.source.credentials {
             None => None,

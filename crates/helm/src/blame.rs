@@ -1,4 +1,4 @@
-//! From helm's words to what a person can do: pure.
+//! Classifies helm's error messages by their remedy: pure.
 //!
 //! Helm has one exit code for all errors, so its words are all there is. They are looked for in lower case and in the order of the
 //! tables: what is more telling comes first, since words of several layers stand in one line (a hook that failed because it timed out, a
@@ -10,13 +10,13 @@ use crate::Kind;
 #[path = "blame/tests.rs"]
 mod tests;
 
-/// What was done, as far as it says who was asked.
+/// The remote side of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A repository.
     Repository,
-    /// A file of ours.
-    Nobody,
+    /// A local file.
+    LocalFile,
     /// A cluster.
     Cluster,
 }
@@ -125,7 +125,7 @@ const CLUSTER: &[Row] = &[
     (&["context canceled"], Kind::Cancelled),
 ];
 
-/// Where nothing else is said than that there was no answer.
+/// Messages that only report a missing answer.
 const NO_ANSWER: &[&str] = &[
     "connection refused",
     "connection reset",
@@ -147,12 +147,12 @@ const NO_ANSWER: &[&str] = &[
     "x509:",
 ];
 
-/// What helm's words stand for.
+/// The kind of an error message.
 pub(crate) fn kind(asked: Asked, words: &str) -> Kind {
     let words = words.to_lowercase();
     let tables: &[&[Row]] = match asked {
         Asked::Repository => &[REPOSITORY, CHART],
-        Asked::Nobody => &[CHART],
+        Asked::LocalFile => &[CHART],
         Asked::Cluster => &[CLUSTER, CHART],
     };
     let rows = tables.iter().copied().flatten();
@@ -163,7 +163,7 @@ pub(crate) fn kind(asked: Asked, words: &str) -> Kind {
     match asked {
         Asked::Repository if is_silence(&words) => Kind::RepositoryUnreachable,
         Asked::Cluster if is_silence(&words) => Kind::ClusterUnreachable,
-        Asked::Nobody => Kind::ChartBroken,
+        Asked::LocalFile => Kind::ChartBroken,
         _ => Kind::Other,
     }
 }

@@ -1,4 +1,4 @@
-//! A chart that is here.
+//! A fetched chart.
 
 use std::path::PathBuf;
 

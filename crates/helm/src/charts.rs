@@ -1,4 +1,4 @@
-//! Charts: found and fetched once for all who ask.
+//! The chart cache: each chart is resolved and fetched once for all callers.
 //!
 //! All who ask for the same chart wait for one of them to fetch it, and share what that one found, also an error. Lists of versions (the
 //! index of a repository) are shared by all charts of it. Archives are kept by their digest, and are looked at again before they are
@@ -23,13 +23,13 @@ use crate::version::Version;
 use crate::words::Mask;
 use crate::{Chart, ChartSource, Freshness, HelmError, Kind};
 
-/// After that, a chart or an index that nobody asked for is forgotten when there are many.
+/// After that, an unused chart or index is dropped when there are many.
 const FORGOTTEN: Duration = Duration::from_hours(24);
 const MANY: usize = 128;
 /// A version that no chart has: who asks for it hears of the list alone.
 const NO_VERSION: &str = "<0.0.0-0";
 
-/// What was fetched, and what is being fetched.
+/// Fetched and pending entries.
 #[derive(Debug, Default)]
 pub(crate) struct Charts {
     slots: Mutex<HashMap<String, Entry<Turn<Slot>>>>,
@@ -66,7 +66,7 @@ struct Index {
     digest: String,
 }
 
-/// Who fetches, and for whom.
+/// The fetching call and its waiters.
 struct Fetch<'a> {
     helm: &'a Helm,
     program: PathBuf,
@@ -199,7 +199,7 @@ impl Fetch<'_> {
         }
     }
 
-    /// Reads the list of a repository, unless somebody else has while we waited.
+    /// Reads the list of a repository, unless another caller has read it meanwhile.
     async fn refresh(&self, repository: &RwLock<Index>, folder: &Path, began: Instant) -> Result<(), HelmError> {
         let mut index = repository.write().await;
         let is_new = index.read.is_some_and(|read| read >= began);
@@ -222,7 +222,7 @@ impl Fetch<'_> {
         let updated = self.run("repo-update", args, files.folder).await;
         updated.map_err(|error| {
             let kind = match error.kind {
-                // What answers with something else than a list is no repository.
+                // A response other than a list means that it is not a repository.
                 Kind::Other | Kind::ChartBroken => Kind::RepositoryUnreachable,
                 kind => kind,
             };
@@ -244,7 +244,7 @@ impl Fetch<'_> {
         let files = self.files()?;
         let mut args = vec!["pull".to_owned(), format!("{NAME}/{}", self.address.source.chart)];
         args.push(format!("--repository-cache={}", text(index)?));
-        // What the repository's entry says of this is heeded for the index alone.
+        // The repository's setting applies only to the index.
         if self.address.insecure() {
             args.push("--insecure-skip-tls-verify".to_owned());
         }
@@ -294,7 +294,7 @@ impl Fetch<'_> {
             app_version: Option<String>,
         }
         let args = vec!["show".to_owned(), "chart".to_owned(), text(&archive)?];
-        let call = self.call("show-chart", Asked::Nobody, args);
+        let call = self.call("show-chart", Asked::LocalFile, args);
         let printed = self.helm.fetch(&self.program, call, self.helm.folder()?).await?;
         let says: Says = serde_saphyr::from_str(&printed).map_err(|_| {
             HelmError::new(
@@ -311,7 +311,7 @@ impl Fetch<'_> {
         })
     }
 
-    /// What helm needs to know of the repository, in files that go with the call.
+    /// The repository settings for helm, in files that are removed after the call.
     fn files(&self) -> Result<Files, HelmError> {
         let folder = self.helm.folder()?;
         let write = |name: &str, content: &[u8]| {
@@ -353,7 +353,7 @@ impl Fetch<'_> {
     }
 }
 
-/// Says which repository lacks what: helm names it as it is called in our folder, and advises what nobody can do there.
+/// Says which repository lacks what: helm names it by its name in our folder, and gives advice that is impossible there.
 fn not_there(address: &Address<'_>, version: Option<&str>, error: HelmError) -> HelmError {
     let (url, chart) = (&address.source.repo_url, &address.source.chart);
     let lacks = match (error.kind, version) {
@@ -374,7 +374,7 @@ fn index_file(folder: &Path) -> PathBuf {
     folder.join(format!("{NAME}-index.yaml"))
 }
 
-/// What belongs to a key, made when it is first asked for.
+/// The value of a key, created on first use.
 fn entry<T: Default>(all: &Mutex<HashMap<String, Entry<T>>>, key: &str) -> Arc<T> {
     let mut all = all.lock();
     if all.len() > MANY {

@@ -1,4 +1,4 @@
-//! How often helm was started, for what, with what end, and how long it took.
+//! Counters of helm processes by command and result, with durations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// What is counted together.
+/// The key of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Counted {
-    /// What helm was started for: `install`, `upgrade`, `rollback`, `uninstall`, `pull`, `repo-update`, `show-chart`, `version`.
+    /// The verb of the process: `install`, `upgrade`, `rollback`, `uninstall`, `pull`, `repo-update`, `show-chart`,
+    /// `version`.
     pub verb: &'static str,
     /// `ok`, or the name of a [`Kind`](crate::Kind).
     pub result: &'static str,
@@ -35,7 +36,7 @@ struct Inner {
 }
 
 impl Counters {
-    /// What has ended, in a stable order.
+    /// Finished processes, in a stable order.
     pub fn ended(&self) -> Vec<(Counted, Count)> {
         self.0
             .lock()
@@ -45,14 +46,14 @@ impl Counters {
             .collect()
     }
 
-    /// How many processes have ended that were started for a verb.
+    /// Number of finished processes by verb.
     pub fn of(&self, verb: &str) -> u64 {
         let inner = self.0.lock();
         let of_verb = inner.ended.iter().filter(|(counted, _)| counted.verb == verb);
         of_verb.map(|(_, count)| count.processes).sum()
     }
 
-    /// How many processes run now, by verb.
+    /// Number of running processes by verb.
     pub fn running(&self) -> Vec<(&'static str, u64)> {
         let inner = self.0.lock();
         inner.running.iter().map(|(verb, count)| (*verb, *count)).collect()

@@ -1,4 +1,4 @@
-//! What a controller asks of Helm.
+//! The interface to Helm for controllers.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{Chart, ChartSource, HelmError, Options, Release, Secret, Status};
 
-/// What an [`Engine`] answers with.
+/// The result of an [`Engine`] call.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The label by which a release says whose it is; on the release's Secrets, as Helm's own labels are.
@@ -59,7 +59,7 @@ pub trait Engine: Send + Sync + 'static {
     fn uninstall<'a>(&'a self, target: &'a Target, options: &'a Options) -> BoxFuture<'a, Result<(), HelmError>>;
 }
 
-/// How old the list of versions may be that a version is chosen from.
+/// Maximum age of the list of versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Freshness {
     /// Whatever was read last.
@@ -79,11 +79,11 @@ pub struct Target {
     pub namespace: String,
     /// The release's name.
     pub release: String,
-    /// What says that the release is ours.
+    /// The ownership label of a release.
     pub marker: Marker,
 }
 
-/// What is written on a release when it is installed or upgraded, so that its owner knows it again.
+/// Labels of a release that identify its owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marker {
     /// Labels; values as Kubernetes allows them.
@@ -105,7 +105,7 @@ impl Marker {
     }
 }
 
-/// What an operation led to.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The release's revision now.

@@ -1,10 +1,10 @@
-//! What can go wrong with Helm, by what a person has to do about it.
+//! Errors of Helm, by their remedy.
 
 /// Why Helm did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HelmError {
-    /// What there is to do.
+    /// The remedy.
     pub kind: Kind,
     /// Helm's words where it said any; bounded, and without anything secret.
     pub message: String,
@@ -21,7 +21,7 @@ impl HelmError {
 /// Declares the kinds with their names and whether they may pass.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal, $passes:literal;)*) => {
-        /// What there is to do about an error.
+        /// The remedy of an error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Kind {
             $($(#[$doc])* $kind,)*
@@ -38,7 +38,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Whether the same call may succeed later although nobody changes what was asked.
+            /// Whether the same call may succeed later without a change of its input.
             pub fn may_pass(self) -> bool {
                 match self {
                     $(Self::$kind => $passes,)*
@@ -49,17 +49,17 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// There is no `helm` here: install it, or say where it is.
+    /// The `helm` program is missing: install it, or name it with --helm.
     NotInstalled = "not-installed", true;
     /// The `helm` here is too old, for all or for an option: install a newer one.
     TooOld = "too-old", true;
-    /// What was asked makes no sense as it stands: an address, a version, a kubeconfig, an option.
+    /// Invalid input: an address, a version, a kubeconfig, an option.
     Invalid = "invalid", false;
     /// The repository has no chart of this name.
     ChartNotFound = "chart-not-found", true;
     /// The chart has no version that matches.
     VersionNotFound = "version-not-found", true;
-    /// What was fetched is not a chart, or one that Helm cannot install (a library, missing dependencies, too large).
+    /// The fetched file is not a chart, or Helm cannot install it (a library, missing dependencies, too large).
     ChartBroken = "chart-broken", false;
     /// The repository does not answer, or not as one.
     RepositoryUnreachable = "repository-unreachable", true;
@@ -75,9 +75,9 @@ kinds! {
     KubeVersionRefused = "kube-version-refused", true;
     /// A release of this name is there already.
     NameInUse = "name-in-use", true;
-    /// There is no such release, or none that was ever deployed.
+    /// The release does not exist, or was never deployed.
     ReleaseNotFound = "release-not-found", true;
-    /// A resource of the chart exists and belongs to somebody else.
+    /// A resource of the chart exists and belongs to another release or to none.
     ResourceExists = "resource-exists", true;
     /// A kind of the chart is not served by the cluster: its definition has to come first.
     KindUnknown = "kind-unknown", true;

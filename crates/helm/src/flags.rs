@@ -1,6 +1,6 @@
-//! What helm is told on its command line: pure, and the same table as in docs/helm-addons.md.
+//! The command line of helm: pure, and the same table as in docs/helm-addons.md.
 //!
-//! Nothing secret is ever among it. What users choose is always behind a `=`, so that it cannot be taken for a flag.
+//! It never contains secrets. User input always follows a `=`, so that it cannot be parsed as a flag.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 53;
 /// In milliseconds: what Go's durations hold, which count nanoseconds.
 const LONGEST_TIMEOUT: u128 = 9_000_000_000_000;
 
-/// What is the same for every operation on a release.
+/// The common parameters of all operations on a release.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct On<'a> {
     pub(crate) version: Version,
@@ -72,8 +72,8 @@ impl On<'_> {
         Ok(flags.0)
     }
 
-    /// How long an operation may take. Helm's time-out bounds each thing that it waits for: the hooks before, what was installed, the
-    /// hooks after; and again where it undoes what failed.
+    /// Timeout of an operation. Helm's own timeout bounds each of its waits: pre-hooks, resources, post-hooks, and the
+    /// same again for a rollback.
     pub(crate) fn limit(&self, grace: Duration) -> Duration {
         let options = self.options;
         let waits = 1 + if options.disable_hooks { 0 } else { 2 };
@@ -81,7 +81,7 @@ impl On<'_> {
         options.timeout.saturating_mul(rounds).saturating_add(grace)
     }
 
-    /// What install and upgrade have in common.
+    /// Common flags of install and upgrade.
     fn apply(&self, verb: &str, archive: &Path) -> Result<List, HelmError> {
         let options = self.options;
         let archive = text(archive)?;
@@ -121,7 +121,7 @@ impl On<'_> {
         flags.when(self.version.is_four(), "--server-side=false");
     }
 
-    /// What upgrade and rollback have in common.
+    /// Common flags of upgrade and rollback.
     fn change(&self, flags: &mut List) {
         let upgrade = &self.options.upgrade;
         let replace = if self.version.is_four() {
@@ -134,7 +134,7 @@ impl On<'_> {
         flags.when(upgrade.cleanup_on_fail, "--cleanup-on-fail");
     }
 
-    /// What all have in common.
+    /// The common part.
     fn begin(&self, words: &[&str]) -> Result<List, HelmError> {
         checked(self.target)?;
         let options = self.options;

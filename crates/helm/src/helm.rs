@@ -38,25 +38,25 @@ const PASSED_ON: [&str; 8] = [
     "SSL_CERT_DIR",
 ];
 
-/// How an engine works.
+/// Settings of an engine.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where helm is: a path, or a name to look for in `search`.
+    /// The helm program: a path, or a name to look up in `search`.
     pub program: PathBuf,
     /// The folders to look in, as in `PATH`.
     pub search: Option<OsString>,
     /// The folder below which files are kept; it is made private.
     pub home: PathBuf,
-    /// How many operations on releases run at once. Those that wait for what they installed count apart, and may be four times as many:
-    /// they do little, and hold nobody up.
+    /// Number of concurrent operations on releases. Operations that wait for their release are counted separately and
+    /// may be four times as many: they use little CPU and block no other call.
     pub operations: usize,
     /// How many charts are fetched at once.
     pub fetches: usize,
     /// How long fetching a chart, or a list of versions, may take.
     pub fetch_limit: Duration,
-    /// How long helm may take beyond what it was told, and to end when it was asked to.
+    /// Grace period beyond helm's own timeout, and for its termination.
     pub grace: Duration,
-    /// How large the archive of a chart may be, in bytes.
+    /// Maximum size of a chart archive in bytes.
     pub largest_chart: u64,
     /// Variables that helm gets.
     pub environment: Vec<(String, OsString)>,
@@ -91,13 +91,13 @@ struct Inner {
     settings: Settings,
     home: Home,
     probe: Mutex<Probe>,
-    /// Held by whoever asks helm what it is.
+    /// Held by the caller that asks helm for its version.
     probing: Turn<()>,
     operations: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     fetches: Arc<Semaphore>,
     charts: Charts,
-    /// What no message may show, whoever it is about.
+    /// Secrets that no message may show, of all callers.
     mask: Mask,
     counters: Counters,
     stop: CancellationToken,
@@ -116,7 +116,8 @@ pub(crate) struct Call {
 }
 
 impl Helm {
-    /// Makes its folder, and removes what killed processes left below the same home. Whether helm is there is found out when it is needed.
+    /// Creates its folder, and removes leftovers of killed processes below the same home. The helm program is looked up
+    /// on first use.
     pub fn new(settings: Settings) -> std::io::Result<Self> {
         Ok(Self(Arc::new(Inner {
             home: Home::open(&settings.home)?,
@@ -139,7 +140,7 @@ impl Helm {
         Ok(self.ready().await?.1.to_string())
     }
 
-    /// What was started, for metrics.
+    /// Counters of processes, for metrics.
     pub fn counters(&self) -> &Counters {
         &self.0.counters
     }
@@ -177,7 +178,7 @@ impl Helm {
         }
         let call = Call {
             verb: "version",
-            asked: Asked::Nobody,
+            asked: Asked::LocalFile,
             args: vec!["version".to_owned(), "--template={{.Version}}".to_owned()],
             input: Vec::new(),
             limit: Duration::from_secs(30),
@@ -404,7 +405,7 @@ fn input(text: &str) -> Result<Vec<u8>, HelmError> {
     serde_json::to_vec(&values).map_err(|error| HelmError::new(Kind::ValuesInvalid, error.to_string()))
 }
 
-/// What the end of a process means.
+/// Converts the exit of a process.
 fn judge(asked: Asked, output: Output, limit: Duration, mask: &Mask) -> Result<String, HelmError> {
     let stdout = output.stdout.as_deref().map(String::from_utf8_lossy);
     match output.end {

@@ -1,7 +1,7 @@
-//! The folders of an engine: nobody else's, and gone when it is.
+//! The folders of an engine: private, and removed with it.
 //!
 //! Below the home, each engine has a folder of its own that it holds locked. One that is not locked belonged to a process that was
-//! killed: whoever starts next removes it, with the files of calls that were under way.
+//! killed: the next process removes it, with the files of interrupted calls.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -31,12 +31,12 @@ struct Inner {
 }
 
 impl Home {
-    /// Makes a folder below `base`, and removes those that were left there.
+    /// Creates a folder below `base`, and removes leftovers.
     pub(crate) fn open(base: &Path) -> io::Result<Self> {
         // Helm is started in another folder than the one that the path may be told from.
         let base = &std::path::absolute(base)?;
         make(base)?;
-        // What others may read was not made here.
+        // A folder that other users can read was not created here.
         let mode = fs::metadata(base)?.permissions().mode();
         if mode & 0o077 != 0 {
             fs::set_permissions(base, fs::Permissions::from_mode(PRIVATE_DIR))?;
@@ -46,7 +46,7 @@ impl Home {
         let folder = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
         // Of a process that had the same id.
         let _ = fs::remove_dir_all(&folder);
-        // Locked before it has its name, so that nobody takes it for a leftover.
+        // Locked before it has its name, so that no other process takes it for a leftover.
         let begun = base.join(format!(".{PREFIX}{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&begun);
         DirBuilder::new().mode(PRIVATE_DIR).create(&begun)?;
@@ -89,7 +89,7 @@ impl Home {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Whoever starts next removes what cannot be removed now.
+        // The next process removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -133,7 +133,7 @@ fn private_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Removes the folders that nobody holds.
+/// Removes the folders that no process has locked.
 fn sweep(base: &Path) -> io::Result<()> {
     for entry in fs::read_dir(base)? {
         let path = entry?.path();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn helm_is_told_of_files_by_paths_that_hold_everywhere() {
+    fn helm_gets_absolute_paths() {
         let base = tempfile::tempdir().unwrap();
         let told = relative(base.path());
         assert!(told.is_relative());

@@ -1,7 +1,7 @@
-//! The kubeconfig that helm is given: pure.
+//! The kubeconfig for helm: pure.
 //!
-//! It comes from a Secret, and who may write Secrets in one namespace is not to run programs here, nor to have files of this machine sent
-//! to a server of their choice. What is checked is what helm gets: the data, written anew, not the text.
+//! It comes from a Secret. A user who may write Secrets in one namespace must not be able to run programs here, nor to send files of
+//! this machine to another server. Helm gets the checked data, serialized again, and not the original text.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ const OUTSIDE: [&str; 6] = [
     "certificate-authority",
 ];
 
-/// Fields that nobody else is to see.
+/// Secret fields.
 const HIDDEN: [&str; 3] = ["token", "password", "client-key-data"];
 
 /// Checks a kubeconfig and returns it as JSON; what is secret in it is hidden from now on.

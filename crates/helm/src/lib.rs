@@ -7,7 +7,7 @@
 //! What a cluster really has is read without Helm: [`release`] decodes the Secrets that Helm stores releases in. They are Helm's own
 //! and are never written here.
 //!
-//! [`Helm`] is the engine. It runs the program in processes of their own, with files that nobody else can read and that go with the
+//! [`Helm`] is the engine. It runs the program in processes of their own, with private files that are removed with the
 //! call, an environment of its own, and nothing secret on a command line. What others of a fleet ask for at the same time is fetched once.
 //!
 //! [`values`] reads the values of a chart as Helm does, so that they can be compared as data.

@@ -1,8 +1,8 @@
-//! How an operation is done.
+//! Options of an operation.
 
 use std::time::Duration;
 
-/// What a HelmChartProxy says under `options`, as far as Helm can be told of it (docs/helm-addons.md has the table).
+/// The `options` of a HelmChartProxy that have a Helm flag (docs/helm-addons.md has the table).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Hooks of the chart do not run.
@@ -17,11 +17,11 @@ pub struct Options {
     pub skip_crds: bool,
     /// Notes of subcharts are shown, too.
     pub sub_notes: bool,
-    /// What the chart renders is not held against the cluster's schemas.
+    /// Skips the validation against the cluster's schemas.
     pub disable_openapi_validation: bool,
     /// An operation that fails is undone; this waits, too.
     pub atomic: bool,
-    /// Resources that are there already are taken over, whoever made them.
+    /// Existing resources are adopted, also those of other releases.
     pub take_ownership: bool,
     /// Of installing alone.
     pub install: Install,
@@ -44,7 +44,7 @@ pub struct Install {
 /// Of upgrading alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade {
-    /// What cannot be changed is replaced.
+    /// Resources that cannot be patched are replaced.
     pub force: bool,
     /// The values of the release are forgotten.
     pub reset_values: bool,
@@ -54,7 +54,7 @@ pub struct Upgrade {
     pub reset_then_reuse_values: bool,
     /// How many revisions are kept; 0 for all.
     pub max_history: u32,
-    /// What an upgrade made that then failed is removed.
+    /// Resources that a failed upgrade has created are removed.
     pub cleanup_on_fail: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which helm is there, and whether it will do.
+//! Finds the helm program and checks its version.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Probe {
             let message = format!("there is no program {} here: {GET}", program.display());
             return Err(HelmError::new(Kind::NotInstalled, message));
         };
-        // It is started in another folder than the one that its path may be told from.
+        // It starts in another working directory, so relative paths do not work.
         let path = std::path::absolute(&path).unwrap_or(path);
         let file = std::fs::metadata(&path).ok();
         Ok(Found {
@@ -44,7 +44,7 @@ impl Probe {
         })
     }
 
-    /// What is known of a file.
+    /// The facts about a file.
     pub(crate) fn known(&self, found: &Found) -> Option<Answer> {
         let (known, answer) = self.0.as_ref()?;
         (known == found).then(|| answer.clone())
@@ -56,7 +56,7 @@ impl Probe {
 }
 
 impl Found {
-    /// What its answer to `helm version` means.
+    /// Parses the output of `helm version`.
     pub(crate) fn judge(&self, output: Result<&String, &HelmError>) -> Answer {
         let path = self.path.display();
         let words = match output {
@@ -93,7 +93,7 @@ mod tests {
 
     // AD-026, AD-108
     #[test]
-    fn a_helm_that_will_not_do_is_told_with_what_to_do() {
+    fn an_unusable_helm_is_reported_with_a_remedy() {
         let old = judged("v3.13.3").unwrap_err();
         assert_eq!(old.kind, Kind::TooOld);
         assert!(

@@ -1,4 +1,4 @@
-//! Running helm: one process, its input, its output, and its end, whatever happens to whoever asked.
+//! Running helm: one process, its input, its output, and its end, also when the caller is gone.
 //!
 //! A process belongs to a task of its own, not to the call that waits for it. A call that is dropped asks the task to stop; helm then has a
 //! moment to write down that the operation failed, so that the release is not left pending, and is killed after that.
@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 /// What helm prints when it has installed a chart is the whole release.
 const MOST_OUTPUT: usize = 64 << 20;
 const MOST_ERRORS: usize = 64 << 10;
-/// How long output may stay open after the process that had it.
+/// Maximum time that output may stay open after the process has ended.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What is to be run.
+/// The command to run.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) program: PathBuf,
@@ -30,11 +30,11 @@ pub(crate) struct Plan {
     pub(crate) input: Vec<u8>,
     /// How long it may take.
     pub(crate) limit: Duration,
-    /// How long it has to end after it was asked to.
+    /// Grace period after the termination signal.
     pub(crate) grace: Duration,
 }
 
-/// How it ended.
+/// The result.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) end: End,
@@ -51,7 +51,7 @@ pub(crate) enum End {
     Exit(ExitStatus),
     /// It took too long.
     TimedOut,
-    /// Nobody waits any more.
+    /// The caller is gone.
     Cancelled,
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn run(plan: Plan, stop: CancellationToken) -> io::Result<Outpu
             let _ = input.write_all(&plan.input).await;
         }
     };
-    // Output is read for as long as somebody may write it, but what a process left open holds nobody up.
+    // Output is read while a process may write it, but a pipe that a child left open does not block the call.
     let mut out = Kept::first(MOST_OUTPUT);
     let mut err = Kept::last(MOST_ERRORS);
     let end = {
@@ -129,7 +129,7 @@ fn signal(group: Option<Pid>, signal: Signal) {
     }
 }
 
-/// What is kept of a stream that is read to its end.
+/// Maximum length of kept output. The rest is read and discarded.
 struct Kept {
     bytes: Vec<u8>,
     most: usize,
@@ -182,7 +182,7 @@ impl Kept {
     }
 }
 
-/// Where a program is: the path as it is, or the first of its name in the folders of `search`.
+/// Finds a program: an absolute path, or the first file of that name in the folders of `search`.
 pub(crate) fn find(program: &Path, search: Option<&std::ffi::OsStr>) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return is_program(program).then(|| program.to_owned());

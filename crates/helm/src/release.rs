@@ -28,7 +28,7 @@ const HELMS: [&str; 6] = ["name", "owner", "status", "version", "createdAt", "mo
 
 /// A Secret holds a megabyte; more is none of Helm's.
 const MOST_STORED: usize = 2 << 20;
-/// What a megabyte may expand to. Charts are mostly text and shrink to a fifth.
+/// Maximum expansion of a compressed chart. Charts are mostly text and shrink to a fifth.
 const MOST_EXPANDED: u64 = 64 << 20;
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 
@@ -41,7 +41,7 @@ pub struct Release {
     pub namespace: String,
     /// Which revision it is; 1 is the first.
     pub revision: u32,
-    /// How far it came.
+    /// The progress of the operation.
     pub status: Status,
     /// The chart's name.
     pub chart: String,
@@ -75,7 +75,7 @@ pub enum Status {
     /// Anything that is not known here.
     #[default]
     Unknown,
-    /// It is what the cluster has.
+    /// It is the deployed revision.
     Deployed,
     /// It was removed, and its history was kept.
     Uninstalled,
@@ -146,19 +146,19 @@ impl std::fmt::Display for Status {
 /// Why a Secret cannot be read as a release. No error quotes what is stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It is a Secret of something else.
+    /// It is a Secret of another type.
     #[error("it is of type \"{found}\", not {SECRET_TYPE}")]
     Type {
         /// Its type.
         found: String,
     },
-    /// It has no release in it.
+    /// It contains no release.
     #[error("data.release is missing")]
     Missing,
     /// It is larger than what Helm writes.
     #[error("data.release is too large")]
     TooLarge,
-    /// It is not what Helm writes.
+    /// It is not in Helm's format.
     #[error("data.release cannot be read: {0}")]
     Broken(&'static str),
 }
@@ -255,7 +255,7 @@ fn time(text: Option<String>) -> Option<Timestamp> {
     (time > Timestamp::UNIX_EPOCH).then_some(time)
 }
 
-/// What is read of the document.
+/// The decoded part of the document.
 #[derive(Debug, Deserialize)]
 struct Document {
     name: String,

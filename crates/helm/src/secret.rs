@@ -1,4 +1,4 @@
-//! Text that must not be seen.
+//! Secret text.
 
 use std::fmt;
 

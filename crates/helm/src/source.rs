@@ -1,4 +1,4 @@
-//! Where a chart comes from.
+//! The source of a chart.
 
 use crate::Secret;
 
@@ -13,13 +13,13 @@ pub struct ChartSource {
     pub version: Option<String>,
     /// Who asks.
     pub credentials: Option<Credentials>,
-    /// Whom to trust.
+    /// CA certificates to trust.
     pub tls: Option<Tls>,
     /// Whether the repository may be asked without TLS: an address that begins with `http://`, or a registry that speaks nothing else.
     pub plain_http: bool,
 }
 
-/// Who asks a repository. Both forms serve both sorts of repositories.
+/// Credentials for a repository. Both forms work for both kinds of repositories.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Credentials {
     /// The text of a `config.json` as `docker login` or `helm registry login` writes it. Only its `auths` are used: programs that it
@@ -31,12 +31,12 @@ pub enum Credentials {
         username: String,
         /// The password.
         password: Secret,
-        /// Whether other hosts are told them, too, when the repository's index refers to them.
+        /// Whether other hosts receive them, too, when the repository's index refers to them.
         pass_everywhere: bool,
     },
 }
 
-/// Whom to trust.
+/// CA certificates to trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tls {
     /// Authorities, as PEM, instead of those of the system.

@@ -1,11 +1,11 @@
-//! Which versions of helm can be used.
+//! Supported versions of helm.
 
 use std::fmt;
 
 /// The oldest that can be used.
 pub(crate) const OLDEST: Version = Version { major: 3, minor: 14 };
 
-/// What the oldest has that those before it have not.
+/// Features of the oldest supported version.
 pub(crate) const BECAUSE: &str = "labels on releases and resetThenReuseValues";
 
 /// The version of a helm, as far as flags depend on it.

@@ -1,10 +1,10 @@
-//! Helm's words about an error: which of them are for people, and what is not for anybody.
+//! Helm's words about an error: which of them are for people, and which are secret.
 
 use std::borrow::Cow;
 
 /// As long as a message gets.
 const LONGEST: usize = 2000;
-/// What stands for a secret.
+/// The replacement of secrets.
 const HIDDEN: &str = "***";
 /// Shorter ones are not looked for: they are in every other word.
 const SHORTEST_SECRET: usize = 4;
@@ -50,7 +50,7 @@ impl Mask {
     }
 }
 
-/// What helm says went wrong: from its last `Error:` on, else all of it, without secrets, in a length for a condition.
+/// Helm's error message: from its last `Error:` on, else all output, without secrets, shortened for a condition.
 pub(crate) fn of(printed: &str, mask: &Mask) -> String {
     let printed = mask.apply(printed);
     let mut error = Vec::new();
@@ -105,11 +105,11 @@ mod tests {
     #[test]
     fn secrets_are_not_in_it() {
         let mut mask = Mask::default();
-        for secret in ["pass", "password-of-somebody\n", "abc", ""] {
+        for secret in ["pass", "password-of-a-user\n", "abc", ""] {
             mask.hide(secret);
         }
         assert_eq!(
-            of("Error: password-of-somebody and pass and abc", &mask),
+            of("Error: password-of-a-user and pass and abc", &mask),
             "*** and *** and abc"
         );
         assert_eq!(format!("{mask:?}"), "Mask(2)");

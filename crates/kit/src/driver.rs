@@ -43,6 +43,9 @@ type Start = Box<dyn FnOnce(&Cx) -> Arc<dyn AnyController> + Send>;
 pub struct ControllerEntry {
     name: &'static str,
     kind: GroupKind,
+    manager: &'static str,
+    status_manager: &'static str,
+    finalizer: Option<&'static str>,
     concurrency: usize,
     start: Start,
 }
@@ -63,6 +66,9 @@ impl ControllerEntry {
         Self {
             name: C::NAME,
             kind: gvk_of::<C::Kind>().group_kind(),
+            manager: C::MANAGER,
+            status_manager: C::STATUS_MANAGER,
+            finalizer: C::FINALIZER,
             concurrency: CONCURRENCY,
             start: Box::new(move |cx| typed::erase(controller, cx)),
         }
@@ -83,6 +89,21 @@ impl ControllerEntry {
     /// The kind it reconciles.
     pub fn kind(&self) -> &GroupKind {
         &self.kind
+    }
+
+    /// The field manager of its writes to metadata.
+    pub fn manager(&self) -> &'static str {
+        self.manager
+    }
+
+    /// The field manager of its status.
+    pub fn status_manager(&self) -> &'static str {
+        self.status_manager
+    }
+
+    /// Its finalizer.
+    pub fn finalizer(&self) -> Option<&'static str> {
+        self.finalizer
     }
 
     /// Runs until shutdown.

@@ -47,10 +47,10 @@ pub enum KitError {
         /// Name of the definition.
         crd: String,
     },
-    /// The first list did not come in time.
-    #[error("the watch of {kind} has not got its first list yet")]
+    /// The informer did not sync in time.
+    #[error("informer not synced: {kind}")]
     NotSynced {
-        /// Kind of the watch.
+        /// Kind of the informer.
         kind: String,
     },
 }

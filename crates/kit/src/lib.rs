@@ -44,7 +44,7 @@ pub use events::{EventSubject, EventType};
 pub use jiff::Timestamp;
 pub use later::Later;
 pub use metadata::{KeptMetadata, MetadataChange};
-pub use metrics::{Metrics, Row, Table};
+pub use metrics::{METRICS, MetricInfo, MetricKind, Metrics, Row, Table};
 pub use object::{Dynamic, GroupKind, Gvk, Object, ObjectKey, gvk_from, gvk_of, key_of};
 pub use pace::StatusPace;
 pub use queue::Queue;

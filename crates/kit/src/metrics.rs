@@ -51,15 +51,172 @@ impl std::fmt::Debug for Inner {
 /// A metric whose rows are computed at each scrape.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Its name; that of a counter without `_total`.
+    /// The name; of a counter without `_total`.
     pub name: &'static str,
-    /// What it tells.
+    /// The help text.
     pub help: &'static str,
-    /// Whether it only ever grows.
+    /// Whether it is a counter, not a gauge.
     pub counts: bool,
-    /// The names of its labels.
+    /// The names of the labels.
     pub labels: &'static [&'static str],
 }
+
+/// The type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// A number that only grows. Its name gets the suffix `_total`.
+    Counter,
+    /// A number that goes up and down.
+    Gauge,
+    /// A distribution of values.
+    Histogram,
+}
+
+/// The description of a metric, for its registration and for the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricInfo {
+    /// The name; of a counter without `_total`.
+    pub name: &'static str,
+    /// The help text.
+    pub help: &'static str,
+    /// The type.
+    pub kind: MetricKind,
+    /// The names of the labels.
+    pub labels: &'static [&'static str],
+}
+
+impl From<&Table> for MetricInfo {
+    fn from(table: &Table) -> Self {
+        Self {
+            name: table.name,
+            help: table.help,
+            kind: if table.counts {
+                MetricKind::Counter
+            } else {
+                MetricKind::Gauge
+            },
+            labels: table.labels,
+        }
+    }
+}
+
+const fn metric(
+    name: &'static str,
+    kind: MetricKind,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> MetricInfo {
+    MetricInfo {
+        name,
+        help,
+        kind,
+        labels,
+    }
+}
+
+/// The labels of metrics of a queue.
+const QUEUE: &[&str] = &["name", "controller"];
+
+/// The metrics that every process with controllers has.
+pub static METRICS: &[MetricInfo] = &[
+    metric(
+        "controller_runtime_reconcile",
+        MetricKind::Counter,
+        &["controller", "result"],
+        "Reconciles by controller and result",
+    ),
+    metric(
+        "controller_runtime_reconcile_errors",
+        MetricKind::Counter,
+        &["controller"],
+        "Failed reconciles by controller",
+    ),
+    metric(
+        "controller_runtime_reconcile_panics",
+        MetricKind::Counter,
+        &["controller"],
+        "Reconciles that panicked by controller",
+    ),
+    metric(
+        "windlass_reconcile_failures",
+        MetricKind::Counter,
+        &["controller", "reason"],
+        "Failed reconciles by controller and reason",
+    ),
+    metric(
+        "controller_runtime_reconcile_time_seconds",
+        MetricKind::Histogram,
+        &["controller"],
+        "Duration of reconciles",
+    ),
+    metric(
+        "controller_runtime_active_workers",
+        MetricKind::Gauge,
+        &["controller"],
+        "Number of busy workers",
+    ),
+    metric(
+        "controller_runtime_max_concurrent_reconciles",
+        MetricKind::Gauge,
+        &["controller"],
+        "Maximum number of concurrent reconciles",
+    ),
+    metric(
+        "workqueue_depth",
+        MetricKind::Gauge,
+        QUEUE,
+        "Number of keys in the queue",
+    ),
+    metric("workqueue_adds", MetricKind::Counter, QUEUE, "Keys added to the queue"),
+    metric(
+        "workqueue_queue_duration_seconds",
+        MetricKind::Histogram,
+        QUEUE,
+        "Time that keys spent in the queue",
+    ),
+    metric(
+        "workqueue_work_duration_seconds",
+        MetricKind::Histogram,
+        QUEUE,
+        "Time that workers spent on a key",
+    ),
+    metric(
+        "workqueue_unfinished_work_seconds",
+        MetricKind::Gauge,
+        QUEUE,
+        "Seconds of work in progress",
+    ),
+    metric(
+        "workqueue_longest_running_processor_seconds",
+        MetricKind::Gauge,
+        QUEUE,
+        "Duration of the longest work in progress",
+    ),
+    metric(
+        "workqueue_retries",
+        MetricKind::Counter,
+        QUEUE,
+        "Keys added again after a failure",
+    ),
+    metric(
+        "rest_client_requests",
+        MetricKind::Counter,
+        &["code", "method", "host"],
+        "Requests by status code, method and host",
+    ),
+    metric(
+        "windlass_watches",
+        MetricKind::Counter,
+        &["host"],
+        "Watches that were started or renewed, by host; they are included in the requests",
+    ),
+    metric(
+        "windlass_writes_skipped",
+        MetricKind::Counter,
+        &["controller"],
+        "Writes that were skipped because nothing would have changed",
+    ),
+];
 
 /// The values of the labels, and the number.
 pub type Row = (Vec<String>, u64);
@@ -276,85 +433,41 @@ impl Metrics {
 impl Inner {
     fn register(&self) {
         let mut r = self.registry.lock();
-        // The encoder appends `_total` to counters.
-        r.register(
-            "controller_runtime_reconcile",
-            "Reconciles by controller and result",
-            self.reconciles.clone(),
-        );
-        r.register(
-            "controller_runtime_reconcile_errors",
-            "Failed reconciles by controller",
-            self.errors.clone(),
-        );
-        r.register(
-            "controller_runtime_reconcile_panics",
-            "Reconciles that panicked by controller",
-            self.panics.clone(),
-        );
-        r.register(
-            "windlass_reconcile_failures",
-            "Failed reconciles by controller and reason",
-            self.failures.clone(),
-        );
-        r.register(
-            "controller_runtime_reconcile_time_seconds",
-            "Time that a reconcile took",
-            self.time.clone(),
-        );
-        r.register(
-            "controller_runtime_active_workers",
-            "Workers that are busy",
-            self.active.clone(),
-        );
-        r.register(
+        add(&mut r, "controller_runtime_reconcile", self.reconciles.clone());
+        add(&mut r, "controller_runtime_reconcile_errors", self.errors.clone());
+        add(&mut r, "controller_runtime_reconcile_panics", self.panics.clone());
+        add(&mut r, "windlass_reconcile_failures", self.failures.clone());
+        add(&mut r, "controller_runtime_reconcile_time_seconds", self.time.clone());
+        add(&mut r, "controller_runtime_active_workers", self.active.clone());
+        add(
+            &mut r,
             "controller_runtime_max_concurrent_reconciles",
-            "Most reconciles at a time",
             self.concurrency.clone(),
         );
-        r.register("workqueue_depth", "Keys that wait in the queue", self.depth.clone());
-        r.register("workqueue_adds", "Keys that were added", self.adds.clone());
-        r.register(
-            "workqueue_queue_duration_seconds",
-            "How long keys waited",
-            self.waited.clone(),
-        );
-        r.register(
-            "workqueue_work_duration_seconds",
-            "How long work on a key took",
-            self.worked.clone(),
-        );
-        r.register(
-            "workqueue_unfinished_work_seconds",
-            "Seconds of work in progress",
-            self.unfinished.clone(),
-        );
-        r.register(
+        add(&mut r, "workqueue_depth", self.depth.clone());
+        add(&mut r, "workqueue_adds", self.adds.clone());
+        add(&mut r, "workqueue_queue_duration_seconds", self.waited.clone());
+        add(&mut r, "workqueue_work_duration_seconds", self.worked.clone());
+        add(&mut r, "workqueue_unfinished_work_seconds", self.unfinished.clone());
+        add(
+            &mut r,
             "workqueue_longest_running_processor_seconds",
-            "Longest work in progress",
             self.longest.clone(),
         );
-        r.register(
-            "workqueue_retries",
-            "Keys that were added again after a failure",
-            self.retries.clone(),
-        );
-        r.register(
-            "rest_client_requests",
-            "Requests by status code, method and host",
-            self.requests.clone(),
-        );
-        r.register(
-            "windlass_watches",
-            "Watches that were begun or renewed, which are among the requests, by host",
-            self.watches.clone(),
-        );
-        r.register(
-            "windlass_writes_skipped",
-            "Writes that were not sent because nothing would have changed",
-            self.writes_skipped.clone(),
-        );
+        add(&mut r, "workqueue_retries", self.retries.clone());
+        add(&mut r, "rest_client_requests", self.requests.clone());
+        add(&mut r, "windlass_watches", self.watches.clone());
+        add(&mut r, "windlass_writes_skipped", self.writes_skipped.clone());
     }
+}
+
+/// Registers a metric with the help text of [`METRICS`]. The encoder appends `_total` to counters.
+fn add(registry: &mut Registry, name: &'static str, metric: impl prometheus_client::registry::Metric) {
+    let help = METRICS
+        .iter()
+        .find(|known| known.name == name)
+        .map_or("", |known| known.help);
+    registry.register(name, help, metric);
 }
 
 /// The handles of one controller.
@@ -456,6 +569,48 @@ mod tests {
             r#"rest_client_requests_total{code="200",method="GET",host="localhost"} 1"#,
         ] {
             assert!(text.contains(line), "missing {line} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn every_registered_metric_is_described() {
+        let metrics = Metrics::new();
+        let controller = metrics.controller("machine");
+        controller.result("success");
+        controller.failure("Conflict");
+        controller.time.observe(0.1);
+        metrics.queue("machine").waited.observe(0.1);
+        metrics.request("200", "GET", "localhost");
+        metrics.watch("localhost");
+        metrics.write_skipped("machine");
+        let text = metrics.encode();
+        let kind = |kind| match kind {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
+        };
+        let mut described: Vec<String> = METRICS.iter().map(|m| format!("{} {}", m.name, kind(m.kind))).collect();
+        let mut found: Vec<String> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE "))
+            .map(str::to_owned)
+            .collect();
+        described.sort();
+        found.sort();
+        assert_eq!(found, described);
+        for metric in METRICS {
+            assert!(
+                text.contains(&format!("# HELP {} {}", metric.name, metric.help)),
+                "{metric:?}"
+            );
+            let first = metric.labels[0];
+            let rows = text.lines().filter(|line| line.starts_with(metric.name));
+            assert!(
+                rows.clone()
+                    .any(|row| metric.labels.iter().all(|l| row.contains(&format!("{l}=\"")))),
+                "{} has no row with {first}",
+                metric.name
+            );
         }
     }
 }

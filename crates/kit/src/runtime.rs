@@ -121,7 +121,7 @@ impl Kit {
         health::serve(listener, metrics, ready, tasks);
     }
 
-    /// Ready once all watches have their first list; else which have not.
+    /// Ok once all informers are synced. Otherwise the error names those that are not.
     pub fn ready(&self) -> Result<(), String> {
         let stores = self.cx().stores();
         let late: Vec<_> = stores
@@ -132,7 +132,7 @@ impl Kit {
         if late.is_empty() {
             Ok(())
         } else {
-            Err(format!("no first list yet of {}", late.join(", ")))
+            Err(format!("informer not synced: {}", late.join(", ")))
         }
     }
 

@@ -16,7 +16,7 @@ use crate::KubeadmVersion;
 use crate::object::Object;
 use crate::yaml;
 
-/// What a cluster adds to a machine's own configuration.
+/// Cluster-wide parts of a machine's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
     /// Name of the Cluster.

@@ -40,7 +40,7 @@ pub enum KubeadmError {
     Field {
         /// Path of the field.
         field: String,
-        /// What is wrong and what to do.
+        /// The problem and its remedy.
         why: String,
     },
 }

@@ -1,11 +1,11 @@
-//! Admission in the process of the embedded server: the functions that a webhook would call, without one.
+//! Admission in the process of the embedded server: calls the functions of the webhooks directly.
 
 use serde_json::Value;
 use windlass_apiserver::{AdmissionHook, AdmissionRequest, AdmissionVerb, ApiError};
 use windlass_suite::admission;
 use windlass_webhook::{Operation, Rule};
 
-/// Judges writes of all our kinds.
+/// Admission of writes of all kinds.
 pub(crate) struct InProcess {
     rules: Vec<Rule>,
 }

@@ -1,4 +1,4 @@
-//! Controllers that run, whatever the server.
+//! Starts controllers against any API server.
 
 use tokio::net::TcpListener;
 use windlass_kit::{Cx, Kit, Metrics};
@@ -15,7 +15,7 @@ const CHARTS: &str = "helmreleaseproxy";
 pub struct Selection(Option<Vec<String>>);
 
 impl Selection {
-    /// All there are.
+    /// All of them.
     pub fn all() -> Self {
         Self(None)
     }
@@ -37,8 +37,8 @@ impl Selection {
         Ok(Self(Some(chosen)))
     }
 
-    /// The definitions that the chosen controllers need. The provider operator alone needs its own kinds; those of Cluster API come with
-    /// the providers that it installs.
+    /// The CRDs that the chosen controllers need. The provider operator alone needs only its own kinds. Those of
+    /// Cluster API come with the providers that it installs.
     pub fn definitions(&self) -> Vec<serde_json::Value> {
         let mut chosen = CONTROLLERS.iter().filter(|info| self.has(info.name));
         if chosen.all(ControllerInfo::is_of_operator) {
@@ -95,17 +95,17 @@ pub fn start_with(
 }
 
 impl Running {
-    /// The kit they run on: caches, metrics.
+    /// The controller runtime: caches, metrics.
     pub fn kit(&self) -> &Kit {
         &self.kit
     }
 
-    /// What they share beyond the kit.
+    /// The shared state beyond the controller runtime.
     pub fn ports(&self) -> &Ports {
         &self.ports
     }
 
-    /// Warns when no Helm chart can be installed here although the controller for that was chosen.
+    /// Warns if helm is unusable although the HelmReleaseProxy controller is enabled.
     pub fn warn_without_helm(&self, selection: &Selection) {
         if selection.has(CHARTS)
             && let Some(why) = self.ports.unusable_helm()

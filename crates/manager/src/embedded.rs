@@ -1,4 +1,4 @@
-//! The embedded API server with what it keeps: objects, certificates and a kubeconfig.
+//! The embedded API server with its data directory: objects, certificates and a kubeconfig.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,19 +24,19 @@ use crate::files::{make_folder, write_private};
 use crate::identity::{self, Identity};
 use crate::{ManagerError, network, tokens};
 
-/// How an embedded server is set up.
+/// Options of an embedded server.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
-    /// Where it keeps everything.
+    /// The data folder.
     pub data_dir: PathBuf,
     /// The kubeconfig it writes; by default `kubeconfig` in the data folder.
     pub kubeconfig: Option<PathBuf>,
     /// The port on the loopback interface; 0 is any that is free.
     pub port: u16,
-    /// Bearer tokens and whose they are: a line each, `token,user,uid,"group1,group2"`.
+    /// Bearer tokens and their users: one per line, `token,user,uid,"group1,group2"`.
     pub tokens: Option<PathBuf>,
-    /// Whether our kinds are served from the first request on: their definitions are installed, and their admission is asked in
-    /// process. A manager over the network does both itself.
+    /// Whether the server has the CRDs from the first request on and runs admission in process. A manager over the
+    /// network does both itself.
     pub definitions: bool,
 }
 
@@ -50,12 +50,12 @@ pub struct Embedded {
     data_dir: PathBuf,
 }
 
-/// Where in the data folder objects are kept.
+/// The subfolder of objects in the data folder.
 pub(crate) const STORE: &str = "store";
-/// What the server is called in its kubeconfig.
+/// The name of the server in its kubeconfig.
 const CLUSTER: &str = "windlass";
 
-/// Only our own kubeconfigs are written over: people keep the way to other clusters in theirs.
+/// Only kubeconfigs of Windlass are overwritten: other files may hold the user's other clusters.
 fn check_ours(path: &Path) -> Result<(), ManagerError> {
     let not_ours = |holds: String| ManagerError::NotOurs {
         path: path.to_owned(),
@@ -64,7 +64,7 @@ fn check_ours(path: &Path) -> Result<(), ManagerError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) if text.trim().is_empty() => return Ok(()),
         Ok(text) => text,
-        // Whoever makes its folder tells what is wrong with that.
+        // The code that creates the folder reports its errors.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => return Err(not_ours(error.to_string())),
     };
@@ -125,12 +125,12 @@ impl Embedded {
             let sent = install::install(&client, &kinds::all_crds())
                 .await
                 .map_err(ManagerError::Install)?;
-            tracing::debug!(sent = sent.len(), "definitions are installed");
-            // Left by a manager that served this data folder over the network: nobody answers there now.
+            tracing::debug!(applied = sent.len(), "CustomResourceDefinitions are up to date");
+            // Left by a manager that served this data folder over the network: no server answers there now.
             let withdrawn = windlass_webhook::withdraw(&client).await;
             if withdrawn.map_err(|error| ManagerError::Server(error.to_string()))? {
                 tracing::info!(
-                    "admission is asked in process now: the webhook configuration of a manager beside it is removed"
+                    "admission now runs in process: removed the webhook configuration of an earlier manager"
                 );
             }
         }
@@ -179,7 +179,7 @@ impl Embedded {
         &self.kubeconfig
     }
 
-    /// Where it keeps everything.
+    /// The data folder.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
@@ -189,7 +189,7 @@ impl Embedded {
         &self.server
     }
 
-    /// A client in this process, without a socket, that the server's counters know by `agent`.
+    /// A client in this process, without a socket. `agent` is its name in the server's counters.
     pub fn client(&self, agent: &'static str, metrics: &Metrics) -> kube::Client {
         let service = self.server.client_service(UserInfo::admin("kubernetes-admin"));
         let named = service.map_request(move |mut request: http::Request<Body>| {

@@ -1,14 +1,14 @@
-//! What can go wrong before everything runs.
+//! Errors of the start.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use windlass_suite::install::InstallError;
 
-/// Why something could not start.
+/// Errors of the start.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
-    /// Somebody else listens.
+    /// Another process listens.
     #[error("port {} on {} is in use", address.port(), address.ip())]
     PortInUse {
         /// Where we wanted to listen.
@@ -16,7 +16,7 @@ pub enum ManagerError {
         /// The option that chooses it.
         option: &'static str,
     },
-    /// We may not listen there.
+    /// Listening on this address is not permitted.
     #[error("cannot listen on {address}")]
     Listen {
         /// Where we wanted to listen.
@@ -28,7 +28,7 @@ pub enum ManagerError {
     /// The data folder cannot be used.
     #[error(transparent)]
     Store(#[from] windlass_store::OpenError),
-    /// A snapshot was not saved or restored.
+    /// A snapshot could not be saved or restored.
     #[error(transparent)]
     Snapshot(#[from] windlass_store::SnapshotError),
     /// A file cannot be read or written.
@@ -59,13 +59,13 @@ pub enum ManagerError {
         /// What is wrong; never a token.
         why: String,
     },
-    /// A variable that providers shall use is not there.
+    /// A variable of --provider-variables is not set.
     #[error("there is no variable {name} in the environment")]
     NoVariable {
         /// Its name.
         name: String,
     },
-    /// What is said about fetching providers cannot be used.
+    /// The settings for fetching providers are invalid.
     #[error("providers cannot be fetched")]
     Fetching(#[source] windlass_repository::Error),
     /// The embedded server did not start.
@@ -80,7 +80,7 @@ pub enum ManagerError {
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
-    /// Nobody named a kubeconfig, and the one that kubectl would use cannot be used.
+    /// No kubeconfig was named, and the one that kubectl would use cannot be used.
     #[error("kubeconfig {place} cannot be used")]
     DefaultKubeconfig {
         /// Where it is looked for.
@@ -89,7 +89,7 @@ pub enum ManagerError {
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
-    /// A file that we should write holds something else.
+    /// The file to write exists and has other content.
     #[error("{} is not one of our kubeconfigs and stays as it is: {holds}", path.display())]
     NotOurs {
         /// The file.
@@ -106,13 +106,13 @@ pub enum ManagerError {
         #[source]
         source: Box<kube::Error>,
     },
-    /// The definitions could not be installed.
+    /// The CRDs could not be installed.
     #[error("cannot install the CustomResourceDefinitions")]
     Install(#[source] InstallError),
-    /// The server lacks definitions.
-    #[error("the API server does not serve {} of our kinds: {}", missing.len(), missing.join(", "))]
+    /// The server lacks CRDs.
+    #[error("{} CustomResourceDefinitions are missing in the API server: {}", missing.len(), missing.join(", "))]
     NoDefinitions {
-        /// Names of the definitions.
+        /// Names of the CRDs.
         missing: Vec<String>,
     },
     /// Admission cannot be served.
@@ -154,8 +154,7 @@ impl ManagerError {
                 )
             }
             Self::Connect { .. } => {
-                "check that the server runs and that the kubeconfig's address, authority and credentials are right"
-                    .to_owned()
+                "check that the server runs and that the kubeconfig's address, CA and credentials are right".to_owned()
             }
             Self::NoDefinitions { .. } => {
                 "add --install-crds, or run `windlass crds | kubectl apply --server-side -f -`".to_owned()

@@ -1,4 +1,4 @@
-//! How the files of providers are fetched: what the machine and its user say.
+//! Settings for fetching provider files: CA certificates, cache and variables.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,15 +10,16 @@ use crate::ManagerError;
 /// What the user says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fetching {
-    /// Files with authorities to trust beside those of the machine.
+    /// Files with additional CA certificates to trust.
     pub authorities: Vec<PathBuf>,
-    /// A folder in which what was fetched is kept.
+    /// The folder of the download cache.
     pub cache: Option<PathBuf>,
     /// The names of the environment's variables that providers may use.
     pub variables: Vec<String>,
 }
 
-/// What the provider operator fetches with. The default trusts what the machine trusts, and knows no proxy. Cheap to clone.
+/// The HTTP client of the provider operator. The default trusts the CA certificates of the system and uses no proxy.
+/// Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Fetcher {
     pub(crate) client: Client,
@@ -35,7 +36,7 @@ impl std::fmt::Debug for Fetcher {
 }
 
 impl Fetching {
-    /// Reads what is named, with a function that looks variables of the environment up: proxies are always looked up.
+    /// Reads the named files and variables. `lookup` reads environment variables; those of proxies are always used.
     pub fn fetcher(self, lookup: impl Fn(&str) -> Option<String>) -> Result<Fetcher, ManagerError> {
         let mut authorities = Vec::new();
         for path in self.authorities {

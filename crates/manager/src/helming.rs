@@ -1,4 +1,4 @@
-//! How Helm is found and used: what the user says.
+//! Settings of the Helm controllers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use windlass_suite::helm::HelmUse;
 /// What the user says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Helming {
-    /// The program; the one that `PATH` leads to where nothing is said.
+    /// The helm program. Defaults to the one in `PATH`.
     pub program: Option<PathBuf>,
-    /// The folder for charts and for the files of single calls; one of the machine's temporary folders where nothing is said.
+    /// The folder for charts and for the files of single calls; defaults to a temporary folder.
     pub home: Option<PathBuf>,
-    /// How often repositories are asked for newer versions of charts.
+    /// Interval of looking for newer chart versions.
     pub ask_every: Option<Duration>,
-    /// How many helms run at a time, beside those that wait for what they installed.
+    /// Number of concurrent helm processes, without those that wait for their release.
     pub at_a_time: Option<usize>,
 }
 
 impl Helming {
-    /// What controllers are told.
+    /// Settings of the Helm controllers.
     pub fn used(&self) -> HelmUse {
         let mut used = match &self.home {
             Some(home) => HelmUse::new(home),

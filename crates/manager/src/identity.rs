@@ -1,4 +1,4 @@
-//! Who the embedded server is: its authority, its certificate, and the administrator's.
+//! The identity of the embedded server: its CA, its certificate, and the administrator's.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::files::{make_folder, read, write_private};
 
 /// Names under which the server is reached.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// How long certificates are issued for.
+/// Validity period of certificates.
 const LEAF_LIFETIME: SignedDuration =
     SignedDuration::from_hours(24 * windlass_pki::authority::DEFAULT_LEAF_DAYS as i64);
 
@@ -26,7 +26,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// What a TLS server needs of it.
+    /// The TLS configuration of a server.
     pub(crate) fn certified(&self) -> Result<CertifiedKey, String> {
         let certificate = Certificate::from_pem(&self.certificate).map_err(|error| error.to_string())?;
         let key = PrivateKey::from_pem(&self.key).map_err(|error| error.to_string())?;
@@ -44,7 +44,7 @@ pub(crate) struct Identity {
     pub(crate) administrator: Pair,
 }
 
-/// Reads the certificates from a folder; makes those that are missing or soon out of date, and keeps them there.
+/// Reads the certificates from a folder. Creates missing and expiring ones and stores them there.
 pub(crate) fn load_or_make(folder: &Path, now: Timestamp) -> Result<Identity, ManagerError> {
     make_folder(folder)?;
     let files = Files { folder, now };
@@ -126,7 +126,7 @@ impl Files<'_> {
         Ok(pair)
     }
 
-    /// A leaf that is unreadable or soon out of date is simply made again: only the authority must stay the same.
+    /// An unreadable or expiring leaf certificate is created again: only the CA must stay the same.
     fn is_good(&self, pair: &Pair) -> bool {
         let (Ok(certificate), Ok(key)) = (
             Certificate::from_pem(&pair.certificate),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn half_written_pairs_are_made_again_and_a_lost_authority_key_is_told() {
+    fn half_written_pairs_are_made_again_and_a_lost_authority_key_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let first = load_or_make(folder.path(), now()).unwrap();
         std::fs::remove_file(folder.path().join("admin.crt")).unwrap();

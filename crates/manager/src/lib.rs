@@ -1,8 +1,8 @@
 //! Runs any set of controllers against any Kubernetes API server, or all of them with the embedded one.
 //!
-//! [`controllers::start`] needs a client and knows nothing of the server behind it. [`embedded::Embedded`] is a server with a data
-//! folder, certificates and a kubeconfig. [`up::start`] puts both into one process, joined without a socket; admission
-//! is then asked in process, too. [`webhooks::start`] serves it to a server over the network.
+//! [`controllers::start`] needs only a client, for any server. [`embedded::Embedded`] is a server with a data folder,
+//! certificates and a kubeconfig. [`up::start`] runs both in one process, connected without a socket, with admission in
+//! process. [`webhooks::start`] serves admission to a server over the network.
 
 mod admission;
 pub mod controllers;

@@ -40,7 +40,7 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
     }
 }
 
-/// Where a kubeconfig is looked for that nobody named.
+/// The places of the default kubeconfig.
 fn found() -> &'static str {
     let variable = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
     variable.map_or("~/.kube/config", |_| "$KUBECONFIG")
@@ -51,7 +51,7 @@ pub fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client,
     transport::connect(config, metrics).map_err(|source| failed(config, source))
 }
 
-/// A client for what is asked once, such as an installation: it asks again while the server says that it cannot answer yet. The
+/// A client for single requests, such as an installation: it retries while the server reports that it is not ready. The
 /// server must answer.
 pub async fn connect_patiently(config: &kube::Config) -> Result<kube::Client, ManagerError> {
     let client = transport::connect_patiently(config, &Metrics::new()).map_err(|source| failed(config, source))?;
@@ -69,7 +69,7 @@ fn failed(config: &kube::Config, source: kube::Error) -> ManagerError {
     }
 }
 
-/// Installs definitions, or makes sure that they are there.
+/// Installs CRDs, or checks that they exist.
 pub async fn definitions(
     client: &kube::Client,
     wanted: &[serde_json::Value],
@@ -77,7 +77,7 @@ pub async fn definitions(
 ) -> Result<(), ManagerError> {
     if install_them {
         let sent = install::install(client, wanted).await.map_err(ManagerError::Install)?;
-        tracing::info!(sent = sent.len(), "definitions are installed");
+        tracing::info!(applied = sent.len(), "CustomResourceDefinitions are up to date");
         return Ok(());
     }
     let missing = install::missing(client, wanted).await.map_err(ManagerError::Install)?;
@@ -88,7 +88,7 @@ pub async fn definitions(
     }
 }
 
-/// Listens on a TCP port; `option` is what chooses it, for those who have to choose another.
+/// Listens on a TCP port. Errors name `option`, with which the user can choose another port.
 pub async fn listen(address: SocketAddr, option: &'static str) -> Result<TcpListener, ManagerError> {
     TcpListener::bind(address).await.map_err(|source| {
         if source.kind() == std::io::ErrorKind::AddrInUse {

@@ -1,5 +1,5 @@
-//! What an embedded server stores in one file, and back. Certificates are no part of it: a folder that has some keeps them, another
-//! gets new ones.
+//! Saves the objects of an embedded server to one file, and restores them. Certificates are not included: a folder that has some keeps
+//! them, another one gets new ones.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ pub use windlass_store::snapshot::Summary;
 use crate::ManagerError;
 use crate::embedded::STORE;
 
-/// Saves what a data folder holds, whether a server is using it or not, into a file that must not exist.
+/// Saves the contents of a data folder to a new file, with or without a running server.
 pub fn save(data_dir: &Path, file: &Path) -> Result<Summary, ManagerError> {
     Ok(snapshot::save(&data_dir.join(STORE), file)?)
 }
 
-/// Has a data folder without objects hold those of a file.
+/// Restores the objects of a file into a data folder without objects.
 pub fn restore(file: &Path, data_dir: &Path) -> Result<Summary, ManagerError> {
     Ok(snapshot::restore(file, &data_dir.join(STORE))?)
 }

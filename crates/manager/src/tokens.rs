@@ -1,4 +1,4 @@
-//! Bearer tokens and whose they are, from a file with a line for each: `token,user,uid,"group1,group2"`.
+//! Bearer tokens and their users, from a file with a line for each: `token,user,uid,"group1,group2"`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) fn load(path: &Path) -> Result<BTreeMap<String, UserInfo>, ManagerErr
     parse(&text).map_err(wrong)
 }
 
-/// Words about a line never hold what is in it: that may be a token.
+/// Errors about a line never contain its text: that may be a token.
 fn parse(text: &str) -> Result<BTreeMap<String, UserInfo>, String> {
     let mut tokens = BTreeMap::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_told() {
+    fn a_missing_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let error = load(&folder.path().join("tokens")).unwrap_err();
         assert!(error.to_string().contains("tokens"), "{error}");

@@ -28,7 +28,7 @@ pub async fn start(
     helming: &Helming,
     health: Option<SocketAddr>,
 ) -> Result<Up, ManagerError> {
-    // A taken port is told before anything starts.
+    // A taken port is reported before anything starts.
     let health = match health {
         Some(address) => Some(network::listen(address, "--metrics-address").await?),
         None => None,

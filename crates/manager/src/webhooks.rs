@@ -8,18 +8,19 @@ use windlass_webhook::{Certificates, Options, Target, Webhooks};
 
 use crate::ManagerError;
 
-/// How webhooks are served.
+/// Options of the webhook server.
 #[derive(Debug)]
 pub struct WebhookOptions {
     /// Where reviews are answered.
     pub listener: TcpListener,
-    /// How the API server gets there.
+    /// How the API server reaches the webhook server.
     pub target: Target,
-    /// A folder with the user's certificate; without one it is our own, kept in a Secret.
+    /// A folder with the user's certificate. Without one, a generated certificate in a Secret is used.
     pub certificate_dir: Option<PathBuf>,
 }
 
-/// Serves the admission of all our kinds to the server behind `client`. When this returns the server knows where to ask.
+/// Serves the admission of all kinds to the server behind `client`. When this returns, the webhook configuration is
+/// written.
 pub async fn start(client: kube::Client, options: WebhookOptions) -> Result<Webhooks, ManagerError> {
     let certificates = match (options.certificate_dir, &options.target) {
         (Some(folder), _) => Certificates::Folder(folder),
@@ -34,14 +35,14 @@ pub async fn start(client: kube::Client, options: WebhookOptions) -> Result<Webh
     Ok(windlass_webhook::start(client, options).await?)
 }
 
-/// Says what is not enforced by a process that serves no webhooks. A configuration that exists is left alone: other processes may
-/// serve it.
+/// Warns about rules that a process without webhooks does not enforce. An existing configuration is not changed: other
+/// processes may serve it.
 pub fn warn_that_none_are_served() {
     let kinds: Vec<&str> = admission::rules().iter().map(|rule| rule.kind).collect();
     tracing::warn!(
-        "this process serves no admission: unless another one does, the annotation cluster.x-k8s.io/managed-by can be taken away \
-         from {} objects, whose infrastructure the provider would then take over; --webhook-address with --webhook-service or \
-         --webhook-url turns it on",
+        "this process serves no admission webhooks: unless another one does, nothing validates writes of {} objects, and the \
+         annotation cluster.x-k8s.io/managed-by can be removed from InfraClusters, whose infrastructure the provider would then \
+         take over; --webhook-address with --webhook-service or --webhook-url enables the webhooks",
         kinds.join(", ")
     );
 }

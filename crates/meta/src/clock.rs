@@ -21,7 +21,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to go on; clones share one time.
+/// A clock that advances only by explicit calls. Clones share one time.
 #[derive(Clone, Debug)]
 pub struct FakeClock(Arc<Mutex<Timestamp>>);
 

@@ -36,7 +36,7 @@ fn random_suffix(random: &mut (impl Rng + ?Sized), length: usize) -> String {
         .collect()
 }
 
-/// Names nobody can foresee.
+/// Unpredictable names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemNames;
 

@@ -26,6 +26,7 @@ pub mod tracker;
 use windlass_api_operator::{management, operator};
 use windlass_kit::ControllerEntry;
 
+pub use metrics::METRICS;
 pub use ports::Operator;
 pub use provider::Provided;
 

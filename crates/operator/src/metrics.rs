@@ -6,7 +6,27 @@ use crate::ports::Operator;
 use crate::tracker::Whose;
 
 const WHICH: &[&str] = &["kind", "namespace", "name"];
-const INFO: &[&str] = &["kind", "namespace", "name", "version", "contract"];
+const INFO: Table = Table {
+    name: "windlass_provider_info",
+    help: "Installed providers",
+    counts: false,
+    labels: &["kind", "namespace", "name", "version", "contract"],
+};
+const READY: Table = Table {
+    name: "windlass_provider_ready",
+    help: "Whether the Deployments of an installed provider are available",
+    counts: false,
+    labels: WHICH,
+};
+const REPAIRS: Table = Table {
+    name: "windlass_provider_repairs",
+    help: "Repairs of drift in the objects of a provider",
+    counts: true,
+    labels: WHICH,
+};
+
+/// The metrics of this crate.
+pub static METRICS: &[Table] = &[INFO, READY, REPAIRS];
 
 /// What is told of an installed provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,26 +39,15 @@ pub(crate) struct Told {
 impl Operator {
     /// Adds the metrics of all providers, once.
     pub(crate) fn measure(&self, metrics: &Metrics) {
-        let table = |name, help, labels, counts| Table {
-            name,
-            help,
-            counts,
-            labels,
-        };
         self.0.measured.call_once(|| {
             let of = self.clone();
-            let info = table("windlass_provider_info", "Installed providers", INFO, false);
-            metrics.table(info, move || {
+            metrics.table(INFO, move || {
                 of.rows(|told| (vec![told.version.clone(), told.contract.clone()], 1))
             });
             let of = self.clone();
-            let help = "Whether an installed provider works";
-            let ready = table("windlass_provider_ready", help, WHICH, false);
-            metrics.table(ready, move || of.rows(|told| (Vec::new(), u64::from(told.ready))));
+            metrics.table(READY, move || of.rows(|told| (Vec::new(), u64::from(told.ready))));
             let of = self.clone();
-            let help = "How often objects of a provider were put back as they were installed";
-            let repairs = table("windlass_provider_repairs", help, WHICH, true);
-            metrics.table(repairs, move || {
+            metrics.table(REPAIRS, move || {
                 let totals = of.0.tracker.totals();
                 totals.iter().map(|(whose, count)| (which(whose), *count)).collect()
             });

@@ -37,50 +37,50 @@ pub const fn controller(api: Api, type_: ProviderType) -> &'static str {
     }
 }
 
-/// Reasons of conditions that no other implementation has.
+/// Reasons of conditions that only this operator has.
 pub mod reasons {
-    /// Everything is well.
+    /// All preflight checks have passed.
     pub const PASSED: &str = "PreflightCheckPassed";
-    /// Installed.
+    /// The provider is installed.
     pub const INSTALLED: &str = "ProviderInstalled";
-    /// Upgraded, or changed.
+    /// The last upgrade or change has succeeded.
     pub const UPGRADED: &str = "ProviderUpgraded";
-    /// The contract is not the core's.
+    /// The contract differs from that of the core provider.
     pub const CONTRACT_MISMATCH: &str = "ContractMismatch";
     /// The core has to be upgraded first.
     pub const WAITING_FOR_CORE_UPGRADE: &str = "WaitingForCoreProviderUpgrade";
-    /// Somebody has installed it in another namespace.
+    /// The provider is installed in another namespace.
     pub const INSTALLED_ELSEWHERE: &str = "InstalledElsewhere";
     /// A contract changes only while all providers are paused.
     pub const NOT_ALL_PAUSED: &str = "NotAllProvidersPaused";
-    /// Some provider follows another contract than the core.
+    /// A provider follows another contract than the core provider.
     pub const UNPAUSE_BLOCKED: &str = "UnpauseBlocked";
     /// The provider is paused.
     pub const PAUSED: &str = "Paused";
-    /// The Secret with variables is not there.
+    /// The Secret with variables does not exist.
     pub const SECRET_MISSING: &str = "ConfigSecretMissing";
-    /// Variables without a value.
+    /// Variables of the components have no value.
     pub const VARIABLES_MISSING: &str = "VariablesMissing";
-    /// The ConfigMap with additional objects is not there, or has none.
+    /// The ConfigMap with additional objects does not exist or has none.
     pub const MANIFESTS_MISSING: &str = "AdditionalManifestsMissing";
-    /// Another provider has some of the same objects.
+    /// Another provider has installed some of the same objects.
     pub const COMPONENTS_SHARED: &str = "ComponentsShared";
-    /// The server refuses an object.
+    /// The API server refuses an object.
     pub const APPLY_ERROR: &str = "ComponentsApplyError";
-    /// What was kept cannot be read.
+    /// A Secret with rendered objects cannot be read.
     pub const KEPT_UNREADABLE: &str = "InstalledComponentsUnreadable";
-    /// Objects of the provider's kinds are left.
+    /// Objects of the provider's kinds still exist.
     pub const IN_USE: &str = "ProviderInUse";
-    /// Other providers are left.
+    /// Other providers still exist.
     pub const PROVIDERS_LEFT: &str = "OtherProvidersExist";
-    /// It is being removed.
+    /// The provider is being removed.
     pub const REMOVING: &str = "Removing";
     /// Nothing is installed yet.
     pub const NOT_INSTALLED: &str = "NotInstalled";
-    /// No controller has ever looked at the Deployments.
+    /// No controller in this cluster reconciles Deployments.
     pub const NOTHING_RUNS_DEPLOYMENTS: &str = "WaitingForClusterThatRunsDeployments";
-    /// There are Deployments that are not there.
+    /// A Deployment of the provider is missing.
     pub const DEPLOYMENT_MISSING: &str = "DeploymentMissing";
-    /// There is nothing to run.
+    /// The provider has no Deployments.
     pub const NO_DEPLOYMENTS: &str = "NoDeployments";
 }

@@ -23,7 +23,7 @@ const P384_OID: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
 /// A key algorithm by the names that `encryptionAlgorithm` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum KeyAlgorithm {
-    /// RSA with 2048 bits, what kubeadm uses when nothing is said.
+    /// RSA with 2048 bits, the default of kubeadm.
     #[default]
     Rsa2048,
     /// RSA with 3072 bits.
@@ -48,7 +48,7 @@ impl KeyAlgorithm {
         }
     }
 
-    /// Whether a key takes long enough to make that nobody should wait for it on an async thread.
+    /// Whether the generation of a key is too slow for an async thread.
     pub const fn is_slow(self) -> bool {
         matches!(self, Self::Rsa2048 | Self::Rsa3072 | Self::Rsa4096)
     }

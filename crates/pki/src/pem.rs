@@ -53,7 +53,7 @@ pub(crate) fn blocks(what: &'static str, text: &str) -> Result<Vec<Block>, PkiEr
                 .map_err(|error| fail(format!("block \"{label}\": {error}")))?;
             found.push(Block { label: begun, der });
         } else if let Some((_, body)) = open.as_mut() {
-            // Headers such as `Proc-Type:` belong to encrypted keys, which nobody here can read.
+            // Headers such as `Proc-Type:` belong to encrypted keys, which are not supported.
             if line.contains(':') {
                 return Err(fail("encrypted or annotated blocks are not supported".to_owned()));
             }

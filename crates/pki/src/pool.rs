@@ -1,4 +1,4 @@
-//! Keys made in the background, so that nobody who needs one waits for the search for primes.
+//! Keys that are generated in the background, so that callers do not wait for the search for primes.
 //!
 //! The pool keeps a stock of one algorithm and serves requests first. A request is a future (for async callers) and can
 //! also be waited for on a thread. Dropping the last handle ends the threads and waits for them: a process that ended while
@@ -207,7 +207,7 @@ fn run(shared: &Shared) {
             slot.put(made);
             continue;
         }
-        // A key made for the stock goes to whoever began to wait meanwhile.
+        // A key for the stock goes to a caller that has started to wait meanwhile.
         let mut state = lock(&shared.state);
         let waiting = state.requests.iter().position(|(asked, _)| *asked == algorithm);
         match (waiting.and_then(|index| state.requests.remove(index)), made) {

@@ -51,7 +51,7 @@ async fn read(client: kube::Client, pod: &str, port: u16) -> std::io::Result<Vec
         .ok_or_else(|| std::io::Error::other("the server shows no certificate"))
 }
 
-/// Accepts any certificate: it is only looked at, and nothing is said over the connection. The tunnel itself is trusted.
+/// Accepts any certificate: it is only inspected, and no data is sent over the connection. The tunnel itself is trusted.
 #[derive(Debug)]
 struct Reader(Arc<rustls::crypto::CryptoProvider>);
 

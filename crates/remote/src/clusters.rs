@@ -1,4 +1,4 @@
-//! All workload clusters: which there are, the state of each connection, and who wants to know.
+//! All workload clusters: the state of each connection, and the subscribers to its changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::error::NotConnected;
 use crate::health::{Health, Probe, Verdict};
 use crate::metrics::{self, Probes};
 
-/// How connections are made and kept.
+/// Options of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Time between two probes.
     pub interval: Duration,
     /// How long an answer may take.
     pub timeout: Duration,
-    /// Failed probes in a row after which a connection is given up.
+    /// Number of consecutive failed probes that close a connection.
     pub threshold: u32,
     /// Delays between attempts to connect.
     pub backoff: Backoff,
@@ -43,16 +43,16 @@ impl Default for Options {
     }
 }
 
-/// What happened to a workload cluster.
+/// An event of a workload cluster.
 #[derive(Clone, Debug)]
 pub enum RemoteEvent {
     /// There is a connection.
     Connected(ObjectKey),
-    /// There is none any more.
+    /// It is gone.
     Disconnected(ObjectKey),
     /// A probe or an attempt to connect failed, or the first one after that succeeded. Successes in a row are silent.
     Probed(ObjectKey),
-    /// A Node changed; without `old` it is new, without `new` it is gone.
+    /// A Node changed. Without `old` it was created, without `new` it was deleted.
     Node {
         /// The Cluster.
         cluster: ObjectKey,
@@ -84,12 +84,12 @@ struct Entry {
     key: ObjectKey,
     health: Arc<RwLock<Health>>,
     link: RwLock<Link>,
-    /// Something changed that may let an attempt succeed, or need a new connection.
+    /// An event that may let an attempt succeed, or require a new connection.
     wake: Notify,
     tasks: Tasks,
 }
 
-/// The state of the way to a workload cluster.
+/// The state of the connection to a workload cluster.
 enum Link {
     Down(String),
     Up(Arc<RemoteCluster>),
@@ -102,7 +102,8 @@ impl std::fmt::Debug for Clusters {
 }
 
 impl Clusters {
-    /// Follows all Clusters: connects to each as soon as its infrastructure is there and its kubeconfig Secret exists.
+    /// Watches all Clusters: connects to each as soon as its infrastructure is provisioned and its kubeconfig Secret
+    /// exists.
     pub fn new(cx: &Cx, options: Options) -> Self {
         let inner = Arc::new(Inner {
             cx: cx.clone(),
@@ -163,14 +164,14 @@ impl Clusters {
         self.health(cluster).last_success
     }
 
-    /// What is known about the way to a workload cluster.
+    /// The health of the connection to a workload cluster.
     pub fn health(&self, cluster: &ObjectKey) -> Health {
         let entries = self.0.entries.lock();
         let entry = entries.get(cluster);
         entry.map(|e| e.health.read().clone()).unwrap_or_default()
     }
 
-    /// Calls `f` for everything that happens from now on. `f` must not block.
+    /// Calls `f` for all events from now on. `f` must not block.
     pub fn subscribe(&self, f: impl Fn(&RemoteEvent) + Send + Sync + 'static) {
         self.0.subscribers.write().push(Arc::new(f));
     }
@@ -188,7 +189,7 @@ impl Inner {
     fn ensure(self: &Arc<Self>, key: ObjectKey) {
         let mut entries = self.entries.lock();
         if let Some(entry) = entries.get(&key) {
-            // Whether its infrastructure is there may have changed.
+            // Whether its infrastructure is provisioned may have changed.
             entry.wake.notify_one();
             return;
         }
@@ -214,7 +215,7 @@ impl Inner {
         }
     }
 
-    /// How many workload clusters are connected, and how many are not.
+    /// The numbers of connected and of other workload clusters.
     fn connected(&self) -> (u64, u64) {
         let entries = self.entries.lock();
         entries
@@ -245,7 +246,7 @@ impl Inner {
         }
     }
 
-    /// Connects and stays connected, for as long as the Cluster exists.
+    /// Connects and reconnects as long as the Cluster exists.
     async fn run(self: Arc<Self>, entry: &Arc<Entry>) {
         let mut failures = 0;
         loop {
@@ -270,7 +271,7 @@ impl Inner {
         }
     }
 
-    /// The kubeconfig, or why nothing can be done yet.
+    /// The kubeconfig, or the reason why it is not usable yet.
     fn kubeconfig(&self, cluster: &ObjectKey) -> Result<ByteString, String> {
         let object = self.clusters.get(cluster);
         let provisioned = object.is_some_and(|cluster| {
@@ -302,13 +303,13 @@ impl Inner {
             }
             Err(error) => {
                 entry.health.write().connect_failed(self.cx.now());
-                tracing::debug!(cluster = %entry.key, %error, "cannot connect");
+                tracing::debug!(cluster = %entry.key, %error, "cannot connect to the workload cluster");
                 Err(error.why)
             }
         }
     }
 
-    /// Waits before the next attempt: the back-off, or a sign that something changed, whichever comes first.
+    /// Waits before the next attempt, for the backoff or for a relevant event, whichever comes first.
     async fn wait(&self, entry: &Entry, failures: u32, why: String) {
         self.set_down(entry, why);
         self.tell(&RemoteEvent::Probed(entry.key.clone()));
@@ -324,7 +325,7 @@ impl Inner {
     /// Probes the connection until it is lost, or the kubeconfig changes.
     async fn stay(self: &Arc<Self>, entry: &Arc<Entry>, connection: &Arc<RemoteCluster>, kubeconfig: &ByteString) {
         *entry.link.write() = Link::Up(connection.clone());
-        tracing::info!(cluster = %entry.key, "connected");
+        tracing::info!(cluster = %entry.key, "connected to the workload cluster");
         self.tell(&RemoteEvent::Connected(entry.key.clone()));
         let (teller, cluster) = (Arc::downgrade(self), entry.key.clone());
         connection.nodes().subscribe(move |change| {
@@ -370,7 +371,7 @@ impl Inner {
                 };
             }
         };
-        tracing::info!(cluster = %entry.key, why, "disconnected");
+        tracing::info!(cluster = %entry.key, reason = why, "disconnected from the workload cluster");
         self.set_down(entry, why);
     }
 }

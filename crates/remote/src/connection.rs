@@ -109,13 +109,13 @@ impl RemoteCluster {
         &self.client
     }
 
-    /// How the API server is reached.
+    /// Address of the API server.
     pub fn config(&self) -> &kube::Config {
         &self.config
     }
 
-    /// The kubeconfig as it stands in its Secret now, for programs that make connections of their own. One that points to anything outside of
-    /// it is refused here as well.
+    /// The current kubeconfig from the Secret, for programs that create their own connections. A kubeconfig that refers
+    /// to anything outside is refused.
     pub fn kubeconfig(&self) -> Result<Vec<u8>, RemoteError> {
         let failed = |why: String| RemoteError::new(&self.cluster, "read the kubeconfig", why);
         let name = Purpose::Kubeconfig.secret_name(&self.cluster.name);
@@ -152,7 +152,7 @@ impl RemoteCluster {
         self.health.read().last_success
     }
 
-    /// Asks the API server for a sign of life.
+    /// Probes the API server.
     pub(crate) async fn probe(&self, timeout: Duration) -> Probe {
         probe(&self.client, timeout).await
     }
@@ -185,7 +185,7 @@ impl RemoteCluster {
     }
 }
 
-/// Any answer is a sign of life, but for those that say that the credentials or the server are bad.
+/// Any answer means that the server is alive, except for answers about bad credentials or server errors.
 async fn probe(client: &kube::Client, timeout: Duration) -> Probe {
     let request = match http::Request::get("/version").body(kube::client::Body::empty()) {
         Ok(request) => request,

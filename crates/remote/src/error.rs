@@ -1,4 +1,4 @@
-//! Why there is no connection, or why something over it failed.
+//! Errors of connections.
 
 use windlass_meta::ObjectKey;
 
@@ -8,11 +8,11 @@ use windlass_meta::ObjectKey;
 pub struct NotConnected {
     /// Namespace and name of the Cluster.
     pub cluster: ObjectKey,
-    /// What is missing or failed.
+    /// The missing part or the failure.
     pub why: String,
 }
 
-/// Something over a connection failed.
+/// A request over a connection failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cluster {cluster}: failed to {what}: {why}")]
 pub struct RemoteError {

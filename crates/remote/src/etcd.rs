@@ -22,12 +22,12 @@ use crate::error::RemoteError;
 
 /// The port that etcd serves clients on.
 const PORT: u16 = 2379;
-/// How long making a tunnel may take.
+/// Timeout of creating a tunnel.
 const DIAL: Duration = Duration::from_secs(10);
 /// After this long a new client certificate is made.
 const RENEW: SignedDuration = SignedDuration::from_hours(24);
 
-/// TLS settings for the etcd members of one cluster, and what they were made from.
+/// TLS settings for the etcd members of one cluster, and the Secrets they are derived from.
 pub(crate) struct Credentials {
     /// resourceVersions of the Secrets.
     from: (String, Option<String>),
@@ -35,7 +35,7 @@ pub(crate) struct Credentials {
     tls: Arc<rustls::ClientConfig>,
 }
 
-/// The TLS settings, made anew when a Secret changed or the client certificate is old.
+/// The TLS settings, rebuilt when a Secret changes or the client certificate gets old.
 ///
 /// With the authority's key at hand (etcd managed by the control plane) a client certificate is issued; without it (external
 /// etcd) the one of the API server in Secret `<cluster>-apiserver-etcd-client` is used.
@@ -84,7 +84,7 @@ fn read(name: &str, secret: &Secret) -> Result<KeyMaterial, windlass_pki::PkiErr
     KeyMaterial::read(name, |key| Some(secret.data.as_ref()?.get(key)?.0.as_slice()))
 }
 
-/// A client certificate for us.
+/// A client certificate of the manager.
 fn issue(authority: &KeyMaterial, now: Timestamp) -> Result<KeyMaterial, windlass_pki::PkiError> {
     let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256)?;
     let request = LeafRequest {

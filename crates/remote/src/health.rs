@@ -1,8 +1,8 @@
-//! When a connection counts as lost. Pure: probes and times come from outside.
+//! Decides when a connection is lost. Pure: probes and times are arguments.
 
 use jiff::Timestamp;
 
-/// What is known about the way to one workload cluster. It survives reconnecting.
+/// The health of the connection to one workload cluster. It survives reconnects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// When the API server was last asked.
@@ -13,7 +13,7 @@ pub struct Health {
     pub failures: u32,
 }
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
     /// The server answered.
@@ -24,7 +24,7 @@ pub(crate) enum Probe {
     Failed(String),
 }
 
-/// What follows from a probe.
+/// The consequence of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Go on.

@@ -1,11 +1,11 @@
 //! Reading the kubeconfig of a workload cluster.
 //!
-//! It comes from a Secret, and whoever may write Secrets in one namespace is not to run programs as the manager, or to have its files
-//! sent to a server of their choice. So a kubeconfig must hold all it needs, and may not point to anything outside.
+//! It comes from a Secret. A user who may write Secrets in one namespace must not be able to run programs as the manager, or to
+//! send the manager's files to another server. So a kubeconfig must be self-contained and must not refer to anything outside.
 
 use kube::config::Kubeconfig;
 
-/// Reads a kubeconfig that holds everything itself.
+/// Reads a self-contained kubeconfig.
 pub(crate) fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not text")?;
     // The parser's error may quote the file, which holds keys.
@@ -18,7 +18,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Kubeconfig, String> {
     }
 }
 
-/// The first field that points to something outside, and what to set instead.
+/// The first field that refers to anything outside, and its replacement.
 fn outside(kubeconfig: &Kubeconfig) -> Option<(&'static str, &'static str)> {
     const TOKEN: &str = "set token, or client-certificate-data and client-key-data";
     let users = kubeconfig

@@ -1,7 +1,7 @@
-//! Connections to workload clusters: one per Cluster, made from its kubeconfig Secret, probed, and given up when it fails.
+//! Connections to workload clusters: one per Cluster, made from its kubeconfig Secret, probed, and closed when it fails.
 //!
-//! A controller asks [`Clusters::get`] and gets a connection or the reason why there is none; [`Clusters::watch`] wakes its
-//! objects when that changes, and when Nodes change.
+//! A controller asks [`Clusters::get`] and gets a connection or the reason why there is none; [`Clusters::watch`] triggers
+//! reconciles of its objects when the connection or Nodes change.
 
 mod certificate;
 mod clusters;
@@ -16,3 +16,4 @@ pub use clusters::{Clusters, Options, RemoteEvent};
 pub use connection::RemoteCluster;
 pub use error::{NotConnected, RemoteError};
 pub use health::Health;
+pub use metrics::METRICS;

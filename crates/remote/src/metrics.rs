@@ -1,4 +1,4 @@
-//! What a dashboard shows of the connections: how many there are, and what keeping them costs.
+//! Metrics of connections to workload clusters: their number, and the cost of health probes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use windlass_kit::{Metrics, Row, Table};
 
 use crate::health::Probe;
 
-/// Probes over existing connections so far.
+/// Counters of probes over existing connections.
 #[derive(Debug, Default)]
 pub(crate) struct Probes {
     answered: AtomicU64,
@@ -15,7 +15,7 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
-    /// Counts one.
+    /// Counts one probe.
     pub(crate) fn add(&self, probe: &Probe) {
         let count = match probe {
             Probe::Answered => &self.answered,
@@ -30,25 +30,31 @@ impl Probes {
     }
 }
 
-/// Adds the metrics. `connected` tells how many of the known workload clusters are connected, and how many are not.
+const CLUSTERS: Table = Table {
+    name: "windlass_remote_clusters",
+    help: "Workload clusters by connection state",
+    counts: false,
+    labels: &["connected"],
+};
+const PROBES: Table = Table {
+    name: "windlass_remote_probes",
+    help: "Health probes of connections to workload clusters by result; they are included in the requests",
+    counts: true,
+    labels: &["result"],
+};
+
+/// The metrics of this crate.
+pub static METRICS: &[Table] = &[CLUSTERS, PROBES];
+
+/// Registers the metrics. `connected` returns the numbers of connected and of other workload clusters.
 pub(crate) fn measure(
     metrics: &Metrics,
     probes: Arc<Probes>,
     connected: impl Fn() -> (u64, u64) + Send + Sync + 'static,
 ) {
-    let table = |name, help, counts, labels| Table {
-        name,
-        help,
-        counts,
-        labels,
-    };
-    let help = "Workload clusters by whether there is a connection";
-    let clusters = table("windlass_remote_clusters", help, false, &["connected"]);
-    metrics.table(clusters, move || {
+    metrics.table(CLUSTERS, move || {
         let (yes, no) = connected();
         vec![(vec!["true".to_owned()], yes), (vec!["false".to_owned()], no)]
     });
-    let help = "Probes of connections to workload clusters, which are among the requests, by how they ended";
-    let sent = table("windlass_remote_probes", help, true, &["result"]);
-    metrics.table(sent, move || probes.rows());
+    metrics.table(PROBES, move || probes.rows());
 }

@@ -29,7 +29,7 @@ pub use pack::{Pack, pack};
 
 /// The annotation of pieces: `2/3` is the second of three.
 pub const PART: &str = "provider.cluster.x-k8s.io/part";
-/// Nothing that a provider publishes is longer; what is compressed may say anything.
+/// No provider publishes longer files. The size of compressed data is not trusted.
 const LONGEST: u64 = 64 << 20;
 
 /// The versions that ConfigMaps hold.
@@ -109,7 +109,7 @@ impl Shelf<'_> {
         let (of, metadata) = with_metadata.ok_or_else(|| missing(first, METADATA))?;
         let what = |map: &ConfigMap, key: &str| format!("key {key:?} of ConfigMap {}", name_of(map));
         let says = parts.iter().any(|part| annotation(part, COMPRESSED) == Some("true"));
-        // Who forgot the annotation meant the same: no YAML begins as gzip does.
+        // A missing annotation is tolerated: YAML never starts with a gzip header.
         let components = if says || joined.starts_with(&[0x1f, 0x8b]) {
             decompressed(first, &joined)?
         } else {

@@ -1,10 +1,10 @@
-//! What came, looked at before anybody parses it.
+//! Checks of fetched content before it is parsed.
 
 use bytes::Bytes;
 
 use crate::error::Error;
 
-/// The text of a YAML file. A page that a browser would show is told apart by what it begins with: servers call everything text.
+/// The text of a YAML file. An HTML page is recognized by its beginning, because servers declare everything as text.
 pub(crate) fn text(what: &str, content: &Bytes) -> Result<String, Error> {
     if content.starts_with(&[0x1f, 0x8b]) {
         return Err(Error::NotText {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_and_other_things_are_told_apart_from_yaml() {
+    fn pages_and_other_content_are_distinguished_from_yaml() {
         let check = |content: &'static [u8], expected: Result<&str, &str>| {
             let found = text("the file", &Bytes::from_static(content));
             assert_eq!(found.as_deref().map_err(Error::reason), expected);

@@ -1,4 +1,4 @@
-//! What a provider's own configuration says about access to where its files are.
+//! Credentials of repositories, from the variables of a provider.
 
 use crate::secret::Secret;
 
@@ -15,7 +15,7 @@ pub struct Credentials {
     pub oci: OciCredentials,
 }
 
-/// What a registry wants to know: a name and a password, or one of two sorts of tokens.
+/// Credentials of a registry: a name and a password, or one of two kinds of tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OciCredentials {
     /// User name.

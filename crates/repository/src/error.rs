@@ -1,4 +1,4 @@
-//! Why files could not be had. Each variant is something else that a person can do.
+//! Errors of fetching files. Each variant has its own remedy.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub enum Error {
         place: String,
         /// What was asked for.
         version: String,
-        /// What it has; empty where nobody could say.
+        /// The existing ones; empty if unknown.
         available: Vec<String>,
     },
     /// The version is there, the file is not.
@@ -43,10 +43,10 @@ pub enum Error {
         version: String,
         /// The file.
         file: String,
-        /// The files that it has; empty where nobody could say.
+        /// The existing files; empty if unknown.
         available: Vec<String>,
     },
-    /// The version is there and says nothing about contracts.
+    /// The version exists and declares no contract.
     #[error(
         "version {version} in {place} has no metadata.yaml, which says the contract that it speaks: publish the file with the \
          release, or choose another version"
@@ -57,7 +57,7 @@ pub enum Error {
         /// The version.
         version: String,
     },
-    /// There is no such repository, or nobody may know.
+    /// The repository does not exist, or it is private.
     #[error("{place} does not exist, or is private: check its address{}", match token { Some(name) => format!(", and set {name} if it is private"), None => ", and whether the token may read it".to_owned() })]
     RepositoryNotFound {
         /// The repository.
@@ -71,7 +71,7 @@ pub enum Error {
         /// The repository.
         place: String,
     },
-    /// Nobody says which versions there are.
+    /// The source has no list of versions.
     #[error("{place} does not say which versions it has: set spec.version")]
     NoList {
         /// The repository.
@@ -111,7 +111,7 @@ pub enum Error {
         /// Whether credentials were sent.
         sent: bool,
     },
-    /// The server shows a certificate of somebody whom nobody trusts.
+    /// The certificate of the server has an untrusted issuer.
     #[error("the certificate of {host} is not trusted ({why}): give its authority as PEM, or correct the certificate")]
     Untrusted {
         /// The server.
@@ -184,7 +184,7 @@ pub enum Error {
         /// Where.
         why: String,
     },
-    /// Nobody has so much to say about a provider.
+    /// The content is larger than any real provider's.
     #[error("{url} is longer than {limit} bytes: is it the right file?")]
     TooLarge {
         /// What was asked for.
@@ -202,7 +202,7 @@ pub enum Error {
         /// How many were announced.
         expected: Option<u64>,
     },
-    /// What came is not what is said to be there.
+    /// The content does not match its declared digest or size.
     #[error(
         "{what} is not what its checksum says: expected {expected}, got {found}; it was changed on the way or on the server"
     )]
@@ -233,7 +233,7 @@ pub enum Error {
     NotText {
         /// The file.
         what: String,
-        /// It begins as gzip does.
+        /// It has the gzip header.
         gzip: bool,
     },
     /// An answer of an API that is not as its documentation says.
@@ -304,7 +304,7 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
-    /// What is said to be compressed is not.
+    /// The content is declared as compressed, but it is not.
     #[error(
         "ConfigMap {config_map} says that its components are compressed, and they are not as gzip writes them: {why}"
     )]
@@ -323,7 +323,7 @@ pub enum Error {
 }
 
 fn known(available: &[String]) -> String {
-    /// More would not fit into a condition, and nobody reads them.
+    /// Longer lists do not fit into a condition and are not read.
     const MOST: usize = 12;
     let newest = available
         .iter()
@@ -373,7 +373,7 @@ fn said(message: &str) -> String {
 }
 
 impl Error {
-    /// What may be a password before an `@` is not shown.
+    /// Text before an `@` may be a password and is not shown.
     pub(crate) fn invalid_url(url: &str, why: &str) -> Self {
         let (scheme, rest) = url.find("://").map_or(("", url), |at| url.split_at(at + 3));
         let shown = match rest.rsplit_once('@') {
@@ -419,7 +419,7 @@ impl Error {
         }
     }
 
-    /// When asking again makes sense, where somebody said so.
+    /// The time of the next useful attempt, if the server named one.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { wait, .. } => Some(*wait),
@@ -427,7 +427,7 @@ impl Error {
         }
     }
 
-    /// It may pass without anybody doing something.
+    /// It may pass without any action.
     pub fn is_passing(&self) -> bool {
         matches!(
             self,

@@ -57,7 +57,7 @@ impl GitHub {
         ))
     }
 
-    /// Tokens are for connections that nobody listens to.
+    /// Tokens are sent only over encrypted connections.
     fn authorization(&self, of: &Repository) -> Option<String> {
         let token = of
             .credentials
@@ -77,7 +77,7 @@ pub(crate) async fn versions(of: &Repository, place: &GitHub) -> Result<Vec<Stri
             404 => return Err(not_there(of, place)),
             _ => return Err(answer.refusal(access(of, place))),
         };
-        // The header would name an address: whoever writes it should not say where tokens go.
+        // The header would name an address: its author must not decide where tokens are sent.
         let more = answer.header("link").is_some_and(|link| link.contains("rel=\"next\""));
         tags.extend(
             found
@@ -133,7 +133,7 @@ async fn release(of: &Repository, place: &GitHub, version: &str) -> Result<Optio
     }
 }
 
-/// What a download that is not there means. The API may refuse to say; then less is said.
+/// The error for a missing download. It is less precise if the API refuses to list the files.
 async fn missing(of: &Repository, place: &GitHub, version: &str, name: &str) -> Error {
     match release(of, place, version).await {
         Ok(Some(release)) => of.absent(version, name, names(&release)),

@@ -34,27 +34,27 @@ const LONGEST_WORDS: usize = 64 << 10;
 /// As long as most files are.
 const ROOM: usize = 2 << 20;
 const AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
-/// How long to hold still after a refusal that does not say.
+/// Pause after a rate limit without a time.
 const HOLD: Duration = Duration::from_mins(1);
 
-/// How to reach servers. The default trusts what the machine trusts, and knows no proxy.
+/// Connection settings. The default trusts the CA certificates of the system and uses no proxy.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The proxies.
     pub proxies: Proxies,
     /// Authorities to trust beside the machine's, each a text with certificates in PEM.
     pub authorities: Vec<String>,
-    /// Where hosts are, instead of what DNS says: by `host:port`, `host`, `*:port` or `*`.
+    /// Addresses of hosts that override DNS: by `host:port`, `host`, `*:port` or `*`.
     pub hosts: BTreeMap<String, SocketAddr>,
     /// How long to wait for a connection, and then for each next piece of an answer.
     pub patience: Duration,
     /// The longest file.
     pub longest: usize,
-    /// How many bytes of what was fetched are kept in memory.
+    /// Size of the memory cache in bytes.
     pub kept: usize,
     /// A folder to keep it in as well.
     pub kept_in: Option<PathBuf>,
-    /// Folders of this machine are read. For command lines only: whoever may declare a provider would see its files.
+    /// Folders of this machine are read. For command lines only: otherwise every author of provider objects could read them.
     pub folders: bool,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Ask {
     pub(crate) content_type: Option<&'static str>,
     pub(crate) authorization: Option<String>,
     pub(crate) body: Bytes,
-    /// What the answer may be kept for.
+    /// The cache lifetime of the response.
     pub(crate) kept: bool,
 }
 
@@ -188,7 +188,7 @@ impl Client {
     async fn follow(&self, ask: &Ask, known: Option<&Kept>) -> Result<Answer, Error> {
         let mut url = ask.url.clone();
         for _ in 0..=MOST_REDIRECTS {
-            // What a token is for is the host that it was given for.
+            // A token is valid for the host for which it was issued.
             let authorization = ask.authorization.as_deref().filter(|_| url.same_origin(&ask.url));
             let answer = self.exchange(ask, &url, authorization, known).await?;
             let redirects = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308) && ask.method == Method::GET;
@@ -275,7 +275,7 @@ impl Client {
         tokio::select! {
             biased;
             answer = &mut answered => answer,
-            // What was received before the connection ended is still to be read.
+            // Data that was received before the connection ended is still readable.
             _ = &mut connection => answered.await,
         }
     }
@@ -301,7 +301,7 @@ impl Client {
         if well && expected.is_some_and(|length| length > limit as u64) {
             return Err(too_large());
         }
-        // What is announced is room to begin with, not more: it may be a lie.
+        // The declared length is only the initial capacity, because it may be wrong.
         let room = expected
             .and_then(|length| usize::try_from(length).ok())
             .unwrap_or(0)
@@ -360,7 +360,7 @@ fn text_of(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str>
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Who is asked with which variables, for the words of refusals.
+/// The server and the names of its variables, for error messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
     pub(crate) sent: bool,
@@ -373,7 +373,7 @@ impl Answer {
         text_of(&self.headers, name)
     }
 
-    /// What an answer that is no file means. What is not found is for those who asked to say.
+    /// The error for a response that is not a file. Callers handle "not found" themselves.
     pub(crate) fn refusal(&self, access: Access) -> Error {
         let (host, url) = (self.url.authority(), self.url.to_string());
         let message = content::words(&self.body);
@@ -414,7 +414,7 @@ impl Answer {
             (None, Some(reset)) => Duration::from_secs((reset - now.as_second()).max(1).unsigned_abs()),
             (None, None) => HOLD,
         };
-        // Whatever a server says, looking again within a day does not hurt it.
+        // Maximum cache lifetime: one day, whatever the server allows.
         let wait = wait.min(Duration::from_hours(24));
         Some(Error::RateLimited {
             host: self.url.authority(),

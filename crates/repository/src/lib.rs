@@ -1,4 +1,4 @@
-//! Where the files of providers come from.
+//! Provider repositories: the sources of provider files.
 //!
 //! A [`Source`] is an address, read by its form: releases on GitHub, packages on GitLab, folders in the web, artifacts in
 //! registries, folders of this machine. A [`Repository`] is a source for one provider, with what it takes to fetch from there: it

@@ -1,4 +1,4 @@
-//! What the files of one provider are called, wherever they are.
+//! Names of the files of a provider, in all sources.
 
 use windlass_api_operator::ProviderType;
 
@@ -31,17 +31,17 @@ impl Names {
         &self.name
     }
 
-    /// What local folders are called: `cluster-api`, `infrastructure-aws`.
+    /// Names of local folders: `cluster-api`, `infrastructure-aws`.
     pub fn label(&self) -> String {
         self.type_.label(&self.name)
     }
 
-    /// What releases call the component file.
+    /// Name of the component file in releases.
     pub fn components_file(&self) -> String {
         self.type_.components_file()
     }
 
-    /// What artifacts may call the component file, the most precise name first.
+    /// Names of the component file in artifacts, the most precise first.
     pub fn artifact_components(&self, version: &str) -> Vec<String> {
         let full = |family: &str| format!("{family}-{}-{version}-components.yaml", self.name);
         let short = |family: &str| format!("{family}-components.yaml");
@@ -52,7 +52,7 @@ impl Names {
         names
     }
 
-    /// What artifacts may call the metadata, the most precise name first.
+    /// Names of the metadata file in artifacts, the most precise first.
     pub fn artifact_metadata(&self, version: &str) -> Vec<String> {
         let full = |family: &String| format!("{family}-{}-{version}-metadata.yaml", self.name);
         let mut names: Vec<_> = self.artifact_families().iter().map(full).collect();

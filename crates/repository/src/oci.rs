@@ -1,4 +1,4 @@
-//! Artifacts in registries: files are the layers of a manifest, and called as their annotation for a title says.
+//! OCI artifacts: files are the layers of a manifest, named by their title annotation.
 
 mod access;
 pub(crate) mod publish;

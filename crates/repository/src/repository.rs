@@ -1,4 +1,4 @@
-//! A provider's repository: which versions there are, and the two files of one of them.
+//! A provider's repository: its versions, and the two files of a version.
 
 use crate::credentials::Credentials;
 use crate::error::Error;
@@ -18,11 +18,11 @@ pub struct Files {
     pub components: String,
     /// The contracts of release series.
     pub metadata: String,
-    /// Where the components came from, for messages.
+    /// The origin of the components, for messages.
     pub from: String,
 }
 
-/// Where one provider's files are, and with what to fetch them.
+/// The source of a provider's files, and the client for it.
 pub struct Repository {
     pub(crate) client: Client,
     pub(crate) source: Source,
@@ -67,7 +67,7 @@ impl Repository {
         Ok(versions)
     }
 
-    /// The version to take where nobody says one: the one that the address names, else the highest stable one that has
+    /// The default version: the one that the address names, else the highest stable one that has
     /// been released wholly, else the highest pre-release.
     pub async fn default_version(&self) -> Result<String, Error> {
         if let Some(pinned) = self.source.pinned() {
@@ -114,7 +114,7 @@ impl Repository {
         })
     }
 
-    /// What the component file is called: as the address says, else as the provider's sort says.
+    /// Name of the component file: from the address, else from the provider type.
     pub fn components_file(&self) -> String {
         self.source
             .components

@@ -1,4 +1,4 @@
-//! The addresses that files can be fetched from, by their forms.
+//! Sources by the form of their address.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const GITHUB: &str = "github.com";
 /// Instead of a version in an address: whichever is the latest.
 const LATEST: &str = "latest";
 
-/// Where a provider's files are.
+/// The source of a provider's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     pub(crate) place: Place,
@@ -104,7 +104,7 @@ impl Source {
         self.pinned.as_deref()
     }
 
-    /// Nothing but this machine is asked.
+    /// No other host is contacted.
     pub fn is_local(&self) -> bool {
         matches!(self.place, Place::Folder { .. })
     }

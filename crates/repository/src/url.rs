@@ -1,4 +1,4 @@
-//! Addresses: only what fetching files needs, and nothing that could hide a password in a message.
+//! URLs: the parts that fetching needs, without passwords in messages.
 
 use std::fmt;
 
@@ -123,7 +123,7 @@ impl Url {
         }
     }
 
-    /// Where a redirect or an upload goes on.
+    /// The target of a redirect or an upload.
     pub(crate) fn join(&self, location: &str) -> Result<Self, Error> {
         if location.contains("://") {
             Self::parse(location)

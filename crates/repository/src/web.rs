@@ -1,4 +1,4 @@
-//! Folders in the web: one folder for each version. Which there are is read from the page that servers make of a folder.
+//! Web folders with one folder per version. Versions come from the index page of the server.
 
 use std::collections::BTreeSet;
 

@@ -10,7 +10,7 @@ use crate::ownership::{self, Changes, Views};
 use crate::request::Request;
 use crate::typed::{self, View};
 
-/// What an apply leads to.
+/// The result of an apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
     /// The new object with its managedFields: not yet pruned, defaulted, validated, and with what the request cannot change.
@@ -219,7 +219,7 @@ fn own(request: &Request<'_>, managers: &mut ManagedFields, fields: FieldSet, la
     });
 }
 
-/// Removes what the manager owned before and now leaves out, unless somebody else owns it.
+/// Removes what the manager owned before and no longer applies, unless another manager owns it.
 fn drop_left_out(view: View<'_>, merged: &mut Value, last: &FieldSet, set: &FieldSet, managers: &ManagedFields) {
     if last.is_subset(set) {
         return;
@@ -235,14 +235,15 @@ fn drop_left_out(view: View<'_>, merged: &mut Value, last: &FieldSet, set: &Fiel
     let managed = typed::with_named(view, &managed);
     let all = typed::with_named(view, &typed::field_set(view, merged));
 
-    // First everything the manager owned goes, with all below; then whatever somebody owns comes back.
+    // First remove everything that the manager owned, with everything below; then restore what any manager owns.
     let mut without = merged.clone();
     typed::remove(view, &mut without, &last);
     let mut gone = all.clone();
     gone.remove(&typed::with_named(view, &typed::field_set(view, &without)));
     gone.remove(&managed);
 
-    // What nobody owns but the manager did not own either comes back too, where its surroundings still stand.
+    // Unowned fields that the manager did not own either are restored as well, if their parents still exist: for example a
+    // defaulted sibling of a removed field.
     let mut without = merged.clone();
     typed::remove(view, &mut without, &gone);
     let mut gone = all;

@@ -1,4 +1,4 @@
-//! How lists of built-in kinds merge where no schema says so.
+//! Merge rules of lists of built-in kinds without a schema.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What can go wrong with applying and patching.
+//! Errors of applies and patches.
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ pub enum PatchError {
     /// The patch does not fit the object.
     #[error("{0}")]
     Unprocessable(String),
-    /// There are more operations than one patch may have, or they copy too much.
+    /// The patch has too many operations, or they copy too much.
     #[error("{0}")]
     TooLarge(String),
     /// Kubernetes has no name for what is wrong: its servers call it an error of their own.

@@ -160,7 +160,7 @@ pub(crate) fn escaped(json: String) -> String {
     out
 }
 
-/// What a set says about one path element.
+/// The members of a set below one path element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) member: bool,

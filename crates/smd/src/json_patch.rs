@@ -8,7 +8,7 @@ use crate::error::PatchError;
 
 /// Most operations in one patch.
 const MAX_OPERATIONS: usize = 10_000;
-/// How many bytes all copies of one patch may have together.
+/// Maximum size of all copies of one patch, in bytes.
 const MAX_COPIED: usize = 3 << 20;
 
 /// Applies a patch in place. If it fails, the target is left half-patched: work on a copy.

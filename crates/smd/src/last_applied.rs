@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::field_set::FieldSet;
 use crate::typed::{self, View};
 
-/// Where client-side apply keeps what it applied.
+/// The annotation of client-side apply.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The only manager that takes over.
 pub(crate) const MANAGER: &str = "kubectl";
@@ -22,7 +22,7 @@ fn annotation(object: &Value) -> Option<&str> {
         .filter(|text| !text.is_empty())
 }
 
-/// The fields that client-side apply wrote last and nobody has changed since.
+/// The fields that client-side apply wrote last and no other manager has changed since.
 pub(crate) fn unchanged(view: View<'_>, live: &Value, api_version: &str) -> Option<FieldSet> {
     let last: Value = serde_json::from_str(annotation(live)?).ok()?;
     let names_kind = last

@@ -29,12 +29,12 @@ impl Operation {
     }
 }
 
-/// What one manager owns.
+/// The fields of one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The manager's name.
     pub manager: String,
-    /// How it wrote.
+    /// The operation of the writer.
     pub operation: Operation,
     /// The version in which the fields are named.
     pub api_version: String,
@@ -127,7 +127,7 @@ impl Entry {
     }
 }
 
-/// Who owns which fields of an object.
+/// The field owners of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ManagedFields {
     /// The entries, in the order of the API object.
@@ -175,7 +175,7 @@ impl ManagedFields {
         }
     }
 
-    /// What a manager owns.
+    /// The fields of a manager.
     pub fn get(&self, manager: &str, operation: Operation, subresource: &str) -> Option<&Entry> {
         self.entries
             .iter()

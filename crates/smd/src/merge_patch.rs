@@ -18,7 +18,7 @@ pub fn merge_patch(target: &mut Value, patch: &Value) {
                 map.remove(name);
             }
             (Some(there @ Value::Object(_)), Value::Object(_)) => merge_patch(there, value),
-            // What takes the place of an object is taken as it is; elsewhere, nulls in it do not count.
+            // A value that replaces an object is used as is. In other places its nulls do not count.
             (Some(there @ Value::Object(_)), _) => *there = value.clone(),
             _ => {
                 map.insert(name.clone(), without_nulls(value));

@@ -1,4 +1,4 @@
-//! Who owns what after an update, and what apply and update share.
+//! Field ownership after an update, and the common parts of apply and update.
 
 use std::sync::Arc;
 
@@ -154,14 +154,14 @@ pub(crate) fn reconcile(views: &mut Views<'_>, managers: &mut ManagedFields) {
     }
 }
 
-/// What a request changes, as seen in one version.
+/// The change of a request in one version.
 pub(crate) struct Change {
     /// Added or modified.
     pub(crate) taken: FieldSet,
     pub(crate) removed: FieldSet,
 }
 
-/// What a request changes, by version.
+/// The change of a request, by version.
 pub(crate) struct Changes<'a> {
     old: &'a Value,
     new: &'a Value,
@@ -202,7 +202,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Takes out the fields that belong to the server or name the object, which nobody owns.
+/// Takes out the fields that belong to the server or name the object. No manager owns them.
 pub(crate) fn strip_server_fields(set: &mut FieldSet) {
     use std::sync::LazyLock;
     static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {

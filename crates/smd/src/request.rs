@@ -1,4 +1,4 @@
-//! What apply and update are told.
+//! The inputs of apply and update.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,13 +15,13 @@ pub struct Request<'a> {
     pub versions: Versions<'a>,
     /// The object as it is, with its managedFields; `None` if it does not exist.
     pub live: Option<&'a Value>,
-    /// Who writes.
+    /// The writer.
     pub manager: &'a str,
     /// The API version of the request.
     pub api_version: &'a str,
     /// The subresource of the request; empty for the main resource.
     pub subresource: &'a str,
-    /// What the request can change.
+    /// The parts that the request can change.
     pub scope: Scope,
     /// The time of the request.
     pub now: Timestamp,

@@ -6,7 +6,7 @@ use crate::managed::{Entry, ManagedFields, Operation};
 /// The version of scales.
 const VERSION: &str = "autoscaling/v1";
 
-/// Who owns the replicas of an object (at `path`), told as managers of its scale.
+/// The owners of the replicas of an object (at `path`), as managers of its scale.
 pub fn scale_managers(object: &ManagedFields, path: &[&str]) -> ManagedFields {
     let path = elems(path);
     let owners = object.entries.iter().filter(|entry| entry.fields.contains(&path));
@@ -20,7 +20,7 @@ pub fn scale_managers(object: &ManagedFields, path: &[&str]) -> ManagedFields {
     }
 }
 
-/// Who owns what of an object after its scale has changed hands.
+/// The field owners of an object after a write to its scale.
 ///
 /// As in Kubernetes, who owns the replicas through a write of the scale has no time.
 pub fn object_managers(

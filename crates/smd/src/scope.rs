@@ -1,4 +1,4 @@
-//! What a request cannot change, and in which versions others have written.
+//! The fixed parts of a request, and the versions in which others have written.
 
 use std::fmt;
 use std::sync::Arc;

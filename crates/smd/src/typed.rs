@@ -228,7 +228,7 @@ fn collect(view: View<'_>, value: &Value) -> Node {
     node
 }
 
-/// What differs between two values.
+/// The differences between two values.
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
     pub(crate) added: FieldSet,

@@ -1,4 +1,4 @@
-//! Writing all that is stored into one file: a base, from which logs go on, or a snapshot.
+//! Writes all stored objects to one file: a base, which logs continue, or a snapshot.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::record::Record;
 
 /// How much a frame holds.
 const FRAME_BYTES: usize = 1 << 20;
-/// How much is written before it is synced, so that others need not wait long for the disk.
+/// Bytes between two syncs, so that other requests do not wait long for the disk.
 const SYNC_BYTES: usize = 16 << 20;
 
 fn too_long() -> io::Error {

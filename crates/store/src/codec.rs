@@ -22,7 +22,7 @@ const MARK: u32 = 0x4d52_4657;
 pub(crate) enum Kind {
     /// Changes.
     Log,
-    /// Everything that is stored.
+    /// All objects.
     Base,
     /// The same for people to keep.
     Snapshot,
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// The beginning of a file.
+/// The header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) sequence: u64,
@@ -82,7 +82,7 @@ impl FileHeader {
     }
 }
 
-/// What a frame says of itself.
+/// The header of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameHeader {
     pub(crate) length: u32,
@@ -297,7 +297,7 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// What a frame held.
+/// The contents of a frame.
 #[derive(Debug)]
 pub(crate) enum Frame {
     /// Changes.
@@ -308,7 +308,7 @@ pub(crate) enum Frame {
     End { objects: u64 },
 }
 
-/// One thing in a frame.
+/// One entry of a frame.
 #[derive(Debug)]
 pub(crate) enum Entry {
     /// This is stored now.
@@ -322,7 +322,7 @@ pub(crate) enum Entry {
 /// The names of resources: every record of one shares one copy.
 pub(crate) type Names = HashMap<Box<str>, Arc<str>>;
 
-/// Reads what a frame holds; `None` when it makes no sense.
+/// Decodes a frame; `None` if it is invalid.
 pub(crate) fn decode(payload: &[u8], names: &mut Names) -> Option<Frame> {
     let mut rest = Bits(payload);
     let frame = match rest.u8()? {

@@ -17,10 +17,10 @@ use crate::store::{Limits, Shared, evaluate};
 
 /// The most requests that one frame gathers.
 const GATHER: usize = 512;
-/// With so much to write no more is gathered.
+/// At this size no more requests are gathered.
 const GATHER_BYTES: usize = 8 << 20;
 
-/// One transaction, and who waits for it.
+/// One transaction and its caller.
 pub(crate) struct Request {
     pub(crate) writes: Vec<Write>,
     pub(crate) answer: oneshot::Sender<Answer>,
@@ -140,7 +140,7 @@ fn commit_batch(log: &mut Log, shared: &Shared, batch: Vec<Request>) {
                 shared.publish(&mut memory, &events);
             }
             Err(error) => {
-                // Even what needed no write may rest on what was not written.
+                // Even a read-only transaction may depend on an unwritten one.
                 for (_, answer) in &mut answers {
                     *answer = Err(CommitError::Storage(error.clone()));
                 }

@@ -9,12 +9,12 @@ use crate::record::Record;
 /// Why a commit was not made. Nothing of it is visible.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
-    /// A precondition did not hold; what is stored instead is in `current`.
+    /// A precondition did not hold. `current` has the stored object.
     #[error("precondition of write {index} failed")]
     Conflict {
         /// Which write of the transaction.
         index: usize,
-        /// What is stored now, if anything.
+        /// The stored object, if any.
         current: Option<Arc<Record>>,
     },
     /// The disk refused.
@@ -79,7 +79,7 @@ pub enum OpenError {
     Foreign {
         /// The data folder.
         path: PathBuf,
-        /// A file found there.
+        /// An existing file.
         holds: String,
         /// The marker's name.
         marker: &'static str,
@@ -91,7 +91,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The folder says it holds data, but the data is gone or damaged.
-    #[error("data folder {} is damaged: {reason}; nothing in it was changed: move it away and restore a snapshot, or start anew", path.display())]
+    #[error("data folder {} is damaged: {reason}; nothing in it was changed: move it away and restore a snapshot, or start with an empty one", path.display())]
     Damaged {
         /// The data folder.
         path: PathBuf,
@@ -117,7 +117,7 @@ fn advice(found: &str) -> &'static str {
             "a newer version of the program wrote it, so use that or a newer one"
         }
         (Some(_), _) => {
-            "a version of the program from before its first release wrote it, so use that, or apply its objects anew"
+            "a version of the program from before its first release wrote it, so use that, or apply its objects again"
         }
         _ => "use the program that wrote it",
     }
@@ -166,7 +166,7 @@ pub enum SnapshotError {
     Format {
         /// The file.
         path: PathBuf,
-        /// How it begins.
+        /// The first bytes.
         found: String,
     },
     /// The operating system refused.

@@ -1,4 +1,4 @@
-//! The data folder as the log sees it: a flat set of files that only grow, behind a trait so that tests can have it fail.
+//! The data folder of the log: a flat set of append-only files, behind a trait so that tests can inject faults.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -23,17 +23,17 @@ pub(crate) trait Files: Debug + Send + Sync {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file. Lasting only after [`Files::sync`].
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Makes names and removals last.
+    /// Syncs names and removals.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A file that is written at its end.
+/// An append-only file.
 pub(crate) trait Growing: Debug + Send {
     /// Writes at the end. After an error any part of it may have been written.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Makes what was written last.
+    /// Syncs written data.
     fn sync(&mut self) -> io::Result<()>;
-    /// Cuts off what is beyond a length, and goes on there.
+    /// Truncates to a length and continues there.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! The data folder: its marker, and what may be in it.
+//! The data folder: its marker and its permitted contents.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ pub(crate) const FORMAT: &str = "windlass store 2";
 /// What held everything in earlier formats.
 const EARLIER: &str = "objects.redb";
 
-/// What a folder was found to be.
+/// The result of inspecting a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// Nothing was stored in it yet.
@@ -51,7 +51,7 @@ pub(crate) fn make(folder: &Path) -> Result<(), OpenError> {
     made.map_err(io(folder, "cannot be made"))
 }
 
-/// Looks at a folder.
+/// Inspects a folder.
 pub(crate) fn inspect(folder: &Path) -> Result<Found, OpenError> {
     let names = Folder(folder.to_path_buf())
         .names()
@@ -111,8 +111,8 @@ pub(crate) fn lock(folder: &Path) -> Result<Lock, OpenError> {
     }
 }
 
-/// Begins the data of a fresh folder that is locked: a log that follows a revision, and the marker. The log has its name last, so
-/// that after a crash there is all or nothing.
+/// Initializes a new, locked folder: a log that follows a revision, and the marker. The log gets its name last, so that
+/// a crash leaves all or nothing.
 pub(crate) fn begin(folder: &Path, revision: u64) -> Result<(), OpenError> {
     let files = Folder(folder.to_path_buf());
     let cannot = || io(folder, "cannot be written");
@@ -129,7 +129,7 @@ pub(crate) fn begin(folder: &Path, revision: u64) -> Result<(), OpenError> {
         .map_err(cannot())
 }
 
-/// Writes the marker so that it is whole or absent after a crash.
+/// Writes the marker atomically.
 fn write_marker(folder: &Path) -> std::io::Result<()> {
     let unfinished = folder.join(format!("{MARKER}{UNFINISHED}"));
     let mut options = fs::OpenOptions::new();

@@ -5,7 +5,7 @@
 //! know (uid, labels, owners, finalizers) travels in a [`Header`].
 //!
 //! All reads are served from memory. The durable variant answers a write only after the frame that holds it was synced to
-//! disk, and shows it to readers and watchers only then, so nobody ever sees a change that a crash could take back. It keeps a
+//! disk, and shows it to readers and watchers only then, so no reader sees a change that a crash could undo. It keeps a
 //! log of changes and, from time to time, a base that says what they led to (`log`, `load`); [`snapshot`] copies all that into
 //! one file.
 

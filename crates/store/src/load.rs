@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::record::{Event, Record};
 use crate::store::Limits;
 
-/// Ends the name of a file that is being made: without meaning, and safe to remove.
+/// Suffix of unfinished files: meaningless, and safe to remove.
 pub(crate) const UNFINISHED: &str = ".new";
 /// The revision of a store in which nothing has happened.
 pub(crate) const FIRST_REVISION: u64 = 1;
@@ -44,7 +44,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
     number(name, "log-").or_else(|| number(name, "base-")).is_some()
 }
 
-/// Where the last log ends, and what else there is.
+/// The end of the last log, and the other files.
 #[derive(Debug)]
 pub(crate) struct Position {
     pub(crate) sequence: u64,
@@ -54,11 +54,11 @@ pub(crate) struct Position {
     /// Bytes of logs since the base.
     pub(crate) since_base: u64,
     pub(crate) base_bytes: u64,
-    /// Files that mean nothing any more.
+    /// Obsolete files.
     pub(crate) leftovers: Vec<String>,
 }
 
-/// Why a folder cannot be read.
+/// Errors of reading a folder.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Wrong {
     #[error("{what}")]
@@ -173,7 +173,7 @@ impl Frames {
         self.payload.resize(header.length as usize, 0);
         self.input.read_exact(&mut self.payload).map_err(failed)?;
         if !header.fits(&self.payload) {
-            // Of what is written at once only the last can be incomplete.
+            // Only the last of several frames in one write can be incomplete.
             return Ok(Step::Broken {
                 goes_on: u64::from(header.length) < rest,
             });
@@ -187,7 +187,7 @@ impl Frames {
     }
 
     fn frame(&self, names: &mut Names) -> Result<Frame, Wrong> {
-        codec::decode(&self.payload, names).ok_or_else(|| self.damaged("holds what nobody wrote, before"))
+        codec::decode(&self.payload, names).ok_or_else(|| self.damaged("holds unknown data, before"))
     }
 }
 
@@ -233,7 +233,7 @@ fn replay(frames: &mut Frames, memory: &mut Memory, limit: u64, is_last: bool, n
             return Err(frames.damaged("holds what does not belong there, before"));
         };
         if from >= limit {
-            // It failed, and was answered so; what came after it is in the next log.
+            // It failed and was reported as failed. Later writes are in the next log.
             break;
         }
         if from != memory.revision {

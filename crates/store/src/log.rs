@@ -1,9 +1,9 @@
-//! Writing on a data folder: each group of changes is one frame at the end of the log, synced before it is answered.
+//! Writes a data folder: each group of changes is one frame at the end of the log, synced before it is acknowledged.
 //!
-//! When the log has grown as large as what is stored, a new log begins and everything that is stored at that moment is written
-//! beside it as a base; then what came before is removed. A log that could not be written is cut back; where that is not sure,
-//! it is given up for a new one, whose beginning says which revision it follows, so that what may be left in the old one
-//! beyond that counts for nothing.
+//! When the log has grown as large as the stored objects, a new log starts, all objects are written beside it as a
+//! base, and older files are removed. After a failed write the log is truncated. If that is not certain, the log is
+//! abandoned for a new one. The header of the new log names the revision it follows, so that remains of the old one do
+//! not count.
 
 use std::io;
 use std::path::PathBuf;
@@ -31,9 +31,9 @@ pub(crate) struct Log {
     path: PathBuf,
     sequence: u64,
     salt: u32,
-    /// `None` once it is not sure what the file holds.
+    /// `None` once the contents of the file are uncertain.
     file: Option<Box<dyn Growing>>,
-    /// What is known to be on disk.
+    /// The state that is known to be on disk.
     length: u64,
     since_base: u64,
     base_bytes: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Log {
     buffer: Vec<u8>,
 }
 
-/// A base that is being written.
+/// A base in progress.
 #[derive(Debug)]
 struct Making {
     thread: JoinHandle<io::Result<u64>>,
@@ -66,10 +66,11 @@ pub(crate) fn create(files: &dyn Files, name: &str, header: &FileHeader) -> io::
 }
 
 impl Log {
-    /// Goes on where a folder was found to end: cuts off what a crash left, and removes what means nothing any more.
+    /// Continues at the end of a folder: truncates the traces of a crash and removes obsolete files.
     ///
-    /// A process that was killed may have written what it never synced. The system shows that to the next one, which is about to
-    /// show it to others: so all that was found is made to last first, names before the removal of what they replace.
+    /// A killed process may have written data that it never synced. The system shows that data to the next process,
+    /// which shows it to clients. So everything found is synced first, names before the removal of the files they
+    /// replace.
     pub(crate) fn resume(
         files: Arc<dyn Files>,
         path: PathBuf,
@@ -158,7 +159,7 @@ impl Log {
         Ok(())
     }
 
-    /// Begins the next log.
+    /// Starts the next log.
     fn begin(&mut self, revision: u64) -> io::Result<()> {
         let header = FileHeader::new(self.sequence + 1, revision);
         self.file = Some(create(&*self.files, &log_name(header.sequence), &header)?);
@@ -177,7 +178,7 @@ impl Log {
         }
         let covers = self.since_base;
         if let Err(error) = self.begin(revision) {
-            tracing::warn!(%error, folder = %self.path.display(), "cannot begin a new log");
+            tracing::warn!(%error, folder = %self.path.display(), "cannot start a new log");
             // It may be there all the same, and then nothing that follows in the old one counts.
             self.file = None;
             self.worth = self.since_base + self.smallest;
@@ -218,13 +219,13 @@ impl Log {
             }
             Err(_) if wait => {}
             Err(error) => {
-                tracing::warn!(%error, folder = %self.path.display(), "cannot write a base: the log goes on growing");
+                tracing::warn!(%error, folder = %self.path.display(), "cannot write a base: the log keeps growing");
                 self.worth = self.since_base + self.smallest;
             }
         }
     }
 
-    /// Has what is under way stop, and says where the log ends: only a help to see later whether all of it is still there.
+    /// Stops running work and records the end of the log. The record only helps to detect a truncated log later.
     pub(crate) fn close(&mut self) {
         self.finish_making(true);
         if self.file.take().is_none() {
@@ -238,7 +239,7 @@ impl Log {
             self.files.sync()
         });
         if let Err(error) = written {
-            tracing::debug!(%error, folder = %self.path.display(), "cannot say where the log ends");
+            tracing::debug!(%error, folder = %self.path.display(), "cannot write the end marker of the log");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is held in memory: the objects of each resource in order, and the log of recent changes.
+//! The state in memory: the objects of each resource in order, and the log of recent changes.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
@@ -10,11 +10,11 @@ use crate::record::{Event, Key, Record, path_of};
 use crate::store::{Limits, ListQuery, Page};
 use crate::watcher::Expired;
 
-/// Everything that is stored, and its history.
+/// All objects and their history.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) revision: u64,
-    /// Nothing older than this is known: the revision of the base that the store was read from.
+    /// The oldest known revision: that of the base from which the store was loaded.
     base: u64,
     limits: Limits,
     tables: HashMap<Arc<str>, Table>,
@@ -110,7 +110,7 @@ impl Memory {
             .get(path_of(namespace, name).as_str())
     }
 
-    /// Makes a change visible.
+    /// Publishes a change.
     pub(crate) fn apply(&mut self, event: &Arc<Event>) {
         let base = self.base;
         let record = &event.record;
@@ -130,7 +130,7 @@ impl Memory {
             self.log_bytes -= table.forget();
         }
         while self.log_bytes > self.limits.all_log_bytes {
-            // Who changes most has the longest history, and loses the least by losing some.
+            // The resource with the most changes has the longest history and loses least by losing some.
             let longest = self.tables.values_mut().max_by_key(|t| t.log_bytes);
             match longest.map_or(0, Table::forget) {
                 0 => break,
@@ -139,7 +139,7 @@ impl Memory {
         }
     }
 
-    /// Everything that is stored, in the same order each time.
+    /// All objects, in a stable order.
     pub(crate) fn records(&self) -> Vec<Arc<Record>> {
         let mut tables: Vec<_> = self.tables.iter().collect();
         tables.sort_unstable_by_key(|(resource, _)| Arc::clone(resource));
@@ -158,7 +158,7 @@ impl Memory {
             .subscribe()
     }
 
-    /// Whether all that happened to a resource after a revision is known: its table, if it has one.
+    /// The table of a resource, if its complete history after a revision is known.
     pub(crate) fn known_after(&self, resource: &str, after: u64) -> Result<Option<&Table>, Expired> {
         let table = self.tables.get(resource);
         let oldest = table.map_or(self.base, |table| table.compacted);
@@ -177,7 +177,7 @@ impl Memory {
         Ok(table.log.range(start..).cloned().collect())
     }
 
-    /// How many follow the changes of a resource.
+    /// Number of watchers of a resource.
     pub(crate) fn followers(&self, resource: &str) -> usize {
         self.tables.get(resource).map_or(0, |t| t.changed.receiver_count())
     }

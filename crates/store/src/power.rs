@@ -1,4 +1,4 @@
-//! Whatever fails, and whenever the power goes: what was answered is there, what was not is there whole or not at all.
+//! Tests of faults and power loss: acknowledged writes survive, and others are complete or absent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,7 +54,7 @@ impl Machine {
         })
     }
 
-    /// Changes one object; with no text it is removed. Gives whether that was answered as done.
+    /// Changes one object; without text it is removed. Returns whether the write was acknowledged.
     fn set(&mut self, names: &[String], text: Option<&str>) -> bool {
         let writes: Vec<Write> = names
             .iter()
@@ -109,7 +109,7 @@ enum End {
     Orderly,
     /// The system goes on, and knows what was not synced.
     Killed,
-    /// What was not synced is there, or not, as these numbers choose.
+    /// Unsynced data survives or not, as these numbers choose.
     PowerCut(Vec<u16>),
 }
 
@@ -148,7 +148,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// A machine, and what may be there after its end.
 struct Trial {
     machine: Machine,
-    /// What was answered, and each state that a write without an answer would have made since.
+    /// The acknowledged state, and each state that later unacknowledged writes may have produced.
     possible: Vec<Content>,
     /// The last that was answered, or seen after a start.
     revision: u64,
@@ -198,7 +198,7 @@ impl Trial {
                 None
             }
         };
-        // After all but an orderly end this only waits for what is under way, and nothing of it counts.
+        // After a crash this only waits for running operations, whose results do not count.
         self.machine.log.close();
         let files = match (end, killed) {
             (End::PowerCut(choices), _) => {
@@ -222,7 +222,7 @@ impl Trial {
             self.possible
         );
         prop_assert!(self.machine.memory.revision >= self.revision);
-        // Whoever looks sees this from now on: it may not be taken back.
+        // Readers see this from now on: it must not be undone.
         self.revision = self.machine.memory.revision;
         self.possible = vec![content];
         Ok(())
@@ -256,7 +256,7 @@ fn filled() -> Machine {
 }
 
 #[test]
-fn a_full_disk_is_told_and_gone_on_from() {
+fn a_full_disk_is_reported_and_recovered_from() {
     let mut machine = filled();
     let before = machine.content();
     machine.files.script([Fate::Full]);

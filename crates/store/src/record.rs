@@ -1,4 +1,4 @@
-//! What is stored: keys, records, events, and the writes that make them.
+//! Stored data: keys, records, events, and the writes that create them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub struct OwnerLink {
     pub blocks: bool,
 }
 
-/// What is known of an object without decoding it.
+/// The facts about an object that are known without decoding it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
     /// Uid of the object.
@@ -121,7 +121,7 @@ impl Record {
         self.value.get(at..at + digits.len()) == Some(digits.as_bytes())
     }
 
-    /// The same object in another form, which nobody stores.
+    /// The same object in another form that is never stored.
     #[must_use]
     pub fn in_form(&self, form: Draft) -> Self {
         Self::from_draft(self.key.clone(), self.revision, form)
@@ -155,7 +155,7 @@ impl Record {
     }
 }
 
-/// What must hold for a write to be made.
+/// The precondition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// Nothing is stored under the key.
@@ -164,7 +164,7 @@ pub enum Expect {
     Revision(u64),
 }
 
-/// What a write does.
+/// The operation of a write.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// Stores an object.
@@ -189,7 +189,7 @@ pub struct Write {
 /// One change, as watchers see it.
 #[derive(Debug)]
 pub struct Event {
-    /// What is stored now; for a deletion what was stored last, with the revision of the deletion.
+    /// The stored object; for a deletion the last one, with the revision of the deletion.
     pub record: Arc<Record>,
     /// What was stored before.
     pub previous: Option<Arc<Record>>,

@@ -1,11 +1,11 @@
-//! All that a data folder holds in one file, and back.
+//! Saves a data folder to one file, and restores it.
 //!
-//! A snapshot is what was stored at one revision. It is read from the files of the folder, whether a process is writing them or
-//! not: whole frames are all that counts there, and they are only ever added.
+//! A snapshot is the state at one revision. It is read from the files of the folder, with or without a running writer:
+//! only complete frames count, and frames are only appended.
 //!
-//! A folder that was restored goes on far beyond the revision of the snapshot ([`beyond`]): clients may have seen revisions that
-//! came after it, also in a folder that was restored from it before, and none of them is given a second time. Objects keep
-//! theirs.
+//! A restored folder continues far beyond the revision of the snapshot ([`beyond`]): clients may have seen later
+//! revisions, also of a folder that was restored before, and no revision is used twice. Objects keep their
+//! resourceVersions.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -27,7 +27,7 @@ const LEAP: u64 = 1_000_000_000;
 /// How often files that change while they are read are read again.
 const TRIES: usize = 5;
 
-/// What a snapshot holds.
+/// The contents of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
     /// The revision that the objects are of.
@@ -62,7 +62,7 @@ fn failed(file: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> Sna
     move |source| SnapshotError::Io { path, what, source }
 }
 
-/// Saves what a data folder holds, also while a process is using it, into a file that must not exist.
+/// Saves a data folder to a new file, also while a process uses it.
 pub fn save(folder: &Path, file: &Path) -> Result<Summary, SnapshotError> {
     let (place, name) = split(file)?;
     if file.symlink_metadata().is_ok() {
@@ -135,10 +135,10 @@ fn read_file(file: &Path) -> Result<(Memory, u64), SnapshotError> {
     Ok((memory, bytes))
 }
 
-/// Where a folder goes on that is restored at a time (since 1970).
+/// The first revision of a folder that is restored at a time (since 1970).
 ///
-/// No server makes a change in every microsecond. So the time, counted in them, is beyond all revisions that were ever given,
-/// whoever gave them after the snapshot. Where the clock cannot be right, a great leap has to do.
+/// No server makes a change in every microsecond. So the time in microseconds is beyond all revisions that any server
+/// has used after the snapshot. If the clock is implausible, a large jump is used.
 fn beyond(revision: u64, now: Duration) -> u64 {
     let now = u64::try_from(now.as_micros()).unwrap_or_default();
     if now > revision {
@@ -148,7 +148,7 @@ fn beyond(revision: u64, now: Duration) -> u64 {
     }
 }
 
-/// Fills an empty or missing folder with what a snapshot holds.
+/// Restores a snapshot into an empty or missing folder.
 pub fn restore(file: &Path, folder: &Path) -> Result<Summary, SnapshotError> {
     let (memory, bytes) = read_file(file)?;
     folder::make(folder)?;

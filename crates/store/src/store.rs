@@ -1,4 +1,4 @@
-//! The store as its users see it.
+//! The public interface of the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::memory::Memory;
 use crate::record::{Change, Event, Expect, Key, Record, Write};
 use crate::watcher::{Expired, Watcher};
 
-/// How much history is kept for watches and continued lists. Bytes are those that nothing but the history keeps alive.
+/// Limits of the history for watches and continued lists. Only bytes that the history alone keeps alive count.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Changes of one resource.
@@ -66,7 +66,7 @@ pub struct Page {
     pub items: Vec<Arc<Record>>,
 }
 
-/// What happened to a resource up to a revision, and how many want to know.
+/// The history of a resource up to a revision, and the number of watchers.
 pub(crate) struct Taken {
     pub(crate) revision: u64,
     pub(crate) events: Vec<Arc<Event>>,
@@ -107,7 +107,7 @@ impl Store {
         Self::open_with(folder, limits, None)
     }
 
-    /// As [`Store::open`], with the number of bytes after which the log of changes is first replaced by what it led to.
+    /// As [`Store::open`], with the log size at which the first base is written.
     pub fn open_with(folder: &Path, limits: Limits, compact_after: Option<u64>) -> Result<Self, OpenError> {
         let (disk, memory) = durable::open(folder, limits, compact_after)?;
         Self::start(disk, memory).map_err(|source| OpenError::Io {
@@ -237,7 +237,7 @@ impl Store {
 }
 
 impl Shared {
-    /// Makes changes visible to readers, watchers and feeds.
+    /// Publishes changes to readers, watchers and feeds.
     pub(crate) fn publish(&self, memory: &mut Memory, events: &[Arc<Event>]) {
         let mut feeds = self.feeds.lock();
         for event in events {

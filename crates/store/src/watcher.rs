@@ -1,4 +1,4 @@
-//! Following the changes of one resource.
+//! Watches: the changes of one resource.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Watcher {
         Ok(taken.events)
     }
 
-    /// How many followed the resource when something was last taken: with many it pays to share what is made of a change.
+    /// Number of watchers at the last read. With many it pays to share the encoding of a change.
     pub fn followers(&self) -> usize {
         self.followers
     }

@@ -1,4 +1,4 @@
-//! What admission asks of writes of our kinds, as data.
+//! The admission rules by kind, as data.
 
 use std::marker::PhantomData;
 
@@ -25,14 +25,14 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// What holds for every InfraCluster kind: an externally managed object stays so. Only updates can break that: creations and
-    /// deletions are not judged, and so do not depend on a webhook that answers.
+    /// The rule of every InfraCluster kind: an externally managed object stays externally managed. Only updates can
+    /// violate it. Creations and deletions are not covered, so they do not depend on a webhook.
     pub const INFRA_CLUSTER: Self = Self {
         operations: &[Operation::Update],
         check: infra_cluster_update,
     };
 
-    /// Of HelmChartProxies: charts that could not be installed, selectors that mean nothing, and what never changes.
+    /// Of HelmChartProxies: invalid charts, invalid selectors, and immutable fields.
     pub const HELM_CHART_PROXY: Self = Self {
         operations: &[Operation::Create, Operation::Update],
         check: |change| {
@@ -43,7 +43,7 @@ impl Admission {
         },
     };
 
-    /// Of HelmReleaseProxies: each stays the same release.
+    /// Of HelmReleaseProxies: the identity of a release is immutable.
     pub const HELM_RELEASE_PROXY: Self = Self {
         operations: &[Operation::Update],
         check: |change| {
@@ -55,7 +55,7 @@ impl Admission {
     };
 }
 
-/// An object of a kind. What cannot be decoded breaks its schema, which says so.
+/// An object of a kind. An object that cannot be decoded violates its schema, and the schema validation reports it.
 fn decoded<K: DeserializeOwned>(object: &Value) -> Option<K> {
     K::deserialize(object).ok()
 }
@@ -132,7 +132,7 @@ mod tests {
         stored["schema"]["openAPIV3Schema"].clone()
     }
 
-    /// What the contract demands of an InfraCluster kind, and of no other.
+    /// The contract rule of InfraCluster kinds.
     fn is_infra_cluster(entry: &KindEntry) -> bool {
         let schema = schema(entry);
         let has = |path: &str| schema.pointer(path).is_some();

@@ -1,4 +1,4 @@
-//! The controllers that exist, as data.
+//! The registry of controllers, as data.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,19 +19,19 @@ use windlass_repository::Client;
 
 use crate::helm::{HelmUse, LateHelm};
 
-/// Keys that are kept ready: those of one new cluster.
+/// Number of keys in stock: those of one new cluster.
 const STOCK: usize = 5;
 
-/// What controllers share beyond the kit.
+/// The shared state of controllers beyond the controller runtime.
 pub struct Ports {
     cx: Cx,
     clusters: OnceLock<Clusters>,
     control_planes: OnceLock<Arc<RemoteClusters>>,
-    /// Private keys, made beforehand where making them takes time.
+    /// Private keys, generated in advance if generation is slow.
     pub keys: KeyPool,
     /// The simulated infrastructure.
     pub cloud: Cloud,
-    /// What the controllers of providers share; they come into being when they are first asked for.
+    /// The shared state of the provider controllers, created on first use.
     pub operator: Operator,
     /// How charts are fetched and installed.
     helm: HelmUse,
@@ -64,8 +64,8 @@ impl Ports {
         }
     }
 
-    /// Connections to workload clusters. They follow Clusters, so they come into being when they are first asked for: the operator alone
-    /// has no Clusters to follow.
+    /// Connections to workload clusters. They watch Clusters, so they are created on first use: the operator alone has
+    /// no Clusters to watch.
     pub fn clusters(&self) -> &Clusters {
         self.clusters
             .get_or_init(|| Clusters::new(&self.cx, Options::default()))
@@ -82,7 +82,7 @@ impl Ports {
         &self.helm().0
     }
 
-    /// Why no chart can be installed here; `None` when it can, as far as is known.
+    /// Why helm is unusable; `None` if it is usable as far as known.
     pub fn unusable_helm(&self) -> Option<String> {
         self.helm().1.unusable()
     }
@@ -99,15 +99,15 @@ impl Ports {
         })
     }
 
-    /// The same ports, but charts are fetched and installed like this.
+    /// The same ports with these Helm settings.
     #[must_use]
     pub fn charting(mut self, helm: HelmUse) -> Self {
         self.helm = helm;
         self
     }
 
-    /// The same ports, but simulated infrastructure that was there before the controllers and outlives them, with the privileges of
-    /// this handle to it.
+    /// The same ports with existing simulated infrastructure that outlives the controllers, with the privileges of this
+    /// handle.
     #[must_use]
     pub fn on(mut self, cloud: &Cloud) -> Self {
         self.cloud = cloud.clone();
@@ -115,14 +115,15 @@ impl Ports {
         self
     }
 
-    /// The same ports, but providers are fetched with this client, and may use these variables.
+    /// The same ports with this client for provider files and these variables.
     #[must_use]
     pub fn fetching(mut self, client: &Client, variables: &BTreeMap<String, String>) -> Self {
         self.operator = Operator::new(client.clone(), self.keys.clone()).environment(variables.clone());
         self
     }
 
-    /// Ends what runs beside the controllers, as the end of the process does. For after they have stopped.
+    /// Ends the background work beside the controllers, as the end of the process does. Call it after the controllers
+    /// have stopped.
     pub async fn shutdown(&self) {
         if let Some((_, helm)) = self.releases.get() {
             helm.close().await;
@@ -143,7 +144,7 @@ pub struct ControllerInfo {
 }
 
 impl ControllerInfo {
-    /// Whether it is one of the provider operator's, which need no kinds but their own.
+    /// Whether it belongs to the provider operator, which needs only its own kinds.
     pub fn is_of_operator(&self) -> bool {
         ["operator/", "management/"]
             .iter()

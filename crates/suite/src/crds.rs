@@ -26,7 +26,7 @@ pub struct Field {
     pub constraints: BTreeMap<String, Value>,
 }
 
-/// What a version of a CRD says, flattened: fields by path, and everything around them.
+/// A version of a CRD, flattened: fields by path, and the facts around them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// `kind`, `plural`, `group`, `version`, `scope`, `shortNames`, `categories`, `served`, `storage`, `subresources`.
@@ -183,10 +183,10 @@ fn add(fields: &mut BTreeMap<String, Field>, path: String, schema: &Value, is_re
     );
 }
 
-/// What keeps a schema from being structural, by path; empty when it is.
+/// Violations of the rules of structural schemas, by path; empty without any.
 ///
 /// A structural schema names the type of every value, and holds descriptions, defaults and Kubernetes extensions only
-/// outside of `anyOf` and its like.
+/// outside of `anyOf` and similar keywords.
 pub fn not_structural(path: &str, schema: &Value) -> Vec<String> {
     let Some(node) = schema.as_object() else {
         return vec![format!("{path}: not a schema")];
@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(crd["metadata"]["name"], entry.crd_name());
             let table = flatten(&crd, entry.version).unwrap();
             assert_eq!(table.facts["kind"], entry.kind);
-            // The inventory is the only kind without a specification: it says what is, not what is wished for.
+            // The inventory is the only kind without a specification: it has observed state only.
             assert_eq!(
                 table.fields.contains_key("spec"),
                 entry.kind != "Provider",

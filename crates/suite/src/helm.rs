@@ -1,4 +1,4 @@
-//! Helm for the controllers of a process. Its folder is made when it is first needed: most clusters never get a chart.
+//! Helm for the controllers of a process. Its folder is created on first use: most clusters never get a chart.
 
 use std::future::ready;
 use std::path::PathBuf;
@@ -10,10 +10,17 @@ use windlass_helm::{
 };
 use windlass_kit::{Metrics, Table};
 
+pub(crate) const PROCESSES: Table = Table {
+    name: "windlass_helm_processes",
+    help: "Finished helm processes by command and result",
+    counts: true,
+    labels: &["verb", "result"],
+};
+
 /// How charts are fetched and installed.
 #[derive(Clone, Debug)]
 pub struct HelmUse {
-    /// How the program is found and run.
+    /// Settings of the helm program.
     pub program: windlass_helm::Settings,
     /// How releases are kept.
     pub releases: Settings,
@@ -35,7 +42,7 @@ impl HelmUse {
     /// Sets how many helms run at a time.
     pub fn at_a_time(&mut self, count: usize) {
         self.releases.at_a_time = count;
-        // Who waits for what was installed must not hold up the others.
+        // Operations that wait for their release must not block others.
         self.program.operations = self.releases.most_operations();
     }
 }
@@ -46,7 +53,7 @@ impl Default for HelmUse {
     }
 }
 
-/// The real helm, as soon as somebody asks for anything.
+/// The real helm, from the first request on.
 #[derive(Clone, Debug)]
 pub(crate) struct LateHelm(Arc<Inner>);
 
@@ -75,14 +82,8 @@ impl LateHelm {
 
     /// Adds the metrics of its processes.
     pub(crate) fn measure(&self, metrics: &Metrics) {
-        let processes = Table {
-            name: "windlass_helm_processes",
-            help: "Processes of helm that have ended, by what they were started for and how that went",
-            counts: true,
-            labels: &["verb", "result"],
-        };
         let of = self.clone();
-        metrics.table(processes, move || {
+        metrics.table(PROCESSES, move || {
             let Some(Ok(helm)) = of.0.helm.get() else {
                 return Vec::new();
             };
@@ -96,7 +97,7 @@ impl LateHelm {
         });
     }
 
-    /// Ends what runs.
+    /// Ends running work.
     pub(crate) async fn close(&self) {
         if let Some(Ok(helm)) = self.0.helm.get() {
             helm.close().await;
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_told_of_and_a_missing_program_too() {
+    fn a_folder_that_cannot_be_created_and_a_missing_program_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();

@@ -1,4 +1,4 @@
-//! Puts the CustomResourceDefinitions into an API server.
+//! Installs the CustomResourceDefinitions into an API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, P
 use serde_json::{Value, json};
 use windlass_kit::{Cache, Dynamic, Tasks, gvk_from};
 
-/// The field manager of the definitions.
+/// The field manager of CRDs.
 pub const MANAGER: &str = "windlass";
-/// How long a server may take to establish definitions.
+/// Timeout until a server has established the CRDs.
 const ESTABLISH: Duration = Duration::from_mins(1);
-/// Definitions that are sent at a time.
+/// Number of CRDs that are applied concurrently.
 const AT_A_TIME: usize = 8;
 
-/// Why definitions could not be installed.
+/// Errors of the installation of CRDs.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The server refused, or did not answer.
@@ -29,7 +29,7 @@ pub enum InstallError {
         #[source]
         source: Box<kube::Error>,
     },
-    /// The server did not take them into use.
+    /// The server did not establish them.
     #[error("the API server has not established these definitions after {} s: {}", ESTABLISH.as_secs(), names.join(", "))]
     NotEstablished {
         /// Their names, with the reason where the server gives one.
@@ -47,7 +47,7 @@ fn name(definition: &Value) -> &str {
     definition["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// Whether a stored definition says what we want: the same specification but for what servers fill in, and our labels.
+/// Whether a stored CRD is up to date: the same spec, except for server defaults, and our labels.
 fn is_current(want: &Value, have: &Value) -> bool {
     let mut spec = want["spec"].clone();
     spec["conversion"] = json!({"strategy": "None"});
@@ -63,7 +63,7 @@ fn is_current(want: &Value, have: &Value) -> bool {
             .all(|(key, value)| have["metadata"]["labels"].get(key) == Some(value))
 }
 
-/// Whether the server serves what a definition defines; else why not.
+/// Whether the server serves the kind of a CRD; else the reason.
 fn established(definition: &Value) -> Result<(), String> {
     let conditions = definition["status"]["conditions"].as_array();
     let of = |kind: &str| conditions.into_iter().flatten().find(|c| c["type"] == kind).cloned();
@@ -76,8 +76,8 @@ fn established(definition: &Value) -> Result<(), String> {
         .unwrap_or_default())
 }
 
-/// Installs the definitions that are missing or differ, with server-side apply, and waits until the server serves all of them.
-/// Returns the names of those that were sent.
+/// Applies CRDs that are missing or differ, with server-side apply, and waits until the server serves all of them.
+/// Returns the names of the applied ones.
 pub async fn install(client: &kube::Client, wanted: &[Value]) -> Result<Vec<String>, InstallError> {
     let api = definitions(client);
     let stored = stored(&api).await?;
@@ -112,7 +112,7 @@ async fn send(api: &Api<DynamicObject>, want: &Value, parameters: &PatchParams) 
         })
 }
 
-/// The names of definitions that a server lacks.
+/// The names of CRDs that a server lacks.
 pub async fn missing(client: &kube::Client, wanted: &[Value]) -> Result<Vec<String>, InstallError> {
     let stored = stored(&definitions(client)).await?;
     let names = wanted.iter().map(name).filter(|name| !stored.contains_key(*name));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_told() {
+    fn a_taken_name_is_reported() {
         let check = |conditions: Value, expect: Result<(), &str>| {
             let definition = json!({"status": {"conditions": conditions}});
             assert_eq!(established(&definition), expect.map_err(str::to_owned));

@@ -1,4 +1,4 @@
-//! The kinds that Windlass serves, as data.
+//! The registry of kinds, as data.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct KindEntry {
     pub provider: &'static str,
     /// Makes the CustomResourceDefinition.
     pub crd: fn() -> Value,
-    /// What admission asks of its writes.
+    /// The admission rule of the kind.
     pub admission: Option<Admission>,
     /// Reads an object of the kind from JSON.
     pub decode: fn(&[u8]) -> serde_json::Result<Arc<dyn Stored>>,
@@ -50,7 +50,7 @@ impl KindEntry {
         }
     }
 
-    /// The same kind, of which some writes are judged.
+    /// The same kind with an admission rule.
     const fn judged(mut self, admission: Admission) -> Self {
         self.admission = Some(admission);
         self
@@ -114,7 +114,7 @@ pub fn all_crds() -> Vec<Value> {
     KINDS.iter().map(|entry| (entry.crd)()).collect()
 }
 
-/// Those of the kinds that the provider operator needs to run alone: declared providers, and the inventory.
+/// The CRDs that the provider operator needs to run alone: provider kinds and the inventory.
 pub fn operator_crds() -> Vec<Value> {
     let groups = [
         <operator::CoreProvider as ApiKind>::GROUP,

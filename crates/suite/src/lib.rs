@@ -1,4 +1,4 @@
-//! What exists, as data: kinds, CRDs, controllers, admission.
+//! The registry: kinds, CRDs, controllers, admission rules and metrics, as data.
 
 pub mod admission;
 pub mod controllers;
@@ -6,3 +6,4 @@ pub mod crds;
 pub mod helm;
 pub mod install;
 pub mod kinds;
+pub mod metrics;

@@ -195,7 +195,7 @@ fn check_versions(class: &str, versions: &[String], errors: &mut Vec<Error>) {
     }
 }
 
-/// What keeps a class from being changed to `new` while these Clusters use it.
+/// Reasons that forbid a change of a class to `new` while these Clusters use it.
 pub fn check_class_update(old: &Value, new: &Value, clusters: &[Value]) -> Vec<Error> {
     let (before, after) = match (read::<ClassSpec>(old, "/spec"), read::<ClassSpec>(new, "/spec")) {
         (Ok(before), Ok(after)) => (before, after),
@@ -241,7 +241,7 @@ pub fn check_class_update(old: &Value, new: &Value, clusters: &[Value]) -> Vec<E
     errors
 }
 
-/// What keeps a Cluster from going from the class `old` to the class `new`.
+/// Reasons that forbid a rebase of a Cluster from the class `old` to the class `new`.
 pub fn check_rebase(cluster: &Value, old: &Value, new: &Value) -> Vec<Error> {
     let (before, after) = match (read::<ClassSpec>(old, "/spec"), read::<ClassSpec>(new, "/spec")) {
         (Ok(before), Ok(after)) => (before, after),

@@ -1,4 +1,4 @@
-//! What exists of a topology.
+//! The existing objects of a topology.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::version;
 /// The generated objects that exist, found by reference and by label.
 #[derive(Debug, Clone, Default)]
 pub struct Current {
-    /// What `Cluster.spec.infrastructureRef` names.
+    /// The object of `Cluster.spec.infrastructureRef`.
     pub infrastructure_cluster: Option<Arc<Value>>,
-    /// What `Cluster.spec.controlPlaneRef` names.
+    /// The object of `Cluster.spec.controlPlaneRef`.
     pub control_plane: Option<Arc<Value>>,
     /// The machine template that the control plane names.
     pub control_plane_machines: Option<Arc<Value>>,

@@ -23,18 +23,18 @@ use crate::{keys, names, version};
 
 pub(crate) use control_plane::machine_reference_path;
 
-/// What is given to compute a topology.
+/// The inputs of a topology computation.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     /// The Cluster.
     pub cluster: &'a Value,
     /// Its class with templates.
     pub blueprint: &'a Blueprint,
-    /// What exists.
+    /// The existing objects.
     pub current: &'a Current,
 }
 
-/// What a topology should have.
+/// The desired state of a topology.
 #[derive(Debug, Clone)]
 pub struct Desired {
     /// The topology as read from the Cluster.
@@ -58,7 +58,7 @@ pub struct ControlPlane {
     pub machines: Option<Value>,
     /// The MachineHealthCheck.
     pub health_check: Option<Value>,
-    /// Where it stands in an upgrade.
+    /// The progress of an upgrade.
     pub step: ControlPlaneStep,
 }
 
@@ -75,11 +75,11 @@ pub struct Worker {
     pub infrastructure: Value,
     /// The MachineHealthCheck.
     pub health_check: Option<Value>,
-    /// Where it stands in an upgrade.
+    /// The progress of an upgrade.
     pub step: WorkerStep,
 }
 
-/// What all generated objects of one Cluster share.
+/// The common parts of all generated objects of one Cluster.
 struct Scope<'a> {
     input: Input<'a>,
     topology: &'a Topology,
@@ -91,7 +91,7 @@ struct Scope<'a> {
     seed: String,
 }
 
-/// Computes everything; writes nothing and asks nobody.
+/// Computes all desired objects. Pure: no reads, no writes.
 pub fn desired(input: Input<'_>) -> Result<Desired, Error> {
     let topology = topology(input.cluster)?;
     let scope = Scope::new(input, &topology);

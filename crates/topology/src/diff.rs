@@ -1,14 +1,14 @@
-//! What applying an intent would change, decided locally.
+//! The change that an apply would make, decided locally.
 //!
-//! Fields that the intent does not have belong to others, unless `managedFields` say that this controller set
-//! them before: then they would be removed. Caches do not keep `managedFields`; without them an object that has
-//! more than the intent is [`Change::Unsure`].
+//! Fields that are not in the intent belong to others, unless this controller has set them before according to
+//! `managedFields`: then the apply removes them. Caches do not keep `managedFields`. Without them an object with more
+//! fields than the intent is [`Change::Unsure`].
 
 use serde_json::{Map, Value};
 
 use crate::keys;
 
-/// What an apply would do to an object, the gravest last.
+/// The effect of an apply on an object, the gravest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// Nothing.
@@ -114,7 +114,7 @@ fn value(have: &Value, want: &Value) -> Found {
     }
 }
 
-/// What this controller applied last, as the API server keeps it.
+/// The last applied fields of this controller, as the API server stores them.
 fn owned_fields(current: &Value) -> Option<&Value> {
     let entries = current.pointer("/metadata/managedFields")?.as_array()?;
     let ours = entries.iter().find(|entry| {

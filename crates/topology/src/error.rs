@@ -8,7 +8,7 @@ pub struct Error {
     pub object: String,
     /// The field in it, or nothing when the whole object is meant.
     pub field: String,
-    /// What is wrong and what was expected.
+    /// The problem and the expectation.
     pub message: String,
 }
 

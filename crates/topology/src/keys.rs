@@ -9,7 +9,7 @@ pub use windlass_api::labels::{
     CLUSTER_NAME, CONTROL_PLANE, TOPOLOGY_MACHINE_DEPLOYMENT_NAME as DEPLOYMENT_NAME, TOPOLOGY_OWNED as OWNED,
 };
 
-/// What `kubectl apply` notes on objects.
+/// The last-applied annotation of `kubectl apply`.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The field manager of generated objects.
 pub const FIELD_MANAGER: &str = "capi-topology";

@@ -126,7 +126,7 @@ pub struct MachineDeploymentClass {
     pub health_check: Option<Map<String, Value>>,
     /// How MachineDeployments are named.
     pub naming: Naming,
-    /// What both a class and a topology may set.
+    /// Settings of both a class and a topology.
     #[serde(flatten)]
     pub common: WorkerFields,
 }
@@ -279,7 +279,7 @@ pub struct JsonPatch {
     pub value_from: Option<ValueFrom>,
 }
 
-/// Where a patch's value comes from.
+/// The source of a patch's value.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ValueFrom {
@@ -357,13 +357,13 @@ pub struct MachineDeploymentTopology {
     pub class: String,
     /// Its identity in the topology.
     pub name: String,
-    /// Number of Machines; unset leaves it to somebody else.
+    /// Number of Machines; when unset, another controller such as an autoscaler manages it.
     pub replicas: Option<i64>,
     /// Health check override.
     pub health_check: Option<Map<String, Value>>,
     /// Values for this worker set only.
     pub variables: Overrides,
-    /// What overrides the class.
+    /// Overrides of the class.
     #[serde(flatten)]
     pub common: WorkerFields,
 }

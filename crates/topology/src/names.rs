@@ -49,7 +49,7 @@ pub fn simple(base: &str, parts: &[&str]) -> String {
     format!("{kept}{}", suffix(parts))
 }
 
-/// Who an object is named after, for naming templates.
+/// The owner names for naming templates.
 #[derive(Debug, Clone, Copy)]
 pub struct Naming<'a> {
     /// Name of the Cluster.

@@ -56,7 +56,7 @@ impl Target {
     }
 }
 
-/// What kind of event tells of a step.
+/// The event type of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// Something new.
@@ -74,9 +74,9 @@ pub struct Step {
     pub action: Action,
     /// What it is.
     pub verb: Verb,
-    /// What it does and why, for a preview and for logs.
+    /// The action and its reason, for previews and logs.
     pub note: String,
-    /// What an event says about it once it is done.
+    /// The event text of a completed step.
     pub event: String,
     /// False when it is expected to change nothing and only makes sure.
     pub changes: bool,
@@ -85,13 +85,13 @@ pub struct Step {
 /// All steps of one pass.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// What to do, in order.
+    /// The actions, in order.
     pub steps: Vec<Step>,
     /// Why some things are not done now.
     pub notes: Vec<String>,
     /// Objects of which the fields set before must be known to be sure.
     pub unsure: BTreeSet<Target>,
-    /// Where the topology stands, for its condition.
+    /// The progress of the topology, for its condition.
     pub progress: Progress,
 }
 
@@ -102,7 +102,7 @@ impl Plan {
     }
 }
 
-/// What a preview prints: a line for each change, then a line for each thing that is left for later.
+/// The text of a preview: a line per change, then a line per deferred change.
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for step in self.changes() {
@@ -165,7 +165,7 @@ pub fn plan(input: Input<'_>) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// What exists cannot become an object of another kind.
+/// An existing object cannot change its kind.
 fn same_kind(have: Option<&Value>, want: &Value, class: &str) -> Result<(), Error> {
     let Some(have) = have else { return Ok(()) };
     let group_kind = |object: &Value| {

@@ -1,11 +1,11 @@
-//! What the Cluster's condition says about its topology.
+//! The content of the Cluster's condition TopologyReconciled.
 
 use crate::current::Current;
 use crate::desired::Desired;
 use crate::error::Error;
 use crate::model::text;
 
-/// Where a topology stands.
+/// The progress of a topology.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The version that all parts are brought to.
@@ -84,7 +84,7 @@ pub struct Report {
     pub reconciled: bool,
     /// A reason from the closed list of the API.
     pub reason: &'static str,
-    /// What a person should know.
+    /// A note for the user.
     pub message: String,
 }
 

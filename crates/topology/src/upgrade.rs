@@ -131,7 +131,7 @@ fn worker_steps(from: &Version, workers: Version, steps: &[(Version, String)], r
     out
 }
 
-/// What is known of the control plane.
+/// The observed state of the control plane.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ControlPlaneFacts<'a> {
     /// `spec.version`.
@@ -146,7 +146,7 @@ pub struct ControlPlaneFacts<'a> {
     pub workers_upgrading: &'a [String],
 }
 
-/// What the control plane is to do.
+/// The decision about the control plane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ControlPlaneStep {
     /// The version to have in its spec now.
@@ -227,7 +227,7 @@ pub fn control_plane(facts: &ControlPlaneFacts<'_>, plan: &UpgradePlan) -> Contr
     out
 }
 
-/// What is known of one existing worker set.
+/// The observed state of one worker set.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerFacts<'a> {
     /// Its entry in the topology.
@@ -238,7 +238,7 @@ pub struct WorkerFacts<'a> {
     pub upgrading: bool,
 }
 
-/// What a worker set is to do.
+/// The decision about a worker set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkerStep {
     /// The version to have in its spec now.

@@ -42,8 +42,8 @@ pub fn values(list: &[VariableValue]) -> Values {
         .collect()
 }
 
-/// What one template sees: cluster-wide values, overlaid by those for its part of the topology, and both
-/// `builtin` objects merged into one.
+/// The variables of one template: cluster-wide values, overridden by those of its part of the topology, with both
+/// `builtin` objects merged.
 pub fn merged(global: &Values, specific: &Values) -> Values {
     let mut out = global.clone();
     for (name, value) in specific {

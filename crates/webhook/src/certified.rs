@@ -1,4 +1,4 @@
-//! The certificate that is served now.
+//! The current certificate of the server.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// What a TLS server needs of a chain and its key, PEM; the key belongs to the first certificate.
+/// The TLS configuration for a chain and its key, PEM. The key belongs to the first certificate.
 pub(crate) fn certified(chain: &str, key: &str) -> Result<Arc<CertifiedKey>, String> {
     let certificates = Certificate::all_from_pem(chain).map_err(|error| error.to_string())?;
     let key = PrivateKey::from_pem(key).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The ValidatingWebhookConfiguration that names the server: what it must say, and whether it does. Pure.
+//! The ValidatingWebhookConfiguration of the server: its desired content, and the comparison with the stored one. Pure.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::target::Target;
 
 /// The configuration.
 pub const NAME: &str = "windlass-validating-webhook-configuration";
-/// Who writes it.
+/// Its writer.
 pub const FIELD_MANAGER: &str = "windlass-webhooks";
 /// How long an API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 10;
 
-/// What the configuration must say. Without authorities, those that somebody else entered stay.
+/// The desired configuration. Without CA certificates, those of other field managers stay.
 pub(crate) fn desired(rules: &[Rule], target: &Target, authorities: Option<&str>) -> Value {
     let webhooks: Vec<Value> = rules.iter().map(|rule| webhook(rule, target, authorities)).collect();
     json!({
@@ -48,7 +48,7 @@ fn webhook(rule: &Rule, target: &Target, authorities: Option<&str>) -> Value {
         "timeoutSeconds": TIMEOUT_SECONDS,
         "namespaceSelector": {},
         "objectSelector": {},
-        // Subresources are not named, so that writes of a status do not wait for anybody.
+        // Subresources are not named, so that status writes do not wait for the webhook.
         "rules": [{
             "apiGroups": [rule.group],
             "apiVersions": rule.versions,
@@ -63,7 +63,7 @@ fn webhooks(configuration: &Value) -> impl Iterator<Item = &Value> {
     configuration["webhooks"].as_array().into_iter().flatten()
 }
 
-/// A stored webhook, but for what others may decide: authorities that we do not know.
+/// A stored webhook, without the parts that other writers may set: unknown CA certificates.
 fn comparable(stored: &Value, want: &Value) -> Value {
     let mut stored = stored.clone();
     if want["clientConfig"].get("caBundle").is_none()
@@ -74,8 +74,8 @@ fn comparable(stored: &Value, want: &Value) -> Value {
     stored
 }
 
-/// Whether a stored configuration says what it must: our webhooks as they must be, none of ours that must not be. Webhooks of
-/// others are theirs.
+/// Whether a stored configuration is up to date: our webhooks as desired, and no obsolete ones of ours. Other webhooks
+/// do not matter.
 pub(crate) fn is_current(want: &Value, have: &Value) -> bool {
     let wanted: BTreeSet<&str> = webhooks(want).filter_map(|webhook| webhook["name"].as_str()).collect();
     webhooks(want).all(|want| {
@@ -95,8 +95,8 @@ fn applied(have: &Value) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The stored configuration with our webhooks as they must be. For what server-side apply does not take back: fields that others
-/// added.
+/// The stored configuration with our webhooks replaced. For drift that server-side apply does not repair: fields that
+/// other managers added.
 pub(crate) fn corrected(want: &Value, have: &Value) -> Value {
     let mut corrected = have.clone();
     let mut all: Vec<Value> = webhooks(have)
@@ -127,7 +127,7 @@ mod tests {
 
     // EX-084
     #[test]
-    fn updates_of_all_versions_are_judged_and_refused_when_nobody_answers() {
+    fn updates_of_all_versions_are_judged_and_refused_without_an_answer() {
         let webhook = &want()["webhooks"][0];
         assert_eq!(webhook["name"], "validation.testcluster.infra.example.com");
         assert_eq!(
@@ -188,14 +188,14 @@ mod tests {
         let mut have = want();
         let fields = json!({"f:webhooks": {".": {}, "k:{\"name\":\"old.example.com\"}": {".": {}}}});
         let entry = |manager: &str| json!([{"manager": manager, "operation": "Apply", "fieldsV1": fields}]);
-        have["metadata"]["managedFields"] = entry("somebody");
+        have["metadata"]["managedFields"] = entry("another-manager");
         assert!(is_current(&want(), &have));
         have["metadata"]["managedFields"] = entry(FIELD_MANAGER);
         assert!(!is_current(&want(), &have));
     }
 
     #[test]
-    fn authorities_that_somebody_else_enters_stay() {
+    fn authorities_of_other_field_managers_stay() {
         let want = desired(&[rule()], &Target::url("https://h").unwrap(), None);
         let mut have = want.clone();
         have["webhooks"][0]["clientConfig"]["caBundle"] = json!("UEVN");

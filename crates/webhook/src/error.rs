@@ -1,4 +1,4 @@
-//! What can go wrong with webhooks.
+//! Errors of webhooks.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub enum WebhookError {
         /// The label that ours carry.
         label: String,
     },
-    /// Others change the Secret again and again.
+    /// Other processes keep changing the Secret.
     #[error("Secret {0} is changed by others each time it is to be written")]
     Contended(String),
     /// Files of the user cannot be used.

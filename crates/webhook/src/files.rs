@@ -1,4 +1,4 @@
-//! A certificate that the user brings, in files as Kubernetes mounts Secrets.
+//! A certificate of the user, in files as Kubernetes mounts Secrets.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ impl Files {
         })
     }
 
-    /// What a TLS server needs of them, when an API server will accept it for these names.
+    /// The TLS configuration, if API servers accept the certificate for these names.
     pub(crate) fn certified(&self, names: &[String], now: Timestamp) -> Result<Arc<CertifiedKey>, String> {
         let pair = certified(&self.certificate, &self.key).map_err(|why| format!("tls.crt and tls.key: {why}"))?;
         let chain = Certificate::all_from_pem(&self.certificate).map_err(|error| format!("tls.crt: {error}"))?;
@@ -77,7 +77,7 @@ mod tests {
     use crate::material::Material;
 
     #[test]
-    fn bad_files_are_told_by_name() {
+    fn bad_files_are_reported_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let names = ["a.b.svc".to_owned()];
         let now = "2026-01-02T03:04:05Z".parse().unwrap();

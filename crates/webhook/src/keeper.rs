@@ -1,4 +1,4 @@
-//! What goes on while webhooks are served: certificates are replaced, and the configuration is kept right.
+//! Background work of a webhook server: renews certificates and repairs the webhook configuration.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::target::Target;
 
 /// The shortest pause.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause after failures, and between corrections when somebody else corrects, too.
+/// The longest pause after failures, and between corrections when another writer changes it back.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
 /// Where the certificate comes from.
@@ -34,7 +34,7 @@ pub(crate) enum Source {
     Folder { folder: PathBuf, names: Vec<String> },
 }
 
-/// The certificate as it was read last.
+/// The last read certificate.
 pub(crate) struct Current {
     pub(crate) certified: Arc<CertifiedKey>,
     /// The authorities for the configuration.
@@ -49,7 +49,7 @@ enum From {
 }
 
 impl Source {
-    /// Reads it, and makes or renews our own as far as that is due.
+    /// Reads it, and creates or renews a generated certificate when due.
     pub(crate) async fn read(&self, in_use: Option<&Current>, now: Timestamp) -> Result<Current, WebhookError> {
         match self {
             Self::Secret(kept) => {
@@ -80,7 +80,7 @@ impl Source {
     }
 }
 
-/// When something may be tried again.
+/// The time of the next attempt.
 #[derive(Default)]
 struct Pause {
     delay: Duration,
@@ -88,7 +88,8 @@ struct Pause {
 }
 
 impl Pause {
-    /// The next try; each soon after another doubles the pause, so that two who disagree do not keep an API server busy.
+    /// The time of the next attempt. Each attempt soon after another doubles the pause, so that two conflicting writers
+    /// do not keep an API server busy.
     fn next(&self) -> Instant {
         self.last.map_or_else(Instant::now, |last| last + self.delay)
     }
@@ -105,7 +106,7 @@ impl Pause {
     }
 }
 
-/// Keeps certificate and configuration.
+/// Maintains the certificate and the configuration.
 pub(crate) struct Keeper {
     client: kube::Client,
     rules: Vec<Rule>,
@@ -114,9 +115,9 @@ pub(crate) struct Keeper {
     current: Current,
     served: Served,
     clock: Arc<dyn Clock>,
-    /// The certificate may be another one.
+    /// The certificate may have changed.
     look_again: bool,
-    /// The configuration as it was seen last.
+    /// The last observed configuration.
     configuration: Option<Value>,
     certificate_pause: Pause,
     configuration_pause: Pause,
@@ -213,7 +214,7 @@ impl Keeper {
         have.is_some_and(|have| is_current(&self.desired(), have))
     }
 
-    /// Writes the configuration unless it is right already.
+    /// Writes the configuration if it differs.
     pub(crate) async fn begin(&mut self) -> Result<(), WebhookError> {
         let found = ApiClient::from(&self.client).get_value(&one()).await;
         self.configuration = found.map_err(|error| failed("read", error))?;
@@ -238,7 +239,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Runs until told to stop.
+    /// Runs until it is stopped.
     pub(crate) async fn run(mut self, look: Duration, stop: CancellationToken) {
         let tasks = Tasks::new();
         let gvk = gvk_from("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration");
@@ -282,7 +283,7 @@ impl Keeper {
         }
     }
 
-    /// When what is not as it should be may be tried next.
+    /// The time of the next repair.
     fn next_try(&self) -> Option<Instant> {
         let certificate = self.look_again.then(|| self.certificate_pause.next());
         let configuration = (!self.is_current()).then(|| self.configuration_pause.next());
@@ -314,8 +315,8 @@ impl Keeper {
         self.look_again |= stored.is_none_or(|stored| stored != self.current.from);
     }
 
-    /// Does what is to be done, as far as it may be tried now. A new authority is in the configuration before what it issued is
-    /// served.
+    /// Does due work, unless a backoff delays it. A new CA is in the configuration before the server uses its
+    /// certificates.
     async fn catch_up(&mut self) {
         if self.look_again && self.certificate_pause.next() <= Instant::now() {
             self.read_certificate().await;
@@ -337,12 +338,12 @@ impl Keeper {
             Ok(read) => {
                 self.look_again = false;
                 if read.from != self.current.from {
-                    tracing::info!("the webhook certificate was replaced");
+                    tracing::info!("replaced the webhook certificate");
                     self.current = read;
                 }
             }
             Err(error) => {
-                // Files are looked at again by themselves.
+                // Files are reread periodically.
                 let is_folder = matches!(self.source, Source::Folder { .. });
                 self.look_again = !is_folder;
                 self.certificate_pause.tried();

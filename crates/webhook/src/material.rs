@@ -1,4 +1,4 @@
-//! Our own certificates: an authority, and the server's certificate that it issued. What is due is decided here; time is an
+//! Generated certificates: a CA and the server's certificate. Decides what must be renewed; time is an
 //! argument.
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,7 +9,7 @@ use crate::certified::accepted;
 
 /// Names of others that share the certificate; far more than there are.
 const MAX_NAMES: usize = 16;
-/// Authorities that are trusted at a time: the one in use, and the one before it.
+/// Number of trusted CAs: the current one and its predecessor.
 const MAX_AUTHORITIES: usize = 2;
 
 /// Certificates and keys, PEM.
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Material {
     }
 }
 
-/// What has to be made again.
+/// The parts to renew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
@@ -46,7 +46,7 @@ fn renewal(certificate: &Certificate, days: i32) -> Timestamp {
 }
 
 impl Material {
-    /// What has to be made again for a server of these names.
+    /// The parts to renew for a server of these names.
     pub(crate) fn due(&self, names: &[String], now: Timestamp) -> Due {
         let Ok(authority) = CertificateAuthority::from_pem(&self.authorities, &self.authority_key) else {
             return Due::Everything;
@@ -75,7 +75,7 @@ impl Material {
             && names.iter().all(|name| accepted(trusted, chain, name, now).is_ok())
     }
 
-    /// When something is due although nothing changes.
+    /// The next time at which work is due without an event.
     pub(crate) fn renewal(&self) -> Option<Timestamp> {
         let authority = Certificate::from_pem(&self.authorities).ok()?;
         let certificate = Certificate::from_pem(&self.certificate).ok()?;
@@ -99,7 +99,7 @@ impl Material {
                 let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256)?;
                 let authority = CertificateAuthority::self_signed(&request, key, now)?;
                 let mut all = vec![authority.certificate().to_pem()];
-                // Others serve what the old one issued until they have seen the new one.
+                // Other processes use certificates of the old CA until they have seen the new one.
                 let old = existing.and_then(|material| Certificate::all_from_pem(&material.authorities).ok());
                 let valid = old.into_iter().flatten().filter(|old| old.not_after() > now);
                 all.extend(valid.map(|old| old.to_pem()));

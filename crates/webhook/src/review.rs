@@ -1,4 +1,4 @@
-//! AdmissionReviews: reading one, judging, answering. Pure.
+//! AdmissionReviews: decoding, calling the rule, encoding the response. Pure.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -50,8 +50,8 @@ struct Kind {
     kind: String,
 }
 
-/// Answers a review with a rule. What is no review of the rule's kind is an error that says what was expected; the text holds
-/// nothing of the objects.
+/// Answers a review with a rule. Input that is not a review of the rule's kind is an error with the expectation. Its
+/// text contains no part of the objects.
 pub(crate) fn answer(rule: &Rule, body: &[u8]) -> Result<Value, String> {
     let review: Review = serde_json::from_slice(body).map_err(|error| {
         // The words of the parser may quote the body.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_review_is_told_without_repeating_it() {
+    fn invalid_reviews_are_reported_without_their_content() {
         let check = |body: &str, expect: &str| {
             let why = answer(&rule(), body.as_bytes()).unwrap_err();
             assert!(why.contains(expect), "{body}: {why}");

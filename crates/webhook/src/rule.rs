@@ -1,4 +1,4 @@
-//! What is asked of admission, as data.
+//! Admission rules, as data.
 
 use serde_json::Value;
 use windlass_schema::FieldError;
@@ -10,7 +10,7 @@ pub enum Operation {
     Create,
     /// A changed object.
     Update,
-    /// An object that shall go.
+    /// An object to remove.
     Delete,
 }
 
@@ -25,23 +25,23 @@ impl Operation {
     }
 }
 
-/// A write that is judged.
+/// A write under review.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
     /// Resource and group of the object, as `kubectl` takes them: `devclusters.infrastructure.cluster.x-k8s.io`.
     pub resource: &'a str,
-    /// What is stored now; `null` for a new object.
+    /// The stored object; `null` for a creation.
     pub old: &'a Value,
-    /// What shall be stored; `null` for a deletion.
+    /// The new object; `null` for a deletion.
     pub new: &'a Value,
 }
 
-/// What a check says of a write.
+/// The verdict about a write.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
     /// Why it is refused; allowed when there are none.
     pub errors: Vec<FieldError>,
-    /// What the person should know, whether it is refused or not.
+    /// Warnings for the user, for allowed and for refused writes.
     pub warnings: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ impl Rule {
         format!("/validate-{}-{version}-{kind}", self.group.replace('.', "-"))
     }
 
-    /// Judges a write; whatever the rule is not about is allowed.
+    /// Decides about a write. Writes that the rule does not cover are allowed.
     pub fn judge(&self, operation: Operation, subresource: &str, old: &Value, new: &Value) -> Verdict {
         if !subresource.is_empty() || !self.operations.contains(&operation) {
             return Verdict::default();

@@ -1,4 +1,4 @@
-//! The Secret that keeps our certificates, for all processes that serve together.
+//! The Secret with the generated certificates, shared by all processes that serve the webhooks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::material::{Due, Material};
 pub const SECRET_NAME: &str = "windlass-webhook-certificate";
 /// What tells our Secret from another of its name.
 const LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "windlass");
-/// How often somebody else may be faster.
+/// Maximum number of lost races.
 const TRIES: usize = 8;
 
 /// Where the Secret is, and for which names.
@@ -124,7 +124,7 @@ impl Kept {
     }
 }
 
-/// What a Secret holds, when all of it is there.
+/// The contents of a complete Secret.
 pub(crate) fn material(secret: &Secret) -> Option<Material> {
     let text = |name: &str| String::from_utf8(secret.data.as_ref()?.get(name)?.0.clone()).ok();
     Some(Material {

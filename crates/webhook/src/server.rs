@@ -58,7 +58,7 @@ pub(crate) fn tls(served: &Served) -> Result<Arc<rustls::ServerConfig>, WebhookE
     Ok(Arc::new(config))
 }
 
-/// Serves until told to stop; requests under way are answered.
+/// Serves until it is stopped. Running requests are completed.
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: Arc<rustls::ServerConfig>,
@@ -179,7 +179,7 @@ where
     match review::answer(rule, &body) {
         Ok(review) => respond(StatusCode::OK, "application/json", review.to_string()),
         Err(why) => {
-            tracing::warn!(kind = rule.kind, why, "a webhook was asked what it does not understand");
+            tracing::warn!(kind = rule.kind, why, "the webhook cannot decode an AdmissionReview");
             words(StatusCode::BAD_REQUEST, &why)
         }
     }

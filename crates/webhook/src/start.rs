@@ -1,4 +1,4 @@
-//! Starting and ending it all.
+//! Start and stop of the webhook server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,13 +23,13 @@ use crate::target::Target;
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_secs(5);
-/// Our own certificate tells when it is due; a clock may have stood still meanwhile.
+/// A generated certificate has its own schedule. The clock may have been suspended meanwhile.
 const RARE_LOOK: Duration = Duration::from_hours(1);
 
 /// Where the certificate comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificates {
-    /// Our own, kept in the Secret [`SECRET_NAME`](crate::SECRET_NAME) of a namespace.
+    /// Generated, stored in the Secret [`SECRET_NAME`](crate::SECRET_NAME) of a namespace.
     Secret {
         /// The namespace.
         namespace: String,
@@ -38,20 +38,20 @@ pub enum Certificates {
     Folder(PathBuf),
 }
 
-/// How webhooks are set up.
+/// Options of the webhook server.
 #[derive(Debug)]
 pub struct Options {
     /// Where reviews are answered.
     pub listener: TcpListener,
-    /// How the API server gets there.
+    /// How the API server reaches the webhook server.
     pub target: Target,
     /// Where the certificate comes from.
     pub certificates: Certificates,
-    /// What is judged.
+    /// The reviewed write.
     pub rules: Vec<Rule>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How often the certificate is looked at, beside events.
+    /// Interval of certificate checks, in addition to events.
     pub look: Duration,
 }
 
@@ -100,7 +100,7 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let address = options.listener.local_addr().ok();
     let routes = server::routes(&options.rules);
-    // It answers before anybody is told to ask.
+    // The server answers before the configuration names it.
     tasks.spawn(server::serve(options.listener, tls, routes, stop.clone()));
     let mut keeper = Keeper::new(
         client,
@@ -139,8 +139,8 @@ impl Webhooks {
         self.address
     }
 
-    /// Answers what is under way, and ends. The configuration stays: other processes may serve, and without any of them what is
-    /// judged is refused.
+    /// Completes running requests and stops. The configuration stays: other processes may serve. Without any server,
+    /// covered writes are refused.
     pub async fn shutdown(&self) {
         self.stop.cancel();
         self.tasks.close();

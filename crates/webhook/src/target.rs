@@ -27,7 +27,7 @@ pub enum Target {
 const HTTPS: u16 = 443;
 
 impl Target {
-    /// Reads `NAMESPACE/NAME[:PORT]`; the port is 443 when none is said.
+    /// Reads `NAMESPACE/NAME[:PORT]`. The port defaults to 443.
     pub fn service(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is not NAMESPACE/NAME[:PORT], such as windlass-system/windlass-webhook:443");
         let (namespace, rest) = text.split_once('/').ok_or_else(wrong)?;
@@ -45,7 +45,7 @@ impl Target {
         })
     }
 
-    /// Reads `https://HOST[:PORT]`; the port is 443 when none is said.
+    /// Reads `https://HOST[:PORT]`. The port defaults to 443.
     pub fn url(text: &str) -> Result<Self, String> {
         let wrong =
             || format!("{text:?} is not https://HOST[:PORT] without path, such as https://windlass.example.com:9443");

@@ -133,7 +133,7 @@ async fn fleet(
     up.stop()
 }
 
-/// What a fleet at rest costs. Connections to workload clusters are kept with a chart and without one: they are told apart.
+/// The cost of a fleet at rest. Connections to workload clusters exist with and without a chart, so they are counted separately.
 async fn idle(up: &Up, options: &Options, title: &str, figures: &mut Figures) -> Result<(), String> {
     say(title);
     let before = Mark::of(up)?;

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(super) enum Ending {
     /// It goes through all its steps.
     ByItself,
-    /// It is told to stop when it has printed its report.
+    /// The process is stopped when it has printed its report.
     AfterReport,
 }
 
@@ -108,7 +108,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A leftover in the folder for temporary files harms nobody.
+        // A leftover in the temporary folder is harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -232,7 +232,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Those that somebody decided to make; the others keep connections.
+    /// Deliberate requests; the others keep connections alive.
     pub(super) fn decided(self) -> f64 {
         self.all - self.probes - self.watches
     }

@@ -55,7 +55,7 @@ pub(crate) async fn of(client: &kube::Client, label: &str) -> Result<Objects, St
     Ok(found)
 }
 
-/// The `resourceVersion`s of objects: the same as long as nobody writes.
+/// The `resourceVersion`s of objects: unchanged without writes.
 pub(crate) fn versions(objects: &Objects) -> BTreeMap<String, String> {
     let of = |object: &Value| {
         object["metadata"]["resourceVersion"]

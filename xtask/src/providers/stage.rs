@@ -23,7 +23,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Starts an empty server with all our definitions, the operator's controllers, and somebody who runs Deployments.
+    /// Starts an empty server with all CRDs of Windlass, the operator's controllers, and a simulated Deployment controller.
     pub(crate) async fn start() -> Result<Self, String> {
         let server = Server::with_definitions().await;
         let selection = Selection::of(&operators()).map_err(|error| error.to_string())?;

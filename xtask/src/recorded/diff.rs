@@ -68,7 +68,7 @@ pub(crate) fn compare_counts(
     told.collect()
 }
 
-/// Differences in what is told of objects, by kind.
+/// Differences in the timelines of objects, by kind.
 pub(crate) fn compare_told(step: &str, recorded: &BTreeSet<Role>, ours: &BTreeSet<Role>) -> Vec<Difference> {
     let say = |there: bool| if there { "there" } else { "missing" }.to_owned();
     let differ = recorded.symmetric_difference(ours).map(|(kind, what)| Difference {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_told() {
+    fn every_difference_is_reported() {
         let (text, good) = report(&found(), &[], &["settled".to_owned()]);
         assert!(!good);
         let lines: Vec<&str> = text.lines().collect();

@@ -334,7 +334,7 @@ mod tests {
 
     /// The same cluster with other suffixes, uids and times is the same.
     #[test]
-    fn names_are_told_by_role() {
+    fn names_are_replaced_by_roles() {
         let run = |kcp: &str, machines: [&str; 2], created: [&str; 2], uid: u8| {
             let kcp = format!("demo-{kcp}");
             let owner = json!([{"kind": "KubeadmControlPlane", "name": kcp, "uid": format!("c533f088-c42a-4cd1-8188-e331634966{uid:02}")}]);
@@ -390,7 +390,7 @@ mod tests {
 
     /// The first set may be gone, or on its way out.
     #[test]
-    fn machine_sets_are_told_by_revision() {
+    fn machine_sets_are_distinguished_by_revision() {
         let set = |name: &str, revision: &str, rest: &Value| {
             let mut set = object("MachineSet", name, 1, rest);
             set["metadata"]["annotations"] = json!({"machinedeployment.clusters.x-k8s.io/revision": revision});

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Numbers of objects by kind.
 pub(crate) type Counts = BTreeMap<String, usize>;
 
-/// What is told of a kind of objects: the kind; type, reason and reporter of an event.
+/// The timeline key of an event: kind of the object; type, reason and reporter of the event.
 pub(crate) type Told = (String, String);
 
 /// All events in the list: time, `EVENT`, object, type, reason, count, message, reporter.

@@ -7,17 +7,27 @@ use windlass_kit::{Cx, Table};
 
 use super::ports::HelmReleases;
 
+const RELEASES: Table = Table {
+    name: "windlass_helm_releases",
+    help: "HelmReleaseProxies by the status of their releases",
+    counts: false,
+    labels: &["status"],
+};
+const OPERATIONS: Table = Table {
+    name: "windlass_helm_operations",
+    help: "Helm operations by result",
+    counts: true,
+    labels: &["operation", "result"],
+};
+
+/// The metrics of this crate.
+pub static METRICS: &[Table] = &[RELEASES, OPERATIONS];
+
 impl HelmReleases {
     /// Adds the metrics.
     pub(super) fn measure(&self, cx: &Cx) {
         let proxies = cx.cache::<HelmReleaseProxy>();
-        let releases = Table {
-            name: "windlass_helm_releases",
-            help: "HelmReleaseProxies by the status of their releases",
-            counts: false,
-            labels: &["status"],
-        };
-        cx.metrics().table(releases, move || {
+        cx.metrics().table(RELEASES, move || {
             let mut counts: BTreeMap<String, u64> = BTreeMap::new();
             for proxy in proxies.all() {
                 let said = proxy.status.as_ref().and_then(|status| status.status.clone());
@@ -28,13 +38,7 @@ impl HelmReleases {
                 .map(|(status, count)| (vec![status], count))
                 .collect()
         });
-        let operations = Table {
-            name: "windlass_helm_operations",
-            help: "Operations of Helm by how they ended",
-            counts: true,
-            labels: &["operation", "result"],
-        };
         let of = self.0.operations.clone();
-        cx.metrics().table(operations, move || of.counts());
+        cx.metrics().table(OPERATIONS, move || of.counts());
     }
 }

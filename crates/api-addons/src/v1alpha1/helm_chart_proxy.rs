@@ -12,12 +12,12 @@ use super::{Credentials, HelmOptions, TLSConfig, schema};
 use crate::values;
 
 windlass_api::api_kind! {
-    /// A Helm chart, and the Clusters of the same namespace that have it installed.
+    /// A Helm chart, and a selector of the Clusters in the same namespace on which it is installed.
     pub struct HelmChartProxy {
-        /// What is wished for.
+        /// The desired state of the object.
         #[serde(default)]
         pub spec: HelmChartProxySpec,
-        /// What was observed.
+        /// The observed state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub status: Option<HelmChartProxyStatus>,
     }
@@ -39,7 +39,7 @@ windlass_api::api_kind! {
     ],
 }
 
-/// The column with the message of the condition Ready, for `-o wide`.
+/// Column with the message of the Ready condition, for `-o wide`.
 pub(super) const MESSAGE: Column = Column {
     name: "Message",
     path: ".status.conditions[?(@.type=='Ready')].message",
@@ -50,122 +50,121 @@ pub(super) const MESSAGE: Column = Column {
 
 windlass_api::conditioned!(HelmChartProxy);
 
-/// Which chart goes where, and with which values.
+/// The desired state of a HelmChartProxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmChartProxySpec {
-    /// The Clusters of this namespace that get the chart. An empty selector chooses all of them. From a Cluster that is no
-    /// longer chosen the release is uninstalled.
+    /// Label selector of the Clusters in this namespace that get the chart. An empty selector matches all of them. When
+    /// a Cluster no longer matches, its release is uninstalled.
     #[schemars(schema_with = "core_schema::label_selector")]
     pub cluster_selector: LabelSelector,
-    /// The name of the chart in the repository. Another chart means another release: the old one is uninstalled first.
+    /// Name of the chart in the repository. A change replaces the release: the old one is uninstalled first.
     pub chart_name: String,
-    /// The repository of the chart: https://HOST/PATH for an index, oci://HOST/PATH for a registry. Another repository means
-    /// another release.
+    /// URL of the chart repository: https://HOST/PATH for a repository with an index, oci://HOST/PATH for a registry. A
+    /// change replaces the release.
     #[serde(rename = "repoURL")]
     pub repo_url: String,
-    /// The name of the release; made up, once for each Cluster, where nothing is said. Another name means another release.
+    /// Name of the release. Generated once per Cluster when unset. A change replaces the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_name: Option<String>,
-    /// The namespace of the release on each Cluster, created where it is missing. Another namespace means another release.
+    /// Namespace of the release on each Cluster. It is created if it does not exist. A change replaces the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::namespace")]
     pub namespace: Option<String>,
-    /// The version of the chart, or a range of versions. Where nothing is said it is the latest, and releases follow when a later
-    /// one is published.
+    /// Version of the chart, or a version range. When unset, releases follow the latest published version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The values of the chart as YAML. It may use Go templates with fields of the Cluster, such as
-    /// {{ .Cluster.metadata.name }}, of the object behind controlPlaneRef (.ControlPlane) and of the one behind
-    /// infrastructureRef (.InfraCluster).
+    /// Values of the chart as YAML. It may contain Go template actions with fields of the Cluster, for example {{
+    /// .Cluster.metadata.name }}, of its control plane object (.ControlPlane) and of its infrastructure object
+    /// (.InfraCluster).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_template: Option<String>,
-    /// Continuous keeps releases as described here; InstallOnce leaves them alone once they are installed, also when their
-    /// Cluster is no longer chosen. It cannot be changed later.
+    /// Continuous reconciles releases all the time. InstallOnce does not change a release after its installation, even
+    /// when the Cluster no longer matches. Immutable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "InstallOnce", "Continuous"]))]
     pub reconcile_strategy: Option<String>,
-    /// How many Clusters go at a time; all of them where nothing is said.
+    /// Rollout in steps. When unset, all Clusters are changed at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
-    /// How Helm is used.
+    /// Options of Helm operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = {}))]
     pub options: Option<HelmOptions>,
-    /// Credentials for a registry.
+    /// Credentials of a registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
-    /// How the repository is trusted.
+    /// TLS settings of the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_config: Option<TLSConfig>,
 }
 
-/// How many Clusters go at a time, for first installations and for later changes.
+/// Rollout steps, separate for installations and for upgrades.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// When the chart comes to Clusters that do not have it.
+    /// Steps of installations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<RolloutSteps>,
-    /// When releases change.
+    /// Steps of upgrades.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<RolloutSteps>,
 }
 
-/// Clusters go in steps: the next step begins when all Clusters that went before are ready.
+/// Sizes of rollout steps. A step starts when the releases of all earlier steps are ready.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutSteps {
-    /// How many Clusters the first step has: a number, or a percentage of all chosen Clusters, rounded up.
+    /// Size of the first step: a number, or a percentage of the matching Clusters, rounded up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "core_schema::int_or_string")]
     pub step_init: Option<IntOrString>,
-    /// By how many Clusters each further step is larger; a number or a percentage. All steps are equal where nothing is said.
+    /// Increment of the step size per step: a number or a percentage. All steps have the same size when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "core_schema::int_or_string")]
     pub step_increment: Option<IntOrString>,
-    /// The most Clusters that a step ever has; a number or a percentage.
+    /// Maximum step size: a number or a percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "core_schema::int_or_string")]
     pub step_limit: Option<IntOrString>,
 }
 
-/// What is known of a HelmChartProxy.
+/// The observed state of a HelmChartProxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmChartProxyStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "core_schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// The Clusters that the selector chooses, by name.
+    /// References to the matching Clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::object_references")]
     pub matching_clusters: Option<Vec<ObjectReference>>,
-    /// The metadata.generation that this status was computed from.
+    /// The metadata.generation that the controller observed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int64")]
     pub observed_generation: Option<i64>,
 }
 
 impl HelmChartProxySpec {
-    /// The namespace of releases; `default` where nothing is said.
+    /// The effective namespace of releases. Defaults to `default`.
     pub fn release_namespace(&self) -> &str {
         said(self.namespace.as_ref()).unwrap_or(values::DEFAULT_NAMESPACE)
     }
 
-    /// The name of releases, where one is given.
+    /// The configured name of releases.
     pub fn release_name(&self) -> Option<&str> {
         said(self.release_name.as_ref())
     }
 
-    /// Whether releases are left alone once they are installed.
+    /// Whether the strategy is InstallOnce.
     pub fn is_install_once(&self) -> bool {
         self.reconcile_strategy.as_deref() == Some(values::RECONCILE_INSTALL_ONCE)
     }
 }
 
-/// A text that says something.
+/// The text, unless it is empty.
 pub(super) fn said(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }

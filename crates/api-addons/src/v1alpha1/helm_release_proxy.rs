@@ -11,12 +11,12 @@ use super::{Credentials, HelmOptions, TLSConfig, schema};
 use crate::{annotations, values};
 
 windlass_api::api_kind! {
-    /// A release of a Helm chart on one Cluster. It is made and kept by its HelmChartProxy.
+    /// A release of a Helm chart on one Cluster. The HelmChartProxy controller creates and manages it.
     pub struct HelmReleaseProxy {
-        /// What is wished for.
+        /// The desired state of the object.
         #[serde(default)]
         pub spec: HelmReleaseProxySpec,
-        /// What was observed.
+        /// The observed state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub status: Option<HelmReleaseProxyStatus>,
     }
@@ -31,7 +31,7 @@ windlass_api::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("Cluster", "string", ".spec.clusterRef.name", "The Cluster that this belongs to"),
+        Column::new("Cluster", "string", ".spec.clusterRef.name", "Name of the Cluster"),
         Column::new("Ready", "string", ".status.conditions[?(@.type=='Ready')].status", ""),
         Column::new("Reason", "string", ".status.conditions[?(@.type=='Ready')].reason", ""),
         MESSAGE,
@@ -42,71 +42,71 @@ windlass_api::api_kind! {
 
 windlass_api::conditioned!(HelmReleaseProxy);
 
-/// What a release should be.
+/// The desired state of a HelmReleaseProxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmReleaseProxySpec {
-    /// The Cluster that the release is on.
+    /// Reference to the Cluster of the release.
     #[schemars(schema_with = "schema::object_reference")]
     pub cluster_ref: ObjectReference,
-    /// The name of the chart in the repository. It cannot be changed later.
+    /// Name of the chart in the repository. Immutable.
     pub chart_name: String,
-    /// The repository of the chart. It cannot be changed later.
+    /// URL of the chart repository. Immutable.
     #[serde(rename = "repoURL")]
     pub repo_url: String,
-    /// The name of the release; made up before the installation where nothing is said. It can be set once.
+    /// Name of the release. Generated before the installation when unset. It can be set only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_name: Option<String>,
-    /// The namespace of the release. It cannot be changed later.
+    /// Namespace of the release. Immutable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::namespace")]
     pub namespace: Option<String>,
-    /// The version of the chart, or a range of versions; the latest where nothing is said.
+    /// Version of the chart, or a version range. Defaults to the latest version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The values of the chart as YAML; those of the chart itself where nothing is said.
+    /// Values of the chart as YAML. Defaults to the values of the chart itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
-    /// Continuous keeps the release as described here; InstallOnce leaves it alone once it is installed. It cannot be changed
-    /// later.
+    /// Continuous reconciles the release all the time. InstallOnce does not change it after its installation.
+    /// Immutable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "InstallOnce", "Continuous"]))]
     pub reconcile_strategy: Option<String>,
-    /// How Helm is used.
+    /// Options of Helm operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = {}))]
     pub options: Option<HelmOptions>,
-    /// Credentials for a registry.
+    /// Credentials of a registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
-    /// How the repository is trusted.
+    /// TLS settings of the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_config: Option<TLSConfig>,
 }
 
-/// What is known of a release.
+/// The observed state of a HelmReleaseProxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmReleaseProxyStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "core_schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// The status of the release, in Helm's words, such as deployed.
+    /// Status of the release as Helm reports it, for example deployed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// The revision of the release: 1 for the installation, and one more with every upgrade.
+    /// Revision of the release. It is 1 after the installation and grows with every upgrade.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::integer")]
     pub revision: Option<i64>,
-    /// The metadata.generation that this status was computed from.
+    /// The metadata.generation that the controller observed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int64")]
     pub observed_generation: Option<i64>,
 }
 
 impl HelmReleaseProxySpec {
-    /// The namespace of the release; `default` where nothing is said.
+    /// The effective namespace of the release. Defaults to `default`.
     pub fn release_namespace(&self) -> &str {
         said(self.namespace.as_ref()).unwrap_or(values::DEFAULT_NAMESPACE)
     }
@@ -116,7 +116,7 @@ impl HelmReleaseProxySpec {
         said(self.release_name.as_ref())
     }
 
-    /// The version or range that is wished for; `None` for the latest.
+    /// The desired version or version range. `None` means the latest.
     pub fn version(&self) -> Option<&str> {
         said(self.version.as_ref())
     }
@@ -126,19 +126,19 @@ impl HelmReleaseProxySpec {
         said(self.cluster_ref.name.as_ref()).unwrap_or_default()
     }
 
-    /// Whether the release is left alone once it is installed.
+    /// Whether the strategy is InstallOnce.
     pub fn is_install_once(&self) -> bool {
         self.reconcile_strategy.as_deref() == Some(values::RECONCILE_INSTALL_ONCE)
     }
 }
 
 impl HelmReleaseProxy {
-    /// Whether the name of the release was made up.
+    /// Whether the name of the release was generated.
     pub fn is_release_name_generated(&self) -> bool {
         self.is_annotated(annotations::IS_RELEASE_NAME_GENERATED)
     }
 
-    /// Whether the release was installed once, by us.
+    /// Whether this controller has installed the release once.
     pub fn was_installed(&self) -> bool {
         self.is_annotated(annotations::RELEASE_SUCCESSFULLY_INSTALLED)
     }

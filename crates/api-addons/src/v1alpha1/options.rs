@@ -1,4 +1,4 @@
-//! How Helm is used, and how repositories are reached: parts of both kinds.
+//! Helm options, credentials and TLS settings: parts of both kinds.
 
 use k8s_openapi::api::core::v1::SecretReference;
 use schemars::JsonSchema;
@@ -7,56 +7,56 @@ use serde::{Deserialize, Serialize};
 use super::schema;
 use crate::values;
 
-/// How Helm is used. The fields are called as Helm calls its flags.
+/// Options of Helm operations. The fields have the names of Helm's flags.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmOptions {
-    /// Whether the hooks of the chart are left out.
+    /// Skips the hooks of the chart (--no-hooks).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_hooks: Option<bool>,
-    /// Whether an operation waits until what it has changed is running.
+    /// Waits until the objects of the release are ready (--wait).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<bool>,
-    /// Whether that waits for Jobs to end, too.
+    /// With wait, also waits for Jobs to complete (--wait-for-jobs).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_for_jobs: Option<bool>,
-    /// Whether the dependencies of the chart are updated before the installation.
+    /// Updates the dependencies of the chart before the installation (--dependency-update).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependency_update: Option<bool>,
-    /// How long an operation may wait for anything on the cluster, such as 10m.
+    /// Timeout of an operation, for example 10m (--timeout).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::timeout")]
     pub timeout: Option<String>,
-    /// Whether the custom resource definitions of the chart are left out.
+    /// Skips the CRDs of the chart (--skip-crds).
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "skipCRDs")]
     pub skip_crds: Option<bool>,
-    /// Whether the notes of sub-charts are told with those of the chart.
+    /// Prints the NOTES of subcharts together with those of the chart (--render-subchart-notes).
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "options")]
     pub sub_notes: Option<bool>,
-    /// Whether objects are not checked against what the cluster says of their kinds.
+    /// Skips the validation against the OpenAPI schemas of the cluster (--disable-openapi-validation).
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         rename = "disableOpenAPIValidation"
     )]
     pub disable_open_api_validation: Option<bool>,
-    /// Whether what a failed operation has done is taken back. It includes wait.
+    /// Rolls back a failed operation (--atomic). Implies wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub atomic: Option<bool>,
-    /// Whether objects are taken over that belong to another release or to none.
+    /// Adopts existing objects that belong to another release or to none (--take-ownership).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub take_ownership: Option<bool>,
-    /// Whether the connection to the cluster is kept for the next operation.
+    /// Keeps the connection to the cluster for the next operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub enable_client_cache: Option<bool>,
-    /// What concerns installations only.
+    /// Options of installations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<HelmInstallOptions>,
-    /// What concerns upgrades only.
+    /// Options of upgrades.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<HelmUpgradeOptions>,
-    /// What concerns uninstallations only.
+    /// Options of uninstallations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uninstall: Option<HelmUninstallOptions>,
 }
@@ -65,11 +65,11 @@ pub struct HelmOptions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmInstallOptions {
-    /// Whether the namespace of the release is created where it is missing.
+    /// Creates the namespace of the release if it does not exist (--create-namespace).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = true))]
     pub create_namespace: Option<bool>,
-    /// Whether custom resource definitions are among what is rendered.
+    /// Includes CRDs in the rendered templates (--include-crds).
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "includeCRDs")]
     pub include_crds: Option<bool>,
 }
@@ -78,26 +78,27 @@ pub struct HelmInstallOptions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmUpgradeOptions {
-    /// Whether objects that cannot be changed are replaced.
+    /// Replaces objects that cannot be patched (--force).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
-    /// Whether only the values of the chart and those given here count.
+    /// Resets the values to those of the chart before the given values are merged (--reset-values).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_values: Option<bool>,
-    /// Whether the values of the last revision count where nothing is given here.
+    /// Reuses the values of the last revision and merges the given values (--reuse-values).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse_values: Option<bool>,
-    /// Whether the values of the new chart, then those of the last revision, then those given here count.
+    /// Starts from the values of the new chart, then merges those of the last revision and the given ones
+    /// (--reset-then-reuse-values).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_then_reuse_values: Option<bool>,
-    /// Whether pods are restarted.
+    /// Restarts the Pods of the release (--recreate-pods).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recreate: Option<bool>,
-    /// How many revisions are kept; 0 for all.
+    /// Maximum number of revisions to keep (--history-max). 0 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::max_history")]
     pub max_history: Option<i64>,
-    /// Whether what a failed upgrade has created is deleted.
+    /// Deletes the objects that a failed upgrade has created (--cleanup-on-fail).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup_on_fail: Option<bool>,
 }
@@ -106,45 +107,45 @@ pub struct HelmUpgradeOptions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmUninstallOptions {
-    /// Whether the revisions are kept, marked as uninstalled.
+    /// Keeps the revisions of the release, marked as uninstalled (--keep-history).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_history: Option<bool>,
-    /// A text for the record of the uninstallation.
+    /// Description in the record of the uninstallation (--description).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// Credentials for a registry.
+/// Credentials of a registry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Credentials {
-    /// The Secret that has them.
+    /// Reference to the Secret.
     #[schemars(schema_with = "schema::secret_reference")]
     pub secret: SecretReference,
-    /// The key of the Secret, with the content of a configuration file as docker login writes it.
+    /// Key of the Secret. Its value is a configuration file as docker login writes it.
     pub key: String,
 }
 
-/// How the repository is trusted.
+/// TLS settings of the repository.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TLSConfig {
-    /// A Secret with authorities under the key ca.crt, in place of those of the system.
+    /// Secret with CA certificates under the key ca.crt. They replace the CA certificates of the system.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "caSecret")]
     #[schemars(schema_with = "schema::secret_reference")]
     pub ca_secret: Option<SecretReference>,
-    /// Whether any certificate of the repository is accepted.
+    /// Skips the verification of the repository's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "insecureSkipTLSVerify")]
     pub insecure_skip_tls_verify: Option<bool>,
 }
 
 impl HelmOptions {
-    /// Whether an operation waits: also when it is atomic.
+    /// Whether an operation waits. Atomic operations always do.
     pub fn waits(&self) -> bool {
         self.wait == Some(true) || self.atomic == Some(true)
     }
 
-    /// The same with what is meant where nothing is said.
+    /// The same options with their defaults filled in.
     #[must_use]
     pub fn completed(&self) -> Self {
         let mut options = self.clone();
@@ -162,7 +163,7 @@ impl HelmOptions {
         options
     }
 
-    /// Whether the namespace of the release is created where it is missing.
+    /// Creates the namespace of the release if it does not exist (--create-namespace).
     pub fn creates_namespace(&self) -> bool {
         self.install
             .as_ref()
@@ -170,7 +171,7 @@ impl HelmOptions {
             .unwrap_or(true)
     }
 
-    /// How many revisions are kept; 0 for all.
+    /// Maximum number of revisions to keep (--history-max). 0 means no limit.
     pub fn max_history(&self) -> i64 {
         let upgrade = self.upgrade.as_ref().and_then(|upgrade| upgrade.max_history);
         upgrade.unwrap_or(values::DEFAULT_MAX_HISTORY)
@@ -178,7 +179,7 @@ impl HelmOptions {
 }
 
 impl Credentials {
-    /// The key of the Secret; `config.json` where nothing is said.
+    /// The effective key of the Secret. Defaults to `config.json`.
     pub fn key(&self) -> &str {
         if self.key.is_empty() {
             values::DEFAULT_CREDENTIALS_KEY

@@ -157,7 +157,7 @@ fn a_chart_is_configured_by_its_values_alone() {
     assert_eq!(fields::<HelmReleaseProxy>("spec.options"), options);
 }
 
-// AD-142: the namespace of a release is what was wished for, and stands nowhere else.
+// AD-142: the namespace of a release is the requested one, and it is only in this field.
 #[test]
 fn the_namespace_of_a_release_is_in_its_spec() {
     let status = ["conditions", "observedGeneration", "revision", "status"];

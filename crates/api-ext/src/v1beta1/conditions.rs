@@ -6,7 +6,7 @@ pub use windlass_api::v1beta1::conditions::*;
 pub const API_SERVER_PROVISIONED: &str = "APIServerProvisioned";
 /// The container has run the bootstrap data.
 pub const BOOTSTRAP_EXEC_SUCCEEDED: &str = "BootstrapExecSucceeded";
-/// The container is there.
+/// The container exists.
 pub const CONTAINER_PROVISIONED: &str = "ContainerProvisioned";
 /// The simulated etcd member runs (on DevMachine).
 pub const ETCD_PROVISIONED: &str = "EtcdProvisioned";

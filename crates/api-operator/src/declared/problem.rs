@@ -1,20 +1,20 @@
-//! What is wrong with a declaration.
+//! Problems in the spec of a provider object.
 
 use std::fmt;
 
 use crate::reasons;
 
-/// A field that cannot be acted on.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The field: `spec.manager.syncPeriod`.
     pub field: String,
-    /// What is wrong with it, and what was expected.
+    /// The problem and the expectation.
     pub message: String,
 }
 
 impl Problem {
-    /// The reason of a condition that tells this problem.
+    /// The condition reason for this problem.
     pub fn reason(&self) -> &'static str {
         if self.field == "spec.version" {
             reasons::INCORRECT_VERSION_FORMAT
@@ -32,7 +32,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a declaration: one problem at least.
+/// All problems of a provider object. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct Problems(Vec<Problem>);
@@ -52,7 +52,7 @@ impl Problems {
         self.0.iter()
     }
 
-    /// The reason of a condition that tells the problems: that of the first.
+    /// The condition reason for the problems: that of the first one.
     pub fn reason(&self) -> &'static str {
         self.0.first().map_or(reasons::SPEC_VALIDATION_ERROR, Problem::reason)
     }

@@ -1,17 +1,17 @@
-//! Reads single fields, and collects what is wrong.
+//! Reads single fields and collects problems.
 
 use windlass_meta::{GoDuration, ObjectKey};
 
 use super::problem::{Problem, Problems};
 use super::settings::LeaderElection;
 
-/// What was found wrong so far.
+/// Problems so far.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     problems: Vec<Problem>,
 }
 
-/// A text, unless it is empty.
+/// A string, unless it is empty.
 pub(super) fn text(text: Option<&String>) -> Option<String> {
     text.filter(|text| !text.is_empty()).cloned()
 }
@@ -28,7 +28,7 @@ impl Reader {
         Problems::check(self.problems)
     }
 
-    /// A version; an empty one says nothing.
+    /// A version. An empty string means unset.
     pub(super) fn version(&mut self, version: Option<&String>, needs_v: bool) -> Option<String> {
         let version = text(version)?;
         let (v, number) = version
@@ -63,13 +63,13 @@ impl Reader {
         Some(duration)
     }
 
-    /// A duration of which zero says nothing.
+    /// A duration. Zero means unset.
     pub(super) fn nonzero(&mut self, field: &str, text: Option<&String>) -> Option<GoDuration> {
         self.waiting(field, text)
             .filter(|duration| *duration != GoDuration::default())
     }
 
-    /// A number with a lowest value.
+    /// A number with a minimum.
     pub(super) fn at_least(&mut self, lowest: i64, field: &str, number: Option<i64>) -> Option<i64> {
         if let Some(number) = number.filter(|number| *number < lowest) {
             self.problem(field, format!("{number} is less than {lowest}"));
@@ -93,7 +93,7 @@ impl Reader {
         port.filter(|port| *port != 0)
     }
 
-    /// A leader that may renew its office longer than others wait for it would be one of two.
+    /// Checks that renewDeadline is at most leaseDuration. Otherwise there could be two leaders.
     pub(super) fn renews_in_time(&mut self, field: &str, election: &LeaderElection) {
         if let (Some(lease), Some(renew)) = (election.lease_duration, election.renew_deadline)
             && renew > lease
@@ -112,7 +112,7 @@ impl Reader {
         }
     }
 
-    /// An object that is referred to, in a namespace of its own or the declaration's.
+    /// A referenced object. Its namespace defaults to that of the provider object.
     pub(super) fn reference(
         &mut self,
         field: &str,

@@ -1,6 +1,7 @@
-//! What is to be different from what a provider's files say.
+//! Overrides of the provider's files.
 //!
-//! Everything is optional, and what is not set is left as it is: defaults that an API documents belong to the providers.
+//! Everything is optional. Unset fields keep the values of the provider's files: the documented defaults are those of
+//! the providers.
 
 use std::collections::BTreeMap;
 
@@ -12,87 +13,87 @@ use crate::common::EnvVar;
 /// Settings of a manager.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// Debugging: verbosity 5, profiles at localhost:6060, whatever the fields here say.
+    /// Debug mode: verbosity 5 and profiling at localhost:6060. Overrides the other fields.
     pub debug: bool,
-    /// Where profiles are served.
+    /// Address of the profiling endpoint.
     pub profiler_address: Option<String>,
-    /// How many objects of a kind are reconciled at once.
+    /// Maximum number of concurrent reconciles per kind.
     pub max_concurrent_reconciles: Option<i64>,
-    /// How much is logged.
+    /// Log verbosity.
     pub verbosity: Option<i64>,
-    /// Features that are switched on or off.
+    /// Feature gates.
     pub feature_gates: BTreeMap<String, bool>,
-    /// How often everything is reconciled at least.
+    /// Sync period: maximum time between two reconciles of an object.
     pub sync_period: Option<GoDuration>,
-    /// How one of several replicas becomes the one that acts.
+    /// Leader election settings.
     pub leader_election: Option<LeaderElection>,
-    /// The namespace that the manager would be kept to.
+    /// Namespace of the manager's cache.
     pub cache_namespace: Option<String>,
-    /// How long the manager may take to end; negative is for ever.
+    /// Timeout of the graceful shutdown. Negative means no limit.
     pub graceful_shutdown: Option<GoDuration>,
-    /// How many objects are reconciled at once, by `Kind.group`.
+    /// Maximum number of concurrent reconciles by `Kind.group`.
     pub group_kind_concurrency: BTreeMap<String, i64>,
-    /// How long caches may take to be filled.
+    /// Timeout of the initial cache sync.
     pub cache_sync_timeout: Option<GoDuration>,
-    /// Whether a controller that panics goes on.
+    /// Whether controllers recover from panics.
     pub recover_panic: Option<bool>,
-    /// Where metrics alone are served.
+    /// Address of the metrics endpoint.
     pub metrics_bind_address: Option<String>,
-    /// Where metrics, profiles and log levels are served.
+    /// Address of the diagnostics endpoint: metrics, profiling and log levels.
     pub diagnostics_address: Option<String>,
-    /// Whether they are served to everybody.
+    /// Whether diagnostics are served without TLS and authentication.
     pub insecure_diagnostics: Option<bool>,
-    /// Where health probes are answered.
+    /// Health probe settings.
     pub health_probe_bind_address: Option<String>,
-    /// The name of the readiness probe, without a slash.
+    /// Name of the readiness probe, without a slash.
     pub readiness_endpoint_name: Option<String>,
-    /// The name of the liveness probe, without a slash.
+    /// Name of the liveness probe, without a slash.
     pub liveness_endpoint_name: Option<String>,
-    /// The port that webhooks are served at.
+    /// Port of the webhook server.
     pub webhook_port: Option<i64>,
-    /// The host that webhooks are served at.
+    /// Host of the webhook server.
     pub webhook_host: Option<String>,
-    /// The folder with the certificate of webhooks.
+    /// Directory of the webhook certificate.
     pub webhook_cert_dir: Option<String>,
-    /// Further flags.
+    /// Additional flags.
     pub additional_args: BTreeMap<String, String>,
 }
 
-/// How one of several replicas becomes the one that acts.
+/// Leader election settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaderElection {
-    /// Whether there is an election at all.
+    /// Whether leader election is enabled.
     pub leader_elect: bool,
-    /// How long the others wait before they take an office that was not renewed.
+    /// leaseDuration of leader election: the age at which a lease that was not renewed may be taken over.
     pub lease_duration: Option<GoDuration>,
-    /// How long the leader tries to renew its office.
+    /// renewDeadline of leader election: the time in which the leader must renew its lease.
     pub renew_deadline: Option<GoDuration>,
-    /// How long to wait between attempts.
+    /// retryPeriod of leader election: the wait between two attempts.
     pub retry_period: Option<GoDuration>,
-    /// The kind of the lock.
+    /// Resource kind of the leader election lock.
     pub resource_lock: Option<String>,
-    /// The name of the lock.
+    /// Name of the leader election lock.
     pub resource_name: Option<String>,
-    /// The namespace of the lock.
+    /// Namespace of the leader election lock.
     pub resource_namespace: Option<String>,
 }
 
 /// Settings of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeploymentSettings {
-    /// How many Pods.
+    /// Number of Pods.
     pub replicas: Option<i64>,
-    /// Labels that the nodes must have; replaces the whole.
+    /// Node selector of the Pods. Replaces the original.
     pub node_selector: Option<BTreeMap<String, String>>,
-    /// Taints that the Pods tolerate, as in a Pod; replaces the whole.
+    /// Tolerations of the Pods. Replaces the original.
     pub tolerations: Option<Vec<Value>>,
-    /// The affinity, as in a Pod; replaces the whole.
+    /// Affinity of the Pods. Replaces the original.
     pub affinity: Option<Value>,
     /// Settings of containers, in order.
     pub containers: Vec<ContainerSettings>,
     /// The ServiceAccount of the Pods.
     pub service_account_name: Option<String>,
-    /// Names of Secrets with credentials for registries; replaces the whole.
+    /// Names of image pull Secrets. Replaces the original.
     pub image_pull_secrets: Option<Vec<String>>,
 }
 
@@ -101,30 +102,30 @@ pub struct DeploymentSettings {
 pub struct ContainerSettings {
     /// The name of the container.
     pub name: String,
-    /// The image.
+    /// Image override.
     pub image: Option<ImageOverride>,
     /// Flags, with or without dashes, and their values.
     pub args: BTreeMap<String, String>,
     /// Environment variables.
     pub env: Vec<EnvVar>,
-    /// Resources, as in a Pod; replaces the whole.
+    /// Resource requirements. Replaces the original.
     pub resources: Option<Value>,
-    /// The command; replaces the whole.
+    /// Command. Replaces the original.
     pub command: Option<Vec<String>>,
 }
 
-/// What another image is used.
+/// An image override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageOverride {
-    /// This one.
+    /// A complete image reference.
     Whole(String),
-    /// The same one but for some parts.
+    /// Parts of the image reference.
     Parts {
-        /// The registry and path.
+        /// Registry and path.
         repository: Option<String>,
-        /// The last part of the name.
+        /// Last part of the image name.
         name: Option<String>,
-        /// The tag.
+        /// Image tag.
         tag: Option<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! Reads declarations of v1alpha1.
+//! Conversion of v1alpha1 objects.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -115,7 +115,7 @@ fn image(spec: &api::ImageMeta) -> Option<ImageOverride> {
     (repository.is_some() || name.is_some() || tag.is_some()).then_some(ImageOverride::Parts { repository, name, tag })
 }
 
-/// An empty `fetchConfig` is not the same as none: who writes one has meant something.
+/// An empty `fetchConfig` is an error and not the same as an unset one: a source was probably forgotten.
 fn fetch(read: &mut Reader, spec: &api::FetchConfiguration) -> Fetch {
     match (text(spec.url.as_ref()), &spec.selector) {
         (Some(url), None) => return Fetch::Url(url),

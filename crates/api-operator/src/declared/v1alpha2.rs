@@ -1,4 +1,4 @@
-//! Reads declarations of v1alpha2.
+//! Conversion of v1alpha2 objects.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_meta::GoDuration;
@@ -12,7 +12,7 @@ use super::{
 use crate::operator::v1alpha2 as api;
 use crate::provider_type::ProviderType;
 
-/// What the schema writes into `verbosity` where nothing was said.
+/// The default of `verbosity` in the schema.
 const DEFAULT_VERBOSITY: i64 = 1;
 
 pub(crate) fn from_v1alpha2(
@@ -68,7 +68,8 @@ fn manager(read: &mut Reader, field: &str, spec: Option<&api::ManagerSpec>) -> S
         debug: false,
         profiler_address: text(spec.profiler_address.as_ref()),
         max_concurrent_reconciles: read.at_least(1, &at("maxConcurrentReconciles"), spec.max_concurrent_reconciles),
-        // The default is written into every object, so it cannot be told from a wish; it must not outweigh what is one.
+        // The API server sets the default in every object, so a set 1 cannot be distinguished from an unset field. The
+        // default must not override other settings.
         verbosity: read
             .at_least(0, &at("verbosity"), spec.verbosity)
             .filter(|verbosity| *verbosity != DEFAULT_VERBOSITY),
@@ -96,7 +97,7 @@ fn manager(read: &mut Reader, field: &str, spec: Option<&api::ManagerSpec>) -> S
     }
 }
 
-/// All fields are required here, so the empty ones say nothing.
+/// All fields are required in this API, so empty ones mean unset.
 fn leader_election(read: &mut Reader, field: &str, spec: &api::LeaderElection) -> LeaderElection {
     let election = LeaderElection {
         leader_elect: spec.leader_elect,
@@ -146,7 +147,7 @@ fn container(read: &mut Reader, field: &str, spec: &api::ContainerSpec) -> Conta
     }
 }
 
-/// An empty `fetchConfig` is not the same as none: who writes one has meant something.
+/// An empty `fetchConfig` is an error and not the same as an unset one: a source was probably forgotten.
 fn fetch(read: &mut Reader, spec: &api::FetchConfiguration) -> Fetch {
     match (text(spec.oci.as_ref()), text(spec.url.as_ref()), &spec.selector) {
         (Some(oci), None, None) => return Fetch::Oci(oci),

@@ -7,16 +7,16 @@ use crate::provider_type::ProviderType;
 windlass_api::api_kind! {
     /// A provider that is installed in this cluster.
     pub struct Provider {
-        /// The name of the provider, such as aws.
+        /// Name of the provider, for example aws.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub provider_name: Option<String>,
-        /// The sort of provider, such as InfrastructureProvider.
+        /// Type of the provider, for example InfrastructureProvider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub r#type: Option<String>,
-        /// The version that is installed.
+        /// Installed version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub version: Option<String>,
-        /// The only namespace that the provider would watch; no longer used.
+        /// Namespace that the provider watches. No longer used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub watched_namespace: Option<String>,
     }
@@ -31,15 +31,15 @@ windlass_api::api_kind! {
     status: false,
     scale: None,
     columns: [
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
-        Column::new("Type", "string", ".type", "The sort of provider"),
-        Column::new("Provider", "string", ".providerName", "The name of the provider"),
-        Column::new("Version", "string", ".version", "The version that is installed"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
+        Column::new("Type", "string", ".type", "Type of the provider"),
+        Column::new("Provider", "string", ".providerName", "Name of the provider"),
+        Column::new("Version", "string", ".version", "Installed version of the provider"),
     ],
 }
 
 impl Provider {
-    /// What sort of provider it is, where that is known.
+    /// The type of the provider, if it is a known one.
     pub fn provider_type(&self) -> Option<ProviderType> {
         ProviderType::from_inventory(self.r#type.as_deref().unwrap_or_default())
     }

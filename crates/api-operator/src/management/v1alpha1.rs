@@ -1,4 +1,4 @@
-//! Version v1alpha1: four kinds with one specification.
+//! Version v1alpha1: four kinds with the same spec.
 
 mod kinds;
 mod manager;

@@ -1,4 +1,4 @@
-//! Version v1alpha2: seven kinds with one specification.
+//! Version v1alpha2: seven kinds with the same spec.
 
 mod kinds;
 mod manager;

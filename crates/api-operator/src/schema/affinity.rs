@@ -10,8 +10,8 @@ pub fn affinity(generator: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "properties": {
             "nodeAffinity": node_affinity(),
-            "podAffinity": pod_affinity(generator, "Pods that these want to be near to."),
-            "podAntiAffinity": pod_affinity(generator, "Pods that these want to be far from."),
+            "podAffinity": pod_affinity(generator, "Pod affinity: schedules the Pods near the matching Pods."),
+            "podAntiAffinity": pod_affinity(generator, "Pod anti-affinity: schedules the Pods away from the matching Pods."),
         },
     })
 }
@@ -27,54 +27,57 @@ fn words(description: &str) -> Value {
 fn node_selector_term() -> Value {
     let requirements = |description: &str| {
         let requirement = json!({
-            "description": "One requirement.",
+            "description": "A node selector requirement.",
             "type": "object",
             "required": ["key", "operator"],
             "properties": {
-                "key": {"description": "What is looked at.", "type": "string"},
-                "operator": {"description": "In, NotIn, Exists, DoesNotExist, Gt or Lt.", "type": "string"},
-                "values": words("The values to compare with."),
+                "key": {"description": "Key of the label or field.", "type": "string"},
+                "operator": {"description": "Operator: In, NotIn, Exists, DoesNotExist, Gt or Lt.", "type": "string"},
+                "values": words("Values of the operator."),
             },
         });
         list(description, &requirement)
     };
     json!({
-        "description": "Which nodes.",
+        "description": "A node selector term.",
         "type": "object",
         "x-kubernetes-map-type": "atomic",
         "properties": {
-            "matchExpressions": requirements("Requirements on labels."),
-            "matchFields": requirements("Requirements on fields."),
+            "matchExpressions": requirements("Requirements on node labels."),
+            "matchFields": requirements("Requirements on node fields."),
         },
     })
 }
 
 fn preferred(term: &str, what: &Value) -> Value {
     let preference = json!({
-        "description": "One wish.",
+        "description": "A preferred scheduling term.",
         "type": "object",
         "required": [term, "weight"],
         "properties": {
             term: what,
-            "weight": {"description": "How much it counts, from 1 to 100.", "type": "integer", "format": "int32"},
+            "weight": {"description": "Weight of the term, from 1 to 100.", "type": "integer", "format": "int32"},
         },
     });
-    list("Wishes, by weight.", &preference)
+    list(
+        "Preferred scheduling terms. The scheduler favors nodes with a high sum of weights.",
+        &preference,
+    )
 }
 
 fn node_affinity() -> Value {
     let term = node_selector_term();
     json!({
-        "description": "Nodes that the Pods want.",
+        "description": "Node affinity: selects nodes for the Pods.",
         "type": "object",
         "properties": {
             "preferredDuringSchedulingIgnoredDuringExecution": preferred("preference", &term),
             "requiredDuringSchedulingIgnoredDuringExecution": {
-                "description": "Demands; a node must fit one of the terms.",
+                "description": "Required scheduling terms. A node must match one of them.",
                 "type": "object",
                 "x-kubernetes-map-type": "atomic",
                 "required": ["nodeSelectorTerms"],
-                "properties": {"nodeSelectorTerms": list("The terms.", &term)},
+                "properties": {"nodeSelectorTerms": list("Node selector terms. They are ORed.", &term)},
             },
         },
     })
@@ -87,16 +90,16 @@ fn pod_affinity(generator: &mut SchemaGenerator, description: &str) -> Value {
         schema
     };
     let term = json!({
-        "description": "Which Pods, and how near.",
+        "description": "A Pod affinity term.",
         "type": "object",
         "required": ["topologyKey"],
         "properties": {
-            "labelSelector": selector("The labels of the Pods."),
-            "matchLabelKeys": words("Labels in which the Pods must be like these."),
-            "mismatchLabelKeys": words("Labels in which the Pods must differ from these."),
-            "namespaceSelector": selector("The labels of the Pods' namespaces."),
-            "namespaces": words("The Pods' namespaces."),
-            "topologyKey": {"description": "The label of nodes that says what is near.", "type": "string"},
+            "labelSelector": selector("Label selector of the Pods."),
+            "matchLabelKeys": words("Label keys whose values must be equal to those of the scheduled Pod."),
+            "mismatchLabelKeys": words("Label keys whose values must differ from those of the scheduled Pod."),
+            "namespaceSelector": selector("Label selector of the namespaces of the Pods."),
+            "namespaces": words("Namespaces of the Pods."),
+            "topologyKey": {"description": "Node label that defines the topology domain.", "type": "string"},
         },
     });
     json!({
@@ -104,7 +107,7 @@ fn pod_affinity(generator: &mut SchemaGenerator, description: &str) -> Value {
         "type": "object",
         "properties": {
             "preferredDuringSchedulingIgnoredDuringExecution": preferred("podAffinityTerm", &term),
-            "requiredDuringSchedulingIgnoredDuringExecution": list("Demands, all of them.", &term),
+            "requiredDuringSchedulingIgnoredDuringExecution": list("Required scheduling terms. All of them must match.", &term),
         },
     })
 }

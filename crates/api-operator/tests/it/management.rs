@@ -154,7 +154,7 @@ fn a_version_is_a_semantic_version_with_a_v() {
     ] {
         refuses(json!({"version": version}), "spec.version", "should match");
         let read: Kind = serde_json::from_value(provider(json!({"version": version}))).unwrap();
-        // An empty version says nothing; on servers without this schema the others are told.
+        // An empty version means unset. Servers without this schema let the others pass, so they are problems.
         let problems = read.declared().map(drop).map_err(|problems| problems.reason());
         let expect = if version.is_empty() {
             Ok(())
@@ -326,7 +326,7 @@ fn of_leader_election_only_the_switch_must_be_said() {
         "spec.manager.leaderElection",
         "renewDeadline must not be longer than leaseDuration",
     );
-    // Zero says nothing, so there is nothing to be longer than.
+    // Zero means unset, so there is no limit to exceed.
     accepts(with(
         json!({"leaderElect": true, "leaseDuration": "0s", "renewDeadline": "20s"}),
     ));
@@ -493,7 +493,7 @@ fn settings_of_containers_are_typed() {
         container.resources,
         Some(json!({"limits": {"cpu": 1, "memory": "30Mi"}}))
     );
-    // An image of which nothing is said is no other image.
+    // An image override without parts is no override.
     let nothing = stored::<Kind>(&provider(with(json!({"image": {}}))))
         .declared()
         .unwrap();

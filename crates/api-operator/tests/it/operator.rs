@@ -156,7 +156,7 @@ fn everything_that_is_declared_is_in_the_model() {
 }
 
 #[test]
-fn the_default_of_the_schema_is_no_wish() {
+fn the_default_of_the_schema_counts_as_unset() {
     let read: Kind = stored(&provider(json!({"manager": {}})));
     assert_eq!(read.spec.as_ref().unwrap().manager.as_ref().unwrap().verbosity, Some(1));
     assert_eq!(read.declared().unwrap().manager.verbosity, None);
@@ -196,7 +196,7 @@ fn rules_of_the_schema_refuse() {
 }
 
 #[test]
-fn what_the_schema_lets_pass_is_told_by_field() {
+fn problems_that_the_schema_lets_pass_are_reported_by_field() {
     complains(
         json!({"version": "latest"}),
         "spec.version: \"latest\" is not a version: expected one like v1.2.3 or v1.2.3-rc.0",

@@ -1,4 +1,4 @@
-//! Version v1beta2 of the core group, the hub that all controllers are written against.
+//! Version v1beta2 of the core group: the hub version that all controllers use.
 
 mod cluster;
 mod cluster_class;

@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::printer::{BOLD, Printer, styled};
 use crate::signals::Stop;
 
-/// Runs the embedded API server alone until it is told to stop, or does what was asked for instead.
+/// Runs only the embedded API server until it is stopped, or runs a subcommand instead.
 pub(crate) async fn run(args: ApiserverArgs, printer: &Printer) -> Result<(), CliError> {
     match (args.command, args.data_dir) {
         (Some(ApiserverCommand::Snapshot(command)), _) => snapshot(command, printer).await,

@@ -9,7 +9,7 @@ use crate::error::CliError;
 use crate::printer::{BOLD, Printer, styled};
 use crate::signals::Stop;
 
-/// Runs the embedded management cluster until it is told to stop.
+/// Runs the embedded management cluster until it is stopped.
 pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError> {
     let selection = selection(args.controllers.as_deref())?;
     let fetcher = args.fetching.fetcher()?;
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
     let kubeconfig = embedded.kubeconfig().display();
     let told = printer.text(&format!(
         "management cluster {}\ndata               {}\nkubeconfig         {kubeconfig}\n\n\
-         kubectl --kubeconfig {kubeconfig} get clusters,machines\n\nCtrl-C stops it; started again it continues.\n",
+         kubectl --kubeconfig {kubeconfig} get clusters,machines\n\nCtrl-C stops it. The next \"windlass up\" continues with the same objects.\n",
         styled(BOLD, &embedded.url()),
         embedded.data_dir().display(),
     ));
@@ -53,7 +53,7 @@ pub(super) fn selection(names: Option<&[String]>) -> Result<Selection, CliError>
     })
 }
 
-/// Where data is kept unless somebody says where.
+/// The default data directory.
 pub(super) fn default_data_dir() -> Result<PathBuf, CliError> {
     match std::env::home_dir().filter(|home| !home.as_os_str().is_empty()) {
         Some(home) => Ok(home.join(".windlass")),

@@ -1,4 +1,4 @@
-//! The part of an external system: with `--externally-managed` the demo provides the infrastructure that the provider leaves alone.
+//! The simulated external system: with `--externally-managed` the demo provides the infrastructure instead of the provider.
 
 use std::net::Ipv4Addr;
 
@@ -22,7 +22,7 @@ const WAITS: [&str; 3] = ["InfrastructureReady", "ControlPlaneInitialized", "Wor
 pub(super) struct External {
     client: kube::Client,
     witness: Witness,
-    /// Where the API servers will be: taken, so that nobody else takes the ports before the machines are there.
+    /// Where the API servers will be: taken, so that no other process takes the ports before the machines exist.
     endpoints: Vec<TcpSocket>,
 }
 
@@ -149,7 +149,7 @@ impl Demo<'_> {
     }
 }
 
-/// Any free port on the loopback interface. It is shared with whoever listens later.
+/// Any free port on the loopback interface. It is shared with the later listener.
 fn take_port() -> Result<(TcpSocket, u16), CliError> {
     let take = || {
         let socket = TcpSocket::new_v4()?;

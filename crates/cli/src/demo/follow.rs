@@ -44,7 +44,7 @@ fn kind<K: Object>(cx: &Cx, updates: &mpsc::UnboundedSender<Update>) {
             }
             (None, None) => return,
         };
-        // Nobody listens any more once the demo is over.
+        // There is no receiver any more once the demo is over.
         let _ = updates.send(update);
     });
 }

@@ -1,4 +1,4 @@
-//! What the demo knows of an object: the part that people look at.
+//! The view of an object in the demo: the fields that are shown.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The example manifests, with what the command line asks for put in.
+//! The example manifests, adapted to the command line.
 
 use serde_json::{Value, json};
 use windlass_api::annotations::MANAGED_BY;
@@ -21,7 +21,7 @@ const QUICK_START: Example = Example {
     class: include_str!("../../../../examples/clusterclass-quick-start.yaml"),
     cluster: include_str!("../../../../examples/cluster-quick-start.yaml"),
 };
-/// A cluster on infrastructure that somebody else manages.
+/// A cluster on externally managed infrastructure.
 const EXTERNALLY_MANAGED: Example = Example {
     class: include_str!("../../../../examples/externally-managed/clusterclass.yaml"),
     cluster: include_str!("../../../../examples/externally-managed/cluster-with-class.yaml"),
@@ -136,7 +136,7 @@ pub(crate) fn role() -> Result<Vec<Value>, String> {
     documents(ROLE)
 }
 
-/// Puts the infrastructure of all clusters of a class into the hands of a system, unless it is in somebody's hands already.
+/// Marks the infrastructure of all clusters of a class as externally managed, unless it is already.
 fn hand_over(class: &mut [Value], system: &str) -> Result<(), String> {
     let of_class = |class: &[Value], pointer: &str| {
         let found = class.iter().find(|document| document["kind"] == "ClusterClass");
@@ -274,7 +274,7 @@ mod tests {
     fn the_infrastructure_of_a_class_can_be_handed_over() {
         let check = |text: Option<&str>, expect: &str| {
             let mut documents = class(EXTERNALLY_MANAGED, text).unwrap();
-            hand_over(&mut documents, "somebody").unwrap();
+            hand_over(&mut documents, "another-system").unwrap();
             let held = documents
                 .iter()
                 .filter_map(|document| document.pointer("/spec/template/metadata/annotations")?.get(MANAGED_BY));
@@ -282,7 +282,7 @@ mod tests {
         };
         // The example's is in other hands already.
         check(None, "terraform");
-        check(Some(QUICK_START.class), "somebody");
+        check(Some(QUICK_START.class), "another-system");
         let made = clusters(EXTERNALLY_MANAGED, &shape(1), &class(EXTERNALLY_MANAGED, None).unwrap()).unwrap();
         assert_eq!(made[0]["spec"]["topology"]["classRef"]["name"], "externally-managed");
         assert_eq!(made[0]["spec"]["topology"].get("variables"), None, "nulls are refused");
@@ -294,7 +294,7 @@ mod tests {
             ),
         )
         .unwrap();
-        let error = hand_over(&mut alone, "somebody").unwrap_err();
+        let error = hand_over(&mut alone, "another-system").unwrap_err();
         assert_eq!(
             error,
             "DevClusterTemplate gone, the template of the infrastructure, is not in the file"

@@ -1,4 +1,4 @@
-//! Where the demo's management cluster is: in this process, or, for developers, on a real Kubernetes API server.
+//! The management cluster of the demo: in this process, or, for developers, on a real Kubernetes API server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

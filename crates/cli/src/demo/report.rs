@@ -1,4 +1,4 @@
-//! What the demo measured, as text and as JSON.
+//! The report of the demo, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) struct Step {
     pub(crate) peak_memory_bytes: Option<u64>,
 }
 
-/// What became of infrastructure that somebody else manages.
+/// The result of a demo with externally managed infrastructure.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct External {

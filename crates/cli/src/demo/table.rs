@@ -167,7 +167,7 @@ pub(crate) fn summary(world: &World, wanted: usize) -> String {
     )
 }
 
-/// What changed in the eyes of a reader; `None` when nothing did.
+/// The visible changes; `None` without any.
 pub(crate) fn change(before: Option<&Item>, after: Option<&Item>) -> Option<String> {
     let told = |item: &Item| {
         let mut words: Vec<String> = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_told_by_its_first_words() {
+    fn a_message_is_shown_by_its_first_words() {
         let check = |message: &str, expect: Option<&str>| assert_eq!(first_words(message).as_deref(), expect);
         check("", None);
         check("\n* one\n* two", Some("one"));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_once() {
+    fn changes_are_shown_once() {
         let at = |phase: &str| {
             item(
                 "Machine",

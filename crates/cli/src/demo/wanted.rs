@@ -1,4 +1,4 @@
-//! What each step waits for, and what is missing.
+//! The goal of each step, and what is missing.
 
 use super::item::Item;
 use super::world::World;
@@ -17,7 +17,7 @@ pub(crate) enum Wanted {
         /// Version of every machine.
         version: String,
     },
-    /// There, and waiting for infrastructure that nobody has reported yet.
+    /// Created, and waiting for infrastructure that is not reported as ready yet.
     Waiting {
         /// Names of the Clusters.
         clusters: Vec<String>,

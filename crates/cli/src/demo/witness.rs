@@ -1,4 +1,4 @@
-//! Who wrote the infrastructure objects, as the API server recorded it in them.
+//! The field managers of infrastructure objects, as the API server records them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -121,7 +121,7 @@ impl Drop for Witness {
     }
 }
 
-/// Takes over all events, until nobody wants to know any more.
+/// Receives all events, until the receiver is gone.
 async fn follow(api: Api<DynamicObject>, sender: watch::Sender<Seen>) {
     let mut version = "0".to_owned();
     let fail = |why: String| sender.send_modify(|seen| seen.failure = Some(why));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_before_the_last_event() {
+    fn nothing_is_reported_before_the_last_event() {
         let mut seen = Seen::default();
         let there = BTreeMap::from([("u".to_owned(), "2".to_owned())]);
         assert!(seen.is_up_to(&BTreeMap::new()) && !seen.is_up_to(&there));

@@ -1,4 +1,4 @@
-//! One short line per event: time, level, whose work it is, what happens.
+//! The text format of logs: one short line per event with time, level, controller, object and message.
 
 use std::error::Error;
 use std::fmt::{self, Debug};

@@ -1,4 +1,4 @@
-//! What keeps the program from starting or from writing is told with its name, and loses nothing.
+//! Errors that prevent the start or writes name their cause, and lose no data.
 
 use std::fs;
 use std::net::TcpListener;

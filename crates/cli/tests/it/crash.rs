@@ -1,5 +1,5 @@
 //! A server that is killed under load: what was answered is there, what was not is there whole or not at all, revisions never go
-//! back, and watches go on or are told to begin anew.
+//! back, and watches continue or must start over.
 //!
 //! `cargo xtask crash --rounds 200` runs it for longer.
 
@@ -191,10 +191,7 @@ async fn a_server_killed_under_load_keeps_what_it_answered() {
         }
         drop(answered);
         let enough = random() % 150;
-        answers
-            .wait_for(|number| *number >= enough)
-            .await
-            .expect("somebody writes");
+        answers.wait_for(|number| *number >= enough).await.expect("a write");
         server.kill();
         let mut back: Vec<(u64, Known)> = writers.join_all().await;
         back.sort_by_key(|(writer, _)| *writer);

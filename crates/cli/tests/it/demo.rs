@@ -41,7 +41,7 @@ fn it_goes_to_the_end_and_leaves_nothing() {
     );
 }
 
-/// What a demo with infrastructure of somebody else's reported.
+/// The report of a demo with externally managed infrastructure.
 fn externally_managed(more: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let small = ["--control-plane-replicas", "1", "--workers", "1"];
@@ -54,7 +54,7 @@ fn externally_managed(more: &[&str]) -> Value {
 
 // EX-005, EX-021, EX-024, EX-025, EX-053, EX-055, EX-057, EX-065, EX-079, EX-080
 #[test]
-fn infrastructure_of_somebody_else_is_waited_for_and_never_written() {
+fn externally_managed_infrastructure_is_waited_for_and_never_written() {
     let report = externally_managed(&[]);
     let steps: Vec<&str> = report["steps"]
         .as_array()
@@ -80,7 +80,7 @@ fn infrastructure_of_somebody_else_is_waited_for_and_never_written() {
 
 // EX-004, EX-064, EX-065
 #[test]
-fn any_class_can_stand_on_infrastructure_of_somebody_else() {
+fn any_class_can_use_externally_managed_infrastructure() {
     let class = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../examples/clusterclass-quick-start.yaml"
@@ -108,11 +108,11 @@ fn a_step_that_takes_too_long_is_a_failure_with_the_conditions_that_explain_it()
 }
 
 #[test]
-fn wrong_usage_is_told_apart_from_failure() {
+fn wrong_usage_and_failure_have_different_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     for args in [
         &["demo", "--workers", "many"][..],
-        &["up", "--controllers", "nobody", "--data-dir", "x"],
+        &["up", "--controllers", "unknown", "--data-dir", "x"],
         &["nothing"],
     ] {
         assert_eq!(run(folder.path(), args).code, Some(2), "{args:?}");

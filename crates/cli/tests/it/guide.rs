@@ -1,4 +1,4 @@
-//! The page about infrastructure that somebody else manages: what it says is so, and what it must say is there.
+//! The page about externally managed infrastructure: its statements are true, and the required ones are there.
 
 mod page;
 
@@ -310,7 +310,7 @@ async fn lack(env: &Env, what: &str, name: &str) {
             cluster.apply(env).await;
             system.set_provisioned(name).await;
         }
-        other => panic!("the table has a row that nobody knows how to bring about: {other}"),
+        other => panic!("the table has a row without a test setup: {other}"),
     }
 }
 

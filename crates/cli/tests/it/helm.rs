@@ -17,9 +17,9 @@ fn help_leads_to_charts_and_has_their_options() {
     assert!(refused.stderr.contains("1..=1000"), "{refused:?}");
 }
 
-// AD-031: users bring no helm, and whoever runs the program hears at once what is missing and how to get it.
+// AD-031: users of clusters need no helm, and the operator of the program sees at once what is missing and how to get it.
 #[test]
-fn a_missing_helm_is_told_at_the_start_and_keeps_nothing_else_from_running() {
+fn a_missing_helm_is_reported_at_the_start_and_stops_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let finished = Up::start(folder.path(), &["--helm", "/nowhere/helm"]).interrupt();
     for part in [

@@ -49,7 +49,7 @@ fn set_up<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
     for name in ["KUBECONFIG", "WINDLASS_DATA_DIR"] {
         command.env_remove(name);
     }
-    // A home without the files of whoever runs the tests.
+    // A home directory without the files of the current user.
     command.env("HOME", folder).env("TMPDIR", folder);
     command.env("NO_COLOR", "1").stdin(Stdio::null())
 }

@@ -74,7 +74,7 @@ fn a_flag_is_set_in_whatever_form_it_is() {
     check(&["-v", "2"], "v", "5", &["-v=5"], Was::Different);
     check(&["-v2"], "v", "5", &["-v=5"], Was::Different);
     check(&["-verbose"], "v", "5", &["-verbose", "--v=5"], Was::Absent);
-    // What follows two dashes is not for us.
+    // Arguments after `--` are not flags.
     check(
         &["--b", "--", "--a=1"],
         "a",

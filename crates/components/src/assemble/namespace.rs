@@ -10,7 +10,7 @@ use crate::args::Arguments;
 use crate::customize::flags;
 use crate::object::{self, Identity, group, is, kind, text};
 
-/// Where cert-manager takes the authority from that it puts into an object: `namespace/name` of a Certificate, of a Secret.
+/// The source of the CA that cert-manager injects: `namespace/name` of a Certificate or of a Secret.
 const INJECT_FROM: [&str; 2] = [
     "cert-manager.io/inject-ca-from",
     "cert-manager.io/inject-ca-from-secret",
@@ -161,7 +161,7 @@ fn list_mut<'v>(object: &'v mut Value, field: &'static str) -> Result<&'v mut [V
     Ok(object[field].as_array_mut().map(Vec::as_mut_slice).unwrap_or_default())
 }
 
-/// Who a role is given to: whoever is in a namespace is in this one.
+/// The subjects of a role: those in a namespace move to this one.
 fn subjects(binding: &mut Value, target: &str) -> Result<(), AssembleError> {
     for subject in list_mut(binding, "subjects")? {
         if !text(subject, &["namespace"]).is_empty() {

@@ -16,13 +16,13 @@ pub enum Stage {
     Definitions,
     /// Service accounts, roles, bindings.
     Access,
-    /// Whatever workloads read or are reached through: Secrets, ConfigMaps, Services.
+    /// Objects that workloads depend on: Secrets, ConfigMaps, Services.
     Settings,
     /// Objects of cert-manager: before what authorities are put into.
     Certificates,
     /// Configurations of webhooks, quotas of admission: from here on the provider is asked.
     Webhooks,
-    /// What runs.
+    /// Workloads.
     Workloads,
     /// Objects of kinds that the provider itself defines: its webhooks may have to answer first.
     Own,

@@ -374,7 +374,7 @@ fn objects_are_applied_after_what_they_need() {
 
 // OP-229
 #[test]
-fn what_outlives_a_provider_is_told_apart() {
+fn objects_that_outlive_a_provider_are_distinguished() {
     let provider = aws();
     let made = put(read(&provider), Some("foo")).unwrap();
     let all = made.objects.len();
@@ -419,7 +419,7 @@ fn variables_are_replaced_for_providers_of_every_type() {
     }
 }
 
-/// What damages YAML.
+/// Input that breaks YAML.
 const PIECES: &[&str] = &[
     "",
     "\n",

@@ -7,12 +7,12 @@ use windlass_pki::{BACKDATED, CaRequest, Certificate, CertificateAuthority, PkiE
 use super::inject::tls_secret;
 use super::{BUNDLE, CERTIFICATE, KEY, renew_at};
 
-/// Where the authority that comes next is kept.
+/// The Secret of the next CA.
 const NEXT_CERTIFICATE: &str = "next.crt";
 /// Its key.
 const NEXT_KEY: &str = "next.key";
-/// How long an authority is in all bundles before it issues anything. API servers take seconds to read a bundle, Pods
-/// about a minute to see a Secret, and what the operator applies may have to be tried again.
+/// Time that a CA is in all bundles before it issues certificates. API servers take seconds to read a bundle, Pods
+/// about a minute to see a Secret, and applies of the operator may need retries.
 const TRUSTED_AFTER: SignedDuration = SignedDuration::from_mins(30);
 
 /// The authorities of one provider.
@@ -39,10 +39,10 @@ impl Authorities {
         Some(Self { using, next, past })
     }
 
-    /// What they are from now on, and what was done to them.
+    /// The new CAs, and the changes.
     ///
-    /// After two thirds of the life of the one in use, the next one is made; it takes over once everybody had the time to
-    /// trust it.
+    /// After two thirds of the life of the current CA, the next one is created. It takes over once all clients have had
+    /// the time to trust it.
     pub fn next(
         kept: Option<Self>,
         name: &str,

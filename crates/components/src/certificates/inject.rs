@@ -19,7 +19,7 @@ pub struct Issued {
     pub certificate: String,
     /// Its key.
     pub key: String,
-    /// Whom to trust; who issued the certificate comes first.
+    /// The CA bundle; the issuer of the certificate comes first.
     pub bundle: String,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn tls_secret(namespace: &str, name: &str, data: &[(&str, &String)]) 
     })
 }
 
-/// Tells an object whom to trust. Definitions without a webhook have nothing to trust.
+/// Injects the CA bundle into an object. CRDs without a conversion webhook need none.
 fn inject(one: &mut Value, bundle: &str) -> bool {
     let set = |config: Option<&mut Value>| {
         let config = config.and_then(Value::as_object_mut);

@@ -1,4 +1,4 @@
-//! What a provider's files ask cert-manager for.
+//! The requests of a provider's files to cert-manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(super) const INJECT_FROM: &str = "cert-manager.io/inject-ca-from";
 pub(super) const INJECT_FROM_SECRET: &str = "cert-manager.io/inject-ca-from-secret";
 /// Asks for the authority of the API server.
 const INJECT_API_SERVER: &str = "cert-manager.io/inject-apiserver-ca";
-/// How long cert-manager's certificates live when nothing else is asked for.
+/// Default validity period of cert-manager's certificates.
 const USUAL_DAYS: i32 = 90;
 /// Longest common name that X.509 allows.
 const LONGEST_NAME: usize = 64;
@@ -44,7 +44,7 @@ pub struct Request {
     pub authority: bool,
     /// How many days it is issued for.
     pub days: i32,
-    /// How long before its end it is issued anew; after two thirds of its life where nothing is said.
+    /// How long before its end it is renewed. Defaults to a third of its life.
     pub renew_before: Option<SignedDuration>,
     /// Labels of the Secret.
     pub labels: BTreeMap<String, String>,
@@ -66,7 +66,7 @@ pub struct Injection {
 pub struct Plan {
     /// Certificates to issue.
     pub requests: Vec<Request>,
-    /// Objects that are told whom to trust.
+    /// Objects that get the CA bundle.
     pub injections: Vec<Injection>,
 }
 
@@ -82,7 +82,7 @@ impl Request {
     }
 }
 
-/// Finds what is asked for. It is an error if only cert-manager could do it: then all that is so is told.
+/// Finds the requested certificates. Requests that only cert-manager can fulfil are errors, all of them at once.
 pub fn plan(objects: &[Value]) -> Result<Plan, CertificateError> {
     let mut problems = Vec::new();
     let certificates = of_kind(objects, "Certificate");

@@ -58,7 +58,7 @@ fn at(days: i32) -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap() + DAY * days
 }
 
-/// What is stored, as the operator would find it after it applied everything.
+/// The stored objects after a complete apply of the operator.
 #[derive(Default)]
 struct Store {
     secrets: BTreeMap<String, Value>,
@@ -339,7 +339,7 @@ fn authorities_among_the_certificates_are_the_providers() {
 }
 
 #[test]
-fn what_only_cert_manager_can_do_is_told() {
+fn requests_that_need_cert_manager_are_reported() {
     let check = |change: &dyn Fn(&mut Vec<Value>), expect: &str| {
         let mut objects = provider();
         change(&mut objects);

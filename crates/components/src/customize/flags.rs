@@ -5,7 +5,7 @@
 
 use windlass_api_operator::Settings;
 
-/// How much is logged, and where profiles are served, while a manager is debugged.
+/// Log verbosity and profiling address in debug mode.
 pub(crate) const DEBUG_VERBOSITY: i64 = 5;
 pub(crate) const DEBUG_PROFILER: &str = "localhost:6060";
 
@@ -19,11 +19,11 @@ pub struct Flag {
     pub also: &'static [&'static str],
     /// The flag of another setting, that takes over where a container has it and none of the names.
     pub otherwise: Option<&'static str>,
-    /// What the flag is to be.
+    /// The desired value of the flag.
     pub(crate) value: fn(&Settings) -> Option<Wanted>,
 }
 
-/// What a flag is to be.
+/// The desired value of a flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// This, whether the container has the flag or not.
@@ -157,7 +157,7 @@ pub const FLAGS: &[Flag] = &[
             if yes {
                 Wanted::Always(yes.to_string())
             } else {
-                // That it is off is what managers without the flag do anyway.
+                // Managers without the flag have it disabled anyway.
                 Wanted::WhereKnown(yes.to_string())
             }
         })
@@ -199,7 +199,7 @@ pub fn concurrency_flag(kind: &str) -> String {
     format!("{}-concurrency", kind.to_lowercase())
 }
 
-/// What the settings come to: debugging outweighs the fields beside it, which stay as they were declared.
+/// The effective settings: debug mode overrides the other fields, which keep their declared values.
 pub(crate) fn effective(settings: &Settings) -> Settings {
     let mut out = settings.clone();
     if settings.debug {

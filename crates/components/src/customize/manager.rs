@@ -114,7 +114,7 @@ impl Place<'_> {
         self.done(field, described(was, name, wanted.value()));
     }
 
-    /// Says what of the settings reaches no manager.
+    /// Notes the settings that reach no manager.
     fn without_flags(&mut self, declared: &Settings) {
         if declared.debug {
             for (field, set) in [
@@ -145,7 +145,7 @@ impl Place<'_> {
         }
     }
 
-    /// What cannot be meant.
+    /// An invalid value.
     fn check(&self, settings: &Settings) -> Result<(), CustomizeError> {
         let wrong = |setting: &str, why: String| CustomizeError::Setting {
             field: format!("{}.{setting}", self.field),

@@ -1,4 +1,4 @@
-//! What was decided, for whoever declared the provider.
+//! Notes about decisions, for the author of the provider object.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Note {
     pub object: String,
     /// The container, for settings of containers.
     pub container: Option<String>,
-    /// What was done, or why nothing was.
+    /// The result, or the reason for doing nothing.
     pub what: String,
     /// Whether the field had no effect, which its author should know.
     pub ignored: bool,

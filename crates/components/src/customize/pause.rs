@@ -1,6 +1,6 @@
 //! Holding a provider still: what runs it has no replicas, and an annotation that says how many it had.
 //!
-//! The number is taken once ([`had`]), kept by whoever pauses, and put on every object that is applied meanwhile
+//! The number is taken once ([`had`]), kept by the caller, and put on every object that is applied meanwhile
 //! ([`hold`]), those of another version included; so neither a second look nor an upgrade loses it.
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use windlass_api_operator::annotations::ORIGINAL_CONTROLLER_REPLICAS;
 
 use crate::object;
 
-/// What an object says about the replicas that it had before.
+/// The replicas before the pause, as recorded on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Original {
     /// Nothing: it is not paused.
@@ -31,13 +31,13 @@ pub fn original(live: &Value) -> Original {
     }
 }
 
-/// The replicas of an object; Kubernetes makes it one where nothing is said.
+/// The replicas of an object; Kubernetes defaults it to one.
 pub fn replicas(object: &Value) -> i64 {
     object["spec"]["replicas"].as_i64().unwrap_or(1)
 }
 
-/// How many replicas an object in the cluster has, or had before it was paused. Nothing, if it is paused but does not say
-/// how many: then what is declared is the best guess.
+/// The replicas of an object in the cluster, or those before it was paused. `None` if it is paused without a record:
+/// then the declared replicas are the best guess.
 pub fn had(live: &Value) -> Option<i64> {
     match original(live) {
         Original::Replicas(number) => Some(number),
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(original(&object), Original::Replicas(3));
         give_back(&mut object, 3);
         assert_eq!(object, before);
-        // What is there but empty was there before.
+        // An empty existing value was there before.
         object["metadata"]["annotations"] = json!({});
         let before = object.clone();
         give_back(&mut object, 3);

@@ -1,14 +1,14 @@
-//! Ports, probes, Services and mounts follow the addresses that a manager is told to serve at.
+//! Ports, probes, Services and mounts follow the configured addresses of a manager.
 
 use serde_json::{Map, Value, json};
 
 use super::{Note, container_mut, object_name};
 use crate::args::Arguments;
 
-/// Where controllers look for the certificate of their webhooks when nobody tells them.
+/// Where controllers look for the certificate of their webhooks by default.
 const CERT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
 
-/// What a manager's flags say about where it serves.
+/// The serving addresses in a manager's flags.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Endpoints {
     webhook: Option<String>,
@@ -36,9 +36,9 @@ struct Shift {
 struct Endpoint<'a> {
     before: &'a Option<String>,
     after: &'a Option<String>,
-    /// What container ports are called that are for it.
+    /// The names of its container ports.
     names: &'a [&'a str],
-    /// Where it is when nobody tells.
+    /// The default place.
     usual: i64,
 }
 
@@ -169,7 +169,7 @@ impl Endpoint<'_> {
     }
 }
 
-/// What a list has; nothing where there is none.
+/// The items of a list; empty without a list.
 fn list<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut Value> {
     let items = value.pointer_mut(path).and_then(Value::as_array_mut);
     items.into_iter().flatten()

@@ -210,7 +210,7 @@ fn settings_of_todays_api_have_their_flags() {
         json!({"controller": {"recoverPanic": true, "cacheSyncTimeout": 5}}),
         &[],
     );
-    // The default that the schema writes is not a wish: OP-182.
+    // The default that the schema sets counts as unset: OP-182.
     check(json!({"verbosity": 1}), &[]);
     check(json!({"verbosity": 0}), &["--v=0"]);
 }
@@ -518,7 +518,7 @@ fn settings_of_containers_are_applied() {
         container(&objects[0], "kube-rbac-proxy"),
         container(&provider()[0], "kube-rbac-proxy")
     );
-    // OP-224: names of variables are told, values are not.
+    // OP-224: names of variables are reported, values are not.
     let told = notes.iter().map(ToString::to_string).collect::<String>();
     assert!(told.contains("env[NEW]") && !told.contains("\"3\""), "{told}");
     let whole = json!({"deployment": {"containers": [
@@ -680,7 +680,7 @@ fn settings_find_their_deployments() {
 }
 
 #[test]
-fn what_is_not_there_is_told_with_what_is() {
+fn missing_names_are_reported_with_the_existing_ones() {
     // OP-050
     let check = |declared: Declared, expect: &str| assert_eq!(refused(&declared), expect);
     check(

@@ -1,4 +1,4 @@
-//! What is done with the value of a variable.
+//! The operation on the value of a variable.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::MAX_VALUE;
 /// Steps that fitting a pattern may take: about as many as the longest value with a pattern of a few characters.
 const MAX_STEPS: usize = 8 * MAX_VALUE;
 
-/// What is done with the value of a variable.
+/// The operation on the value of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     /// The value, or the arguments where it is empty.
@@ -197,8 +197,8 @@ fn set(chars: &mut impl Iterator<Item = char>) -> Option<Piece> {
     }
 }
 
-/// How many characters at the beginning fit a pattern, at least one: the fewest or the most; 0 where it does not fit. Nothing
-/// where finding that takes too long.
+/// The length of the shortest or longest prefix that matches a pattern, at least one character; 0 without a match.
+/// `None` if the search takes too long.
 fn fitting(value: &[char], chars: impl Iterator<Item = char>, longest: bool) -> Option<usize> {
     let Some(pieces) = pattern(chars) else {
         return Some(0);
@@ -212,7 +212,7 @@ fn fitting(value: &[char], chars: impl Iterator<Item = char>, longest: bool) -> 
     pass_stars(&pieces, &mut places);
     let mut found = 0;
     for (index, c) in value.iter().enumerate() {
-        // What was the end has been left; only what comes there now counts.
+        // The former end is reset; only new matches count.
         places[pieces.len()] = false;
         for place in (0..pieces.len()).rev() {
             let here = std::mem::take(&mut places[place]) && pieces[place].fits(*c);

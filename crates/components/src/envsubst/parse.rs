@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::ops::Op;
 use super::{Arg, Call, Node};
 
-/// Variables within defaults within defaults: nobody writes more, and deeper ones could exhaust the stack.
+/// Variables within defaults within defaults: real files have fewer, and deeper ones could exhaust the stack.
 const MAX_DEPTH: usize = 32;
 
 /// How much of an expression an error shows.

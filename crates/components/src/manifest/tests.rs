@@ -79,7 +79,7 @@ fn values_are_what_go_reads() {
 }
 
 #[test]
-fn what_is_no_yaml_is_told_apart() {
+fn files_that_are_not_yaml_are_distinguished() {
     refuse("", "there is no object in it: it is empty or has comments only");
     refuse(
         "# a\n---\n\n# b\n",
@@ -110,7 +110,7 @@ fn tabs_are_named_with_their_line() {
 }
 
 #[test]
-fn a_text_that_ends_too_early_is_told() {
+fn a_truncated_text_is_reported() {
     let words = |document: usize, line: usize| {
         format!("document {document}, line {line}: the text ends in the middle of an object; it is not whole")
     };
@@ -121,7 +121,7 @@ fn a_text_that_ends_too_early_is_told() {
 }
 
 #[test]
-fn other_mistakes_are_told_with_their_line() {
+fn other_mistakes_are_reported_with_their_line() {
     refuse(
         &format!("{A}---\n{A}data:\n  a: b: c\n---\n{B}"),
         "document 2, line 11: mapping values are not allowed in this context",

@@ -233,7 +233,7 @@ fn labels_by_which_objects_are_found_stay() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn problems_are_reported_with_their_place() {
     let check = |patches: Patches, expect: &[&str]| {
         let error = apply(&mut objects(), &patches).unwrap_err().to_string();
         for part in expect {

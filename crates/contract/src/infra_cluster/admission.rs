@@ -27,7 +27,7 @@ impl std::error::Error for Refusal {}
 /// Taking the annotation [`cluster.x-k8s.io/managed-by`](MANAGED_BY) away is refused, also while the object is being deleted:
 /// the provider would begin to manage, or to destroy, infrastructure that it did not make. Adding it and changing its value
 /// are allowed. An allowed change may come with warnings: when the annotation is added to an object that carries finalizers,
-/// their controllers will not come back to remove them, and must not; whoever manages the object now has to.
+/// their controllers will not come back to remove them, and must not. The external system must remove them now.
 ///
 /// `resource` is what `kubectl` calls the objects, such as `exampleclusters.infrastructure.example.com`.
 ///
@@ -84,8 +84,8 @@ fn left_behind<K: Resource>(resource: &str, object: &K) -> Vec<String> {
     let named = meta.name.as_deref().unwrap_or_default();
     let namespace = meta.namespace.as_deref().unwrap_or_default();
     let mut warnings = vec![format!(
-        "{resource} {named}: the provider's controller does not touch it any more and will not remove {}; whoever manages \
-         it now must, or it is never deleted",
+        "{resource} {named}: the provider's controller does not touch it any more and will not remove {}; the system that \
+         manages it now must remove it, or the object is never deleted",
         names.join(", ")
     )];
     // From the last to the first, so that one removal does not move what the next one names.
@@ -186,7 +186,7 @@ mod tests {
 
     // EX-085
     #[test]
-    fn finalizers_that_nobody_will_remove_are_named_with_the_command_that_does() {
+    fn orphaned_finalizers_are_named_with_the_command_that_removes_them() {
         // Providers of Cluster API often have a finalizer that is a domain and nothing more.
         let old = json!({"finalizers": ["example.com/one", "foregroundDeletion", "two.example.com"]});
         let mut new = by("terraform");
@@ -196,7 +196,10 @@ mod tests {
             warnings[0].contains("will not remove example.com/one, two.example.com; "),
             "{warnings:?}"
         );
-        assert!(warnings[0].contains("whoever manages it now must"), "{warnings:?}");
+        assert!(
+            warnings[0].contains("the system that manages it now must remove it"),
+            "{warnings:?}"
+        );
         let command = |name: &str, index: usize| {
             format!(
                 "kubectl patch {RESOURCE} a -n b --type json -p \

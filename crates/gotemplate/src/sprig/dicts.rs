@@ -1,4 +1,4 @@
-//! Dictionaries. `set`, `unset` and the merges change their first argument, as in Go: whoever holds it sees the change.
+//! Dictionaries. `set`, `unset` and the merges change their first argument, as in Go: all holders of the dictionary see the change.
 
 use super::{any_text, kept, text};
 use crate::functions::{Function, f};

@@ -83,7 +83,7 @@ fn split(m: &mut Machine<'_>, args: &[Value]) -> Out {
             break;
         }
         end = found.start();
-        // What is found before the first character parts nothing.
+        // A match before the first character splits nothing.
         if found.end() != 0 {
             parts.push(&s[from..end]);
         }

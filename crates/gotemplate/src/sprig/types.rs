@@ -22,7 +22,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("fail", "s", |_, a| Err(text(&a[0]).to_string().into())),
 ];
 
-/// Where types are not insisted on, all numbers are of one kind: that of Go's JSON.
+/// In loose mode all numbers have one type: that of Go's JSON.
 fn kind(m: &Machine<'_>, value: &Value) -> &'static str {
     if m.rules.lenient && cast::number(value).is_some() {
         return "float64";

@@ -1,4 +1,4 @@
-//! Addresses that are refused, and what helm is told of those that are not.
+//! Refused addresses, and the command lines for the others.
 
 use super::*;
 

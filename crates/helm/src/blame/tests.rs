@@ -1,4 +1,4 @@
-//! Words of both versions of helm, as they were seen, and what each stands for.
+//! Recorded messages of both versions of helm, and their classification.
 
 use super::*;
 
@@ -118,7 +118,7 @@ fn what_clusters_say() {
 #[test]
 fn what_is_said_of_a_file_is_about_the_chart() {
     check(
-        Asked::Nobody,
+        Asked::LocalFile,
         &[
             (
                 "file does not appear to be a gzipped archive; got 'text/plain'",

@@ -1,4 +1,4 @@
-//! One line for each option, with both versions of helm.
+//! The flags of each option, with both versions of helm.
 
 use crate::{Install, Marker, Secret, Uninstall, Upgrade};
 

@@ -1,4 +1,4 @@
-//! With a shell in helm's place.
+//! Tests with a shell instead of helm.
 
 use super::*;
 
@@ -84,7 +84,7 @@ async fn who_does_not_end_is_killed_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn what_a_process_leaves_open_holds_nobody_up() {
+async fn pipes_that_a_process_leaves_open_block_no_call() {
     let begun = std::time::Instant::now();
     let output = ran(plan("sleep 1000 & echo $!")).await;
     assert!(begun.elapsed() < Duration::from_mins(1));

@@ -1,4 +1,4 @@
-//! Secrets as Helm leaves them, and as nobody should.
+//! Secrets as Helm writes them, and broken ones.
 
 use std::io::Write as _;
 
@@ -98,7 +98,7 @@ fn what_helm_leaves_out_is_nothing() {
 }
 
 #[test]
-fn what_is_no_release_is_told_without_a_word_of_it() {
+fn invalid_releases_are_reported_without_their_content() {
     let read = |stored: &[u8]| decode(&secret("x", stored.to_vec())).unwrap_err();
     let words = |stored: &[u8]| read(stored).to_string();
     assert_eq!(words(b"hidden!"), "data.release cannot be read: it is not base64");

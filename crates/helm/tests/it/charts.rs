@@ -196,8 +196,8 @@ fn config(host: &str, password: &str) -> Credentials {
     Credentials::RegistryConfig(Secret::new(auths.to_string()))
 }
 
-with_both!(repositories_are_shown_credentials_and_nobody_else_is);
-async fn repositories_are_shown_credentials_and_nobody_else_is(world: World) -> World {
+with_both!(only_repositories_get_credentials);
+async fn only_repositories_get_credentials(world: World) -> World {
     world
         .forge
         .demand(hosts::WEB, Demand::Basic("amy".to_owned(), "open-sesame".to_owned()));

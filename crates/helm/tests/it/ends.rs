@@ -245,8 +245,8 @@ async fn operations_wait_for_their_turn(world: World) -> World {
     world
 }
 
-with_both!(who_waits_holds_nobody_up);
-async fn who_waits_holds_nobody_up(world: World) -> World {
+with_both!(waiting_operations_block_no_other);
+async fn waiting_operations_block_no_other(world: World) -> World {
     let one = world.engine(|settings| settings.operations = 1);
     let chart = world.chart(&endless("pre-install", "1.0.0")).await;
     let plain = world.chart(&simple("1.1.0")).await;
@@ -265,7 +265,7 @@ async fn who_waits_holds_nobody_up(world: World) -> World {
     world
 }
 
-// What is secret is in no command line, no environment, and in files that nobody else can read and that go with the call.
+// What is secret is in no command line, no environment, and in private files that are removed after the call.
 with_both!(secrets_are_in_private_files_for_the_time_of_the_call);
 async fn secrets_are_in_private_files_for_the_time_of_the_call(world: World) -> World {
     use std::os::unix::fs::PermissionsExt as _;

@@ -9,7 +9,7 @@ use windlass_fake_providers::{ChartLike, Fault, hosts};
 use windlass_helm::{ChartSource, Engine as _, Freshness, HelmError, Install, Kind, Options, Secret, Status, Summary};
 
 use crate::player::{BAD, GOOD, hook, play};
-use crate::support::{Cluster, NOBODY, World, quick, simple, with_both};
+use crate::support::{Cluster, NO_RIGHTS, World, quick, simple, with_both};
 
 /// An error of a kind, with words in it.
 #[track_caller]
@@ -34,7 +34,7 @@ const RUNS: &str = "{clusters: [{name: c, cluster: {}}], users: [{name: u, user:
 
 // AD-026, AD-031, AD-108
 #[tokio::test]
-async fn a_helm_that_is_not_there_is_told_with_how_to_get_it() {
+async fn a_missing_helm_is_reported_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = windlass_helm::Settings::new(folder.path().join("home"));
     settings.search = Some(folder.path().into());
@@ -55,7 +55,7 @@ async fn a_helm_that_is_not_there_is_told_with_how_to_get_it() {
         "helm.sh/docs/intro/install",
     );
 
-    // Somebody installs one that is too old, and then one that is no program at all.
+    // First a helm that is too old, then a file that is not a program.
     for (script, kind, words) in [
         ("#!/bin/sh\necho v3.9.4\n", Kind::TooOld, "v3.14 or newer is needed"),
         (
@@ -163,17 +163,17 @@ async fn repositories_that_do_not_answer_as_such(world: World) -> World {
         helm.close().await;
         chart
     };
-    // A port that nobody listens at, and a name that is of nothing.
-    let nobody = {
+    // A port without a listener, and a name that does not exist.
+    let closed = {
         std::net::TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
             .unwrap()
     };
     for url in [
-        format!("https://{nobody}"),
-        format!("http://{nobody}"),
-        format!("oci://{nobody}/x"),
+        format!("https://{closed}"),
+        format!("http://{closed}"),
+        format!("oci://{closed}/x"),
     ] {
         check(ask(&url).await, Kind::RepositoryUnreachable, "connection refused");
     }
@@ -199,8 +199,8 @@ async fn repositories_that_do_not_answer_as_such(world: World) -> World {
     world
 }
 
-with_both!(a_repository_that_says_nothing_is_given_up);
-async fn a_repository_that_says_nothing_is_given_up(world: World) -> World {
+with_both!(a_silent_repository_times_out);
+async fn a_silent_repository_times_out(world: World) -> World {
     let helm = world.engine(|settings| settings.fetch_limit = Duration::from_millis(1500));
     world.forge.fault("index.yaml", Fault::Stall, None);
     check(
@@ -282,8 +282,8 @@ async fn templates_that_cannot_be_rendered(world: World) -> World {
 }
 
 // AD-134
-with_both!(a_name_that_somebody_else_has);
-async fn a_name_that_somebody_else_has(world: World) -> World {
+with_both!(a_release_name_that_is_taken);
+async fn a_release_name_that_is_taken(world: World) -> World {
     install(&world, &simple("1.0.0"), "greeting: mine", &quick())
         .await
         .unwrap();
@@ -318,8 +318,8 @@ async fn a_release_that_is_not_there(world: World) -> World {
     world
 }
 
-with_both!(a_resource_that_belongs_to_somebody_else);
-async fn a_resource_that_belongs_to_somebody_else(world: World) -> World {
+with_both!(a_resource_of_another_release);
+async fn a_resource_of_another_release(world: World) -> World {
     world
         .cluster
         .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": world.cluster.namespace}}))
@@ -545,16 +545,16 @@ async fn a_cluster_that_does_not_know_us_or_does_not_let_us(world: World) -> Wor
         "",
     );
     let strict = Cluster::start(Authorization::Rbac).await;
-    target.kubeconfig = strict.kubeconfig(NOBODY);
+    target.kubeconfig = strict.kubeconfig(NO_RIGHTS);
     check(
         world.helm.install(&target, &chart, "", &quick()).await,
         Kind::ClusterForbidden,
-        "nobody",
+        "guest",
     );
     check(
         world.helm.uninstall(&target, &quick()).await,
         Kind::ClusterForbidden,
-        "nobody",
+        "guest",
     );
     world
 }

@@ -216,7 +216,7 @@ async fn values_are_kept_where_that_is_wanted(world: World) -> World {
     world
 }
 
-// AD-041: hooks run unless somebody says that they shall not.
+// AD-041: hooks run unless they are disabled.
 with_both!(hooks_run_and_can_be_left_out);
 async fn hooks_run_and_can_be_left_out(world: World) -> World {
     use k8s_openapi::api::batch::v1::Job;
@@ -307,7 +307,7 @@ async fn an_upgrade_removes_what_the_chart_dropped(world: World) -> World {
     world
 }
 
-// T7: whoever changed it, and with whatever tool.
+// T7: changes by any user and any tool.
 with_both!(what_was_changed_by_hand_is_put_back);
 async fn what_was_changed_by_hand_is_put_back(world: World) -> World {
     use kube::api::{Api, Patch, PatchParams};

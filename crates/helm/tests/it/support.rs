@@ -197,8 +197,8 @@ impl Drop for Cluster {
 
 /// The administrator's token.
 pub(crate) const ADMIN: &str = "token-of-the-administrator";
-/// Somebody's who may do nothing.
-pub(crate) const NOBODY: &str = "token-of-nobody";
+/// The token of a user without rights.
+pub(crate) const NO_RIGHTS: &str = "token-without-rights";
 
 /// Whether releases go to a real kube-apiserver.
 pub(crate) fn on_a_real_server() -> bool {
@@ -211,7 +211,7 @@ async fn real() -> &'static ControlPlane {
     SHARED
         .get_or_init(async || {
             let tokens = tempfile::NamedTempFile::new().unwrap();
-            let lines = format!("{ADMIN},admin,1,system:masters\n{NOBODY},nobody,2\n");
+            let lines = format!("{ADMIN},admin,1,system:masters\n{NO_RIGHTS},guest,2\n");
             fs::write(tokens.path(), lines).unwrap();
             let flag = format!("--token-auth-file={}", tokens.path().display());
             let options = windlass_envtest::Options {
@@ -252,7 +252,7 @@ impl Cluster {
         options.authorization = authorization;
         options.tokens = BTreeMap::from([
             (ADMIN.to_owned(), UserInfo::admin("admin")),
-            (NOBODY.to_owned(), UserInfo::new("nobody", &[])),
+            (NO_RIGHTS.to_owned(), UserInfo::new("guest", &[])),
         ]);
         let server = ApiServer::start(options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -33,7 +33,7 @@ async fn connects_as_soon_as_infrastructure_and_kubeconfig_are_there() {
 }
 
 #[tokio::test]
-async fn nodes_are_found_by_provider_id_and_their_changes_are_told() {
+async fn nodes_are_found_by_provider_id_and_their_changes_are_reported() {
     let world = World::start().await;
     let workload = Workload::start(None).await;
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -72,7 +72,7 @@ async fn nodes_are_found_by_provider_id_and_their_changes_are_told() {
         .delete("n1", &DeleteParams::default())
         .await
         .unwrap();
-    eventually("the deletion is told", async || {
+    eventually("the deletion is reported", async || {
         told.lock()
             .unwrap()
             .contains(&"node n1 true false".to_owned())

@@ -55,7 +55,7 @@ impl PodTunnel for Etcd {
         let (acceptor, pod) = (self.0.clone(), pod.to_owned());
         Box::pin(async move {
             if port != 2379 {
-                return Err(std::io::Error::other("nobody listens there"));
+                return Err(std::io::Error::other("no listener there"));
             }
             let (near, far) = tokio::io::duplex(64 << 10);
             tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Files into ConfigMaps.
+//! Packs files into ConfigMaps.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -23,7 +23,7 @@ const LONGEST: usize = 1_000_000;
 /// What to pack.
 #[derive(Debug, Clone)]
 pub struct Pack<'a> {
-    /// Whose files they are.
+    /// The provider of the files.
     pub names: &'a Names,
     /// Their version.
     pub version: &'a str,

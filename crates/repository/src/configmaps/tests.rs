@@ -1,4 +1,4 @@
-//! Every way in which ConfigMaps hold a version, or fail to.
+//! Valid and broken ConfigMaps with versions.
 
 use k8s_openapi::ByteString;
 
@@ -197,7 +197,7 @@ fn what_was_packed_is_read_again_however_long_it_is() {
 }
 
 #[test]
-fn pieces_that_do_not_fit_are_told_apart() {
+fn pieces_that_do_not_fit_are_distinguished() {
     let part =
         |name: &str, part: &str, keys: &[(&str, &str)]| annotated(labelled(map(name, keys), "v1.0.0"), PART, part);
     let metadata = ("metadata", "kind: X");

@@ -1,4 +1,4 @@
-//! What was fetched, kept under its tag. Nothing is given out of it before the server has said that it still is the same.
+//! A cache of fetched files by ETag. A cached file is used only after the server has revalidated it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ impl Cache {
         if let Some(folder) = &self.folder {
             // A cache that cannot be written is slow and nothing else.
             if let Err(error) = write(folder, key, &kept).await {
-                tracing::warn!(folder = %folder.display(), %error, "cannot keep what was fetched");
+                tracing::warn!(folder = %folder.display(), %error, "cannot write to the cache of fetched files");
             }
         }
         self.memory.lock().keep(key, kept);

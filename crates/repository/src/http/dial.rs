@@ -1,4 +1,4 @@
-//! Opens connections: by name or to where a name is said to be, through proxies, with TLS.
+//! Opens connections: by host name or by a configured address, through proxies, with TLS.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) struct Dial {
     pub(crate) hosts: BTreeMap<String, SocketAddr>,
     pub(crate) patience: Duration,
     extra: Vec<CertificateDer<'static>>,
-    /// Made when first needed: reading what the machine trusts takes a while.
+    /// Created on first use: reading the CA certificates of the system takes a while.
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
@@ -129,7 +129,7 @@ impl Dial {
     fn config(&self) -> Result<Arc<ClientConfig>, String> {
         let found = rustls_native_certs::load_native_certs();
         for error in &found.errors {
-            tracing::warn!(%error, "cannot read authorities that this machine trusts");
+            tracing::warn!(%error, "cannot read the CA certificates of the system");
         }
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(found.certs.into_iter().chain(self.extra.iter().cloned()));
@@ -216,7 +216,7 @@ fn tls_error(url: &Url, error: &io::Error) -> Error {
 
 fn certificate_words(error: &CertificateError) -> String {
     match error {
-        CertificateError::UnknownIssuer => "nobody here knows who issued it".to_owned(),
+        CertificateError::UnknownIssuer => "its issuer is not trusted".to_owned(),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {

@@ -1,4 +1,4 @@
-//! Which proxy is asked for which host: the variables that every program knows, with the rules that Go programs follow.
+//! Selects the proxy of a host from the usual environment variables, with the rules of Go programs.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Whom a proxy is not asked for.
+/// Hosts that are reached without a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Exempt {
     Everything,

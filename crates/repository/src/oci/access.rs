@@ -1,4 +1,4 @@
-//! Registries say what they want to know when they refuse a request: a name and a password, or a token from somewhere else.
+//! Authentication at registries: a refused request names the scheme, basic authentication or a token server.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -30,7 +30,7 @@ struct Token {
     access_token: Option<String>,
 }
 
-/// What a registry asks for.
+/// The authentication that a registry requires.
 #[derive(Debug, PartialEq, Eq)]
 enum Challenge {
     Basic,

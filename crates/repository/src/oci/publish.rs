@@ -1,4 +1,4 @@
-//! Puts files into a registry, as the other side of reading them.
+//! Publishes files to a registry, for tests of reading.
 
 use bytes::Bytes;
 use http::Method;

@@ -63,7 +63,7 @@ impl Reference {
     }
 }
 
-/// What can be a tag.
+/// A valid tag.
 pub(crate) fn is_tag(text: &str) -> bool {
     let first = text
         .bytes()

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What is there, its address, which version, which file.
+/// The source, its address, the version and the file.
 type Form<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
 
 fn check(text: &str, expected: Result<Form<'_>, &str>) {

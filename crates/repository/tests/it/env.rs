@@ -14,7 +14,7 @@ pub(crate) struct Env {
     pub(crate) client: Client,
 }
 
-/// Trusts the forge, and asks nobody else: names that it does not know are looked up there, too.
+/// Trusts the forge, and uses no other server: names that it does not know are looked up there, too.
 pub(crate) fn settings(forge: &Forge) -> Settings {
     Settings {
         authorities: vec![forge.authority()],

@@ -13,7 +13,7 @@ fn repository(url: &str, folders: bool) -> Result<Repository, Error> {
 }
 
 #[tokio::test]
-async fn command_lines_read_folders_and_nobody_else_does() {
+async fn only_command_lines_read_folders() {
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().join("infrastructure-aws");
     for version in ["v1.0.0", "v1.1.0"] {

@@ -169,7 +169,7 @@ async fn what_is_not_there_is_said_with_what_is() {
 }
 
 #[tokio::test]
-async fn rate_limits_are_told_apart_from_other_refusals() {
+async fn rate_limits_are_distinguished_from_other_refusals() {
     let env = Env::new().await;
     env.forge.publish(AWS, &aws("v1.0.0"));
     let repository = env.at(AWS_URL);

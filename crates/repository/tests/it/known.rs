@@ -18,7 +18,7 @@ async fn every_known_provider_has_an_address_that_can_be_fetched_from() {
         let repository = Repository::new(env.client.clone(), source, names, Credentials::default()).unwrap();
         assert_eq!(repository.components_file(), entry.file());
     }
-    assert_eq!(env.forge.seen(), [], "nobody is asked before something is wanted");
+    assert_eq!(env.forge.seen(), [], "no request before the first need");
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ async fn what_is_not_exempt_goes_through_the_proxy() {
     env.forge.publish(AWS, &aws("v1.0.0"));
     env.forge.folder("aws/v1.0.0", &aws("v1.0.0").files());
     let proxy = Proxy::start(env.forge.hosts(), Some(("me", "hush"))).await.unwrap();
-    // Nobody but the proxy finds the hosts.
+    // Only the proxy resolves the hosts.
     let behind = |proxies: Proxies| Settings {
         proxies,
         hosts: [].into(),

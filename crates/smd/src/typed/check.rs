@@ -57,7 +57,7 @@ fn within(step: &str, since: usize, out: &mut [Problem]) {
 }
 
 fn walk(view: View<'_>, value: &Value, out: &mut Vec<Problem>) {
-    // Where a text or a number may stand, Kubernetes leaves all else to validation.
+    // For int-or-string fields, Kubernetes leaves other types to validation.
     let Some(shape) = view.known().filter(|shape| shape.kind.is_some()) else {
         return;
     };

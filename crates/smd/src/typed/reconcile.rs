@@ -5,9 +5,9 @@ use windlass_schema::{ListType, MapType, Node as Shape, Type};
 use super::View;
 use crate::field_set::{Elem, FieldSet};
 
-/// Where a map or list has become one value since, who owned something in it owns it as a whole.
+/// If a map or list has become atomic, owners of parts become owners of the whole.
 ///
-/// The other way round nothing happens: who owned the whole goes on to own just that.
+/// In the other direction nothing happens: owners of the whole keep owning just that.
 pub(crate) fn reconcile(view: View<'_>, set: &mut FieldSet) {
     for (elem, node) in &mut set.nodes {
         if node.below.is_empty() {

@@ -171,7 +171,7 @@ proptest! {
         let managers = ManagedFields::of(&live).expect("managers");
         let mut owned = FieldSet::new();
         managers.entries.iter().for_each(|entry| owned.extend(&entry.fields));
-        // Whoever applies everything that is there changes nothing but ownership.
+        // Applying the whole current object changes only ownership.
         let mut all = live.clone();
         all["metadata"] = json!({"name": "x"});
         let (after, _) = applied(Some(&live), &all, "z", false, 9).expect("no conflict");

@@ -77,7 +77,7 @@ fn managers_of_a_version_that_is_gone_are_forgotten() {
         &second,
         false,
     )
-    .expect("nobody is in the way")
+    .expect("no conflict")
     .object;
     assert_eq!(fields(&after, "a"), Value::Null);
     // While the version is there, so is its manager.
@@ -140,7 +140,7 @@ fn the_replicas_change_hands_through_the_scale() {
 }
 
 #[test]
-fn kubectl_takes_over_what_client_side_apply_wrote_and_nobody_has_changed() {
+fn kubectl_takes_over_unchanged_fields_of_client_side_apply() {
     const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
     let schema = schema(false);
     let last = object(&json!({"n": 1, "m": {"k": "v"}}));
@@ -160,14 +160,14 @@ fn kubectl_takes_over_what_client_side_apply_wrote_and_nobody_has_changed() {
         after["metadata"]["annotations"][ANNOTATION],
         "{\"apiVersion\":\"g/v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"k\"},\"spec\":{\"m\":{\"k\":\"\\u003cv\\u003e\"},\"n\":2}}\n"
     );
-    // What somebody else has changed meanwhile is in the way.
+    // Fields that another manager has changed meanwhile conflict.
     live["spec"]["n"] = json!(7);
     let refused = conflicts(apply(&request(&schema, Some(&live), "kubectl"), &config, false));
     assert_eq!(refused, ["\"kubectl-client-side-apply\" using g/v1 .spec.n"]);
 }
 
 #[test]
-fn what_does_not_fit_the_schema_is_told_in_kubernetes_words() {
+fn schema_violations_have_the_error_texts_of_kubernetes() {
     let schema = schema(false);
     let check = |spec: Value, want: &str| {
         let config = object(&spec);

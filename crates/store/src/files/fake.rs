@@ -1,4 +1,4 @@
-//! A folder in memory that fails when it is told to, and loses on a crash what was not synced.
+//! A folder in memory that fails on demand and loses unsynced data on a crash.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
@@ -12,9 +12,9 @@ use super::{Files, Growing};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Works,
-    /// A part is written, then there is no room.
+    /// Writes a part, then the disk is full.
     Full,
-    /// Nobody knows what was written.
+    /// It is unknown what was written.
     Broken,
     /// The process ends in the middle: nothing that it does after this counts.
     Killed,

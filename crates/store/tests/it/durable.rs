@@ -109,7 +109,7 @@ async fn a_folder_half_made_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_folder_that_lost_its_log_is_not_begun_anew() {
+async fn a_folder_that_lost_its_log_is_not_started_empty() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path()).unwrap().close().await;
     fs::remove_file(folder.path().join("log-0000000001")).unwrap();
@@ -225,7 +225,7 @@ fn a_folder_that_cannot_be_made_is_named() {
 
 #[test]
 fn a_folder_that_may_not_be_written_is_named_with_what_to_do() {
-    // Nobody forbids the user of tests anything, so the system's word is given here.
+    // The user of tests may do everything, so the error of the system is simulated here.
     for kind in [
         std::io::ErrorKind::PermissionDenied,
         std::io::ErrorKind::ReadOnlyFilesystem,

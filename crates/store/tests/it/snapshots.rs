@@ -42,7 +42,7 @@ async fn a_snapshot_of_a_folder_in_use_holds_what_was_stored() {
         assert_eq!((text(&was), was.revision), (text(&is), is.revision));
         assert_eq!(was.header, is.header);
     }
-    // No revision is given again that somebody may have seen; who saw one before hears that it is too old.
+    // No revision is reused that a client may have seen. A watch from an earlier one gets "too old".
     assert!(other.revision() > after.revision);
     assert!(other.watch(&things(), after.revision).is_err());
     let new = set(&other, "new", "x").await.unwrap();

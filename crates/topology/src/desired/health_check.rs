@@ -8,7 +8,7 @@ use super::{Scope, put};
 use crate::error::Error;
 use crate::keys;
 
-/// How long a Machine may take to get its Node, if nothing is said.
+/// Default of nodeStartupTimeout.
 const DEFAULT_NODE_STARTUP_SECONDS: i64 = 600;
 
 /// The definition that counts: the topology's as a whole if it has one, else the class's; none when disabled.

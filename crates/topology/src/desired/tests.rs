@@ -1,4 +1,4 @@
-//! What generated objects hold.
+//! The contents of generated objects.
 #![allow(
     clippy::needless_pass_by_value,
     clippy::too_many_lines,

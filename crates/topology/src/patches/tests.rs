@@ -1,4 +1,4 @@
-//! What patches select and change.
+//! The targets of patches.
 #![allow(
     clippy::needless_pass_by_value,
     clippy::too_many_lines,

@@ -231,7 +231,7 @@ fn an_upgrade_runs_control_plane_first_and_holds_other_changes_back() {
         .unwrap()
         .to_owned();
     world.machine_versions.insert(name.clone(), vec!["v1.35.0".into()]);
-    // Machines are at their version: the worker set is not upgrading before it is told to.
+    // Machines are at their version: the worker set does not upgrade before its version is set.
     let done = world.settle();
     assert_eq!(kinds(&done), ["Updated MachineDeployment", "Updated Cluster"]);
     assert_eq!(world.only("MachineDeployment")["spec"]["replicas"], 7);

@@ -105,7 +105,7 @@ async fn a_secret_that_is_not_ours_stays_as_it_is() {
     let theirs = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET_NAME}, "stringData": {"tls.crt": "theirs"},
     });
-    let parameters = PatchParams::apply("somebody");
+    let parameters = PatchParams::apply("another-manager");
     world
         .secrets()
         .patch(SECRET_NAME, &parameters, &Patch::Apply(&theirs))

@@ -12,7 +12,7 @@ fn said(configuration: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_somebody_changes_or_deletes_is_put_right() {
+async fn drift_and_deletion_are_repaired() {
     let world = World::start().await;
     let webhooks = Serving::new().start(world.client.clone()).await.unwrap();
     let right = said(&world.configuration().await.unwrap());
@@ -37,10 +37,10 @@ async fn what_somebody_changes_or_deletes_is_put_right() {
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
             "metadata": {"name": NAME}, "webhooks": [change],
         });
-        let somebody = PatchParams::apply("somebody").force();
+        let other = PatchParams::apply("another-manager").force();
         let changed = world
             .configurations()
-            .patch(NAME, &somebody, &Patch::Apply(&patch))
+            .patch(NAME, &other, &Patch::Apply(&patch))
             .await
             .unwrap();
         assert_ne!(said(&serde_json::to_value(changed).unwrap()), right, "{patch}");
@@ -69,10 +69,10 @@ async fn webhooks_of_others_stay_and_nothing_is_written_when_nothing_is_wrong() 
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": NAME, "labels": {"a": "b"}}, "webhooks": [theirs],
     });
-    let somebody = PatchParams::apply("somebody");
+    let other = PatchParams::apply("another-manager");
     world
         .configurations()
-        .patch(NAME, &somebody, &Patch::Apply(&patch))
+        .patch(NAME, &other, &Patch::Apply(&patch))
         .await
         .unwrap();
     let before = world.writes();

@@ -1,4 +1,4 @@
-//! Judging over the network, and what happens while nobody judges.
+//! Admission over the network, and writes while no webhook server answers.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
@@ -93,10 +93,10 @@ async fn without_an_answer_updates_are_refused_and_creations_deletions_and_statu
 }
 
 #[tokio::test]
-async fn who_may_not_write_what_it_needs_is_told_what_to_allow() {
+async fn missing_permissions_are_named() {
     let world = World::start().await;
     let serving = Serving::new();
-    let error = serving.start(world.user("nobody")).await.unwrap_err();
+    let error = serving.start(world.user("no-rights")).await.unwrap_err();
     assert!(
         error
             .to_string()
@@ -114,7 +114,7 @@ async fn who_may_not_write_what_it_needs_is_told_what_to_allow() {
         certificates: windlass_webhook::Certificates::Folder(folder.path().to_owned()),
         ..serving
     };
-    let error = serving.start(world.user("nobody")).await.unwrap_err();
+    let error = serving.start(world.user("no-rights")).await.unwrap_err();
     assert!(
         matches!(&error, WebhookError::Request { what, .. } if what.starts_with("ValidatingWebhookConfiguration")),
         "{error}"
@@ -183,7 +183,7 @@ async fn it_is_reached_through_a_service() {
 }
 
 #[tokio::test]
-async fn who_sends_rubbish_or_nothing_keeps_nobody_waiting() {
+async fn broken_or_silent_clients_do_not_block_others() {
     use tokio::io::AsyncWriteExt as _;
     let world = World::start().await;
     let serving = Serving::new();

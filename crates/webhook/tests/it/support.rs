@@ -192,7 +192,7 @@ impl World {
 
 /// How webhooks of a test are served.
 pub(crate) struct Serving {
-    /// Holds the port while nobody listens.
+    /// Holds the port while no server listens.
     pub(crate) socket: TcpSocket,
     pub(crate) certificates: Certificates,
     pub(crate) clock: Arc<dyn Clock>,

@@ -9,12 +9,12 @@ use windlass_api::kind::Column;
 use windlass_api::schema;
 
 windlass_api::api_kind! {
-    /// The infrastructure of a cluster for development and tests: simulated in memory, or containers.
+    /// Cluster infrastructure for development and tests. Windlass simulates it in memory.
     pub struct DevCluster {
-        /// What is wished for.
+        /// The desired state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub spec: Option<DevClusterSpec>,
-        /// What was observed.
+        /// The observed state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub status: Option<DevClusterStatus>,
     }
@@ -28,127 +28,127 @@ windlass_api::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("Cluster", "string", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']", "The Cluster that this belongs to"),
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
+        Column::new("Cluster", "string", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']", "Name of the Cluster"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
     ],
 }
 
 windlass_api::conditioned!(DevCluster);
 
-/// What a DevCluster should be.
+/// The desired state of a DevCluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterSpec {
-    /// What the cluster runs on.
+    /// Backend of the cluster.
     pub backend: DevClusterBackendSpec,
-    /// Where the API server of the cluster is reached.
+    /// The endpoint of the cluster's API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_endpoint: Option<APIEndpoint>,
 }
 
-/// What is known of a DevCluster.
+/// The observed state of a DevCluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Fields of older API versions.
+    /// Fields that are kept for older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<DevClusterDeprecatedStatus>,
-    /// The failure domains.
+    /// Failure domains of the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub failure_domains: Vec<FailureDomain>,
-    /// The first steps; each becomes true once and stays so.
+    /// Initialization milestones. Each one becomes true once and never becomes false again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<DevClusterInitializationStatus>,
 }
 
-/// What the cluster runs on; exactly one backend is set.
+/// Backend of a DevCluster. Exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterBackendSpec {
-    /// A container.
+    /// Container backend. Windlass accepts it for compatibility but does not run it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docker: Option<DockerClusterBackendSpec>,
-    /// Simulated in memory.
+    /// In-memory backend: the infrastructure is simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_memory: Option<InMemoryClusterBackendSpec>,
 }
 
-/// Status fields of older API versions.
+/// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterDeprecatedStatus {
-    /// Fields of v1beta1.
+    /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<DevClusterV1Beta1DeprecatedStatus>,
 }
 
-/// The first steps of the infrastructure. Each becomes true once and stays so.
+/// Initialization milestones of the infrastructure. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct DevClusterInitializationStatus {
-    /// Whether everything is there.
+    /// True once the infrastructure is fully provisioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned: Option<bool>,
 }
 
-/// A cluster of containers.
+/// Settings of the container backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DockerClusterBackendSpec {
-    /// Failure domains that are offered; they mean nothing to containers.
+    /// Failure domains to report. They have no effect on containers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub failure_domains: Vec<FailureDomain>,
-    /// The container in front of the API servers.
+    /// Settings of the load balancer container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<DockerLoadBalancer>,
 }
 
-/// A cluster that is simulated in the memory of the manager.
+/// Settings of the in-memory backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InMemoryClusterBackendSpec {}
 
-/// Status fields of v1beta1, kept up for those who still read them.
+/// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterV1Beta1DeprecatedStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
 }
 
-/// The container in front of the API servers.
+/// Settings of the load balancer container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DockerLoadBalancer {
-    /// A ConfigMap with another template for the configuration of the load balancer.
+    /// ConfigMap with a custom template of the HAProxy configuration.
     #[serde(
         rename = "customHAProxyConfigTemplateRef",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub custom_ha_proxy_config_template_ref: Option<LocalObjectReference>,
-    /// The registry and path that images are pulled from.
+    /// Image repository: registry and path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_repository: Option<String>,
-    /// The tag of the image.
+    /// Image tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_tag: Option<String>,
 }
 
-/// A ConfigMap in the same namespace.
+/// Reference to a ConfigMap in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct LocalObjectReference {
-    /// The name.
+    /// Name of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = ""))]
     pub name: Option<String>,

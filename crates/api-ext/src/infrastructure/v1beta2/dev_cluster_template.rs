@@ -8,9 +8,9 @@ use windlass_api::core::v1beta2::ObjectMeta;
 use windlass_api::kind::Column;
 
 windlass_api::api_kind! {
-    /// A template for the DevClusters that a ClusterClass makes.
+    /// A template for DevClusters of a ClusterClass.
     pub struct DevClusterTemplate {
-        /// What is wished for.
+        /// The desired state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub spec: Option<DevClusterTemplateSpec>,
     }
@@ -24,25 +24,25 @@ windlass_api::api_kind! {
     status: false,
     scale: None,
     columns: [
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
     ],
 }
 
-/// What a DevClusterTemplate holds.
+/// The desired state of a DevClusterTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterTemplateSpec {
-    /// The DevCluster.
+    /// Template of the DevClusters.
     pub template: DevClusterTemplateResource,
 }
 
-/// The DevCluster that is made from the template.
+/// Metadata and spec of DevClusters that are created from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevClusterTemplateResource {
-    /// Labels and annotations for what is made from this.
+    /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// What is wished for.
+    /// The desired state of the object.
     pub spec: DevClusterSpec,
 }

@@ -9,12 +9,12 @@ use windlass_api::kind::Column;
 use windlass_api::schema;
 
 windlass_api::api_kind! {
-    /// The infrastructure of one Machine for development and tests: simulated in memory, or a container.
+    /// Machine infrastructure for development and tests. Windlass simulates it in memory.
     pub struct DevMachine {
-        /// What is wished for.
+        /// The desired state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub spec: Option<DevMachineSpec>,
-        /// What was observed.
+        /// The observed state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub status: Option<DevMachineStatus>,
     }
@@ -28,160 +28,160 @@ windlass_api::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("Cluster", "string", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']", "The Cluster that this belongs to"),
-        Column::new("Provider ID", "string", ".spec.providerID", "The identifier that the infrastructure provider gave").wide(),
-        Column::new("Failure domain", "string", ".status.failureDomain", "Where this Machine is placed"),
-        Column::new("IP", "string", r#".status.addresses[?(@.type=="InternalIP")].address"#, "The address of the machine").wide(),
-        Column::new("Paused", "string", r#".status.conditions[?(@.type=="Paused")].status"#, "Whether reconciling is paused").wide(),
-        Column::new("Provisioned", "string", ".status.initialization.provisioned", "Whether the infrastructure is there"),
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
+        Column::new("Cluster", "string", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']", "Name of the Cluster"),
+        Column::new("Provider ID", "string", ".spec.providerID", "Identifier of the machine in the infrastructure").wide(),
+        Column::new("Failure domain", "string", ".status.failureDomain", "Failure domain of the Machine"),
+        Column::new("IP", "string", r#".status.addresses[?(@.type=="InternalIP")].address"#, "IP address of the machine").wide(),
+        Column::new("Paused", "string", r#".status.conditions[?(@.type=="Paused")].status"#, "Whether reconciliation is paused").wide(),
+        Column::new("Provisioned", "string", ".status.initialization.provisioned", "Whether the infrastructure is provisioned"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
     ],
 }
 
 windlass_api::conditioned!(DevMachine);
 
-/// What a DevMachine should be.
+/// The desired state of a DevMachine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineSpec {
-    /// What the machine runs on.
+    /// Backend of the machine.
     pub backend: DevMachineBackendSpec,
-    /// The identifier that the infrastructure gave the machine; the Node has the same.
+    /// Identifier of the machine in the infrastructure. The Node has the same spec.providerID.
     #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub provider_id: Option<String>,
 }
 
-/// What is known of a DevMachine.
+/// The observed state of a DevMachine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineStatus {
-    /// The addresses of the machine.
+    /// Addresses of the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<MachineAddress>,
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Fields of older API versions.
+    /// Fields that are kept for older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<DevMachineDeprecatedStatus>,
-    /// Where the machine has been placed.
+    /// Failure domain in which the machine runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// The first steps; each becomes true once and stays so.
+    /// Initialization milestones. Each one becomes true once and never becomes false again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<DevMachineInitializationStatus>,
 }
 
-/// What the machine runs on; exactly one backend is set.
+/// Backend of a DevMachine. Exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineBackendSpec {
-    /// A container.
+    /// Container backend. Windlass accepts it for compatibility but does not run it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docker: Option<DockerMachineBackendSpec>,
-    /// Simulated in memory.
+    /// In-memory backend: the infrastructure is simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_memory: Option<InMemoryMachineBackendSpec>,
 }
 
-/// Status fields of older API versions.
+/// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineDeprecatedStatus {
-    /// Fields of v1beta1.
+    /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<DevMachineV1Beta1DeprecatedStatus>,
 }
 
-/// The first steps of the infrastructure. Each becomes true once and stays so.
+/// Initialization milestones of the infrastructure. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct DevMachineInitializationStatus {
-    /// Whether everything is there.
+    /// True once the infrastructure is fully provisioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned: Option<bool>,
 }
 
-/// A machine that is a container.
+/// Settings of the container backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DockerMachineBackendSpec {
-    /// How long running the bootstrap data may take, such as 3m.
+    /// Timeout of the bootstrap, for example 3m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_timeout: Option<String>,
-    /// Another image for the container.
+    /// Custom image of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_image: Option<String>,
-    /// Folders of the host that are mounted into the container.
+    /// Additional host paths to mount into the container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_mounts: Vec<Mount>,
-    /// Images that are loaded into the container beforehand.
+    /// Images to load into the container before the bootstrap.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pre_load_images: Vec<String>,
 }
 
-/// A machine that is simulated in the memory of the manager.
+/// Settings of the in-memory backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InMemoryMachineBackendSpec {
-    /// The API server.
+    /// Settings of the API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_server: Option<InMemoryComponentSpec>,
-    /// Etcd.
+    /// Settings of etcd.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd: Option<InMemoryComponentSpec>,
-    /// The Node.
+    /// Settings of the simulated Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<InMemoryComponentSpec>,
-    /// The virtual machine.
+    /// Settings of the simulated virtual machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<InMemoryComponentSpec>,
 }
 
-/// Status fields of v1beta1, kept up for those who still read them.
+/// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineV1Beta1DeprecatedStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
 }
 
-/// A folder of the host that is mounted into the container.
+/// A host path that is mounted into the container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Mount {
-    /// The path in the container.
+    /// Mount path in the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_path: Option<String>,
-    /// The path on the host.
+    /// Path on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_path: Option<String>,
-    /// Whether writing is forbidden.
+    /// Whether the mount is read-only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
 }
 
-/// A simulated part of a machine.
+/// Settings of a simulated component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InMemoryComponentSpec {
-    /// How long the start takes.
+    /// Duration of the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioning: Option<ProvisioningSettings>,
 }
 
-/// How long the start of a simulated part takes.
+/// Duration of the start of a simulated component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProvisioningSettings {
-    /// How long the start takes, such as 10s or 1m30s.
+    /// Duration of the start, for example 10s or 1m30s.
     pub startup_duration: String,
-    /// By how much of itself the start may take longer, at random, such as 0.2; none when left out.
+    /// Random extension of the start, as a fraction of startupDuration, for example 0.2. No extension when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_jitter: Option<String>,
 }

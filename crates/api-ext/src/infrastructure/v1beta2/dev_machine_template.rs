@@ -14,10 +14,10 @@ use windlass_api::schema;
 windlass_api::api_kind! {
     /// A template for the DevMachines of a set of Machines.
     pub struct DevMachineTemplate {
-        /// What is wished for.
+        /// The desired state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub spec: Option<DevMachineTemplateSpec>,
-        /// What was observed.
+        /// The observed state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub status: Option<DevMachineTemplateStatus>,
     }
@@ -31,35 +31,35 @@ windlass_api::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
     ],
 }
 
-/// What a DevMachineTemplate holds.
+/// The desired state of a DevMachineTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineTemplateSpec {
-    /// The DevMachine.
+    /// Template of the DevMachines.
     pub template: DevMachineTemplateResource,
 }
 
-/// What machines made from the template offer.
+/// The observed state of a DevMachineTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineTemplateStatus {
-    /// What a machine offers, by resource; lets an autoscaler start from zero.
+    /// Capacity of a machine by resource. Autoscalers need it to scale from zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::quantities")]
     pub capacity: BTreeMap<String, Quantity>,
 }
 
-/// The DevMachine that is made from the template.
+/// Metadata and spec of DevMachines that are created from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DevMachineTemplateResource {
-    /// Labels and annotations for what is made from this.
+    /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// What is wished for.
+    /// The desired state of the object.
     pub spec: DevMachineSpec,
 }

@@ -10,7 +10,7 @@ use windlass_api::kind::Column;
 windlass_api::api_kind! {
     /// A template for the KubeadmConfigs of a set of Machines.
     pub struct KubeadmConfigTemplate {
-        /// What is wished for.
+        /// The desired state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub spec: Option<KubeadmConfigTemplateSpec>,
     }
@@ -24,29 +24,29 @@ windlass_api::api_kind! {
     status: false,
     scale: None,
     columns: [
-        Column::new("ClusterClass", "string", r#".metadata.ownerReferences[?(@.kind=="ClusterClass")].name"#, "The ClusterClass that this follows"),
-        Column::new("Cluster", "string", r#".metadata.ownerReferences[?(@.kind=="Cluster")].name"#, "The Cluster that this belongs to"),
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
+        Column::new("ClusterClass", "string", r#".metadata.ownerReferences[?(@.kind=="ClusterClass")].name"#, "Name of the ClusterClass"),
+        Column::new("Cluster", "string", r#".metadata.ownerReferences[?(@.kind=="Cluster")].name"#, "Name of the Cluster"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
     ],
 }
 
-/// What a KubeadmConfigTemplate holds.
+/// The desired state of a KubeadmConfigTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmConfigTemplateSpec {
-    /// The KubeadmConfig.
+    /// Template of the KubeadmConfigs.
     pub template: KubeadmConfigTemplateResource,
 }
 
-/// The KubeadmConfig that is made from the template.
+/// Metadata and spec of KubeadmConfigs that are created from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmConfigTemplateResource {
-    /// Labels and annotations for what is made from this.
+    /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// What is wished for.
+    /// The desired state of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<KubeadmConfigSpec>,
 }

@@ -9,9 +9,9 @@ use windlass_api::core::v1beta2::{MachineDeletionSpec, MachineNamingSpec, Machin
 use windlass_api::kind::Column;
 
 windlass_api::api_kind! {
-    /// A template for the KubeadmControlPlanes that a ClusterClass makes.
+    /// A template for KubeadmControlPlanes of a ClusterClass.
     pub struct KubeadmControlPlaneTemplate {
-        /// What is wished for.
+        /// The desired state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub spec: Option<KubeadmControlPlaneTemplateSpec>,
     }
@@ -25,77 +25,77 @@ windlass_api::api_kind! {
     status: false,
     scale: None,
     columns: [
-        Column::new("ClusterClass", "string", r#".metadata.ownerReferences[?(@.kind=="ClusterClass")].name"#, "The ClusterClass that this follows"),
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
+        Column::new("ClusterClass", "string", r#".metadata.ownerReferences[?(@.kind=="ClusterClass")].name"#, "Name of the ClusterClass"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
     ],
 }
 
-/// What a KubeadmControlPlaneTemplate holds.
+/// The desired state of a KubeadmControlPlaneTemplate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeadmControlPlaneTemplateSpec {
-    /// The KubeadmControlPlane.
+    /// Template of the KubeadmControlPlanes.
     pub template: KubeadmControlPlaneTemplateResource,
 }
 
-/// The KubeadmControlPlane that is made from the template.
+/// Metadata and spec of KubeadmControlPlanes that are created from the template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateResource {
-    /// Labels and annotations for what is made from this.
+    /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// What is wished for.
+    /// The desired state of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<KubeadmControlPlaneTemplateResourceSpec>,
 }
 
-/// The spec of the KubeadmControlPlane that is made; what the topology decides (replicas, version,
-/// infrastructure) is not part of it.
+/// Spec of the created KubeadmControlPlanes. The topology sets replicas, version and infrastructure, so they are not
+/// part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateResourceSpec {
-    /// How the machines are set up. Changes lead to new Machines, except for those that can be made in place.
+    /// Bootstrap configuration of the Machines. A change starts a rollout, unless the change can be applied in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeadm_config_spec: Option<KubeadmConfigSpec>,
-    /// How Machines are named.
+    /// Naming of Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_naming: Option<MachineNamingSpec>,
-    /// How Machines are made.
+    /// Template of the Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_template: Option<KubeadmControlPlaneTemplateMachineTemplate>,
-    /// What is done about unhealthy Machines.
+    /// Remediation of unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<KubeadmControlPlaneRemediationSpec>,
-    /// When and how Machines are replaced.
+    /// Rollout settings: when and how Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<KubeadmControlPlaneRolloutSpec>,
 }
 
-/// How the Machines of the control plane are made.
+/// Template of the control plane Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateMachineTemplate {
-    /// Labels and annotations for what is made from this.
+    /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// What is wished for.
+    /// The desired state of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<KubeadmControlPlaneTemplateMachineTemplateSpec>,
 }
 
-/// What is passed on to the spec of the Machines.
+/// Fields of the Machine spec.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeadmControlPlaneTemplateMachineTemplateSpec {
-    /// How Machines are deleted.
+    /// Deletion settings of Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Taints for the Nodes; only those listed here are managed.
+    /// Taints of the Nodes. Only the taints in this list are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,

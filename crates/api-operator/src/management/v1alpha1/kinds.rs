@@ -11,10 +11,10 @@ macro_rules! provider {
         windlass_api::api_kind! {
             #[doc = $doc]
             pub struct $kind {
-                /// What is wished for.
+                /// The desired state of the object.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub spec: Option<ProviderSpec>,
-                /// What was observed.
+                /// The observed state of the object.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub status: Option<ProviderStatus>,
             }
@@ -29,11 +29,11 @@ macro_rules! provider {
             status: true,
             scale: None,
             columns: [
-                Column::new("Version", "string", ".spec.version", "The version that is wished for"),
-                Column::new("Contract", "string", ".status.contract", "The contract that the installed version follows"),
-                Column::new("Ready", "string", ".status.conditions[?(@.type=='Ready')].status", "Whether the provider works"),
-                Column::new("Paused", "boolean", ".spec.paused", "Whether the provider is held still").wide(),
-                Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
+                Column::new("Version", "string", ".spec.version", "Desired version of the provider"),
+                Column::new("Contract", "string", ".status.contract", "Contract version of the installed provider"),
+                Column::new("Ready", "string", ".status.conditions[?(@.type=='Ready')].status", "Whether the provider is Ready"),
+                Column::new("Paused", "boolean", ".spec.paused", "Whether the provider is paused").wide(),
+                Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
             ],
         }
 

@@ -8,104 +8,105 @@ use serde::{Deserialize, Serialize};
 use crate::common::Health;
 use crate::{rules, schema};
 
-/// Settings of a provider's manager. What is not said stays as the provider's files have it, so no field has a default here.
+/// Settings of the provider's manager. Unset fields keep the values of the provider's files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::debug_locks()))]
 pub struct ManagerSpec {
-    /// Where profiles are served, such as localhost:6060; nowhere by default.
+    /// Address of the profiling endpoint, for example localhost:6060. Disabled when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiler_address: Option<String>,
-    /// How many objects of a kind are reconciled at once.
+    /// Maximum number of concurrent reconciles per kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::positive")]
     pub max_concurrent_reconciles: Option<i64>,
-    /// How much is logged.
+    /// Log verbosity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::natural")]
     pub verbosity: Option<i64>,
-    /// Logs at level 5 and serves profiles at localhost:6060, whatever the other fields say; they cannot be changed meanwhile.
+    /// Debug mode: log verbosity 5 and profiling at localhost:6060. Overrides the other fields, which are immutable
+    /// meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debug: Option<bool>,
-    /// Features of the provider that are switched on or off.
+    /// Feature gates of the provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: BTreeMap<String, bool>,
-    /// How often everything is reconciled at least, such as 10m.
+    /// Sync period: maximum time between two reconciles of an object, for example 10m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub sync_period: Option<String>,
-    /// How one of several replicas becomes the one that acts.
+    /// Leader election settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader_election: Option<LeaderElection>,
-    /// The namespace that the manager would be kept to; providers of the operator watch all namespaces.
+    /// Namespace of the manager's cache. Providers that the operator installs watch all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_namespace: Option<String>,
-    /// How long the manager may take to end; 0s ends at once, a negative time waits for ever.
+    /// Timeout of the graceful shutdown. 0s means no graceful shutdown, a negative value means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::signed_duration")]
     pub graceful_shut_down: Option<String>,
-    /// Where metrics are served.
+    /// Metrics endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// Where health probes are answered.
+    /// Health probe settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
-    /// Where webhooks are served.
+    /// Webhook server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
 }
 
-/// How one of several replicas becomes the one that acts. A duration of 0s says nothing.
+/// Leader election settings. A duration of 0s means unset.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::renew_within_lease()))]
 pub struct LeaderElection {
-    /// Whether there is an election at all.
+    /// Whether leader election is enabled.
     pub leader_elect: bool,
-    /// How long the others wait before they take an office that was not renewed.
+    /// leaseDuration of leader election: the age at which a lease that was not renewed may be taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub lease_duration: Option<String>,
-    /// How long the leader tries to renew its office; no longer than leaseDuration.
+    /// Time in which the leader must renew its lease. At most leaseDuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub renew_deadline: Option<String>,
-    /// How long to wait between attempts.
+    /// retryPeriod of leader election: the wait between two attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub retry_period: Option<String>,
-    /// The kind of the lock.
+    /// Resource kind of the leader election lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_lock: Option<String>,
-    /// The name of the lock.
+    /// Name of the leader election lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_name: Option<String>,
-    /// The namespace of the lock.
+    /// Namespace of the leader election lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_namespace: Option<String>,
 }
 
-/// Where metrics are served.
+/// Metrics endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
-    /// The address; "0" serves none.
+    /// Address of the endpoint. "0" disables it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bind_address: Option<String>,
 }
 
-/// Where webhooks are served.
+/// Webhook server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// The port.
+    /// Port number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::port")]
     pub port: Option<i64>,
-    /// The host name.
+    /// Host name of the webhook server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The folder with tls.crt and tls.key.
+    /// Directory of tls.crt and tls.key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_dir: Option<String>,
 }

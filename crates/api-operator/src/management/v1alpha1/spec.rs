@@ -1,4 +1,4 @@
-//! What is declared of a provider, and what is known of it.
+//! Spec and status of provider objects.
 
 use std::collections::BTreeMap;
 
@@ -12,63 +12,63 @@ use super::ManagerSpec;
 use crate::common::EnvVar;
 use crate::{rules, schema};
 
-/// What a provider should be.
+/// The desired state of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderSpec {
-    /// The version to install, such as v1.2.3. Where nothing is said, the latest is chosen once and written here.
+    /// Version to install, for example v1.2.3. When unset, the operator sets the latest version once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256), pattern(rules::VERSION))]
     pub version: Option<String>,
-    /// Settings of the provider's manager.
+    /// Settings of the provider's manager container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerSpec>,
     /// Settings of the provider's Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentSpec>,
-    /// The Secret, in the same namespace, with the variables for the provider's files.
+    /// Name of the Secret with the variables of the provider's files, in the same namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub secret_name: Option<String>,
-    /// Where the provider's files come from; a provider that is known by its name needs none.
+    /// Source of the provider's files. Not needed for providers with a known name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_config: Option<FetchConfiguration>,
-    /// Holds the provider still, without replicas.
+    /// Pauses the provider: its Deployments are scaled to zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
 }
 
-/// Where the provider's files come from; exactly one field is set.
+/// Source of the provider's files. Exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::one_source(&["url", "selector"])))]
 pub struct FetchConfiguration {
-    /// The releases of a repository, such as https://github.com/OWNER/REPOSITORY/releases.
+    /// URL of the releases of a repository, for example https://github.com/OWNER/REPOSITORY/releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
     pub url: Option<String>,
-    /// ConfigMaps in the same namespace that hold one version each.
+    /// Label selector of ConfigMaps in the same namespace. Each of them holds one version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "core_schema::label_selector")]
     pub selector: Option<LabelSelector>,
 }
 
-/// Settings of a Deployment. What is not said stays as the provider's files have it.
+/// Settings of a Deployment. Unset fields keep the values of the provider's files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentSpec {
-    /// How many Pods.
+    /// Number of Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::replicas")]
     pub replicas: Option<i64>,
-    /// Labels that the nodes must have.
+    /// Node selector of the Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<BTreeMap<String, String>>,
-    /// Taints that the Pods tolerate.
+    /// Tolerations of the Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::tolerations")]
     pub tolerations: Option<Vec<Value>>,
-    /// Which nodes and which company the Pods want.
+    /// Affinity of the Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::affinity")]
     pub affinity: Option<Value>,
@@ -78,58 +78,58 @@ pub struct DeploymentSpec {
     pub containers: Vec<ContainerSpec>,
 }
 
-/// Settings of a container that the Deployment has.
+/// Settings of an existing container of the Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerSpec {
     /// The name of the container.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// The image; parts that are not said stay as the provider's files have them.
+    /// Image override. Unset parts keep the values of the provider's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageMeta>,
-    /// Flags and their values. What the settings of the manager say counts more.
+    /// Command-line flags and their values. The settings of the manager take precedence.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub args: BTreeMap<String, String>,
     /// Environment variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVar>,
-    /// What the container may use, in place of what the provider's files say.
+    /// Resource requirements of the container. Replaces those of the provider's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::resources")]
     pub resources: Option<Value>,
 }
 
-/// Parts of an image's name.
+/// Parts of an image reference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageMeta {
-    /// The registry and path, such as gcr.io/myregistry.
+    /// Registry and path, for example gcr.io/myregistry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub repository: Option<String>,
-    /// The last part of the name.
+    /// Last part of the image name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub name: Option<String>,
-    /// The tag.
+    /// Image tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub tag: Option<String>,
 }
 
-/// What is known of a provider.
+/// The observed state of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderStatus {
-    /// The contract that the installed version follows, such as v1beta2.
+    /// Contract version of the installed provider, for example v1beta2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<String>,
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "core_schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// The generation that was acted on last.
+    /// Last reconciled generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int64")]
     pub observed_generation: Option<i64>,

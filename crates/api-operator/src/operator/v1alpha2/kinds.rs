@@ -11,10 +11,10 @@ macro_rules! provider {
         windlass_api::api_kind! {
             #[doc = $doc]
             pub struct $kind {
-                /// What is wished for.
+                /// The desired state of the object.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub spec: Option<ProviderSpec>,
-                /// What was observed.
+                /// The observed state of the object.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub status: Option<ProviderStatus>,
             }

@@ -8,70 +8,71 @@ use serde::{Deserialize, Serialize};
 use crate::common::Health;
 use crate::schema;
 
-/// Settings of a provider's manager. What is not said stays as the provider's files have it.
+/// Settings of the provider's manager. Unset fields keep the values of the provider's files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManagerSpec {
-    /// Where profiles are served, such as localhost:6060; nowhere by default.
+    /// Address of the profiling endpoint, for example localhost:6060. Disabled when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiler_address: Option<String>,
-    /// How many objects of a kind are reconciled at once.
+    /// Maximum number of concurrent reconciles per kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::positive")]
     pub max_concurrent_reconciles: Option<i64>,
-    /// How much is logged; 1 means as the provider's files have it.
+    /// Log verbosity. 1 keeps the value of the provider's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::verbosity")]
     pub verbosity: Option<i64>,
-    /// Features of the provider that are switched on or off.
+    /// Feature gates of the provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub feature_gates: BTreeMap<String, bool>,
-    /// Further flags and their values.
+    /// Additional command-line flags and their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub additional_args: BTreeMap<String, String>,
-    /// How often everything is reconciled at least.
+    /// Sync period: maximum time between two reconciles of an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_period: Option<String>,
-    /// How one of several replicas becomes the one that acts.
+    /// Leader election settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader_election: Option<LeaderElection>,
-    /// The namespace that the manager would be kept to; providers of the operator watch all namespaces.
+    /// Namespace of the manager's cache. Providers that the operator installs watch all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_namespace: Option<String>,
-    /// How long the manager may take to end.
+    /// Timeout of the graceful shutdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graceful_shut_down: Option<String>,
     /// Settings of controllers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<Controller>,
-    /// Where metrics are served.
+    /// Metrics endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
-    /// Where health probes are answered.
+    /// Health probe settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
-    /// Where webhooks are served.
+    /// Webhook server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
 }
 
-/// How one of several replicas becomes the one that acts.
+/// Leader election settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaderElection {
-    /// Whether there is an election at all.
+    /// Whether leader election is enabled.
     pub leader_elect: bool,
-    /// How long the others wait before they take an office that was not renewed; 0s says nothing.
+    /// leaseDuration of leader election: the age at which a lease that was not renewed may be taken over. 0s means
+    /// unset.
     pub lease_duration: String,
-    /// How long the leader tries to renew its office; 0s says nothing.
+    /// renewDeadline of leader election: the time in which the leader must renew its lease. 0s means unset.
     pub renew_deadline: String,
-    /// The kind of the lock; empty says nothing.
+    /// Resource kind of the leader election lock. Empty means unset.
     pub resource_lock: String,
-    /// The name of the lock; empty says nothing.
+    /// Name of the leader election lock. Empty means unset.
     pub resource_name: String,
-    /// The namespace of the lock; empty says nothing.
+    /// Namespace of the leader election lock. Empty means unset.
     pub resource_namespace: String,
-    /// How long to wait between attempts; 0s says nothing.
+    /// retryPeriod of leader election: the wait between two attempts. 0s means unset.
     pub retry_period: String,
 }
 
@@ -79,46 +80,46 @@ pub struct LeaderElection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Controller {
-    /// How many objects are reconciled at once, by Kind.group.
+    /// Maximum number of concurrent reconciles by Kind.group.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::integers")]
     pub group_kind_concurrency: BTreeMap<String, i64>,
-    /// How long caches may take to be filled, in nanoseconds.
+    /// Timeout of the initial cache sync in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int64")]
     pub cache_sync_timeout: Option<i64>,
-    /// Whether a controller that panics goes on.
+    /// Whether controllers recover from panics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recover_panic: Option<bool>,
 }
 
-/// Where metrics are served.
+/// Metrics endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
-    /// The address for metrics alone. Use diagnosticsAddress instead.
+    /// Address of the metrics endpoint. Use diagnosticsAddress instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bind_address: Option<String>,
-    /// The address for metrics, profiles and log levels.
+    /// Address of the diagnostics endpoint: metrics, profiling and log levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostics_address: Option<String>,
-    /// Whether they are served without TLS and without asking who comes.
+    /// Whether diagnostics are served without TLS, authentication and authorization.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure_diagnostics: Option<bool>,
 }
 
-/// Where webhooks are served.
+/// Webhook server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// The port.
+    /// Port number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::integer")]
     pub port: Option<i64>,
-    /// The host name.
+    /// Host name of the webhook server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The folder with tls.crt and tls.key.
+    /// Directory of tls.crt and tls.key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_dir: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What is declared of a provider, and what is known of it.
+//! Spec and status of provider objects.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use super::ManagerSpec;
 use crate::common::EnvVar;
 use crate::{rules, schema};
 
-/// What a provider should be.
+/// The desired state of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::one_sort_of_patches()))]
 pub struct ProviderSpec {
-    /// The version to install, such as v1.2.3; the latest where nothing is said.
+    /// Version to install, for example v1.2.3. Defaults to the latest version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Settings of the provider's manager.
+    /// Settings of the provider's manager container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerSpec>,
     /// Settings of the provider's Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentSpec>,
-    /// The Secret with the variables for the provider's files.
+    /// Reference to the Secret with the variables of the provider's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_secret: Option<ObjectReference>,
-    /// Where the provider's files come from; a provider that is known by its name needs none.
+    /// Source of the provider's files. Not needed for providers with a known name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_config: Option<FetchConfiguration>,
-    /// A ConfigMap with further objects, under the key manifests.
+    /// Reference to a ConfigMap with additional objects under the key manifests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additional_manifests: Option<ObjectReference>,
     /// JSON merge patches for the provider's objects, as YAML. Use patches instead.
@@ -41,35 +41,36 @@ pub struct ProviderSpec {
     /// Patches for the provider's objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
-    /// Settings of the provider's further Deployments, by their names; the fields are those of deployment and manager.
+    /// Settings of the provider's additional Deployments, by name. The fields are those of deployment and manager.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::by_name::<AdditionalDeployment>")]
     pub additional_deployments: BTreeMap<String, AdditionalDeployment>,
 }
 
-/// A Secret or ConfigMap.
+/// Reference to a Secret or ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectReference {
-    /// The name.
+    /// Name of the object.
     pub name: String,
-    /// The namespace; the provider's where nothing is said.
+    /// Namespace of the object. Defaults to the namespace of the provider object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// Where the provider's files come from; exactly one field is set.
+/// Source of the provider's files. Exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules::one_source(&["oci", "url", "selector"])))]
 pub struct FetchConfiguration {
-    /// An OCI artifact.
+    /// Reference of an OCI artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oci: Option<String>,
-    /// The releases of a repository, such as https://github.com/OWNER/REPOSITORY/releases.
+    /// URL of the releases of a repository, for example https://github.com/OWNER/REPOSITORY/releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// ConfigMaps that hold one version each, named like it or labelled provider.cluster.x-k8s.io/version.
+    /// Label selector of ConfigMaps. Each of them holds one version, which is its name or its label
+    /// provider.cluster.x-k8s.io/version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "core_schema::label_selector")]
     pub selector: Option<LabelSelector>,
@@ -82,36 +83,36 @@ pub struct Patch {
     /// The patch as YAML: a strategic merge patch, or a list of JSON patch operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
-    /// The objects that are patched; where nothing is said, the one that the patch itself names.
+    /// Selector of the objects to patch. Defaults to the object that the patch itself names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<PatchSelector>,
 }
 
-/// Which objects are patched: those that fit everything that is said.
+/// Selector of objects to patch. Objects must match all set fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchSelector {
-    /// The API group.
+    /// API group of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The API version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The kind.
+    /// Kind of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The name.
+    /// Name of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The namespace.
+    /// Namespace of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Labels, as kubectl writes selectors.
+    /// Label selector in kubectl's syntax.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
 }
 
-/// Settings of a further Deployment.
+/// Settings of an additional Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdditionalDeployment {
@@ -123,22 +124,22 @@ pub struct AdditionalDeployment {
     pub deployment: Option<DeploymentSpec>,
 }
 
-/// Settings of a Deployment. What is not said stays as the provider's files have it.
+/// Settings of a Deployment. Unset fields keep the values of the provider's files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentSpec {
-    /// How many Pods.
+    /// Number of Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::natural")]
     pub replicas: Option<i64>,
-    /// Labels that the nodes must have.
+    /// Node selector of the Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<BTreeMap<String, String>>,
-    /// Taints that the Pods tolerate.
+    /// Tolerations of the Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::tolerations")]
     pub tolerations: Option<Vec<Value>>,
-    /// Which nodes and which company the Pods want.
+    /// Affinity of the Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::affinity")]
     pub affinity: Option<Value>,
@@ -148,62 +149,62 @@ pub struct DeploymentSpec {
     /// The ServiceAccount of the Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// Secrets with credentials for registries.
+    /// Image pull Secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_secrets: Option<Vec<SecretName>>,
 }
 
-/// A Secret in the Pods' namespace.
+/// Reference to a Secret in the namespace of the Pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct SecretName {
-    /// The name.
+    /// Name of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = ""))]
     pub name: Option<String>,
 }
 
-/// Settings of a container that the Deployment has.
+/// Settings of an existing container of the Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerSpec {
     /// The name of the container.
     pub name: String,
-    /// The whole image, in place of the one in the provider's files.
+    /// Complete image reference. Replaces that of the provider's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_url: Option<String>,
-    /// Flags and their values. What the settings of the manager say counts more.
+    /// Command-line flags and their values. The settings of the manager take precedence.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub args: BTreeMap<String, String>,
     /// Environment variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVar>,
-    /// What the container may use, in place of what the provider's files say.
+    /// Resource requirements of the container. Replaces those of the provider's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::resources")]
     pub resources: Option<Value>,
-    /// The command, in place of the one in the provider's files.
+    /// Command of the container. Replaces that of the provider's files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
 }
 
-/// What is known of a provider.
+/// The observed state of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderStatus {
-    /// The contract that the installed version follows, such as v1beta2.
+    /// Contract version of the installed provider, for example v1beta2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<String>,
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "core_schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// The generation that was acted on last.
+    /// Last reconciled generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int64")]
     pub observed_generation: Option<i64>,
-    /// The version that is installed.
+    /// Installed version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed_version: Option<String>,
 }

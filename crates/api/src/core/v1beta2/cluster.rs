@@ -16,12 +16,12 @@ use crate::schema;
 pub use topology::*;
 
 crate::api_kind! {
-    /// A Kubernetes cluster: its network, and either references to its control plane and infrastructure or
-    /// the topology they are made from.
+    /// A Kubernetes cluster. It holds the cluster network, and either references to a control plane and an
+    /// infrastructure object or a topology from which they are created.
     pub struct Cluster {
-        /// What is wished for.
+        /// The desired state of the object.
         pub spec: ClusterSpec,
-        /// What was observed.
+        /// The observed state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub status: Option<ClusterStatus>,
     }
@@ -35,207 +35,208 @@ crate::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("ClusterClass", "string", ".spec.topology.classRef.name", "The ClusterClass that this follows"),
-        Column::new("Available", "string", r#".status.conditions[?(@.type=="Available")].status"#, "Whether it works as it should"),
-        Column::new("CP Desired", "integer", ".status.controlPlane.desiredReplicas", "Control plane Machines wished for"),
-        Column::new("CP Current", "integer", ".status.controlPlane.replicas", "Control plane Machines there are").wide(),
-        Column::new("CP Ready", "integer", ".status.controlPlane.readyReplicas", "Control plane Machines that are ready").wide(),
-        Column::new("CP Available", "integer", ".status.controlPlane.availableReplicas", "Control plane Machines that are available"),
-        Column::new("CP Up-to-date", "integer", ".status.controlPlane.upToDateReplicas", "Control plane Machines that match what is wished for"),
-        Column::new("W Desired", "integer", ".status.workers.desiredReplicas", "Worker Machines wished for"),
-        Column::new("W Current", "integer", ".status.workers.replicas", "Worker Machines there are").wide(),
-        Column::new("W Ready", "integer", ".status.workers.readyReplicas", "Worker Machines that are ready").wide(),
-        Column::new("W Available", "integer", ".status.workers.availableReplicas", "Worker Machines that are available"),
-        Column::new("W Up-to-date", "integer", ".status.workers.upToDateReplicas", "Worker Machines that match what is wished for"),
-        Column::new("Paused", "string", r#".status.conditions[?(@.type=="Paused")].status"#, "Whether reconciling is paused").wide(),
-        Column::new("Phase", "string", ".status.phase", "Where in its life this is"),
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
-        Column::new("Version", "string", ".spec.topology.version", "The Kubernetes version that is wished for"),
+        Column::new("ClusterClass", "string", ".spec.topology.classRef.name", "Name of the ClusterClass"),
+        Column::new("Available", "string", r#".status.conditions[?(@.type=="Available")].status"#, "Whether the object is Available"),
+        Column::new("CP Desired", "integer", ".status.controlPlane.desiredReplicas", "Desired control plane Machines"),
+        Column::new("CP Current", "integer", ".status.controlPlane.replicas", "Existing control plane Machines").wide(),
+        Column::new("CP Ready", "integer", ".status.controlPlane.readyReplicas", "Ready control plane Machines").wide(),
+        Column::new("CP Available", "integer", ".status.controlPlane.availableReplicas", "Available control plane Machines"),
+        Column::new("CP Up-to-date", "integer", ".status.controlPlane.upToDateReplicas", "Control plane Machines that match the current spec"),
+        Column::new("W Desired", "integer", ".status.workers.desiredReplicas", "Desired worker Machines"),
+        Column::new("W Current", "integer", ".status.workers.replicas", "Existing worker Machines").wide(),
+        Column::new("W Ready", "integer", ".status.workers.readyReplicas", "Ready worker Machines").wide(),
+        Column::new("W Available", "integer", ".status.workers.availableReplicas", "Available worker Machines"),
+        Column::new("W Up-to-date", "integer", ".status.workers.upToDateReplicas", "Worker Machines that match the current spec"),
+        Column::new("Paused", "string", r#".status.conditions[?(@.type=="Paused")].status"#, "Whether reconciliation is paused").wide(),
+        Column::new("Phase", "string", ".status.phase", "Lifecycle phase"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
+        Column::new("Version", "string", ".spec.topology.version", "Desired Kubernetes version"),
     ],
 }
 
 crate::conditioned!(Cluster);
 
-/// What a Cluster should be.
+/// The desired state of a Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterSpec {
-    /// Further conditions that must hold for the Cluster to count as available; those of the class when left
-    /// out.
+    /// Additional conditions that must be good before the Cluster is Available. Defaults to the availabilityGates of
+    /// the ClusterClass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub availability_gates: Vec<ClusterAvailabilityGate>,
-    /// The network of the cluster.
+    /// Network configuration of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_network: Option<ClusterNetwork>,
-    /// Where the API server of the cluster is reached.
+    /// The endpoint of the cluster's API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_endpoint: Option<APIEndpoint>,
-    /// The object of the control plane provider.
+    /// Reference to the control plane object, for example a KubeadmControlPlane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_ref: Option<ContractVersionedObjectReference>,
-    /// The object of the infrastructure provider.
+    /// Reference to the object of the infrastructure provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure_ref: Option<ContractVersionedObjectReference>,
-    /// Stops the reconciling of this and of what belongs to it.
+    /// Pauses reconciliation of the Cluster and of the objects that belong to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// Describes the cluster by a ClusterClass; everything else is then made from that.
+    /// The topology of the cluster: a ClusterClass and the values for it. The other objects of the cluster are created
+    /// from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
 }
 
-/// What is known of a Cluster.
+/// The observed state of a Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Machine counts of the control plane.
+    /// Replica counters of the control plane Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ClusterReplicasStatus>,
-    /// Fields of older API versions.
+    /// Fields that are kept for older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<ClusterDeprecatedStatus>,
-    /// The failure domains that the infrastructure offers.
+    /// Failure domains that the infrastructure provider reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub failure_domains: Vec<FailureDomain>,
-    /// The first steps; each becomes true once and stays so.
+    /// Initialization milestones. Each one becomes true once and never becomes false again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<ClusterInitializationStatus>,
-    /// The metadata.generation that this status was computed from.
+    /// The metadata.generation that the controller observed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Where in its life this is, as one word for people. Programs should read conditions.
+    /// The lifecycle phase, for display. Programs should use conditions instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Pending", "Provisioning", "Provisioned", "Deleting", "Failed", "Unknown"]))]
     pub phase: Option<String>,
-    /// Machine counts of all workers.
+    /// Replica counters of all worker Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<ClusterReplicasStatus>,
 }
 
-/// A further condition that must hold for the Cluster to count as available.
+/// An additional condition that must be good before the Cluster is Available.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAvailabilityGate {
     /// The type of the condition.
     #[schemars(length(min = 1, max = 316), regex(pattern = patterns::QUALIFIED_NAME))]
     pub condition_type: String,
-    /// Whether True (Positive, as when left out) or False (Negative) is the good status.
+    /// Which status is the good one: Positive means True, Negative means False. Defaults to Positive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Positive", "Negative"]))]
     pub polarity: Option<String>,
 }
 
-/// The network of a cluster.
+/// Network configuration of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterNetwork {
-    /// The port of the API server; 6443 when left out.
+    /// Port of the API server. Defaults to 6443.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub api_server_port: Option<i32>,
-    /// Where the addresses of Pods come from.
+    /// Address ranges of Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<NetworkRanges>,
-    /// The DNS domain of Services; cluster.local when left out.
+    /// DNS domain of Services. Defaults to cluster.local.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_domain: Option<String>,
-    /// Where the addresses of Services come from.
+    /// Address ranges of Services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub services: Option<NetworkRanges>,
 }
 
-/// Machine counts of the control plane, or of all workers together.
+/// Replica counters of the control plane Machines or of all worker Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterReplicasStatus {
-    /// How many Machines are available.
+    /// Number of available Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
-    /// How many Machines are wished for.
+    /// Number of desired Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired_replicas: Option<i32>,
-    /// How many Machines are ready.
+    /// Number of ready Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
-    /// How many Machines there are.
+    /// Number of existing Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// How many Machines match what is wished for.
+    /// Number of Machines that match the current spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i32>,
-    /// The versions that the upgrade in progress still has to go through.
+    /// The versions that the upgrade in progress has still to reach, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub upgrade_plan: Vec<UpgradePlanVersion>,
-    /// The Kubernetes versions that Machines run, with their number.
+    /// The Kubernetes versions of the Machines, with the number of Machines per version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub versions: Vec<StatusVersion>,
 }
 
-/// Status fields of older API versions.
+/// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterDeprecatedStatus {
-    /// Fields of v1beta1.
+    /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<ClusterV1Beta1DeprecatedStatus>,
 }
 
-/// The first steps of a Cluster. Each becomes true once and stays so.
+/// Initialization milestones of a Cluster. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterInitializationStatus {
-    /// Whether the control plane has answered requests.
+    /// True once the API server of the control plane has accepted requests for the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_initialized: Option<bool>,
-    /// Whether the infrastructure is there.
+    /// True once the infrastructure is fully provisioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
 }
 
-/// Ranges of addresses.
+/// Address ranges in CIDR notation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkRanges {
-    /// The ranges, such as 192.168.0.0/16.
+    /// CIDR blocks, for example 192.168.0.0/16.
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 43)), extend("x-kubernetes-list-type" = "atomic"))]
     pub cidr_blocks: Vec<String>,
 }
 
-/// One step of an upgrade.
+/// One version of an upgrade plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradePlanVersion {
-    /// The Kubernetes version of the step.
+    /// The Kubernetes version of this step.
     #[schemars(length(min = 1, max = 256))]
     pub version: String,
 }
 
-/// Status fields of v1beta1, kept up for those who still read them.
+/// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterV1Beta1DeprecatedStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
-    /// A failure that needs a person, in words.
+    /// Message of a terminal failure that needs manual intervention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// A failure that needs a person, as one word.
+    /// Machine-readable reason of a terminal failure that needs manual intervention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
 }

@@ -20,12 +20,11 @@ pub use patches::*;
 pub use variables::*;
 
 crate::api_kind! {
-    /// A reusable shape for clusters: templates, variables, and patches that put the variables into the
-    /// templates.
+    /// A reusable blueprint for clusters: templates, variables, and patches that apply the variables to the templates.
     pub struct ClusterClass {
-        /// What is wished for.
+        /// The desired state of the object.
         pub spec: ClusterClassSpec,
-        /// What was observed.
+        /// The observed state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub status: Option<ClusterClassStatus>,
     }
@@ -39,313 +38,311 @@ crate::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("Paused", "string", r#".status.conditions[?(@.type=="Paused")].status"#, "Whether reconciling is paused").wide(),
-        Column::new("Variables Ready", "string", r#".status.conditions[?(@.type=="VariablesReady")].status"#, "Whether all variables are known"),
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
+        Column::new("Paused", "string", r#".status.conditions[?(@.type=="Paused")].status"#, "Whether reconciliation is paused").wide(),
+        Column::new("Variables Ready", "string", r#".status.conditions[?(@.type=="VariablesReady")].status"#, "Whether all variables are resolved"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
     ],
 }
 
 crate::conditioned!(ClusterClass);
 
-/// What a ClusterClass offers.
+/// The desired state of a ClusterClass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassSpec {
-    /// Further conditions that must hold for a Cluster to count as available.
+    /// Additional conditions that must be good before a Cluster of this class is Available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub availability_gates: Vec<ClusterAvailabilityGate>,
-    /// What control planes are made from.
+    /// Templates and settings of control planes.
     pub control_plane: ControlPlaneClass,
-    /// What the infrastructure of clusters is made from.
+    /// Templates and settings of the cluster infrastructure.
     pub infrastructure: InfrastructureClass,
-    /// The versions that clusters of this class may have, in the order in which upgrades go through them.
+    /// Kubernetes versions that clusters of this class may use, in upgrade order. Upgrades over several minor versions
+    /// follow this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub kubernetes_versions: Vec<String>,
-    /// Changes to the templates, made in this order.
+    /// Patches for the templates, applied in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub patches: Vec<ClusterClassPatch>,
-    /// How clusters are upgraded over several versions.
+    /// Settings of upgrades over several versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<ClusterClassUpgrade>,
-    /// Variables that clusters of this class set.
+    /// Variables that Clusters of this class can set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub variables: Vec<ClusterClassVariable>,
-    /// What workers are made from.
+    /// Templates and settings of workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<WorkersClass>,
 }
 
-/// What is known of a ClusterClass.
+/// The observed state of a ClusterClass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterClassStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// Fields of older API versions.
+    /// Fields that are kept for older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<ClusterClassDeprecatedStatus>,
-    /// The metadata.generation that this status was computed from.
+    /// The metadata.generation that the controller observed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// All variables, also those that extensions define.
+    /// All variables, including those that runtime extensions define.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub variables: Vec<ClusterClassStatusVariable>,
 }
 
-/// What the control planes of this class are made from.
+/// Templates and settings of the control planes of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlaneClass {
-    /// How Machines are deleted.
+    /// Deletion settings of Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// When Machines are unhealthy and what is done about them.
+    /// Health check of the Machines and remediation of unhealthy ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<ControlPlaneClassHealthCheck>,
-    /// The template of the infrastructure of control plane Machines, if the control plane is made of
-    /// Machines.
+    /// Infrastructure template of the control plane Machines. Only for control planes that consist of Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_infrastructure: Option<ClassTemplate>,
-    /// Labels and annotations for what is made from this.
+    /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// How control plane objects are named.
+    /// Naming of control plane objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<ClassNamingSpec>,
-    /// Further conditions that must hold for a Machine to count as ready.
+    /// Additional conditions that must be good before a Machine is Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Vec<MachineReadinessGate>,
-    /// Taints for the Nodes; only those listed here are managed.
+    /// Taints of the Nodes. Only the taints in this list are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
-    /// The template of the control plane.
+    /// Reference to the control plane template.
     pub template_ref: TemplateReference,
 }
 
-/// What the infrastructure of clusters of this class is made from.
+/// Templates and settings of the cluster infrastructure of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InfrastructureClass {
-    /// How infrastructure objects are named.
+    /// Naming of infrastructure objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<ClassNamingSpec>,
-    /// The template of the infrastructure of a cluster.
+    /// Reference to the template of the cluster infrastructure.
     pub template_ref: TemplateReference,
 }
 
-/// How clusters of this class are upgraded over several versions.
+/// Settings of upgrades over several versions for clusters of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterClassUpgrade {
-    /// Extensions that take part in upgrades.
+    /// Runtime extensions that take part in upgrades.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<ClusterClassUpgradeExternal>,
 }
 
-/// What the workers of this class are made from.
+/// Worker classes: templates and settings of workers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct WorkersClass {
-    /// Groups of worker Machines.
+    /// MachineDeployments, identified by their class or name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["class"]))]
     pub machine_deployments: Vec<MachineDeploymentClass>,
-    /// Pools of worker machines.
+    /// MachinePools, identified by their class or name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["class"]))]
     pub machine_pools: Vec<MachinePoolClass>,
 }
 
-/// Status fields of older API versions.
+/// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassDeprecatedStatus {
-    /// Fields of v1beta1.
+    /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<ClusterClassV1Beta1DeprecatedStatus>,
 }
 
-/// The health check of control planes of this class.
+/// Health check of the control plane Machines of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ControlPlaneClassHealthCheck {
-    /// What makes a Machine unhealthy.
+    /// Checks that decide whether a Machine is unhealthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<MachineHealthCheckChecks>,
-    /// What is done about unhealthy Machines.
+    /// Remediation of unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<MachineHealthCheckRemediation>,
 }
 
-/// A template that objects are made from.
+/// Reference to a template from which objects are cloned.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClassTemplate {
-    /// The template.
+    /// Reference to the template.
     pub template_ref: TemplateReference,
 }
 
-/// How objects are named.
+/// Naming of generated objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClassNamingSpec {
-    /// A Go template for the name; it knows the cluster and a random word.
+    /// Go template of the object name. It can use the name of the cluster and a random suffix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub template: Option<String>,
 }
 
-/// Extensions that take part in upgrades.
+/// Runtime extensions that take part in upgrades.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ClusterClassUpgradeExternal {
-    /// The extension that says which versions an upgrade goes through.
+    /// Runtime extension that computes the upgrade plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub generate_upgrade_plan_extension: Option<String>,
 }
 
-/// A kind of worker group that clusters of this class may have any number of.
+/// A class of MachineDeployments. A Cluster can use it for any number of MachineDeployments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeploymentClass {
-    /// The template of the bootstrap data.
+    /// Reference to the bootstrap template.
     pub bootstrap: ClassTemplate,
     /// The name of this worker class.
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
-    /// How Machines are deleted.
+    /// Deletion settings of Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<OrderedMachineDeletionSpec>,
-    /// Where Machines are placed.
+    /// Failure domain of the Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// When Machines are unhealthy and what is done about them.
+    /// Health check of the Machines and remediation of unhealthy ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<MachineDeploymentClassHealthCheck>,
-    /// The template of the infrastructure of Machines.
+    /// Reference to the infrastructure template of the Machines.
     pub infrastructure: ClassTemplate,
-    /// Labels and annotations for what is made from this.
+    /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// How many seconds a Machine must be ready before it counts as available; 0 when left out.
+    /// Seconds that a Machine must be Ready before it is Available. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// How MachineDeployments are named.
+    /// Naming of MachineDeployments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<ClassNamingSpec>,
-    /// Further conditions that must hold for a Machine to count as ready.
+    /// Additional conditions that must be good before a Machine is Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Vec<MachineReadinessGate>,
-    /// When and how Machines are replaced.
+    /// Rollout settings: when and how Machines are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<MachineDeploymentClassRolloutSpec>,
-    /// Taints for the Nodes; only those listed here are managed.
+    /// Taints of the Nodes. Only the taints in this list are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
 }
 
-/// A kind of worker pool that clusters of this class may have any number of.
+/// A class of MachinePools. A Cluster can use it for any number of MachinePools.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachinePoolClass {
-    /// The template of the bootstrap data.
+    /// Reference to the bootstrap template.
     pub bootstrap: ClassTemplate,
     /// The name of this worker class.
     #[schemars(length(min = 1, max = 256))]
     pub class: String,
-    /// How Machines are deleted.
+    /// Deletion settings of Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Where machines are placed.
+    /// Failure domains of the machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub failure_domains: Vec<String>,
-    /// The template of the infrastructure of the pool.
+    /// Reference to the infrastructure template of the pool.
     pub infrastructure: ClassTemplate,
-    /// Labels and annotations for what is made from this.
+    /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// How many seconds a Machine must be ready before it counts as available; 0 when left out.
+    /// Seconds that a Machine must be Ready before it is Available. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// How MachinePools are named.
+    /// Naming of MachinePools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<ClassNamingSpec>,
-    /// Taints for the Nodes; only those listed here are managed.
+    /// Taints of the Nodes. Only the taints in this list are managed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
 }
 
-/// Status fields of v1beta1, kept up for those who still read them.
+/// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassV1Beta1DeprecatedStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
 }
 
-/// The health check of worker groups of this class.
+/// Health check of the MachineDeployments of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentClassHealthCheck {
-    /// What makes a Machine unhealthy.
+    /// Checks that decide whether a Machine is unhealthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<MachineHealthCheckChecks>,
-    /// What is done about unhealthy Machines.
+    /// Remediation of unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation: Option<MachineDeploymentHealthCheckRemediation>,
 }
 
-/// How Machines of worker groups of this class are replaced.
+/// Rollout settings of the MachineDeployments of this class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentClassRolloutSpec {
-    /// How Machines are replaced.
+    /// Rollout strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<MachineDeploymentRolloutStrategy>,
 }
 
-/// What is done about unhealthy Machines of a MachineDeployment.
+/// Remediation of unhealthy Machines of a MachineDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeploymentHealthCheckRemediation {
-    /// How many unhealthy Machines may be replaced at the same time, as a number or a percentage; no limit
-    /// when left out.
+    /// Maximum number or percentage of Machines in remediation at the same time. No limit when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::int_or_string")]
     pub max_in_flight: Option<IntOrString>,
-    /// A template for requests to something else that repairs Machines; the MachineSet replaces them when
-    /// left out.
+    /// Template of external remediation requests. When unset, the MachineSet replaces unhealthy Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_ref: Option<TemplateReference>,
-    /// When remediation is allowed at all; always when left out.
+    /// Condition under which remediation is allowed. Always allowed when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger_if: Option<MachineHealthCheckTriggerIf>,
 }

@@ -1,4 +1,4 @@
-//! Parts that several kinds share.
+//! Types that several kinds share.
 
 use std::collections::BTreeMap;
 
@@ -10,79 +10,79 @@ use windlass_meta::{GroupKind, GroupVersionKind};
 use crate::patterns;
 use crate::schema;
 
-/// Where an API server is reached.
+/// The endpoint of an API server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct APIEndpoint {
-    /// The host name or address.
+    /// Host name or IP address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub host: Option<String>,
-    /// The port.
+    /// Port number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
 }
 
-/// A reference to an object of a provider in the same namespace. It names no version: the version is found
-/// through the contract labels of the CRD.
+/// Reference to a provider object in the same namespace. It has no version: the version comes from the contract labels
+/// of the CRD.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContractVersionedObjectReference {
-    /// The API group.
+    /// API group of the object.
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub api_group: String,
-    /// The kind.
+    /// Kind of the object.
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::KIND))]
     pub kind: String,
-    /// The name.
+    /// Name of the object.
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
 }
 
-/// A part of the infrastructure that fails as a whole, such as a zone.
+/// A failure domain of the infrastructure, for example an availability zone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureDomain {
-    /// What else the provider says about it.
+    /// Additional attributes that the provider reports.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
-    /// Whether control plane machines may be placed there.
+    /// Whether the failure domain is suitable for control plane Machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<bool>,
-    /// The name of the failure domain.
+    /// Name of the failure domain.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
 }
 
-/// A further condition that must hold for the Machine to count as ready.
+/// An additional condition that must be good before the Machine is Ready.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineReadinessGate {
     /// The type of the condition.
     #[schemars(length(min = 1, max = 316), regex(pattern = patterns::QUALIFIED_NAME))]
     pub condition_type: String,
-    /// Whether True (Positive, as when left out) or False (Negative) is the good status.
+    /// Which status is the good one: Positive means True, Negative means False. Defaults to Positive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Positive", "Negative"]))]
     pub polarity: Option<String>,
 }
 
-/// A taint for the Node of a Machine.
+/// A taint of the Machine's Node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineTaint {
-    /// What happens to Pods that do not tolerate the taint.
+    /// Effect on Pods that do not tolerate the taint.
     #[schemars(extend("enum" = ["NoSchedule", "PreferNoSchedule", "NoExecute"]))]
     pub effect: String,
-    /// The key of the taint.
+    /// Key of the taint.
     #[schemars(length(min = 1, max = 317), regex(pattern = patterns::TAINT_KEY))]
     pub key: String,
-    /// Always keeps the taint on the Node; OnInitialization sets it once.
+    /// How the taint reaches the Node: Always keeps it there, OnInitialization sets it once when the Node joins.
     #[schemars(extend("enum" = ["Always", "OnInitialization"]))]
     pub propagation: String,
-    /// The value of the taint.
+    /// Value of the taint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::LABEL_VALUE))]
     pub value: Option<String>,
@@ -100,22 +100,23 @@ pub struct MachineAddress {
     pub type_: String,
 }
 
-/// How Machines are named.
+/// Naming of Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineNamingSpec {
-    /// A Go template for the name; it knows the cluster, the owner and a random word, which it must use.
+    /// Go template of the Machine name. It can use the names of the cluster and of the owner, and it must use the
+    /// random suffix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub template: Option<String>,
 }
 
-/// A version, and how many Machines run it.
+/// A Kubernetes version and the number of Machines that run it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusVersion {
-    /// How many Machines run it.
+    /// Number of Machines with this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub replicas: Option<i32>,
@@ -124,30 +125,30 @@ pub struct StatusVersion {
     pub version: String,
 }
 
-/// Labels and annotations for objects that are made from here.
+/// Labels and annotations of generated objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ObjectMeta {
-    /// Annotations; they also go to what is made from the object.
+    /// Annotations. They are propagated to the objects that are created from this object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Labels; they also go to what is made from the object.
+    /// Labels. They are propagated to the objects that are created from this object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
-/// A reference to a template in the same namespace.
+/// Reference to a template in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateReference {
-    /// The group and version.
+    /// API group and version of the object.
     #[schemars(length(min = 1, max = 317), regex(pattern = patterns::API_VERSION))]
     pub api_version: String,
-    /// The kind.
+    /// Kind of the object.
     #[schemars(length(min = 1, max = 63), regex(pattern = patterns::KIND))]
     pub kind: String,
-    /// The name.
+    /// Name of the object.
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
 }
@@ -156,37 +157,37 @@ pub struct TemplateReference {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct V1Beta1Condition {
-    /// When the status last changed.
+    /// Time of the last change of the status.
     #[schemars(schema_with = "schema::date_time")]
     pub last_transition_time: Time,
-    /// Details for people; may be empty.
+    /// Human-readable details. May be empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub message: Option<String>,
-    /// Why, as one word for programs.
+    /// Machine-readable reason in CamelCase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub reason: Option<String>,
-    /// How bad it is when the status is False: Error, Warning or Info.
+    /// Severity when the status is False: Error, Warning or Info.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub severity: Option<String>,
-    /// Whether it holds: True, False or Unknown.
+    /// Status of the condition: True, False or Unknown.
     pub status: String,
-    /// What the condition is about.
+    /// Type of the condition.
     #[schemars(length(min = 1, max = 256))]
     pub type_: String,
 }
 
 impl ContractVersionedObjectReference {
-    /// The kind that is referred to.
+    /// The group and kind of the referenced object.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(self.api_group.clone(), self.kind.clone())
     }
 }
 
 impl TemplateReference {
-    /// The kind that is referred to, in its version.
+    /// The group, version and kind of the referenced object.
     pub fn group_version_kind(&self) -> GroupVersionKind {
         GroupVersionKind::from_api_version(&self.api_version, self.kind.clone())
     }

@@ -13,11 +13,11 @@ use crate::patterns;
 use crate::schema;
 
 crate::api_kind! {
-    /// One host of a cluster: its infrastructure, its bootstrap data, and the Node that it becomes.
+    /// One host of a cluster: its infrastructure, its bootstrap data and its Node.
     pub struct Machine {
-        /// What is wished for.
+        /// The desired state of the object.
         pub spec: MachineSpec,
-        /// What was observed.
+        /// The observed state of the object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub status: Option<MachineStatus>,
     }
@@ -31,256 +31,255 @@ crate::api_kind! {
     status: true,
     scale: None,
     columns: [
-        Column::new("Cluster", "string", ".spec.clusterName", "The Cluster that this belongs to"),
-        Column::new("Node Name", "string", ".status.nodeRef.name", "The Node that this Machine has become"),
-        Column::new("Provider ID", "string", ".spec.providerID", "The identifier that the infrastructure provider gave").wide(),
-        Column::new("Failure domain", "string", ".status.failureDomain", "Where this Machine is placed"),
-        Column::new("Ready", "string", r#".status.conditions[?(@.type=="Ready")].status"#, "Whether the Machine is ready"),
-        Column::new("Available", "string", r#".status.conditions[?(@.type=="Available")].status"#, "Whether the Machine has been ready for long enough"),
-        Column::new("Up-to-date", "string", r#".status.conditions[?(@.type=="UpToDate")].status"#, "Whether the Machine matches its owner's template"),
-        Column::new("Internal-IP", "string", r#".status.addresses[?(@.type=="InternalIP")].address"#, "The address inside the cluster").wide(),
-        Column::new("External-IP", "string", r#".status.addresses[?(@.type=="ExternalIP")].address"#, "The address outside the cluster").wide(),
-        Column::new("OS-Image", "string", ".status.nodeInfo.osImage", "The operating system that the Node reports").wide(),
-        Column::new("Paused", "string", r#".status.conditions[?(@.type=="Paused")].status"#, "Whether reconciling is paused").wide(),
-        Column::new("Phase", "string", ".status.phase", "Where in its life this is"),
-        Column::new("Age", "date", ".metadata.creationTimestamp", "How long ago this was created"),
-        Column::new("Version", "string", ".spec.version", "The Kubernetes version that is wished for"),
+        Column::new("Cluster", "string", ".spec.clusterName", "Name of the Cluster"),
+        Column::new("Node Name", "string", ".status.nodeRef.name", "Name of the Node"),
+        Column::new("Provider ID", "string", ".spec.providerID", "Identifier of the machine in the infrastructure").wide(),
+        Column::new("Failure domain", "string", ".status.failureDomain", "Failure domain of the Machine"),
+        Column::new("Ready", "string", r#".status.conditions[?(@.type=="Ready")].status"#, "Whether the Machine is Ready"),
+        Column::new("Available", "string", r#".status.conditions[?(@.type=="Available")].status"#, "Whether the Machine is Available: Ready for minReadySeconds"),
+        Column::new("Up-to-date", "string", r#".status.conditions[?(@.type=="UpToDate")].status"#, "Whether the Machine matches the template of its owner"),
+        Column::new("Internal-IP", "string", r#".status.addresses[?(@.type=="InternalIP")].address"#, "Internal IP address").wide(),
+        Column::new("External-IP", "string", r#".status.addresses[?(@.type=="ExternalIP")].address"#, "External IP address").wide(),
+        Column::new("OS-Image", "string", ".status.nodeInfo.osImage", "OS image that the Node reports").wide(),
+        Column::new("Paused", "string", r#".status.conditions[?(@.type=="Paused")].status"#, "Whether reconciliation is paused").wide(),
+        Column::new("Phase", "string", ".status.phase", "Lifecycle phase"),
+        Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
+        Column::new("Version", "string", ".spec.version", "Desired Kubernetes version"),
     ],
 }
 
 crate::conditioned!(Machine);
 
-/// What a Machine should be.
+/// The desired state of a Machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSpec {
-    /// Where the bootstrap data comes from.
+    /// Source of the bootstrap data.
     pub bootstrap: Bootstrap,
-    /// The Cluster that this belongs to. It cannot be changed later.
+    /// Name of the Cluster of this object. Immutable.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
-    /// How long the steps of the deletion may take.
+    /// Timeouts of the deletion steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionSpec>,
-    /// Where the machine is placed.
+    /// Failure domain of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// The object of the infrastructure provider.
+    /// Reference to the object of the infrastructure provider.
     pub infrastructure_ref: ContractVersionedObjectReference,
-    /// How many seconds a Machine must be ready before it counts as available; 0 when left out.
+    /// Seconds that a Machine must be Ready before it is Available. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// The identifier that the infrastructure gave the machine; the Node has the same.
+    /// Identifier of the machine in the infrastructure. The Node has the same spec.providerID.
     #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub provider_id: Option<String>,
-    /// Further conditions that must hold for a Machine to count as ready.
+    /// Additional conditions that must be good before a Machine is Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["conditionType"]))]
     pub readiness_gates: Vec<MachineReadinessGate>,
-    /// Taints for the Node.
+    /// Taints of the Node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "effect"]))]
     pub taints: Vec<MachineTaint>,
-    /// The Kubernetes version that the machine should run.
+    /// Desired Kubernetes version of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub version: Option<String>,
 }
 
-/// What is known of a Machine.
+/// The observed state of a Machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineStatus {
-    /// The addresses of the machine.
+    /// Addresses of the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     pub addresses: Vec<MachineAddress>,
-    /// When the certificates of a control plane machine expire.
+    /// Expiry date of the certificates of a control plane machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub certificates_expiry_date: Option<Time>,
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
-    /// How far the deletion has come.
+    /// Progress of the deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletionStatus>,
-    /// Fields of older API versions.
+    /// Fields that are kept for older API versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<MachineDeprecatedStatus>,
-    /// Where the machine has been placed.
+    /// Failure domain in which the machine runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
-    /// The first steps; each becomes true once and stays so.
+    /// Initialization milestones. Each one becomes true once and never becomes false again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<MachineInitializationStatus>,
-    /// When the phase last changed.
+    /// Time of the last change of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub last_updated: Option<Time>,
-    /// What the Node says about the system it runs on.
+    /// System information that the Node reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_info: Option<NodeSystemInfo>,
-    /// The Node that the Machine has become.
+    /// Reference to the Node of the Machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<MachineNodeReference>,
-    /// The metadata.generation that this status was computed from.
+    /// The metadata.generation that the controller observed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub observed_generation: Option<i64>,
-    /// Where in its life this is, as one word for people. Programs should read conditions.
+    /// The lifecycle phase, for display. Programs should use conditions instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Pending", "Provisioning", "Provisioned", "Running", "Updating", "Deleting", "Deleted", "Failed", "Unknown"]))]
     pub phase: Option<String>,
 }
 
-/// Where the data comes from that a machine boots with.
+/// Source of the data with which a machine boots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bootstrap {
-    /// The object of the bootstrap provider, which makes the data.
+    /// Reference to the bootstrap object that generates the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_ref: Option<ContractVersionedObjectReference>,
-    /// The Secret that holds the data; set by a person when there is no configRef.
+    /// Name of the Secret with the bootstrap data. Set it by hand only without configRef.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 0, max = 253))]
     pub data_secret_name: Option<String>,
 }
 
-/// How long the steps of a deletion may take.
+/// Timeouts of the deletion steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineDeletionSpec {
-    /// How many seconds the deletion of the Node is tried after the infrastructure is gone; 10 when left out,
-    /// forever when 0.
+    /// Seconds to try to delete the Node after the infrastructure is deleted. Defaults to 10. 0 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_deletion_timeout_seconds: Option<i32>,
-    /// How many seconds draining the Node may take; forever when left out or 0.
+    /// Maximum seconds for draining the Node. Unset or 0 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_drain_timeout_seconds: Option<i32>,
-    /// How many seconds may be spent waiting for volumes to be detached; forever when left out or 0.
+    /// Maximum seconds to wait for volumes to be detached. Unset or 0 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_volume_detach_timeout_seconds: Option<i32>,
 }
 
-/// How far a deletion has come.
+/// Progress of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeletionStatus {
-    /// When draining the Node began.
+    /// Start time of the drain of the Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub node_drain_start_time: Option<Time>,
-    /// When waiting for volumes began.
+    /// Start time of the wait for volumes to be detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub wait_for_node_volume_detach_start_time: Option<Time>,
-    /// When waiting for the pre-drain hooks began.
+    /// Start time of the wait for pre-drain hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub wait_for_pre_drain_hook_start_time: Option<Time>,
-    /// When waiting for the pre-terminate hooks began.
+    /// Start time of the wait for pre-terminate hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::date_time")]
     pub wait_for_pre_terminate_hook_start_time: Option<Time>,
 }
 
-/// Status fields of older API versions.
+/// Status fields that are kept for older API versions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineDeprecatedStatus {
-    /// Fields of v1beta1.
+    /// Status fields of API version v1beta1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub v1beta1: Option<MachineV1Beta1DeprecatedStatus>,
 }
 
-/// The first steps of a Machine. Each becomes true once and stays so.
+/// Initialization milestones of a Machine. Each one becomes true once and never becomes false again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct MachineInitializationStatus {
-    /// Whether the bootstrap data is there.
+    /// True once the bootstrap data exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_data_secret_created: Option<bool>,
-    /// Whether the infrastructure is there.
+    /// True once the infrastructure is fully provisioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
 }
 
-/// What the Node says about the system it runs on.
+/// System information that the Node reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSystemInfo {
-    /// The architecture of the processor.
+    /// CPU architecture.
     pub architecture: String,
-    /// Changes with each boot.
+    /// Boot ID. It changes with each boot.
     #[serde(rename = "bootID")]
     pub boot_id: String,
-    /// The container runtime with its version.
+    /// Container runtime and its version.
     pub container_runtime_version: String,
-    /// The version of the kernel.
+    /// Kernel version.
     pub kernel_version: String,
-    /// The version of kube-proxy; no longer reported by Kubernetes.
+    /// kube-proxy version. Kubernetes no longer reports it.
     pub kube_proxy_version: String,
-    /// The version of the kubelet.
+    /// kubelet version.
     pub kubelet_version: String,
-    /// The identifier of the installation.
+    /// Machine ID of the operating system installation.
     #[serde(rename = "machineID")]
     pub machine_id: String,
-    /// The operating system, such as linux.
+    /// Operating system, for example linux.
     pub operating_system: String,
-    /// The distribution with its version.
+    /// Operating system image: the distribution and its version.
     pub os_image: String,
-    /// Swap memory.
+    /// Swap memory of the Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<NodeSwapStatus>,
-    /// The identifier of the machine.
+    /// System UUID of the machine.
     #[serde(rename = "systemUUID")]
     pub system_uuid: String,
 }
 
-/// The Node that a Machine has become.
+/// Reference to the Node of a Machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineNodeReference {
-    /// The name of the Node.
+    /// Name of the Node.
     #[schemars(length(min = 1, max = 253), regex(pattern = patterns::DNS_SUBDOMAIN))]
     pub name: String,
 }
 
-/// How Machines are made.
+/// Template of the Machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineTemplateSpec {
-    /// Labels and annotations for what is made from this.
+    /// Labels and annotations of the created objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ObjectMeta>,
-    /// The spec of the Machines.
+    /// Spec of the Machines.
     pub spec: MachineSpec,
 }
 
-/// Status fields of v1beta1, kept up for those who still read them.
+/// Status fields of v1beta1. Controllers still set them for older clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineV1Beta1DeprecatedStatus {
-    /// Observed aspects, one entry a type.
+    /// Conditions of the object, one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<V1Beta1Condition>,
-    /// A failure that needs a person, in words.
+    /// Message of a terminal failure that needs manual intervention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10240))]
     pub failure_message: Option<String>,
-    /// A failure that needs a person, as one word.
+    /// Machine-readable reason of a terminal failure that needs manual intervention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
 }
@@ -289,30 +288,29 @@ pub struct MachineV1Beta1DeprecatedStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSwapStatus {
-    /// The size of the swap memory in bytes.
+    /// Size of the swap memory in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<i64>,
 }
 
-/// How long the steps of a deletion may take, and which Machines go first.
+/// Timeouts of the deletion steps, and the deletion order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct OrderedMachineDeletionSpec {
-    /// How many seconds the deletion of the Node is tried after the infrastructure is gone; 10 when left out,
-    /// forever when 0.
+    /// Seconds to try to delete the Node after the infrastructure is deleted. Defaults to 10. 0 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_deletion_timeout_seconds: Option<i32>,
-    /// How many seconds draining the Node may take; forever when left out or 0.
+    /// Maximum seconds for draining the Node. Unset or 0 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_drain_timeout_seconds: Option<i32>,
-    /// How many seconds may be spent waiting for volumes to be detached; forever when left out or 0.
+    /// Maximum seconds to wait for volumes to be detached. Unset or 0 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_volume_detach_timeout_seconds: Option<i32>,
-    /// Which Machines are deleted first: Random, Newest or Oldest.
+    /// Deletion order of Machines: Random, Newest or Oldest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Random", "Newest", "Oldest"]))]
     pub order: Option<String>,

@@ -367,7 +367,7 @@ impl Model {
         let mine = owned(ty, config);
         let mut others = self.owners.clone();
         if others.is_empty() && self.value.is_some() {
-            // Nobody is known to own what is there: a manager of its own does.
+            // The existing fields have no known owner: a manager of its own gets them.
             let (everything, _) = Self::changes(ty, &json!({}), &live);
             others.insert(("before-first-apply".to_owned(), false), everything);
             others.retain(|_, set| !set.is_empty());

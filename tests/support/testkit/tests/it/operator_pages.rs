@@ -202,10 +202,10 @@ fn the_page_says_what_it_has_to_say() {
     );
     // OP-132, OP-194, OP-195, OP-196, OP-197, OP-199, OP-200
     check(
-        "## Beside clusterctl",
+        "## Comparison with clusterctl",
         &[
             "one provider at a time",
-            "configuration file of whoever runs it",
+            "configuration file of the user",
             "`upgrade apply --contract` finds them",
             "not supported: edit the Deployment",
             "errors | at once",
@@ -219,8 +219,8 @@ fn the_page_says_what_it_has_to_say() {
         "## Variables",
         &[
             "only where `--provider-variables` names it",
-            "Whoever may declare a provider can have the value",
-            "told for all of them at once",
+            "Every user who may create provider objects can read the value",
+            "reported for all of them at once",
         ],
     );
     // OP-227

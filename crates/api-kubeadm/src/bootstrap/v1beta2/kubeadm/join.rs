@@ -1,4 +1,4 @@
-//! How a machine joins a cluster with kubeadm.
+//! kubeadm configuration of joining machines.
 
 use std::collections::BTreeMap;
 
@@ -9,80 +9,80 @@ use serde::{Deserialize, Serialize};
 use crate::bootstrap::v1beta2::{LocalAPIEndpoint, NodeRegistrationOptions, Patches, Timeouts};
 use windlass_api::schema;
 
-/// The part of the kubeadm configuration for machines that join.
+/// kubeadm configuration of joining machines (kubeadm join).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct JoinConfiguration {
-    /// Where the certificate authority is written; /etc/kubernetes/pki/ca.crt when left out.
+    /// Path of the CA certificate. Defaults to /etc/kubernetes/pki/ca.crt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub ca_cert_path: Option<String>,
-    /// Makes the machine a control plane machine.
+    /// Settings of a joining control plane machine. Its presence makes the machine a control plane machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<JoinControlPlane>,
-    /// How the machine finds the cluster; filled in when left out.
+    /// Discovery of the cluster. Generated when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discovery: Option<Discovery>,
-    /// How the machine registers its Node.
+    /// Registration of the Node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_registration: Option<NodeRegistrationOptions>,
-    /// Patches to what kubeadm generates.
+    /// Patches for the manifests that kubeadm generates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patches: Option<Patches>,
-    /// Phases that kubeadm leaves out.
+    /// kubeadm phases to skip.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 50), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub skip_phases: Vec<String>,
-    /// How long kubeadm waits.
+    /// Timeouts of kubeadm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,
 }
 
-/// Makes the machine a control plane machine.
+/// Settings of a joining control plane machine. Its presence makes the machine a control plane machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JoinControlPlane {
-    /// Where the API server of this machine listens.
+    /// Address and port on which the API server of this machine listens.
     #[serde(rename = "localAPIEndpoint", default, skip_serializing_if = "Option::is_none")]
     pub local_api_endpoint: Option<LocalAPIEndpoint>,
 }
 
-/// How the machine finds the cluster and knows that it is the right one.
+/// Discovery and verification of the cluster that the machine joins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct Discovery {
-    /// Find the cluster by a token; excludes file.
+    /// Discovery with a bootstrap token. Mutually exclusive with file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_token: Option<BootstrapTokenDiscovery>,
-    /// Find the cluster by a kubeconfig; excludes bootstrapToken.
+    /// Discovery with a kubeconfig file. Mutually exclusive with bootstrapToken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileDiscovery>,
-    /// The token by which the kubelet obtains its certificate; that of bootstrapToken when left out.
+    /// Token for the kubelet's TLS bootstrap. Defaults to the token of bootstrapToken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub tls_bootstrap_token: Option<String>,
 }
 
-/// Find the cluster by a token.
+/// Discovery with a bootstrap token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct BootstrapTokenDiscovery {
-    /// Where the API server is reached.
+    /// Endpoint of the API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub api_server_endpoint: Option<String>,
-    /// Hashes of the public keys of the certificate authority, as sha256:HEX.
+    /// Hashes of the CA's public keys, in the form sha256:HEX.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
     pub ca_cert_hashes: Vec<String>,
-    /// The token.
+    /// The bootstrap token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub token: Option<String>,
-    /// Whether the certificate authority is not checked.
+    /// Whether to skip the verification of the CA.
     #[serde(
         rename = "unsafeSkipCAVerification",
         default,
@@ -91,50 +91,50 @@ pub struct BootstrapTokenDiscovery {
     pub unsafe_skip_ca_verification: Option<bool>,
 }
 
-/// Find the cluster by a kubeconfig file.
+/// Discovery with a kubeconfig file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileDiscovery {
-    /// A kubeconfig that is made and written there.
+    /// Kubeconfig to generate and write to kubeConfigPath.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_config: Option<FileDiscoveryKubeConfig>,
-    /// Where the kubeconfig is on the machine.
+    /// Path of the kubeconfig on the machine.
     #[schemars(length(min = 1, max = 512))]
     pub kube_config_path: String,
 }
 
-/// A kubeconfig that is written to the machine for discovery.
+/// A kubeconfig for discovery that is written to the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileDiscoveryKubeConfig {
-    /// How the cluster is reached.
+    /// Cluster entry of the kubeconfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<KubeConfigCluster>,
-    /// How the machine says who it is.
+    /// User entry of the kubeconfig.
     pub user: KubeConfigUser,
 }
 
-/// The cluster entry of the kubeconfig; what is left out is filled in from the Cluster.
+/// Cluster entry of the kubeconfig. Unset fields default to values of the Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeConfigCluster {
-    /// The certificate authority of the API server, as PEM; that of the Cluster when left out.
+    /// CA certificates of the API server as PEM. Defaults to the CA of the Cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::bytes", length(min = 1, max = 51200))]
     pub certificate_authority_data: Option<ByteString>,
-    /// Whether the certificate of the API server is not checked.
+    /// Whether to skip the verification of the API server's certificate.
     #[serde(rename = "insecureSkipTLSVerify", default, skip_serializing_if = "Option::is_none")]
     pub insecure_skip_tls_verify: Option<bool>,
-    /// A proxy on the way.
+    /// URL of a proxy.
     #[serde(rename = "proxyURL", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub proxy_url: Option<String>,
-    /// The URL of the API server; that of the Cluster when left out.
+    /// URL of the API server. Defaults to the endpoint of the Cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub server: Option<String>,
-    /// The name that the certificate of the API server must have.
+    /// Server name for the verification of the API server's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub tls_server_name: Option<String>,
@@ -145,46 +145,46 @@ pub struct KubeConfigCluster {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct KubeConfigUser {
-    /// A plugin that is built in; excludes exec.
+    /// Built-in authentication plugin. Mutually exclusive with exec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_provider: Option<KubeConfigAuthProvider>,
-    /// A command that obtains credentials; excludes authProvider.
+    /// Command that provides credentials. Mutually exclusive with authProvider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<KubeConfigAuthExec>,
 }
 
-/// An authentication plugin that is built in.
+/// A built-in authentication plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeConfigAuthProvider {
     /// Settings of the plugin.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,
-    /// The name of the plugin.
+    /// Name of the plugin.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
 }
 
-/// A command that obtains credentials.
+/// A command that provides credentials.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeConfigAuthExec {
-    /// The version of the ExecCredential that is exchanged; client.authentication.k8s.io/v1 when left out.
+    /// API version of the exchanged ExecCredential. Defaults to client.authentication.k8s.io/v1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub api_version: Option<String>,
-    /// The arguments.
+    /// Arguments of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 512)), extend("x-kubernetes-list-type" = "atomic"))]
     pub args: Vec<String>,
-    /// The command.
+    /// Command to run.
     #[schemars(length(min = 1, max = 1024))]
     pub command: String,
-    /// Environment variables.
+    /// Additional environment variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub env: Vec<KubeConfigAuthExecEnv>,
-    /// Whether the command is told about the cluster.
+    /// Whether cluster information is passed to the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provide_cluster_info: Option<bool>,
 }
@@ -193,10 +193,10 @@ pub struct KubeConfigAuthExec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeConfigAuthExecEnv {
-    /// The name.
+    /// Name of the object.
     #[schemars(length(min = 1, max = 512))]
     pub name: String,
-    /// The value.
+    /// Value of the variable.
     #[schemars(length(min = 1, max = 512))]
     pub value: String,
 }

@@ -7,166 +7,167 @@ use serde_json::Value;
 use crate::core::v1beta2::ObjectMeta;
 use crate::schema;
 
-/// A variable that clusters of this class set.
+/// A variable that Clusters of this class can set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassVariable {
-    /// Labels and annotations that v1beta1 held here.
+    /// Metadata that v1beta1 had in this place.
     #[serde(
         rename = "deprecatedV1Beta1Metadata",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub deprecated_v1beta1_metadata: Option<ObjectMeta>,
-    /// The name of the variable.
+    /// Name of the variable.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
-    /// Whether a value must be given.
+    /// Whether a value is required.
     pub required: bool,
-    /// What values are allowed.
+    /// Schema of the value.
     pub schema: VariableSchema,
 }
 
-/// A variable, with all its definitions.
+/// A variable and all its definitions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassStatusVariable {
-    /// Who defines the variable, and how.
+    /// Definitions of the variable.
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub definitions: Vec<ClusterClassStatusVariableDefinition>,
-    /// Whether the definitions contradict each other.
+    /// Whether the definitions are in conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definitions_conflict: Option<bool>,
-    /// The name of the variable.
+    /// Name of the variable.
     #[schemars(length(min = 1, max = 256))]
     pub name: String,
 }
 
-/// What values a variable may have.
+/// Schema of a variable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VariableSchema {
-    /// The schema.
+    /// OpenAPI v3 schema.
     #[serde(rename = "openAPIV3Schema")]
     pub open_api_v3_schema: JSONSchemaProps,
 }
 
-/// One definition of a variable: by the class itself, or by an extension.
+/// One definition of a variable, by the class or by a runtime extension.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterClassStatusVariableDefinition {
-    /// Labels and annotations that v1beta1 held here.
+    /// Metadata that v1beta1 had in this place.
     #[serde(
         rename = "deprecatedV1Beta1Metadata",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub deprecated_v1beta1_metadata: Option<ObjectMeta>,
-    /// inline for the class itself, otherwise the name of the patch whose extension defines it.
+    /// Origin of the definition: inline for the class itself, otherwise the name of the patch whose extension defines
+    /// the variable.
     #[schemars(length(min = 1, max = 256))]
     pub from: String,
-    /// Whether a value must be given.
+    /// Whether a value is required.
     pub required: bool,
-    /// What values are allowed.
+    /// Schema of the value.
     pub schema: VariableSchema,
 }
 
-/// A schema as in a CustomResourceDefinition. Schemas within it are kept as JSON.
+/// OpenAPI v3 schema as in a CustomResourceDefinition. Nested schemas are plain JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct JSONSchemaProps {
-    /// Schema of the values of a map.
+    /// Schema of the map values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub additional_properties: Option<Value>,
-    /// Schemas that must all hold.
+    /// The value must match all of these schemas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub all_of: Option<Value>,
-    /// Schemas of which at least one must hold.
+    /// The value must match at least one of these schemas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub any_of: Option<Value>,
-    /// The value that is used when none is given.
+    /// Default value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub default: Option<Value>,
-    /// What the value is for.
+    /// Description of the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub description: Option<String>,
-    /// The values that are allowed.
+    /// Allowed values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::any_items", length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub enum_: Vec<Value>,
-    /// An example of a value.
+    /// Example value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub example: Option<Value>,
-    /// Whether the maximum itself is too large.
+    /// Whether maximum is exclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusive_maximum: Option<bool>,
-    /// Whether the minimum itself is too small.
+    /// Whether minimum is exclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusive_minimum: Option<bool>,
-    /// The format of a string or number, as Kubernetes knows them.
+    /// Kubernetes format of a string or number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32))]
     pub format: Option<String>,
-    /// Schema of the items of a list.
+    /// Schema of the list items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub items: Option<Value>,
-    /// The most items a list may have.
+    /// Maximum number of list items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_items: Option<i64>,
-    /// The longest text.
+    /// Maximum length of a string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_length: Option<i64>,
-    /// The most entries of a map.
+    /// Maximum number of map entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_properties: Option<i64>,
-    /// The largest number.
+    /// Maximum number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<i64>,
-    /// The fewest items a list may have.
+    /// Minimum number of list items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_items: Option<i64>,
-    /// The shortest text.
+    /// Minimum length of a string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_length: Option<i64>,
-    /// The fewest entries of a map.
+    /// Minimum number of map entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_properties: Option<i64>,
-    /// The smallest number.
+    /// Minimum number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<i64>,
-    /// A schema that must not hold.
+    /// The value must not match this schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub not: Option<Value>,
-    /// Schemas of which exactly one must hold.
+    /// The value must match exactly one of these schemas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub one_of: Option<Value>,
-    /// A regular expression that a text must match.
+    /// Regular expression that a string must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub pattern: Option<String>,
-    /// Schemas of the fields of an object, by name.
+    /// Schemas of the object's fields, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any")]
     pub properties: Option<Value>,
-    /// Fields of an object that must be there.
+    /// Names of required fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 1000), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "atomic"))]
     pub required: Vec<String>,
-    /// The type of the value: object, array, string, integer, number or boolean.
+    /// Type of the value: object, array, string, integer, number or boolean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["object", "array", "string", "integer", "number", "boolean"]))]
     pub type_: Option<String>,
-    /// Whether no two items of a list may be equal.
+    /// Whether the list items must be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unique_items: Option<bool>,
     /// Whether the value is an integer or a string.
@@ -176,43 +177,43 @@ pub struct JSONSchemaProps {
         skip_serializing_if = "Option::is_none"
     )]
     pub x_kubernetes_int_or_string: Option<bool>,
-    /// Whether fields that no schema names are kept.
+    /// Whether unknown fields are preserved.
     #[serde(
         rename = "x-kubernetes-preserve-unknown-fields",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub x_kubernetes_preserve_unknown_fields: Option<bool>,
-    /// Rules in the Common Expression Language.
+    /// Validation rules in CEL.
     #[serde(rename = "x-kubernetes-validations", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["rule"]))]
     pub x_kubernetes_validations: Vec<ValidationRule>,
-    /// Labels and annotations of the field, for other programs.
+    /// Labels and annotations of the field, for other tools.
     #[serde(rename = "x-metadata", default, skip_serializing_if = "Option::is_none")]
     pub x_metadata: Option<ObjectMeta>,
 }
 
-/// A rule in the Common Expression Language.
+/// A validation rule in CEL.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValidationRule {
-    /// The field that the error names.
+    /// Path of the field in the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub field_path: Option<String>,
-    /// What is said when the rule does not hold.
+    /// Error message of a violation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub message: Option<String>,
-    /// A rule that makes the message.
+    /// CEL expression that computes the error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub message_expression: Option<String>,
-    /// The reason that is given for the error.
+    /// Machine-readable reason of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"], "default" = "FieldValueInvalid"))]
     pub reason: Option<String>,
-    /// The rule; self is the value.
+    /// CEL expression. self is the value.
     #[schemars(length(min = 1, max = 4096))]
     pub rule: String,
 }
