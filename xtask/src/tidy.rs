@@ -3,7 +3,7 @@
 //! Layers come from the table in ARCHITECTURE.md, so that the page cannot drift from the code. Purity, sizes and headers are
 //! read from the sources. The checks run as a test of this crate, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,6 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("api-kubeadm", "api"),
     ("api-ext", "api"),
     ("api-operator", "api"),
-    ("api-addons", "api"),
     ("smd", "schema"),
     ("contract", "smd"),
     ("conditions", "contract"),
@@ -38,7 +37,9 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("remote", "kit"),
     ("apiserver", "store"),
     ("testkit", "manager"),
+    ("demo", "manager"),
     ("cli", "manager"),
+    ("cli", "demo"),
 ];
 
 /// Dependencies that a crate may not have although its layer would allow them: (crate, forbidden, why).
@@ -47,7 +48,6 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("apiserver", "api-kubeadm", "the API server knows no Cluster API kind"),
     ("apiserver", "api-ext", "the API server knows no Cluster API kind"),
     ("apiserver", "api-operator", "the API server knows no Cluster API kind"),
-    ("apiserver", "api-addons", "the API server knows no Cluster API kind"),
     ("store", "api", "the store knows no kind"),
     ("store", "schema", "the store never decodes an object"),
     (
@@ -104,6 +104,12 @@ const IMPURE_WORDS: &[(&str, &str)] = &[
     ("rand::", "randomness is an argument"),
 ];
 
+/// Crates that only tests and developers' commands use, beside every package below `tests/`: the shipped program does not link them.
+const TEST_SUPPORT: &[&str] = &["testkit", "forge", "judge"];
+
+/// The crate of the shipped program.
+const PROGRAM: &str = "cli";
+
 /// Lines a source file may have, its test module left out.
 const MAX_LINES: usize = 600;
 
@@ -112,8 +118,10 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
     let layers = layers(&read(&root.join("ARCHITECTURE.md"))?);
     let allow = allowances(&fs::read_to_string(root.join("tidy.tsv")).unwrap_or_default());
     let mut findings = Vec::new();
+    let mut needs = BTreeMap::new();
     for (name, dir) in crates(root)? {
         let manifest = read(&dir.join("Cargo.toml"))?;
+        needs.insert(name.clone(), own_dependencies(&manifest));
         findings.extend(check_layers(&name, &manifest, &layers));
         let mut whole = String::new();
         for file in sources(&dir)? {
@@ -128,7 +136,29 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
             findings.extend(check_use(&name, &manifest, &whole));
         }
     }
+    findings.extend(check_program(&needs));
     Ok(findings)
+}
+
+/// The shipped program reaches no test support over its dependencies: neither what [`TEST_SUPPORT`] names, nor a package that is
+/// not below `crates/`.
+fn check_program(needs: &BTreeMap<String, Vec<String>>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen = BTreeSet::from([PROGRAM]);
+    let mut open = vec![PROGRAM];
+    while let Some(name) = open.pop() {
+        for need in needs.get(name).into_iter().flatten() {
+            if TEST_SUPPORT.contains(&need.as_str()) || !needs.contains_key(need) {
+                findings.push(Finding {
+                    place: format!("crates/{name}/Cargo.toml"),
+                    what: format!("the program links {name}, and {need} is for tests: make it a dev-dependency"),
+                });
+            } else if seen.insert(need) {
+                open.push(need);
+            }
+        }
+    }
+    findings
 }
 
 /// Layer by crate, from the table of ARCHITECTURE.md (`| L2 | `smd` | …`).
@@ -164,6 +194,13 @@ fn dependencies(manifest: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// The crates of this workspace among them.
+fn own_dependencies(manifest: &str) -> Vec<String> {
+    let all = dependencies(manifest).into_iter();
+    all.filter_map(|name| name.strip_prefix("windlass-").map(str::to_owned))
+        .collect()
 }
 
 fn check_layers(name: &str, manifest: &str, layers: &BTreeMap<String, u8>) -> Vec<Finding> {
@@ -346,6 +383,24 @@ mod tests {
         let text = "//! Plan.\nfn f() { let now = jiff::Timestamp::now(); }\n";
         assert_eq!(check_source("crates/core/src/machine/plan.rs", text, false).len(), 1);
         assert!(check_source("crates/core/src/machine/apply.rs", text, false).is_empty());
+    }
+
+    #[test]
+    fn test_support_in_the_program_is_found() {
+        let needs = |inner: &str| {
+            let named = |name: &str| vec![name.to_owned()];
+            let all = [
+                ("cli", named("manager")),
+                ("manager", named(inner)),
+                ("kit", Vec::new()),
+                ("judge", Vec::new()),
+            ];
+            check_program(&all.into_iter().map(|(name, needs)| (name.to_owned(), needs)).collect())
+        };
+        assert_eq!(needs("kit"), []);
+        assert_eq!(needs("judge").len(), 1);
+        // A package that is not among the crates of the product.
+        assert_eq!(needs("envtest")[0].place, "crates/manager/Cargo.toml");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::process::Command;
 use tokio::sync::Notify;
 use windlass_addon_helm::names;
 use windlass_api::Condition;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_forge::{ChartLike, Forge, Proxy, hosts};
 use windlass_judge::Tools;
 use windlass_kit::{Backoff, Metrics, ObjectKey, transport};

@@ -15,17 +15,17 @@ pub(super) fn integer(_: &mut SchemaGenerator) -> Schema {
 
 /// The namespace of a release. The default is written by the server, so that it needs no webhook.
 pub(super) fn namespace(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "default": crate::values::DEFAULT_NAMESPACE})
+    json_schema!({"type": "string", "default": crate::addons::values::DEFAULT_NAMESPACE})
 }
 
 /// How long an operation may take.
 pub(super) fn timeout(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "default": crate::values::DEFAULT_TIMEOUT})
+    json_schema!({"type": "string", "default": crate::addons::values::DEFAULT_TIMEOUT})
 }
 
 /// How many revisions of a release are kept.
 pub(super) fn max_history(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "integer", "default": crate::values::DEFAULT_MAX_HISTORY})
+    json_schema!({"type": "integer", "default": crate::addons::values::DEFAULT_MAX_HISTORY})
 }
 
 /// A Secret anywhere (`SecretReference`).
