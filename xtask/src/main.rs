@@ -4,6 +4,8 @@ mod bench;
 mod builtin;
 mod cargo;
 mod compat;
+mod envtest;
+mod etcd;
 mod r#gen;
 mod providers;
 mod recorded;
@@ -39,6 +41,23 @@ enum Task {
         /// Also what a running kube-apiserver publishes of the built-in kinds: its kubeconfig.
         #[arg(long, value_name = "KUBECONFIG", conflicts_with = "check")]
         server: Option<PathBuf>,
+    },
+    /// Run a command with a real API server of its own (`cargo xtask tools`): etcd, kube-apiserver, kube-controller-manager.
+    Envtest {
+        /// The command and its arguments; `KUBECONFIG` names the administrator's kubeconfig.
+        #[arg(
+            required = true,
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "COMMAND"
+        )]
+        command: Vec<String>,
+    },
+    /// Generate the messages of the etcd API from `crates/etcd/proto/etcd.proto`.
+    Etcd {
+        /// Only say whether the generated file is stale, and fail when it is.
+        #[arg(long)]
+        check: bool,
     },
     /// Compare the CRDs with the field tables in a folder.
     Compat {
@@ -151,6 +170,19 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             }
             anstream::println!("{} files, {} stale", report.files, report.stale.len());
             Ok(!check || report.stale.is_empty())
+        }
+        Task::Envtest { command } => envtest::run(&command),
+        Task::Etcd { check } => {
+            let stale = etcd::run(root, check)?;
+            if let Some(path) = &stale {
+                let state = if check {
+                    "stale; run `cargo xtask etcd`"
+                } else {
+                    "written"
+                };
+                anstream::println!("{}: {state}", path.display());
+            }
+            Ok(!check || stale.is_none())
         }
         Task::Compat { dir } => {
             let outcome = compat::run(root, &dir)?;

@@ -24,7 +24,6 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("api-kubeadm", "api"),
     ("api-ext", "api"),
     ("api-operator", "api"),
-    ("api-addons", "api"),
     ("smd", "schema"),
     ("contract", "smd"),
     ("conditions", "contract"),
@@ -40,15 +39,10 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("components", "pki"),
     ("remote", "kit"),
     ("apiserver", "store"),
+    ("demo", "manager"),
     ("cli", "manager"),
+    ("cli", "demo"),
 ];
-
-/// Product crates that link a crate of the test support into the program: (crate, test support, why).
-const TEST_SUPPORT_IN_PRODUCT: &[(&str, &str, &str)] = &[(
-    "cli",
-    "envtest",
-    "the hidden `demo --api-server real` runs on a real API server",
-)];
 
 /// Where the crates of the product are.
 const PRODUCT: &str = "crates";
@@ -61,7 +55,6 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("apiserver", "api-kubeadm", "the API server knows no Cluster API kind"),
     ("apiserver", "api-ext", "the API server knows no Cluster API kind"),
     ("apiserver", "api-operator", "the API server knows no Cluster API kind"),
-    ("apiserver", "api-addons", "the API server knows no Cluster API kind"),
     ("store", "api", "the store knows no kind"),
     ("store", "schema", "the store never decodes an object"),
     (
@@ -226,12 +219,9 @@ fn check_layers(folder: &str, name: &str, manifest: &str, table: &Table) -> Vec<
     for dependency in dependencies(manifest) {
         if let Some(other) = dependency.strip_prefix("windlass-") {
             if table.support.contains(other) {
-                let is_excepted = |(from, to, _): &&(&str, &str, &str)| (*from, *to) == (name, other);
-                if TEST_SUPPORT_IN_PRODUCT.iter().find(is_excepted).is_none() {
-                    findings.push(finding(format!(
-                        "{name} is part of the program and may have the test support {other} as a dev-dependency only"
-                    )));
-                }
+                findings.push(finding(format!(
+                    "{name} is part of the program and may have the test support {other} as a dev-dependency only"
+                )));
                 continue;
             }
             let theirs = table.layers.get(other).copied().unwrap_or(u8::MAX);

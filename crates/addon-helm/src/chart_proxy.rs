@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windlass_api::Condition;
 use windlass_api::kind::Conditioned;
-use windlass_api_addons::{HelmChartProxy, finalizers};
+use windlass_api_ext::addons::{HelmChartProxy, finalizers};
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
 
 pub use observed::{Chosen, Observed};

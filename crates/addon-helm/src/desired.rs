@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use serde_json::{Map, Value};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
-use windlass_api_addons::{Credentials, HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, TLSConfig};
+use windlass_api_ext::addons::{Credentials, HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, TLSConfig};
 use windlass_kit::{Part as _, owner};
 
 use crate::names;

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::labels::CLUSTER_NAME;
-use windlass_api_addons::labels::HELM_CHART_PROXY_NAME;
+use windlass_api_ext::addons::labels::HELM_CHART_PROXY_NAME;
 use windlass_meta::{MAX_NAME_LENGTH, label_or_hash, short_hash};
 
 /// Field managers.

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::core::Cluster;
-use windlass_api_addons::{HelmReleaseProxy, finalizers};
+use windlass_api_ext::addons::{HelmReleaseProxy, finalizers};
 use windlass_conditions::Condition;
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Timestamp, Watch, key_of};
 use windlass_remote::{Clusters, RemoteEvent};

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use windlass_api::kind::ApiKind;
-use windlass_api_addons::{HelmChartProxy, HelmOptions, HelmReleaseProxy, TLSConfig};
+use windlass_api_ext::addons::{HelmChartProxy, HelmOptions, HelmReleaseProxy, TLSConfig};
 use windlass_contract::Selector;
 use windlass_meta::{GoDuration, MAX_LABEL_LENGTH};
 use windlass_schema::{FieldError, Kind};

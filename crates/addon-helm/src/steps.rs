@@ -3,7 +3,7 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
-use windlass_api_addons::{Rollout, RolloutSteps};
+use windlass_api_ext::addons::{Rollout, RolloutSteps};
 use windlass_schema::FieldError;
 
 /// A Cluster that waits for its turn.

@@ -1,5 +1,6 @@
-//! Types outside the core: the dev infrastructure provider.
+//! Types outside the core: the dev infrastructure provider, and the Helm add-on provider ([`addons`]).
 
+pub mod addons;
 pub mod annotations;
 pub mod conditions;
 pub mod finalizers;

@@ -107,18 +107,14 @@ pub(crate) struct DemoArgs {
     /// Keep running after the creation until Ctrl-C, and print the kubectl command to use
     #[arg(long)]
     pub(crate) keep: bool,
-    /// For developers: the API server to use; `cargo xtask tools` builds a real one
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t = ApiServer::Embedded, hide = true)]
-    pub(crate) api_server: ApiServer,
-}
-
-/// An API server for the demo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ApiServer {
-    /// The embedded one, in this process
-    Embedded,
-    /// kube-apiserver with etcd and kube-controller-manager, as child processes
-    Real,
+    /// Run the controllers against this API server instead of the embedded one. Installs the CustomResourceDefinitions, which
+    /// stay; no other Cluster API may run there
+    #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// With --kubeconfig: answer admission reviews there, at an address that the API server can reach; port 0 is any that is free
+    /// [default: no admission]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "kubeconfig")]
+    pub(crate) webhook_address: Option<SocketAddr>,
 }
 
 /// An output format.
@@ -389,6 +385,8 @@ mod tests {
         check("windlass demo --control-plane-replicas 2");
         check("windlass demo --clusters 0");
         check("windlass demo --kubernetes-version latest");
+        check("windlass demo --kubeconfig a --data-dir b");
+        check("windlass demo --webhook-address 127.0.0.1:0");
         check("windlass up --port 70000");
         check("windlass apiserver");
         check("windlass apiserver snapshot save");

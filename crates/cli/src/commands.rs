@@ -2,5 +2,6 @@
 
 pub(crate) mod apiserver;
 pub(crate) mod crds;
+pub(crate) mod demo;
 pub(crate) mod manager;
 pub(crate) mod up;

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use windlass_demo::DemoError;
 use windlass_manager::ManagerError;
 
 /// Why a command did not succeed.
@@ -20,13 +21,9 @@ pub(crate) enum CliError {
         source: Option<Box<dyn Error + Send + Sync>>,
         hint: Option<String>,
     },
-    /// A failure with lines that explain it.
-    #[error("{what}")]
-    Explained {
-        what: String,
-        lines: Vec<String>,
-        hint: Option<String>,
-    },
+    /// The demo did not reach its end.
+    #[error(transparent)]
+    Demo(#[from] DemoError),
     /// What was asked for makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -58,7 +55,8 @@ impl CliError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Manager(error) => error.hint(),
-            Self::Failed { hint, .. } | Self::Explained { hint, .. } => hint.clone(),
+            Self::Demo(error) => error.hint(),
+            Self::Failed { hint, .. } => hint.clone(),
             Self::Usage(_) => Some("see `windlass help`".to_owned()),
             Self::Output(_) => None,
         }
@@ -67,7 +65,7 @@ impl CliError {
     /// What explains it, line by line.
     pub(crate) fn lines(&self) -> &[String] {
         match self {
-            Self::Explained { lines, .. } => lines,
+            Self::Demo(error) => error.lines(),
             _ => &[],
         }
     }
@@ -82,7 +80,11 @@ impl CliError {
 
     /// Whether the reader of the output is gone.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+        let output = match self {
+            Self::Output(error) | Self::Demo(DemoError::Output(error)) => error,
+            _ => return false,
+        };
+        output.kind() == std::io::ErrorKind::BrokenPipe
     }
 
     /// The error and its causes in one line.

@@ -2,7 +2,6 @@
 
 mod args;
 mod commands;
-mod demo;
 mod error;
 mod logging;
 mod printer;
@@ -46,7 +45,7 @@ fn run(args: Args, printer: &Printer) -> Result<(), CliError> {
         .map_err(|source| CliError::failed("cannot start the runtime", source))?;
     runtime.block_on(async {
         match args.command {
-            Command::Demo(args) => demo::run(args, printer).await,
+            Command::Demo(args) => commands::demo::run(args, printer).await,
             Command::Up(args) => commands::up::run(args, printer).await,
             Command::Manager(args) => commands::manager::run(args, printer).await,
             Command::Apiserver(args) => commands::apiserver::run(args, printer).await,

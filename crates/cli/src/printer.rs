@@ -5,6 +5,9 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use windlass_demo::DemoError;
+use windlass_demo::terminal::Terminal;
+pub(crate) use windlass_demo::terminal::{BOLD, styled};
 
 use crate::error::CliError;
 
@@ -16,21 +19,8 @@ pub(crate) struct Printer {
     error_colours: ColorChoice,
 }
 
-/// Good.
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// Not yet, or not well.
-pub(crate) const BAD: Style = AnsiColor::Yellow.on_default();
 /// An error.
-pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
-/// A heading.
-pub(crate) const BOLD: Style = Style::new().bold();
-/// Beside the point.
-pub(crate) const DIM: Style = Style::new().dimmed();
-
-/// Text in a style.
-pub(crate) fn styled(style: Style, text: &str) -> String {
-    format!("{style}{text}{style:#}")
-}
+const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 impl Printer {
     /// Prints to the streams of the process.
@@ -43,33 +33,20 @@ impl Printer {
         }
     }
 
-    /// Whether standard output is a terminal on which lines can be redrawn.
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.terminal
-    }
-
     /// Writes text as it is (styles are dropped where they are not wanted), at once.
     pub(crate) fn text(&self, text: &str) -> Result<(), CliError> {
-        let mut out = AutoStream::new(io::stdout().lock(), self.colours);
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
-        Ok(())
-    }
-
-    /// Writes control sequences, which stay even where colours are not wanted; nothing where there is no terminal.
-    pub(crate) fn control(&self, text: &str) -> Result<(), CliError> {
-        if !self.terminal {
-            return Ok(());
-        }
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
-        Ok(())
+        Ok(self.write(text)?)
     }
 
     /// Writes a line.
     pub(crate) fn line(&self, line: &str) -> Result<(), CliError> {
         self.text(&format!("{line}\n"))
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        let mut out = AutoStream::new(io::stdout().lock(), self.colours);
+        out.write_all(text.as_bytes())?;
+        out.flush()
     }
 
     /// Tells an error: one line, those that explain it, and one for the hint. Nothing can be done when that fails, too.
@@ -83,5 +60,24 @@ impl Printer {
         }
         let mut out = AutoStream::new(io::stderr().lock(), self.error_colours);
         let _ = out.write_all(text.as_bytes());
+    }
+}
+
+impl Terminal for Printer {
+    fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    fn text(&self, text: &str) -> Result<(), DemoError> {
+        Ok(self.write(text)?)
+    }
+
+    fn control(&self, text: &str) -> Result<(), DemoError> {
+        if !self.terminal {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
     }
 }

@@ -15,7 +15,7 @@ pub use tonic::async_trait;
 
 pub use client::{Alarm, AlarmKind, EtcdError, EtcdMembers, GrpcEtcd, Member, MemberId, MemberList, Status};
 
-/// Generated messages and stubs of the gRPC package `etcdserverpb`.
+/// Generated messages (`prost`) and stubs (`tonic_prost`) of the gRPC package `etcdserverpb`; `cargo xtask etcd` writes them.
 #[allow(
     missing_docs,
     unreachable_pub,
@@ -25,5 +25,5 @@ pub use client::{Alarm, AlarmKind, EtcdError, EtcdMembers, GrpcEtcd, Member, Mem
     reason = "generated from proto/etcd.proto"
 )]
 pub mod proto {
-    tonic::include_proto!("etcdserverpb");
+    include!("../proto/etcdserverpb.rs");
 }

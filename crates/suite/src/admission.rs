@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_addon_helm::rules as addons;
 use windlass_api::core::Cluster;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::infra_cluster;
 use windlass_schema::FieldError;
 use windlass_webhook::{Change, Operation, Rule, Verdict};

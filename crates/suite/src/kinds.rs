@@ -7,7 +7,7 @@ use windlass_api::codec::Stored;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck, MachineSet};
 use windlass_api::crd::crd;
 use windlass_api::kind::ApiKind;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::{DevCluster, DevClusterTemplate, DevMachine, DevMachineTemplate};
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api_kubeadm::controlplane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};

@@ -3,9 +3,9 @@
 //! Patches work on local copies of the templates. Only what a generated object may take over comes back: labels
 //! and annotations of the template and of `spec.template`, and `spec.template.spec`.
 
-use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use windlass_gotemplate as gotemplate;
+use windlass_smd::json_patch;
 
 use crate::error::Error;
 use crate::model::{ClassNames, JsonPatch, Patch, PatchDefinition, ValueFrom, text};
@@ -86,12 +86,17 @@ fn apply_one(class: &str, field: &str, patch: &Patch, global: &Values, item: &mu
         for (number, operation) in definition.json_patches.iter().enumerate() {
             let field = format!("{field}.definitions[{index}].jsonPatches[{number}]");
             let template = named(&item.template);
-            let operation = resolved(class, &field, operation, &values, &data)?;
-            let path = operation.path().to_string();
-            json_patch::patch(&mut item.template, &[operation]).map_err(|e| {
-                let message = format!("patch {:?} cannot change {path} of {template}: {e}", patch.name);
-                Error::new(class, &field, message)
-            })?;
+            let path = &operation.path;
+            let resolved = resolved(class, &field, operation, &values, &data)?;
+            let changed = addresses(&item.template, &operation.op, path)
+                && json_patch(&mut item.template, &json!([resolved])).is_ok();
+            if !changed {
+                let message = format!(
+                    "patch {:?} cannot change {path} of {template}: operation '/0' failed at path '{path}': path is invalid",
+                    patch.name
+                );
+                return Err(Error::new(class, &field, message));
+            }
         }
     }
     Ok(())
@@ -133,24 +138,16 @@ pub fn name_matches(pattern: &str, class: &str) -> bool {
     pattern == class
 }
 
-fn resolved(
-    class: &str,
-    field: &str,
-    patch: &JsonPatch,
-    values: &Values,
-    data: &Value,
-) -> Result<PatchOperation, Error> {
-    let path = path_of(class, field, patch)?;
-    match patch.op.as_str() {
-        "add" => {
+/// The operation as JSON patch has it, with its value.
+fn resolved(class: &str, field: &str, patch: &JsonPatch, values: &Values, data: &Value) -> Result<Value, Error> {
+    check_path(class, field, patch)?;
+    let (op, path) = (&patch.op, &patch.path);
+    match op.as_str() {
+        "add" | "replace" => {
             let value = value_of(class, field, patch, values, data)?;
-            Ok(PatchOperation::Add(AddOperation { path, value }))
+            Ok(json!({"op": op, "path": path, "value": value}))
         }
-        "replace" => {
-            let value = value_of(class, field, patch, values, data)?;
-            Ok(PatchOperation::Replace(ReplaceOperation { path, value }))
-        }
-        "remove" => Ok(PatchOperation::Remove(RemoveOperation { path })),
+        "remove" => Ok(json!({"op": op, "path": path})),
         other => {
             let message = format!("{other:?} is not supported; use add, replace or remove");
             Err(Error::new(class, format!("{field}.op"), message))
@@ -158,9 +155,33 @@ fn resolved(
     }
 }
 
+/// Whether the path leads to something that the operation can change, by RFC 6902 to the letter.
+///
+/// [`json_patch`] has the habits of Kubernetes API servers: `replace` adds a missing key, and negative indexes count
+/// from the end. A patch of a ClusterClass with either is a mistake, which its author should hear of.
+fn addresses(template: &Value, op: &str, path: &str) -> bool {
+    if op != "add" {
+        return template.pointer(path).is_some();
+    }
+    let Some((container, last)) = path.rsplit_once('/') else {
+        return false;
+    };
+    match template.pointer(container) {
+        Some(Value::Object(_)) => true,
+        // A number without leading zeros or a sign.
+        Some(Value::Array(items)) => {
+            last == "-"
+                || last
+                    .parse::<usize>()
+                    .is_ok_and(|n| n <= items.len() && n.to_string() == last)
+        }
+        _ => false,
+    }
+}
+
 /// Checks everything about an operation that does not need values.
 pub(crate) fn check_operation(class: &str, field: &str, patch: &JsonPatch) -> Result<(), Error> {
-    path_of(class, field, patch)?;
+    check_path(class, field, patch)?;
     match (patch.op.as_str(), &patch.value, &patch.value_from) {
         ("remove", _, _) | ("add" | "replace", Some(_), None) => Ok(()),
         ("add" | "replace", None, Some(from)) if from.variable.is_some() != from.template.is_some() => Ok(()),
@@ -176,7 +197,7 @@ pub(crate) fn check_operation(class: &str, field: &str, patch: &JsonPatch) -> Re
     }
 }
 
-fn path_of(class: &str, field: &str, patch: &JsonPatch) -> Result<json_patch::jsonptr::PointerBuf, Error> {
+fn check_path(class: &str, field: &str, patch: &JsonPatch) -> Result<(), Error> {
     let refuse = |message: String| Err(Error::new(class, format!("{field}.path"), message));
     let path = patch.path.as_str();
     if !path.starts_with("/spec/") && !path.starts_with("/metadata/") {
@@ -193,7 +214,25 @@ fn path_of(class: &str, field: &str, patch: &JsonPatch) -> Result<json_patch::js
             "{path:?} names a list element; only add may do that, with 0 (prepend) or - (append)"
         ));
     }
-    json_patch::jsonptr::PointerBuf::parse(path).or_else(|e| refuse(format!("{path:?} is no JSON pointer: {e}")))
+    match malformed_token(path) {
+        Some(offset) => refuse(format!(
+            "{path:?} is no JSON pointer: json pointer failed to parse; \
+             the first token in the partial-pointer starting at offset {offset} is malformed"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Where the first token begins, with its slash, in which a `~` is not followed by 0 or 1.
+fn malformed_token(path: &str) -> Option<usize> {
+    let mut offset = 0;
+    for token in path.split('/').skip(1) {
+        if token.split('~').skip(1).any(|rest| !rest.starts_with(['0', '1'])) {
+            return Some(offset);
+        }
+        offset += token.len() + 1;
+    }
+    None
 }
 
 fn value_of(class: &str, field: &str, patch: &JsonPatch, values: &Values, data: &Value) -> Result<Value, Error> {

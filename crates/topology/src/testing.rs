@@ -159,7 +159,7 @@ impl World {
     pub(crate) fn take(&mut self, plan: &Plan) {
         for step in &plan.steps {
             match &step.action {
-                Action::PatchCluster(patch) => json_patch::merge(&mut self.cluster, patch),
+                Action::PatchCluster(patch) => windlass_smd::merge_patch(&mut self.cluster, patch),
                 Action::Delete(target) => {
                     self.objects.remove(&(target.kind.clone(), target.name.clone()));
                 }

@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use windlass_api::kind::ApiKind;
-use windlass_api_addons::{HelmReleaseProxy, finalizers, reasons};
+use windlass_api_ext::addons::{HelmReleaseProxy, finalizers, reasons};
 use windlass_kit::{Cx, EventType, ObjectKey, WriteError};
 
 use super::observed::Observed;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::Selector;
 
 use crate::rules;

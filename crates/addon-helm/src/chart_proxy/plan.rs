@@ -7,7 +7,7 @@ use serde_json::Value;
 use windlass_api::annotations::DELETE_FOR_MOVE;
 use windlass_api::core::Cluster;
 use windlass_api::kind::{ApiKind, Conditioned};
-use windlass_api_addons::{HelmReleaseProxy, conditions, reasons};
+use windlass_api_ext::addons::{HelmReleaseProxy, conditions, reasons};
 use windlass_kit::ReconcileError;
 
 use super::observed::{Observed, Values, is_initialized, is_paused, is_served};

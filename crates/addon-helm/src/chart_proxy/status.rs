@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use windlass_api::Condition;
 use windlass_api::kind::{ApiKind, Conditioned};
-use windlass_api_addons::{HelmChartProxyStatus, HelmReleaseProxy, conditions, reasons};
+use windlass_api_ext::addons::{HelmChartProxyStatus, HelmReleaseProxy, conditions, reasons};
 use windlass_conditions::{
     Aggregate, Reasons, Source, Status, Summary, aggregate, carried, condition, get, listed, summary,
 };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 
 use super::observed::{Chosen, Observed, Values, choose, is_served};
 use super::plan::{Action, Plan};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
-use windlass_api_addons::labels::HELM_CHART_PROXY_NAME;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::labels::HELM_CHART_PROXY_NAME;
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::{Labels, Selector};
 use windlass_kit::{Cx, Dynamic, ObjectKey, Watch, refers_to};
 use windlass_meta::label_or_hash;

@@ -3,7 +3,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "objects are made where they are passed")]
 
 use serde_json::json;
-use windlass_api_addons::annotations;
+use windlass_api_ext::addons::annotations;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_api_addons::{HelmReleaseProxy, annotations, finalizers};
+use windlass_api_ext::addons::{HelmReleaseProxy, annotations, finalizers};
 use windlass_helm::{ChartSource, Engine, Freshness, HelmError, Kind, Marker, Options, Secret, Target};
 use windlass_kit::{Cx, EventType, ReconcileError, WriteError, key_of};
 

@@ -1,6 +1,6 @@
 //! How HelmReleaseProxies are found by what they depend on.
 
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_kit::{Cache, ObjectKey, key_of};
 
 use super::operations::Place;

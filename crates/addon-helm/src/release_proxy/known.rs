@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_helm::values;
 use windlass_kit::{ObjectKey, key_of};
 

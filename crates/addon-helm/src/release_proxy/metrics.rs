@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_kit::{Cx, Table};
 
 use super::ports::HelmReleases;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::Cluster;
-use windlass_api_addons::{HelmReleaseProxy, labels, reasons, values as words};
+use windlass_api_ext::addons::{HelmReleaseProxy, labels, reasons, values as words};
 use windlass_helm::{ChartSource, Credentials, Secret as Hidden, Tls};
 use windlass_kit::{Cx, ObjectKey, Seen, key_of};
 use windlass_meta::label_or_hash;

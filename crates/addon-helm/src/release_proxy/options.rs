@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_api_addons::{HelmOptions, HelmUpgradeOptions};
+use windlass_api_ext::addons::{HelmOptions, HelmUpgradeOptions};
 use windlass_helm::{Install, Options, Uninstall, Upgrade};
 
 use super::observed::Operation;

@@ -9,7 +9,7 @@ mod recovery;
 
 use std::time::Duration;
 
-use windlass_api_addons::reasons;
+use windlass_api_ext::addons::reasons;
 use windlass_helm::Status;
 use windlass_kit::{Seen, Timestamp};
 
@@ -314,7 +314,7 @@ fn in_use(seen: &Observed, release: &Release) -> String {
         None => format!(
             "the name is in use: release {name} was not installed by this HelmReleaseProxy, and is left as it is; choose another releaseName or \
              namespace, uninstall it, or hand it over with the annotation {}=true on the HelmReleaseProxy",
-            windlass_api_addons::annotations::RELEASE_SUCCESSFULLY_INSTALLED
+            windlass_api_ext::addons::annotations::RELEASE_SUCCESSFULLY_INSTALLED
         ),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_helm::Engine;
 use windlass_kit::{Backoff, Cache, Cx, ObjectKey, Wake};
 use windlass_remote::Clusters;

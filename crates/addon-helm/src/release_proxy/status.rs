@@ -1,7 +1,7 @@
 //! What a HelmReleaseProxy says about itself, from what was seen, decided and done.
 
 use serde_json::Value;
-use windlass_api_addons::{HelmReleaseProxyStatus, conditions, reasons};
+use windlass_api_ext::addons::{HelmReleaseProxyStatus, conditions, reasons};
 use windlass_conditions::{Condition, Owned, Status as Truth, Summary, carried, condition, sort, summary};
 use windlass_helm::Status;
 use windlass_kit::{Part as _, ReconcileError, Seen, Timestamp};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_helm::{ChartSource, Kind, Status, values};
 use windlass_kit::{Seen, Timestamp};
 
@@ -94,7 +94,7 @@ impl Observed {
     /// The same object, which says that it was installed.
     pub(super) fn installed(self) -> Self {
         let mut object = HelmReleaseProxy::clone(&self.proxy);
-        let key = windlass_api_addons::annotations::RELEASE_SUCCESSFULLY_INSTALLED.to_owned();
+        let key = windlass_api_ext::addons::annotations::RELEASE_SUCCESSFULLY_INSTALLED.to_owned();
         object
             .metadata
             .annotations

@@ -153,12 +153,7 @@ fn what_a_package_manager_does_is_left_to_helm() {
 // AD-014, AD-017: no other feature needs this one, nor does what all of them stand on.
 #[test]
 fn nothing_of_the_core_needs_add_ons() {
-    let ours = [
-        "windlass-addon-helm",
-        "windlass-addon-values",
-        "windlass-api-addons",
-        "windlass-helm",
-    ];
+    let ours = ["windlass-addon-helm", "windlass-addon-values", "windlass-helm"];
     for name in [
         "core",
         "core-topology",
@@ -173,13 +168,16 @@ fn nothing_of_the_core_needs_add_ons() {
         "api",
     ] {
         needs_none_of(name, &ours);
+        let mut files = Vec::new();
+        sources(&crates().join(name).join("src"), &mut files);
+        none_says(&files, &["windlass_api_ext::addons", "addons::v1alpha1"]);
     }
 }
 
 // AD-158, AD-159, AD-160: the selector, the template, and what decides about the inventory can be had without Helm.
 #[test]
 fn what_other_providers_can_use_knows_nothing_of_helm() {
-    let helm = ["windlass-helm", "windlass-addon-helm", "windlass-api-addons"];
+    let helm = ["windlass-helm", "windlass-addon-helm", "windlass-api-ext"];
     for name in ["contract", "addon-values", "gotemplate"] {
         needs_none_of(name, &helm);
         let mut files = Vec::new();
@@ -206,9 +204,10 @@ fn no_hook_of_the_runtime_is_used() {
             "BeforeClusterUpgrade",
         ],
     );
-    let api = "api-addons/src";
     let mut files = Vec::new();
-    sources(&crates().join(api), &mut files);
+    for name in ["addons", "addons.rs"] {
+        sources(&crates().join("api-ext/src").join(name), &mut files);
+    }
     none_says(&files, &["runtime.cluster.x-k8s.io", "ExtensionConfig"]);
 }
 

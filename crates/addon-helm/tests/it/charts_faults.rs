@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_api::core::Cluster;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_testkit::faults::{Fault, Faults};
 
 use crate::env::{CHART, Env, Writes};

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_api::core::Cluster;
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_ext::addons::HelmReleaseProxy;
 
 use crate::env::{Env, Writes};
 

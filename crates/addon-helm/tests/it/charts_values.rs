@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::DevCluster;
 use windlass_helm::values as yaml;
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use windlass_addon_helm::chart_proxy;
 use windlass_api::core::Cluster;
 use windlass_api::crd::crd;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_api_ext::infrastructure::DevCluster;
 use windlass_kit::{Kit, Metrics, transport};
 use windlass_testkit::faults::Faults;

@@ -128,6 +128,60 @@ fn failures_name_the_field() {
     );
 }
 
+/// The habits of API servers (`replace` adds, indexes may be negative) are mistakes in a class.
+#[test]
+fn a_path_has_to_lead_somewhere() {
+    let at = "/spec/template/spec";
+    let refused = |op: &str, path: &str| {
+        let path = format!("{at}/{path}");
+        let text = format!(
+            "patch \"p\" cannot change {path} of MT t: operation '/0' failed at path '{path}': path is invalid"
+        );
+        let mut operation = json!({"op": op, "path": path});
+        if op != "remove" {
+            operation["value"] = "v".into();
+        }
+        fails(json!([operation]), &text);
+    };
+    for path in ["nope", "nope/x", "size/x"] {
+        refused("replace", path);
+        refused("remove", path);
+    }
+    for path in [
+        "nope/x",
+        "size/x",
+        "files/x",
+        "files/-1",
+        "files/00",
+        "files/a~1b",
+        "files/-1/x",
+    ] {
+        refused("add", path);
+    }
+    refused("remove", "files/-1");
+    check(
+        json!([{"op": "add", "path": format!("{at}/a~01"), "value": "v"},
+            {"op": "replace", "path": format!("{at}/a~01"), "value": "w"}]),
+        json!({"size": "s", "files": ["a"], "a~1": "w"}),
+    );
+}
+
+#[test]
+fn a_tilde_stands_before_0_or_1() {
+    let refused = |path: &str, offset: usize| {
+        fails(
+            json!([{"op": "add", "path": path, "value": 1}]),
+            &format!(
+                "{path:?} is no JSON pointer: json pointer failed to parse; \
+                 the first token in the partial-pointer starting at offset {offset} is malformed"
+            ),
+        );
+    };
+    refused("/spec/a~", 5);
+    refused("/spec/~0~1/b~2/c~", 10);
+    refused("/metadata/~", 9);
+}
+
 // TO-121, TO-125, TO-126, TO-128, TO-131
 #[test]
 fn selectors_pick_kind_and_place() {

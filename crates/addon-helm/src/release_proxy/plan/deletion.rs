@@ -1,6 +1,6 @@
 //! The end of a HelmReleaseProxy: its release goes first, wherever there is one and it is ours.
 
-use windlass_api_addons::reasons;
+use windlass_api_ext::addons::reasons;
 use windlass_helm::Status;
 use windlass_kit::{Seen, Timestamp};
 

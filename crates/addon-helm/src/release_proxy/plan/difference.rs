@@ -2,7 +2,7 @@
 
 use semver::Version;
 use serde_json::{Map, Value};
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_ext::addons::HelmReleaseProxy;
 
 use crate::release_proxy::observed::{Latest, Observed, Release};
 

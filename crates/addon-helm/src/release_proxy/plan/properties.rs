@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_helm::Status;
 use windlass_kit::Seen;
 

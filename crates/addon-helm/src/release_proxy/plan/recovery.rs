@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_api_addons::{reasons, values};
+use windlass_api_ext::addons::{reasons, values};
 use windlass_helm::Status;
 use windlass_kit::Timestamp;
 use windlass_meta::GoDuration;

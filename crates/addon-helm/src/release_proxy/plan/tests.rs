@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_api_addons::reasons;
+use windlass_api_ext::addons::reasons;
 use windlass_helm::Status;
 use windlass_kit::Seen;
 

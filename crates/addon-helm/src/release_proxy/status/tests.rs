@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use windlass_api_addons::reasons;
+use windlass_api_ext::addons::reasons;
 use windlass_helm::Status;
 use windlass_kit::Seen;
 

@@ -11,7 +11,7 @@ use windlass_addon_helm::chart_proxy;
 use windlass_addon_helm::release_proxy::{HelmReleases, Settings, entry};
 use windlass_api::core::Cluster;
 use windlass_api::crd::crd;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_kit::{Backoff, Kit, Metrics, transport};
 use windlass_remote::{Clusters, Options};
 use windlass_testkit::faults::Faults;

@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_addon_values::{Objects as Seen, Template};
 use windlass_api::core::Cluster;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::Selector;
 use windlass_kit::Metrics;
 use windlass_manager::{Fetcher, Helming, Selection, controllers};

@@ -6,13 +6,13 @@ use kube::api::{Api, Patch, PatchParams, ValidationDirective};
 use serde_json::{Value, json};
 use windlass_addon_helm::rules;
 use windlass_addon_values::{Objects, Template};
-use windlass_api_addons::HelmChartProxy;
+use windlass_api_ext::addons::HelmChartProxy;
 use windlass_suite::kinds;
 use windlass_testkit::{ClusterOf, MANAGER, Server};
 
 const PAGE: &str = include_str!("../../../../../docs/helm-addons.md");
-const REASONS: &str = include_str!("../../../../../crates/api-addons/src/reasons.rs");
-const CONDITIONS: &str = include_str!("../../../../../crates/api-addons/src/conditions.rs");
+const REASONS: &str = include_str!("../../../../../crates/api-ext/src/addons/reasons.rs");
+const CONDITIONS: &str = include_str!("../../../../../crates/api-ext/src/addons/conditions.rs");
 const VALUES: &str = include_str!("../../../../../docs/values-templates.md");
 const OBJECTS: &str = include_str!("../../../../../crates/addon-values/src/lib.rs");
 const OLDEST: &str = include_str!("../../../../../crates/helm/src/version.rs");

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine};
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_fake_providers::ChartLike;
 use windlass_testkit::{CLASS, ClusterOf, NAMESPACE, wait};
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
 use serde_json::json;
-use windlass_api_addons::HelmReleaseProxy;
+use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_testkit::ClusterOf;
 
 use super::world::{World, chart, chart_of, repository, run, with_both};

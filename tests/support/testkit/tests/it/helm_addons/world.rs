@@ -16,7 +16,7 @@ use tokio::process::Command;
 use tokio::sync::Notify;
 use windlass_addon_helm::names;
 use windlass_api::Condition;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_envtest::Tools;
 use windlass_fake_providers::{ChartLike, Forge, Proxy, hosts};
 use windlass_kit::{Backoff, Metrics, ObjectKey, transport};

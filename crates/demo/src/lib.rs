@@ -1,20 +1,25 @@
-//! `windlass demo`: creates, scales, upgrades and deletes a cluster, shown live.
+//! The demo: from nothing to a running cluster and back, shown live.
+//!
+//! [`run`] starts a management cluster (the embedded one, or the controllers against a running API server), creates, scales,
+//! upgrades and deletes clusters, and reports what each step took. The program that calls it owns the terminal and the signals.
 
+mod counting;
+mod error;
 mod external;
 mod follow;
 mod item;
 mod manifests;
+mod options;
 mod place;
 mod report;
 mod table;
+pub mod terminal;
 mod view;
 mod wanted;
 mod witness;
 mod world;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -32,10 +37,9 @@ use self::report::{Report, Step};
 use self::view::View;
 use self::wanted::Wanted;
 use self::world::{Update, World};
-use crate::args::{DemoArgs, Output};
-use crate::error::CliError;
-use crate::printer::Printer;
-use crate::signals::Stop;
+pub use crate::error::DemoError;
+pub use crate::options::{Options, Output, Server};
+use crate::terminal::Terminal;
 
 /// Who applies the manifests.
 const MANAGER: &str = "windlass-demo";
@@ -46,39 +50,22 @@ const QUIET: Duration = Duration::from_secs(3);
 /// Lines that explain a step that did not finish.
 const EXPLAIN_LINES: usize = 40;
 
-/// Runs the demo.
-pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliError> {
+/// Runs the demo until its end, or until a future of `stop` resolves.
+pub async fn run(options: Options, terminal: &dyn Terminal, mut stop: impl AsyncFnMut()) -> Result<(), DemoError> {
     let started = Instant::now();
-    let shape = Shape::of(&args);
+    let shape = Shape::of(&options);
     // Missing parts of a file are reported before anything starts.
-    let manifests = Manifests::read(&args, &shape)?;
-    let mut stop = Stop::listen()?;
-    // Removed when dropped, also after a failure.
-    let temporary = match &args.data_dir {
-        Some(_) => None,
-        None => Some(
-            tempfile::Builder::new()
-                .prefix("windlass-demo-")
-                .permissions(std::fs::Permissions::from_mode(0o700))
-                .tempdir()
-                .map_err(|source| CliError::failed("cannot make a temporary folder", source))?,
-        ),
-    };
-    let data_dir = match (&args.data_dir, &temporary) {
-        (Some(folder), _) => folder.clone(),
-        (None, Some(folder)) => folder.path().to_owned(),
-        (None, None) => PathBuf::from("."),
-    };
-    let place = Place::start(args.api_server, &data_dir).await?;
+    let manifests = Manifests::read(&options, &shape)?;
+    let place = Place::start(&options.server).await?;
     let answered = started.elapsed();
-    let mut demo = Demo::new(&args, &place, printer, started, &manifests)?;
+    let mut demo = Demo::new(&options, &place, terminal, started, &manifests)?;
     demo.report.start_seconds = report::seconds(answered);
     let done = tokio::select! {
         done = demo.play(shape, manifests) => done,
-        () = stop.wait() => Err(CliError::plain("interrupted", None)),
+        () = stop() => Err(DemoError::plain("interrupted")),
     };
     let done = match done {
-        Ok(()) if args.keep => demo.keep(&mut stop).await,
+        Ok(()) if options.keep => demo.keep(&mut stop).await,
         Ok(()) => demo.tell(),
         Err(error) => Err(error),
     };
@@ -87,9 +74,9 @@ pub(crate) async fn run(args: DemoArgs, printer: &Printer) -> Result<(), CliErro
 }
 
 struct Demo<'a> {
-    args: &'a DemoArgs,
+    options: &'a Options,
     place: &'a Place,
-    printer: &'a Printer,
+    terminal: &'a dyn Terminal,
     client: kube::Client,
     updates: mpsc::UnboundedReceiver<Update>,
     world: World,
@@ -101,26 +88,31 @@ struct Demo<'a> {
 
 impl<'a> Demo<'a> {
     fn new(
-        args: &'a DemoArgs,
+        options: &'a Options,
         place: &'a Place,
-        printer: &'a Printer,
+        terminal: &'a dyn Terminal,
         started: Instant,
         manifests: &Manifests,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Self, DemoError> {
         Ok(Self {
-            args,
+            options,
             place,
-            printer,
+            terminal,
             client: place.client()?,
             updates: follow::follow(&place.cx()),
             world: World::default(),
-            view: View::new(printer, args.clusters as usize, args.output == Output::Json, started),
+            view: View::new(
+                terminal,
+                options.clusters as usize,
+                options.output == Output::Json,
+                started,
+            ),
             started,
             report: Report {
-                clusters: args.clusters,
-                control_plane_replicas: args.control_plane_replicas,
-                workers: args.workers,
-                kubernetes_version: args.kubernetes_version.to_string(),
+                clusters: options.clusters,
+                control_plane_replicas: options.control_plane_replicas,
+                workers: options.workers,
+                kubernetes_version: options.kubernetes_version.to_string(),
                 ..Report::default()
             },
             names: manifests.clusters.iter().map(manifests::name).collect(),
@@ -128,24 +120,24 @@ impl<'a> Demo<'a> {
     }
 
     /// All steps.
-    async fn play(&mut self, shape: Shape, manifests: Manifests) -> Result<(), CliError> {
-        let args = self.args;
+    async fn play(&mut self, shape: Shape, manifests: Manifests) -> Result<(), DemoError> {
+        let options = self.options;
         let worker_class = manifests.worker_class.clone();
         self.view.say(&format!(
             "management cluster {} ready after {} s",
             self.place.url(),
             self.report.start_seconds
         ))?;
-        let mut external = if args.externally_managed {
+        let mut external = if options.externally_managed {
             Some(External::begin(self).await?)
         } else {
             None
         };
         self.create(&shape, manifests, external.as_mut()).await?;
-        if let Some(time) = args.idle {
+        if let Some(time) = options.idle {
             self.idle(time, &shape).await?;
         }
-        if args.keep {
+        if options.keep {
             return self.account(external.as_mut()).await;
         }
         let more = shape.workers + 1;
@@ -165,8 +157,8 @@ impl<'a> Demo<'a> {
         .await?;
         let next = format!(
             "v{}.{}.0",
-            args.kubernetes_version.major(),
-            args.kubernetes_version.minor() + 1
+            options.kubernetes_version.major(),
+            options.kubernetes_version.minor() + 1
         );
         let upgraded = Shape {
             version: next.clone(),
@@ -180,7 +172,7 @@ impl<'a> Demo<'a> {
             &upgraded,
         )
         .await?;
-        if args.externally_managed {
+        if options.externally_managed {
             self.refuse(&upgraded).await?;
         }
         self.delete().await?;
@@ -192,7 +184,7 @@ impl<'a> Demo<'a> {
         shape: &Shape,
         manifests: Manifests,
         external: Option<&mut External>,
-    ) -> Result<(), CliError> {
+    ) -> Result<(), DemoError> {
         let what = format!(
             "{} of {} control plane and {} worker machines, {}",
             count(shape.clusters, "cluster"),
@@ -220,7 +212,7 @@ impl<'a> Demo<'a> {
     }
 
     /// Waits until the controllers rest, and does nothing for a while; the report says what they did meanwhile.
-    async fn idle(&mut self, time: Duration, shape: &Shape) -> Result<(), CliError> {
+    async fn idle(&mut self, time: Duration, shape: &Shape) -> Result<(), DemoError> {
         let begun = self.begin("settle", "until nothing is written any more")?;
         let mut last = (Instant::now(), begun.requests.clone());
         while last.0.elapsed() < QUIET && Instant::now() < begun.deadline {
@@ -240,7 +232,7 @@ impl<'a> Demo<'a> {
         self.finish("idle", what, begun, &self.running(shape)).await
     }
 
-    async fn patch(&mut self, name: &'static str, what: &str, patch: &Value, shape: &Shape) -> Result<(), CliError> {
+    async fn patch(&mut self, name: &'static str, what: &str, patch: &Value, shape: &Shape) -> Result<(), DemoError> {
         let begun = self.begin(name, what)?;
         let api = self.api("Cluster");
         let parameters = PatchParams {
@@ -261,8 +253,8 @@ impl<'a> Demo<'a> {
         self.finish(name, what.to_owned(), begun, &self.running(shape)).await
     }
 
-    async fn delete(&mut self) -> Result<(), CliError> {
-        let what = count(self.args.clusters, "cluster");
+    async fn delete(&mut self) -> Result<(), DemoError> {
+        let what = count(self.options.clusters, "cluster");
         let begun = self.begin("delete", &what)?;
         let api = self.api("Cluster");
         let api = &api;
@@ -292,7 +284,7 @@ impl<'a> Demo<'a> {
         api(&self.client, name)
     }
 
-    async fn apply(&self, objects: Vec<Value>) -> Result<(), CliError> {
+    async fn apply(&self, objects: Vec<Value>) -> Result<(), DemoError> {
         let parameters = PatchParams::apply(MANAGER).force();
         let parameters = &parameters;
         let requests: Vec<_> = objects
@@ -307,12 +299,12 @@ impl<'a> Demo<'a> {
         all(requests).await
     }
 
-    fn begin(&mut self, name: &str, what: &str) -> Result<Begun, CliError> {
+    fn begin(&mut self, name: &str, what: &str) -> Result<Begun, DemoError> {
         self.view.begin(&format!("{name}: {what}"), &self.world)?;
         let at = Instant::now();
         Ok(Begun {
             at,
-            deadline: at + self.args.timeout,
+            deadline: at + self.options.timeout,
             cpu: cpu_seconds(),
             requests: self.place.requests(),
         })
@@ -325,7 +317,7 @@ impl<'a> Demo<'a> {
         what: String,
         begun: Begun,
         wanted: &Wanted,
-    ) -> Result<(), CliError> {
+    ) -> Result<(), DemoError> {
         self.wait(name, wanted, begun.deadline).await?;
         let took = begun.at.elapsed();
         let now = self.place.requests();
@@ -348,7 +340,7 @@ impl<'a> Demo<'a> {
         Ok(())
     }
 
-    async fn wait(&mut self, step: &str, wanted: &Wanted, deadline: Instant) -> Result<(), CliError> {
+    async fn wait(&mut self, step: &str, wanted: &Wanted, deadline: Instant) -> Result<(), DemoError> {
         loop {
             while let Ok(update) = self.updates.try_recv() {
                 self.take(update)?;
@@ -361,7 +353,7 @@ impl<'a> Demo<'a> {
             tokio::select! {
                 update = self.updates.recv() => match update {
                     Some(update) => self.take(update)?,
-                    None => return Err(CliError::plain("the controllers have stopped", None)),
+                    None => return Err(DemoError::plain("the controllers have stopped")),
                 },
                 () = tokio::time::sleep_until(frame.into()) => {
                     if Instant::now() >= deadline {
@@ -372,7 +364,7 @@ impl<'a> Demo<'a> {
         }
     }
 
-    fn take(&mut self, update: Update) -> Result<(), CliError> {
+    fn take(&mut self, update: Update) -> Result<(), DemoError> {
         let id = match &update {
             Update::There(item) => item.id.clone(),
             Update::Gone(id) => id.clone(),
@@ -382,42 +374,42 @@ impl<'a> Demo<'a> {
     }
 
     /// Tells the conditions that explain why a step did not finish.
-    fn too_late(&mut self, step: &str, wanted: &Wanted) -> Result<CliError, CliError> {
+    fn too_late(&mut self, step: &str, wanted: &Wanted) -> Result<DemoError, DemoError> {
         let missing = wanted.missing(&self.world);
         let lines = wanted::explain(&self.world, &missing, EXPLAIN_LINES);
         self.view.picture(&self.world)?;
-        let seconds = self.args.timeout.as_secs_f64();
-        Ok(CliError::Explained {
+        let seconds = self.options.timeout.as_secs_f64();
+        Ok(DemoError::TooLate {
             what: format!("step {step} did not finish within {seconds} s"),
             lines,
-            hint: Some("--timeout gives it more time; --log-level info shows what the controllers do".to_owned()),
+            hint: "--timeout gives it more time; --log-level info shows what the controllers do".to_owned(),
         })
     }
 
     /// Prints what was measured.
-    fn tell(&mut self) -> Result<(), CliError> {
+    fn tell(&mut self) -> Result<(), DemoError> {
         self.report.peak_memory_bytes = peak_memory();
-        match self.args.output {
+        match self.options.output {
             Output::Json => {
                 let text = serde_json::to_string_pretty(&self.report)
-                    .map_err(|error| CliError::failed("cannot write the report", error))?;
-                self.printer.line(&text)
+                    .map_err(|error| DemoError::failed("cannot write the report", error))?;
+                self.terminal.line(&text)
             }
-            Output::Text => self.printer.text(&format!("\n{}\n", self.report.lines().join("\n"))),
+            Output::Text => self.terminal.text(&format!("\n{}\n", self.report.lines().join("\n"))),
         }
     }
 
     /// Keeps running until it is stopped.
-    async fn keep(&mut self, stop: &mut Stop) -> Result<(), CliError> {
+    async fn keep(&mut self, stop: &mut impl AsyncFnMut()) -> Result<(), DemoError> {
         self.view.picture(&self.world)?;
         self.tell()?;
         let kubeconfig = self.place.kubeconfig().display().to_string();
-        if self.args.output == Output::Text {
-            self.printer.text(&format!(
+        if self.options.output == Output::Text {
+            self.terminal.text(&format!(
                 "\nThe management cluster stays up until Ctrl-C:\n\n  kubectl --kubeconfig {kubeconfig} get clusters,machines\n"
             ))?;
         }
-        stop.wait().await;
+        stop().await;
         Ok(())
     }
 }
@@ -458,11 +450,11 @@ fn api(client: &kube::Client, name: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), NAMESPACE, &resource)
 }
 
-fn refused(verb: &str, what: &str, source: kube::Error) -> CliError {
-    CliError::failed(format!("cannot {verb} {what}"), source)
+fn refused(verb: &str, what: &str, source: kube::Error) -> DemoError {
+    DemoError::failed(format!("cannot {verb} {what}"), source)
 }
 
-async fn all(requests: Vec<impl Future<Output = Result<(), CliError>>>) -> Result<(), CliError> {
+async fn all(requests: Vec<impl Future<Output = Result<(), DemoError>>>) -> Result<(), DemoError> {
     futures::stream::iter(requests)
         .buffer_unordered(AT_A_TIME)
         .try_collect::<Vec<()>>()

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use windlass_api::annotations::MANAGED_BY;
 
 use super::{external, kind};
-use crate::args::DemoArgs;
-use crate::error::CliError;
+use crate::error::DemoError;
+use crate::options::Options;
 
 /// Manifests that are built in.
 #[derive(Clone, Copy, Debug)]
@@ -18,16 +18,16 @@ struct Example {
 
 /// A cluster on infrastructure that its provider manages.
 const QUICK_START: Example = Example {
-    class: include_str!("../../../../examples/clusterclass-quick-start.yaml"),
-    cluster: include_str!("../../../../examples/cluster-quick-start.yaml"),
+    class: include_str!("../../../examples/clusterclass-quick-start.yaml"),
+    cluster: include_str!("../../../examples/cluster-quick-start.yaml"),
 };
 /// A cluster on externally managed infrastructure.
 const EXTERNALLY_MANAGED: Example = Example {
-    class: include_str!("../../../../examples/externally-managed/clusterclass.yaml"),
-    cluster: include_str!("../../../../examples/externally-managed/cluster-with-class.yaml"),
+    class: include_str!("../../../examples/externally-managed/clusterclass.yaml"),
+    cluster: include_str!("../../../examples/externally-managed/cluster-with-class.yaml"),
 };
 /// The Role of an external system.
-const ROLE: &str = include_str!("../../../../examples/externally-managed/role.yaml");
+const ROLE: &str = include_str!("../../../examples/externally-managed/role.yaml");
 /// Where the demo's objects live.
 pub(crate) const NAMESPACE: &str = "default";
 
@@ -46,12 +46,12 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// As the command line says.
-    pub(crate) fn of(args: &DemoArgs) -> Self {
+    pub(crate) fn of(options: &Options) -> Self {
         Self {
-            clusters: args.clusters,
-            control_plane: args.control_plane_replicas,
-            workers: args.workers,
-            version: args.kubernetes_version.to_string(),
+            clusters: options.clusters,
+            control_plane: options.control_plane_replicas,
+            workers: options.workers,
+            version: options.kubernetes_version.to_string(),
         }
     }
 }
@@ -69,21 +69,21 @@ pub(crate) struct Manifests {
 
 impl Manifests {
     /// The example's, or those of the file that the command line names.
-    pub(crate) fn read(args: &DemoArgs, shape: &Shape) -> Result<Self, CliError> {
-        let file = args.class.as_deref();
+    pub(crate) fn read(options: &Options, shape: &Shape) -> Result<Self, DemoError> {
+        let file = options.class.as_deref();
         let place = file.map_or_else(|| "the example".to_owned(), |file| file.display().to_string());
         let read = |file| {
-            std::fs::read_to_string(file).map_err(|source| CliError::failed(format!("cannot read {place}"), source))
+            std::fs::read_to_string(file).map_err(|source| DemoError::failed(format!("cannot read {place}"), source))
         };
         let text = file.map(read).transpose()?;
-        let broken = |why: String| CliError::failed(format!("{place} cannot be used"), why);
-        let example = if args.externally_managed {
+        let broken = |why: String| DemoError::failed(format!("{place} cannot be used"), why);
+        let example = if options.externally_managed {
             EXTERNALLY_MANAGED
         } else {
             QUICK_START
         };
         let mut class = class(example, text.as_deref()).map_err(broken)?;
-        if args.externally_managed {
+        if options.externally_managed {
             hand_over(&mut class, external::SYSTEM).map_err(broken)?;
         }
         let clusters = clusters(example, shape, &class).map_err(broken)?;

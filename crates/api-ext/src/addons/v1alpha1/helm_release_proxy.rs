@@ -8,7 +8,7 @@ use windlass_api::{Condition, schema as core_schema};
 
 use super::helm_chart_proxy::{MESSAGE, said};
 use super::{Credentials, HelmOptions, TLSConfig, schema};
-use crate::{annotations, values};
+use crate::addons::{annotations, values};
 
 windlass_api::api_kind! {
     /// A release of a Helm chart on one Cluster. The HelmChartProxy controller creates and manages it.

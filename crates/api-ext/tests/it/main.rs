@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use windlass_api::crd::{crd, open_api_schema};
 use windlass_api::kind::ApiKind;
-use windlass_api_addons::{HelmChartProxy, HelmReleaseProxy};
+use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_schema::{Dialect, Schema};
 
 /// An object as a server stores it: pruned and defaulted; and what it refuses.
@@ -98,7 +98,7 @@ fn what_is_needed_is_asked_for_and_what_is_unknown_goes() {
 // AD-064, AD-063: the list is always there, also when it is empty.
 #[test]
 fn an_empty_list_of_clusters_is_written() {
-    let status = windlass_api_addons::HelmChartProxyStatus {
+    let status = windlass_api_ext::addons::HelmChartProxyStatus {
         matching_clusters: Some(Vec::new()),
         ..Default::default()
     };
@@ -208,7 +208,7 @@ fn conditions_are_those_of_kubernetes() {
 #[test]
 fn the_label_that_names_the_chart_has_its_key() {
     assert_eq!(
-        windlass_api_addons::labels::HELM_CHART_PROXY_NAME,
+        windlass_api_ext::addons::labels::HELM_CHART_PROXY_NAME,
         "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name"
     );
 }

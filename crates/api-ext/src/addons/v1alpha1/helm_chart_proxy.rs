@@ -9,7 +9,7 @@ use windlass_api::kind::Column;
 use windlass_api::{Condition, schema as core_schema};
 
 use super::{Credentials, HelmOptions, TLSConfig, schema};
-use crate::values;
+use crate::addons::values;
 
 windlass_api::api_kind! {
     /// A Helm chart, and a selector of the Clusters in the same namespace on which it is installed.

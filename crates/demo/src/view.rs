@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::item::Item;
 use super::table;
 use super::world::World;
-use crate::error::CliError;
-use crate::printer::{BOLD, DIM, Printer, styled};
+use crate::error::DemoError;
+use crate::terminal::{BOLD, DIM, Terminal, styled};
 
 /// Time between two drawings on a terminal.
 const FRAME: Duration = Duration::from_millis(80);
@@ -22,7 +22,7 @@ enum Form {
 
 /// What is shown.
 pub(crate) struct View<'a> {
-    printer: &'a Printer,
+    terminal: &'a dyn Terminal,
     form: Form,
     started: Instant,
     clusters: usize,
@@ -33,14 +33,14 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     /// A view of this many clusters; silent when `quiet`.
-    pub(crate) fn new(printer: &'a Printer, clusters: usize, quiet: bool, started: Instant) -> Self {
-        let form = match (quiet, printer.is_terminal()) {
+    pub(crate) fn new(terminal: &'a dyn Terminal, clusters: usize, quiet: bool, started: Instant) -> Self {
+        let form = match (quiet, terminal.is_terminal()) {
             (true, _) => Form::Silent,
             (false, true) => Form::Live { drawn: 0 },
             (false, false) => Form::Lines,
         };
         Self {
-            printer,
+            terminal,
             form,
             started,
             clusters,
@@ -55,29 +55,29 @@ impl<'a> View<'a> {
     }
 
     /// A step begins.
-    pub(crate) fn begin(&mut self, title: &str, world: &World) -> Result<(), CliError> {
+    pub(crate) fn begin(&mut self, title: &str, world: &World) -> Result<(), DemoError> {
         title.clone_into(&mut self.title);
         match self.form {
             Form::Live { .. } => self.draw(world),
-            Form::Lines => self.printer.line(&format!("{} {}", self.clock(), styled(BOLD, title))),
+            Form::Lines => self.terminal.line(&format!("{} {}", self.clock(), styled(BOLD, title))),
             Form::Silent => Ok(()),
         }
     }
 
     /// A line that stays.
-    pub(crate) fn say(&mut self, line: &str) -> Result<(), CliError> {
+    pub(crate) fn say(&mut self, line: &str) -> Result<(), DemoError> {
         match self.form {
             Form::Silent => Ok(()),
-            Form::Lines => self.printer.line(line),
+            Form::Lines => self.terminal.line(line),
             Form::Live { .. } => {
                 self.erase()?;
-                self.printer.line(line)
+                self.terminal.line(line)
             }
         }
     }
 
     /// An object changed.
-    pub(crate) fn changed(&mut self, before: Option<&Item>, after: Option<&Item>) -> Result<(), CliError> {
+    pub(crate) fn changed(&mut self, before: Option<&Item>, after: Option<&Item>) -> Result<(), DemoError> {
         match self.form {
             Form::Live { .. } => self.is_stale = true,
             Form::Silent => {}
@@ -89,7 +89,8 @@ impl<'a> View<'a> {
                     _ => self.clusters <= table::FEW,
                 });
                 if let Some(line) = table::change(before, after).filter(|_| is_shown) {
-                    self.printer.line(&format!("{}   {line}", styled(DIM, &self.clock())))?;
+                    self.terminal
+                        .line(&format!("{}   {line}", styled(DIM, &self.clock())))?;
                 }
             }
         }
@@ -102,7 +103,7 @@ impl<'a> View<'a> {
     }
 
     /// Draws when it is time.
-    pub(crate) fn tick(&mut self, world: &World) -> Result<(), CliError> {
+    pub(crate) fn tick(&mut self, world: &World) -> Result<(), DemoError> {
         match self.due() {
             Some(due) if due <= Instant::now() => self.draw(world),
             _ => Ok(()),
@@ -110,27 +111,27 @@ impl<'a> View<'a> {
     }
 
     /// A step is done: its last picture stays when there is a little of it.
-    pub(crate) fn end(&mut self, world: &World, line: &str) -> Result<(), CliError> {
+    pub(crate) fn end(&mut self, world: &World, line: &str) -> Result<(), DemoError> {
         match self.form {
             Form::Live { .. } => {
                 self.draw(world)?;
                 self.erase()?;
-                self.printer.line(line)
+                self.terminal.line(line)
             }
-            Form::Lines => self.printer.line(&format!("{} {line}", self.clock())),
+            Form::Lines => self.terminal.line(&format!("{} {line}", self.clock())),
             Form::Silent => Ok(()),
         }
     }
 
     /// The tree once more, to stay; nothing where lines were told.
-    pub(crate) fn picture(&mut self, world: &World) -> Result<(), CliError> {
+    pub(crate) fn picture(&mut self, world: &World) -> Result<(), DemoError> {
         if matches!(self.form, Form::Silent) {
             return Ok(());
         }
         self.erase()?;
         let (width, _) = size();
         for line in self.lines(world, width) {
-            self.printer.line(&line)?;
+            self.terminal.line(&line)?;
         }
         Ok(())
     }
@@ -143,7 +144,7 @@ impl<'a> View<'a> {
         names.iter().flat_map(|name| table::tree(world, name, width)).collect()
     }
 
-    fn draw(&mut self, world: &World) -> Result<(), CliError> {
+    fn draw(&mut self, world: &World) -> Result<(), DemoError> {
         self.erase()?;
         let (width, height) = size();
         let mut lines = vec![format!("{} {}", self.clock(), styled(BOLD, &self.title))];
@@ -154,7 +155,7 @@ impl<'a> View<'a> {
             lines.truncate(room - 1);
             lines.push(styled(DIM, &format!("… {more} more")));
         }
-        self.printer.text(&(lines.join("\n") + "\n"))?;
+        self.terminal.text(&(lines.join("\n") + "\n"))?;
         self.form = Form::Live { drawn: lines.len() };
         self.last = Instant::now();
         self.is_stale = false;
@@ -162,11 +163,11 @@ impl<'a> View<'a> {
     }
 
     /// Takes the drawn lines off the screen.
-    fn erase(&mut self) -> Result<(), CliError> {
+    fn erase(&mut self) -> Result<(), DemoError> {
         if let Form::Live { drawn } = self.form
             && drawn > 0
         {
-            self.printer.control(&format!("\x1b[{drawn}A\x1b[J"))?;
+            self.terminal.control(&format!("\x1b[{drawn}A\x1b[J"))?;
             self.form = Form::Live { drawn: 0 };
         }
         Ok(())

@@ -11,7 +11,7 @@ use super::manifests::{self, NAMESPACE, Shape};
 use super::wanted::Wanted;
 use super::witness::Witness;
 use super::{Demo, MANAGER, all, count, refused, report};
-use crate::error::CliError;
+use crate::error::DemoError;
 
 /// Who plays it: the annotation's value, its user and its field manager.
 pub(super) const SYSTEM: &str = "terraform";
@@ -28,8 +28,8 @@ pub(super) struct External {
 
 impl External {
     /// Begins to watch who writes, and gives the external system the rights of the example: no others.
-    pub(super) async fn begin(demo: &Demo<'_>) -> Result<Self, CliError> {
-        for grant in manifests::role().map_err(|why| CliError::plain(why, None))? {
+    pub(super) async fn begin(demo: &Demo<'_>) -> Result<Self, DemoError> {
+        for grant in manifests::role().map_err(DemoError::plain)? {
             let text = |field: &str| grant[field].as_str().unwrap_or_default();
             let (kind, name) = (text("kind"), manifests::name(&grant));
             let (group, version) = text("apiVersion").split_once('/').unwrap_or_default();
@@ -49,7 +49,7 @@ impl External {
 
 impl Demo<'_> {
     /// Shows what the clusters wait for, and provides it.
-    pub(super) async fn provide(&mut self, external: &mut External, shape: &Shape) -> Result<(), CliError> {
+    pub(super) async fn provide(&mut self, external: &mut External, shape: &Shape) -> Result<(), DemoError> {
         let waits = self.waits_for();
         for line in &waits {
             self.view.say(&format!("waiting: {line}"))?;
@@ -93,7 +93,7 @@ impl Demo<'_> {
     }
 
     /// Tries to give the infrastructure to the provider, which shall be refused.
-    pub(super) async fn refuse(&mut self, shape: &Shape) -> Result<(), CliError> {
+    pub(super) async fn refuse(&mut self, shape: &Shape) -> Result<(), DemoError> {
         let what = "taking the annotation away".to_owned();
         let begun = self.begin("refuse", &what)?;
         let api = self.api("DevCluster");
@@ -109,7 +109,7 @@ impl Demo<'_> {
                 Err(source) => return Err(refused("change", &format!("DevCluster {name}"), source)),
                 Ok(_) => {
                     let what = format!("DevCluster {name} lost its annotation {MANAGED_BY}, which should be refused");
-                    return Err(CliError::plain(what, None));
+                    return Err(DemoError::plain(what));
                 }
             }
         }
@@ -123,7 +123,7 @@ impl Demo<'_> {
     }
 
     /// Notes who wrote the infrastructure objects. The provider shall be none of them.
-    pub(super) async fn account(&mut self, external: Option<&mut External>) -> Result<(), CliError> {
+    pub(super) async fn account(&mut self, external: Option<&mut External>) -> Result<(), DemoError> {
         let Some(external) = external else { return Ok(()) };
         let seen = external.witness.tell().await?;
         if let Some(report) = &mut self.report.externally_managed {
@@ -138,7 +138,7 @@ impl Demo<'_> {
             "the provider wrote {} times to infrastructure objects that are not its own",
             seen.provider_writes
         );
-        Err(CliError::plain(what, None))
+        Err(DemoError::plain(what))
     }
 
     /// The clusters, waiting for infrastructure.
@@ -150,7 +150,7 @@ impl Demo<'_> {
 }
 
 /// Any free port on the loopback interface. It is shared with the later listener.
-fn take_port() -> Result<(TcpSocket, u16), CliError> {
+fn take_port() -> Result<(TcpSocket, u16), DemoError> {
     let take = || {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
@@ -158,11 +158,11 @@ fn take_port() -> Result<(TcpSocket, u16), CliError> {
         let port = socket.local_addr()?.port();
         Ok((socket, port))
     };
-    take().map_err(|source: std::io::Error| CliError::failed("there is no free port on 127.0.0.1", source))
+    take().map_err(|source: std::io::Error| DemoError::failed("there is no free port on 127.0.0.1", source))
 }
 
 /// Writes the endpoint, and then that the infrastructure can be used.
-async fn tell_of(api: &Api<DynamicObject>, name: String, port: u16) -> Result<(), CliError> {
+async fn tell_of(api: &Api<DynamicObject>, name: String, port: u16) -> Result<(), DemoError> {
     let parameters = PatchParams {
         field_manager: Some(SYSTEM.to_owned()),
         ..PatchParams::default()

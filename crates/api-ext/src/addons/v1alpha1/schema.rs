@@ -15,17 +15,17 @@ pub(super) fn integer(_: &mut SchemaGenerator) -> Schema {
 
 /// The namespace of a release. The API server sets the default, so no webhook is needed.
 pub(super) fn namespace(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "default": crate::values::DEFAULT_NAMESPACE})
+    json_schema!({"type": "string", "default": crate::addons::values::DEFAULT_NAMESPACE})
 }
 
 /// Timeout of an operation.
 pub(super) fn timeout(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "default": crate::values::DEFAULT_TIMEOUT})
+    json_schema!({"type": "string", "default": crate::addons::values::DEFAULT_TIMEOUT})
 }
 
 /// Number of revisions to keep.
 pub(super) fn max_history(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "integer", "default": crate::values::DEFAULT_MAX_HISTORY})
+    json_schema!({"type": "integer", "default": crate::addons::values::DEFAULT_MAX_HISTORY})
 }
 
 /// A Secret in any namespace (`SecretReference`).

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use windlass_apiserver::RequestKey;
 
-use crate::printer::{BOLD, DIM, GOOD, styled};
+use crate::terminal::{BOLD, DIM, GOOD, styled};
 
 /// Requests by verb and resource.
 pub(crate) type Requests = BTreeMap<String, BTreeMap<String, u64>>;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::error::CliError;
+use crate::error::DemoError;
 
 /// What the field managers of the dev provider begin with.
 const PROVIDER: &str = "capd-manager";
@@ -91,9 +91,8 @@ impl Witness {
     }
 
     /// What was written up to now.
-    pub(crate) async fn tell(&mut self) -> Result<Seen, CliError> {
-        let failed =
-            |why: String| CliError::plain(format!("cannot tell who wrote the infrastructure objects: {why}"), None);
+    pub(crate) async fn tell(&mut self) -> Result<Seen, DemoError> {
+        let failed = |why: String| DemoError::plain(format!("cannot tell who wrote the infrastructure objects: {why}"));
         let list = self.api.list(&ListParams::default()).await;
         let there: BTreeMap<String, String> = list
             .map_err(|error| failed(error.to_string()))?

@@ -4,7 +4,7 @@ use anstyle::Style;
 
 use super::item::{Item, Replicas};
 use super::world::{Node, World};
-use crate::printer::{BAD, BOLD, DIM, GOOD, styled};
+use crate::terminal::{BAD, BOLD, DIM, GOOD, styled};
 
 /// Headings of the columns.
 const HEADINGS: [&str; 6] = ["NAME", "REPLICAS", "VERSION", "PHASE", "AVAILABLE", "READY"];
