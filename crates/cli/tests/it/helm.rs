@@ -17,7 +17,7 @@ fn help_leads_to_charts_and_has_their_options() {
     assert!(refused.stderr.contains("1..=1000"), "{refused:?}");
 }
 
-// AD-031: users bring no helm, and whoever runs the program hears at once what is missing and how to get it.
+// Nothing ships a helm: the program says at its start that one is missing, and how to get it.
 #[test]
 fn a_missing_helm_is_told_at_the_start_and_keeps_nothing_else_from_running() {
     let folder = tempfile::tempdir().unwrap();

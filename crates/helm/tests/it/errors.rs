@@ -32,7 +32,7 @@ async fn install(world: &World, chart: &ChartLike, values: &str, options: &Optio
 /// A kubeconfig that would run a program.
 const RUNS: &str = "{clusters: [{name: c, cluster: {}}], users: [{name: u, user: {exec: {command: x}}}]}";
 
-// AD-026, AD-031, AD-108
+// Nothing ships a helm, so the error says how to get one.
 #[tokio::test]
 async fn a_helm_that_is_not_there_is_told_with_how_to_get_it() {
     let folder = tempfile::tempdir().unwrap();
