@@ -1,38 +1,4 @@
 //! A file of a provider: read, its images replaced, put into a namespace and in order; and read as metadata.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use windlass_api_operator::ProviderType;
-use windlass_components::assemble::{Input, assemble, in_order};
-use windlass_components::images::{ImageMeta, Overrides, list, override_images};
-use windlass_components::{manifest, metadata};
-
-fuzz_target!(|text: &str| {
-    let _ = metadata::Metadata::parse(text);
-    let Ok(mut objects) = manifest::parse(text) else {
-        return;
-    };
-    let _ = list(&objects);
-    let meta = ImageMeta {
-        repository: Some("registry.local/x".to_owned()),
-        ..ImageMeta::default()
-    };
-    let _ = override_images(
-        &mut objects,
-        "infrastructure-x",
-        &Overrides([("all".to_owned(), meta)].into()),
-    );
-    let input = |objects| Input {
-        type_: ProviderType::Infrastructure,
-        name: "x",
-        namespace: Some("target"),
-        objects,
-    };
-    let Ok(made) = assemble(input(objects)) else {
-        return;
-    };
-    let again = assemble(input(made.objects.clone())).expect("what was put together can be put together");
-    assert_eq!(again.objects, made.objects, "nothing changes the second time");
-    let count = made.objects.len();
-    assert_eq!(in_order(made.objects).len(), count);
-});
+libfuzzer_sys::fuzz_target!(|text: &str| windlass_fuzz_targets::manifests::run(text));

@@ -87,7 +87,7 @@ fn prints_no_value_for_a_missing_key() {
     gives("{{ if .nope }}x{{ end }}", "");
 }
 
-// TO-123, TO-144
+// TO-144
 #[test]
 fn refuses_bad_syntax_and_functions_that_depend_on_the_moment() {
     for bad in [

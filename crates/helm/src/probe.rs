@@ -91,7 +91,7 @@ mod tests {
         found().judge(Ok(&printed.to_owned()))
     }
 
-    // AD-026, AD-108
+    // Nothing ships a helm, so the error says how to get one.
     #[test]
     fn an_unusable_helm_is_reported_with_a_remedy() {
         let old = judged("v3.13.3").unwrap_err();

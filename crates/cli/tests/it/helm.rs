@@ -17,7 +17,7 @@ fn help_leads_to_charts_and_has_their_options() {
     assert!(refused.stderr.contains("1..=1000"), "{refused:?}");
 }
 
-// AD-031: users of clusters need no helm, and the operator of the program sees at once what is missing and how to get it.
+// Nothing ships a helm: the program says at its start that one is missing, and how to get it.
 #[test]
 fn a_missing_helm_is_reported_at_the_start_and_stops_nothing_else() {
     let folder = tempfile::tempdir().unwrap();

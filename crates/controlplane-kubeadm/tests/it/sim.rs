@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use windlass_testkit::seeds::simulate;
 
 use crate::world::World;
 
@@ -60,7 +61,7 @@ fn check_rest(world: &World, replicas: usize, version: &str, what: &str) {
 
 #[test]
 fn a_control_plane_comes_up_scales_upgrades_and_goes_in_any_order_of_events() {
-    for seed in 0..4 {
+    simulate(0..4, 20, |seed| {
         let mut world = World::new(3);
         shuffle(&mut world, seed, "create");
         check_rest(&world, 3, "v1.35.0", "create");
@@ -83,12 +84,12 @@ fn a_control_plane_comes_up_scales_upgrades_and_goes_in_any_order_of_events() {
         world.run();
         assert!(world.machines.is_empty());
         assert!(!world.finalizer);
-    }
+    });
 }
 
 #[test]
 fn an_upgrade_without_surge_never_has_more_machines_than_asked_for() {
-    for seed in 0..3 {
+    simulate(0..3, 10, |seed| {
         let mut world = World::settled(3);
         world.control_plane.max_surge = 0;
         world.control_plane.version = "v1.36.0".into();
@@ -105,7 +106,7 @@ fn an_upgrade_without_surge_never_has_more_machines_than_asked_for() {
             assert!((2..=3).contains(&world.machines.len()), "{:?}", world.machines.keys());
         }
         check_rest(&world, 3, "v1.36.0", "upgrade without surge");
-    }
+    });
 }
 
 #[test]

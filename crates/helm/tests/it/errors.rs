@@ -32,7 +32,7 @@ async fn install(world: &World, chart: &ChartLike, values: &str, options: &Optio
 /// A kubeconfig that would run a program.
 const RUNS: &str = "{clusters: [{name: c, cluster: {}}], users: [{name: u, user: {exec: {command: x}}}]}";
 
-// AD-026, AD-031, AD-108
+// Nothing ships a helm, so the error says how to get one.
 #[tokio::test]
 async fn a_missing_helm_is_reported_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! The operator on an API server of each test's own, with providers that look like real ones.
 //!
-//! OP-230: what is decided is tested beside the code that decides it; here, on an API server, is what comes of it.
+//! What is decided is tested beside the code that decides it; here, on an API server, is what comes of it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 

@@ -245,7 +245,7 @@ fn an_upgrade_runs_control_plane_first_and_holds_other_changes_back() {
     assert!(report(&world.plan().unwrap().progress).reconciled);
 }
 
-// TO-377, TO-378: what a preview prints.
+// What a plan prints. There is no command that previews one yet.
 #[test]
 fn a_plan_reads_as_what_happens_and_why() {
     let mut world = World::in_memory();

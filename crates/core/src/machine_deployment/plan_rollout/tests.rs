@@ -1,5 +1,7 @@
 //! Cases of single steps, and a small world in which the planner runs until it rests.
 
+use windlass_testkit::seeds::simulate;
+
 use super::*;
 
 fn machine(available: bool) -> MachineView {
@@ -236,7 +238,7 @@ fn roll_out(mut w: World, seed: u64) {
 
 #[test]
 fn every_rollout_ends_and_never_surges_or_starves_beyond_its_limits() {
-    for seed in 0..300 {
+    simulate(0..300, 300, |seed| {
         let mut dice = Dice(seed ^ 0xabcd);
         let replicas = 1 + dice.roll(9);
         let (surge, unavailable) = [(1, 0), (0, 1), (1, 1), (3, 0), (2, 2)][dice.roll(5)];
@@ -250,5 +252,5 @@ fn every_rollout_ends_and_never_surges_or_starves_beyond_its_limits() {
             world(as_i32(replicas), surge, unavailable, set("new", 0, 0, 0, 0), old),
             seed,
         );
-    }
+    });
 }

@@ -120,8 +120,7 @@ async fn the_core_goes_without_helm_and_another_provider_takes_its_place() {
     server.stop().await;
 }
 
-// AD-023: the provider is a process of its own beside that of the core. It brings no helm to users, and says what is missing where it runs
-// (AD-031).
+// AD-023: the provider is a process of its own beside that of the core. It brings no helm, and says what is missing where it runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_provider_runs_beside_the_core() {
     let server = Server::start().await;

@@ -1,11 +1,18 @@
 //! What goes wrong between controllers and API server delays things and changes nothing else.
 
 use windlass_testkit::faults::{Fault, Faults, Seen};
-use windlass_testkit::{CLASS, ClusterOf, Env};
+use windlass_testkit::{CLASS, ClusterOf, Env, seeds};
+
+/// Where a rule with a period begins: at its beginning, or where the environment says.
+fn offset(period: usize) -> usize {
+    let seed = seeds::given().unwrap_or_default();
+    usize::try_from(seed).unwrap_or_default() % period
+}
 
 /// Conflicts, errors of the server, lost answers and lost requests among writes; broken watches; failing reads.
 fn everything(seen: &Seen) -> Option<Fault> {
-    let number = seen.number;
+    // Which of them are hit follows from the seed.
+    let number = seen.number + offset(20);
     if seen.is_write() {
         match number % 20 {
             3 => Some(Fault::AnswerLost),
@@ -24,6 +31,7 @@ fn everything(seen: &Seen) -> Option<Fault> {
 
 #[tokio::test]
 async fn faults_make_nothing_twice_and_lose_nothing() {
+    let _shown = seeds::Shown(seeds::given().unwrap_or_default());
     let faults = Faults::when(everything);
     let env = Env::builder().faults(&faults).start().await;
     env.apply_yaml(CLASS).await;
@@ -74,7 +82,7 @@ async fn faults_make_nothing_twice_and_lose_nothing() {
 /// Lets the controllers die in the middle of a write, ever later, until `done` is reached.
 async fn dying<T>(env: &mut Env, done: impl AsyncFn(&Env) -> T) -> T {
     // A start sends again what it cannot know was applied before, so that one that always died early would come to nothing.
-    for n in (5..).step_by(16) {
+    for n in (5 + offset(16)..).step_by(16) {
         let faults = Faults::dying_at_write(n);
         env.start_controllers(&faults);
         let reached = tokio::select! {
@@ -92,6 +100,7 @@ async fn dying<T>(env: &mut Env, done: impl AsyncFn(&Env) -> T) -> T {
 // TO-250
 #[tokio::test]
 async fn controllers_that_die_at_any_write_are_followed_by_others_that_finish() {
+    let _shown = seeds::Shown(seeds::given().unwrap_or_default());
     let mut env = Env::builder().without_controllers().start().await;
     env.apply_yaml(CLASS).await;
     let stored = env.stored().await;

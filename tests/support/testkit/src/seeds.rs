@@ -1,0 +1,46 @@
+//! Seeds of simulations: fixed ones, and others that the environment chooses (`WINDLASS_SEED`), so that not every run tries the same.
+
+use std::ops::Range;
+
+/// The variable with the number that further seeds follow from.
+pub const SEED: &str = "WINDLASS_SEED";
+
+/// The number that the environment gives.
+pub fn given() -> Option<u64> {
+    let text = std::env::var(SEED).ok().filter(|text| !text.is_empty())?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("{SEED} is \"{text}\": a number")))
+}
+
+/// Runs a simulation with each fixed seed, and with some more that follow from [`SEED`] where it is set. A failure names its seed.
+pub fn simulate(fixed: Range<u64>, more: u64, mut simulation: impl FnMut(u64)) {
+    for seed in fixed {
+        let _shown = Shown(seed);
+        simulation(seed);
+    }
+    let Some(base) = given() else {
+        return;
+    };
+    for nth in 0..more {
+        // Far away from one another, and from those that are fixed.
+        let seed = base.wrapping_add(nth).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
+        let _shown = Shown(seed);
+        simulation(seed);
+    }
+}
+
+/// Shows a seed when a test fails with it.
+#[derive(Debug)]
+pub struct Shown(pub u64);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let given = given().map_or_else(|| "not set".to_owned(), |given| given.to_string());
+            #[expect(clippy::print_stderr, reason = "the test harness shows it with the test that fails")]
+            {
+                eprintln!("failed with seed {} ({SEED} is {given})", self.0);
+            }
+        }
+    }
+}
