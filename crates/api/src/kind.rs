@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use windlass_meta::ObjectKey;
 
 use crate::Condition;
+use crate::meta::MetaExt as _;
 
 /// One column of `kubectl get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,15 +119,12 @@ pub trait ApiKind:
     /// The namespace and name of the object; empty where they are not set.
     fn key(&self) -> ObjectKey {
         let meta = self.meta();
-        ObjectKey::new(
-            meta.namespace.clone().unwrap_or_default(),
-            meta.name.clone().unwrap_or_default(),
-        )
+        ObjectKey::new(meta.namespace(), meta.name())
     }
 
     /// Whether the deletion of the object has begun.
     fn is_deleting(&self) -> bool {
-        self.meta().deletion_timestamp.is_some()
+        self.meta().is_deleting()
     }
 }
 

@@ -3,6 +3,7 @@
 //! - [`core`]: the hub types (`core::Cluster`, `core::Machine`, ...), one kind a file.
 //! - [`labels`], [`annotations`], [`finalizers`]: the exact keys other programs read and write.
 //! - [`conditions`], [`reasons`], [`phases`], [`values`]: the words used in them; [`v1beta1`] has the older generation.
+//! - [`meta`], [`owner`]: reading metadata; making and comparing owner references.
 //! - [`is_externally_managed`]: whether an InfraCluster is somebody else's to manage.
 //! - [`kind`]: what a kind knows about itself, and the macro that says it in one place.
 //! - [`crd`](mod@crd): CustomResourceDefinitions built from those facts.
@@ -18,6 +19,8 @@ mod externally_managed;
 pub mod finalizers;
 pub mod kind;
 pub mod labels;
+pub mod meta;
+pub mod owner;
 pub mod patterns;
 pub mod phases;
 pub mod reasons;

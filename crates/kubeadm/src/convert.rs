@@ -14,7 +14,7 @@ use windlass_meta::GoDuration;
 
 use crate::KubeadmVersion;
 use crate::object::Object;
-use crate::yaml;
+use windlass_gocompat::yaml;
 
 /// What a cluster adds to a machine's own configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

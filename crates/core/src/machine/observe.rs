@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
-use windlass_api::{conditions, labels};
+use windlass_api::{conditions, labels, owner};
 use windlass_kit::{Cx, ObjectKey, Seen};
 use windlass_remote::Clusters;
 
@@ -146,9 +146,8 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
 
 /// The name of the controlling owner of that kind.
 fn controller_of(metadata: &ObjectMeta, kind: &str) -> Option<String> {
-    let mut owners = metadata.owner_references.iter().flatten();
-    owners
-        .find(|owner| owner.controller == Some(true) && owner.kind == kind)
+    owner::controller_of(metadata)
+        .filter(|owner| owner.kind == kind)
         .map(|owner| owner.name.clone())
 }
 

@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
+use windlass_api::labels::CLUSTER_NAME;
 
 use crate::guard::{Latch, Need};
 use crate::object::{Dynamic, Gvk, LAST_APPLIED, Object, ObjectKey, key_of};
@@ -77,9 +78,6 @@ pub struct StaleList {
     list: u64,
     seen: u64,
 }
-
-/// The label that says to which cluster an object belongs.
-const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 
 type Subscriber<T> = Arc<dyn Fn(&Change<T>) + Send + Sync>;
 type IndexFn<T> = fn(&T) -> Vec<String>;
@@ -531,7 +529,7 @@ fn owner_uids(meta: &ObjectMeta) -> impl Iterator<Item = &str> {
 }
 
 fn cluster_of(meta: &ObjectMeta) -> Option<ObjectKey> {
-    let name = meta.labels.as_ref()?.get(CLUSTER_LABEL)?;
+    let name = meta.labels.as_ref()?.get(CLUSTER_NAME)?;
     Some(ObjectKey {
         namespace: meta.namespace.clone().unwrap_or_default(),
         name: name.clone(),

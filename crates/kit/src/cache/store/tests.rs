@@ -24,7 +24,7 @@ fn map(name: &str, version: u64, owner: Option<&str>, cluster: Option<&str>) -> 
                     ..OwnerReference::default()
                 }]
             }),
-            labels: cluster.map(|c| [(CLUSTER_LABEL.to_owned(), c.to_owned())].into()),
+            labels: cluster.map(|c| [(CLUSTER_NAME.to_owned(), c.to_owned())].into()),
             ..ObjectMeta::default()
         },
         ..ConfigMap::default()
