@@ -21,6 +21,7 @@ pub(crate) struct Finding {
 
 /// Same-layer dependencies that the design allows (from, to).
 const WITHIN_A_LAYER: &[(&str, &str)] = &[
+    ("meta", "gocompat"),
     ("api-kubeadm", "api"),
     ("api-ext", "api"),
     ("api-operator", "api"),
@@ -35,6 +36,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("topology", "schema"),
     ("topology", "smd"),
     ("topology", "conditions"),
+    ("components", "contract"),
     ("components", "smd"),
     ("components", "pki"),
     ("remote", "kit"),

@@ -9,6 +9,7 @@ use windlass_meta::ObjectKey;
 
 use crate::Condition;
 use crate::codec::Codec;
+use crate::meta::MetaExt as _;
 
 /// One column of `kubectl get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,15 +117,12 @@ pub trait ApiKind:
     /// The namespace and name of the object. An unset one is empty.
     fn key(&self) -> ObjectKey {
         let meta = self.meta();
-        ObjectKey::new(
-            meta.namespace.clone().unwrap_or_default(),
-            meta.name.clone().unwrap_or_default(),
-        )
+        ObjectKey::new(meta.namespace(), meta.name())
     }
 
     /// Whether the object has a deletion timestamp.
     fn is_deleting(&self) -> bool {
-        self.meta().deletion_timestamp.is_some()
+        self.meta().is_deleting()
     }
 }
 

@@ -4,6 +4,7 @@
 //! - [`labels`], [`annotations`], [`finalizers`]: the keys that are part of the API.
 //! - [`conditions`], [`reasons`], [`phases`], [`values`]: condition types, reasons and enumerated values. [`v1beta1`]
 //!   has those of the older generation.
+//! - [`meta`], [`owner`]: reading metadata; building and comparing owner references.
 //! - [`is_externally_managed`]: whether another system manages an InfraCluster.
 //! - [`kind`]: the static facts of a kind, and the macro that declares them in one place.
 //! - [`codec`](mod@codec): decodes and encodes objects, compiled once per kind. [`k8s`] has the codecs of Kubernetes' own kinds.
@@ -22,6 +23,8 @@ pub mod finalizers;
 pub mod k8s;
 pub mod kind;
 pub mod labels;
+pub mod meta;
+pub mod owner;
 pub mod patterns;
 pub mod phases;
 pub mod reasons;

@@ -6,14 +6,13 @@
 //!
 //! What an object is (API version, kind, namespace, name) and the labels by which it is found again cannot be patched.
 
-mod selector;
 #[cfg(test)]
 mod tests;
 
 use serde_json::Value;
 use windlass_api_operator::{PatchTarget, Patches, TargetedPatch, labels};
+use windlass_contract::Selector;
 
-use self::selector::Selector;
 use crate::customize::{Note, object_name};
 use crate::yaml;
 
@@ -318,7 +317,7 @@ impl Target {
         let given = |value: &Option<String>| value.clone().unwrap_or_default();
         let labels = match target.label_selector.as_deref() {
             None | Some("") => None,
-            Some(text) => Some(Selector::parse(text).map_err(|why| format!("target.labelSelector: {why}"))?),
+            Some(text) => Some(Selector::parse_text(text).map_err(|why| format!("target.labelSelector: {why}"))?),
         };
         Ok(Self {
             api_version: String::new(),
@@ -357,6 +356,6 @@ impl Target {
             && self
                 .labels
                 .as_ref()
-                .is_none_or(|labels| labels.matches(&metadata["labels"]))
+                .is_none_or(|labels| labels.matches_by(|key| metadata["labels"].get(key).and_then(Value::as_str)))
     }
 }

@@ -10,7 +10,7 @@ pub mod infra_cluster;
 pub mod infra_machine;
 mod path;
 mod reference;
-mod selector;
+pub mod selector;
 mod version;
 
 pub use clone::{Cloning, clone_template};

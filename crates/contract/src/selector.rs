@@ -1,10 +1,18 @@
-//! Label selectors with all of Kubernetes' meaning: every requirement holds, a selector without any chooses everything, and one
-//! that is wrong chooses nothing because it is an error.
+//! Label selectors with all of Kubernetes' meaning: every requirement has to hold.
+//!
+//! - [`Selector::parse`] reads the typed form, and [`Selector::parse_text`] that of `kubectl -l`. A selector that is wrong is an error;
+//!   one without requirements chooses everything.
+//! - [`owns`] is for controllers that adopt what their selector chooses: a selector without requirements chooses nothing there, and
+//!   neither does one that is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+mod text;
+
+pub use text::to_text;
 
 /// Labels of an object.
 pub type Labels = BTreeMap<String, String>;
@@ -16,15 +24,38 @@ pub struct Selector(Vec<Term>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
     key: String,
-    must: Must,
+    operator: Operator,
+    values: BTreeSet<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Must {
-    BeOneOf(BTreeSet<String>),
-    NotBeOneOf(BTreeSet<String>),
-    Exist,
-    NotExist,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+impl Operator {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "In" => Self::In,
+            "NotIn" => Self::NotIn,
+            "Exists" => Self::Exists,
+            "DoesNotExist" => Self::DoesNotExist,
+            _ => return None,
+        })
+    }
+
+    /// Whether a requirement holds for the value of its label; `NotIn` also holds where there is no such label.
+    fn holds<'a>(self, value: Option<&str>, mut values: impl Iterator<Item = &'a String>) -> bool {
+        match self {
+            Self::In => value.is_some_and(|value| values.any(|one| one == value)),
+            Self::NotIn => value.is_none_or(|value| values.all(|one| one != value)),
+            Self::Exists => value.is_some(),
+            Self::DoesNotExist => value.is_none(),
+        }
+    }
 }
 
 /// What is wrong with a selector, and in which field of it.
@@ -53,8 +84,11 @@ impl Selector {
         for (key, value) in selector.match_labels.iter().flatten() {
             check_key("matchLabels", key)?;
             check_value(&format!("matchLabels[{key}]"), value)?;
-            let must = Must::BeOneOf(BTreeSet::from([value.clone()]));
-            terms.push(Term { key: key.clone(), must });
+            terms.push(Term {
+                key: key.clone(),
+                operator: Operator::In,
+                values: BTreeSet::from([value.clone()]),
+            });
         }
         for (idx, term) in selector.match_expressions.iter().flatten().enumerate() {
             let field = |name: &str| format!("matchExpressions[{idx}].{name}");
@@ -65,34 +99,28 @@ impl Selector {
             }
             let values: BTreeSet<String> = given.cloned().collect();
             let listed = !values.is_empty();
-            let operator = term.operator.as_str();
-            let must = match (operator, listed) {
-                ("In", true) => Must::BeOneOf(values),
-                ("NotIn", true) => Must::NotBeOneOf(values),
-                ("Exists", false) => Must::Exist,
-                ("DoesNotExist", false) => Must::NotExist,
-                ("In" | "NotIn", false) => {
-                    return Err(wrong(
-                        field("values"),
-                        "",
-                        format!("{operator} needs at least one value"),
-                    ));
+            let text = term.operator.as_str();
+            let Some(operator) = Operator::parse(text) else {
+                let expected = "expected In, NotIn, Exists or DoesNotExist";
+                return Err(wrong(field("operator"), text, expected));
+            };
+            match (operator, listed) {
+                (Operator::In | Operator::NotIn, false) => {
+                    return Err(wrong(field("values"), "", format!("{text} needs at least one value")));
                 }
-                ("Exists" | "DoesNotExist", true) => {
+                (Operator::Exists | Operator::DoesNotExist, true) => {
                     return Err(wrong(
                         field("values"),
                         &join(&values),
-                        format!("{operator} takes no values"),
+                        format!("{text} takes no values"),
                     ));
                 }
-                _ => {
-                    let expected = "expected In, NotIn, Exists or DoesNotExist";
-                    return Err(wrong(field("operator"), operator, expected));
-                }
-            };
+                _ => {}
+            }
             terms.push(Term {
                 key: term.key.clone(),
-                must,
+                operator,
+                values,
             });
         }
         Ok(Self(terms))
@@ -100,21 +128,35 @@ impl Selector {
 
     /// Whether an object with these labels is chosen.
     pub fn matches(&self, labels: Option<&Labels>) -> bool {
-        self.0.iter().all(|term| {
-            let value = labels.and_then(|labels| labels.get(&term.key));
-            match &term.must {
-                Must::BeOneOf(values) => value.is_some_and(|value| values.contains(value)),
-                Must::NotBeOneOf(values) => value.is_none_or(|value| !values.contains(value)),
-                Must::Exist => value.is_some(),
-                Must::NotExist => value.is_none(),
-            }
-        })
+        self.matches_by(|key| labels.and_then(|labels| labels.get(key)).map(String::as_str))
+    }
+
+    /// Whether an object is chosen whose labels `value` gives by key.
+    pub fn matches_by<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
+        let holds = |term: &Term| term.operator.holds(value(&term.key), term.values.iter());
+        self.0.iter().all(holds)
     }
 
     /// Whether everything is chosen.
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Whether a controller with this selector owns an object with these labels. A selector without requirements chooses nothing (an object
+/// must not own everything), and so does one with an unknown operator; keys and values are compared as they are.
+pub fn owns(selector: &LabelSelector, labels: Option<&Labels>) -> bool {
+    let value = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
+    let mut pairs = selector.match_labels.iter().flatten().peekable();
+    let mut terms = selector.match_expressions.iter().flatten().peekable();
+    if pairs.peek().is_none() && terms.peek().is_none() {
+        return false;
+    }
+    pairs.all(|(key, one)| Operator::In.holds(value(key), std::iter::once(one)))
+        && terms.all(|term| {
+            let values = term.values.iter().flatten();
+            Operator::parse(&term.operator).is_some_and(|operator| operator.holds(value(&term.key), values))
+        })
 }
 
 fn wrong(field: impl Into<String>, value: &str, expected: impl Into<String>) -> SelectorError {
@@ -172,6 +214,8 @@ fn is_dns(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
+
     use super::*;
     use serde_json::{Value, json};
 
@@ -257,5 +301,51 @@ mod tests {
         let error = parse(term(json!({"key": "a", "operator": "Near"}))).unwrap_err();
         let text = "matchExpressions[0].operator: \"Near\": expected In, NotIn, Exists or DoesNotExist";
         assert_eq!(error.to_string(), text);
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Labels {
+        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        pairs.iter().map(owned).collect()
+    }
+
+    fn term(operator: &str, values: Option<&[&str]>) -> LabelSelectorRequirement {
+        LabelSelectorRequirement {
+            key: "b".to_owned(),
+            operator: operator.to_owned(),
+            values: values.map(|values| values.iter().map(|value| (*value).to_owned()).collect()),
+        }
+    }
+
+    #[test]
+    fn an_owner_needs_every_requirement() {
+        let selector = LabelSelector {
+            match_labels: Some(pairs(&[("a", "1")])),
+            match_expressions: Some(vec![term("NotIn", Some(&["2"]))]),
+        };
+        assert!(owns(&selector, Some(&pairs(&[("a", "1")]))));
+        assert!(!owns(&selector, Some(&pairs(&[("a", "1"), ("b", "2")]))));
+        assert!(!owns(&selector, None));
+        assert_eq!(to_text(&selector), "a=1,b notin (2)");
+    }
+
+    /// Where the two policies differ: what owns objects takes a selector as it is, and an empty one for nothing.
+    #[test]
+    fn owners_take_selectors_as_they_are() {
+        assert!(!owns(&LabelSelector::default(), Some(&pairs(&[("a", "1")]))));
+        assert!(Selector::parse(&LabelSelector::default()).unwrap().is_everything());
+        let check = |one: LabelSelectorRequirement, have: &[(&str, &str)], expect: bool| {
+            let selector = LabelSelector {
+                match_labels: None,
+                match_expressions: Some(vec![one]),
+            };
+            assert_eq!(owns(&selector, Some(&pairs(have))), expect, "{selector:?} {have:?}");
+            assert!(Selector::parse(&selector).is_err(), "{selector:?}");
+        };
+        check(term("Near", None), &[("b", "1")], false);
+        check(term("In", None), &[("b", "1")], false);
+        check(term("NotIn", None), &[("b", "1")], true);
+        check(term("Exists", Some(&["2"])), &[("b", "1")], true);
+        check(term("DoesNotExist", Some(&["2"])), &[], true);
+        check(term("In", Some(&["no value"])), &[("b", "no value")], true);
     }
 }

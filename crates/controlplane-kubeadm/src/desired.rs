@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value, json};
+use windlass_api::core::Machine;
+use windlass_api::kind::ApiKind as _;
+use windlass_api::labels::CLUSTER_NAME;
+use windlass_api::owner;
 use windlass_gotemplate as gotemplate;
 use windlass_kit::KeptMetadata;
 use windlass_meta::KubernetesVersion;
 
 use crate::facts::{ControlPlane, CpMachine, Facts, Lookup};
 use crate::names::{
-    CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CLUSTER_LABEL, CONTROL_PLANE_LABEL, CONTROL_PLANE_NAME_LABEL,
-    MACHINE_FINALIZER, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, readiness_gates,
+    CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CONTROL_PLANE_LABEL, CONTROL_PLANE_NAME_LABEL, MACHINE_FINALIZER,
+    PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, readiness_gates,
 };
 
 /// kubeadm's gate that is switched on by default for as long as kubeadm knows it.
@@ -21,7 +26,7 @@ const DEFAULT_NAMING: &str = "{{ .kubeadmControlPlane.name }}-{{ .random }}";
 pub fn labels(facts: &Facts) -> BTreeMap<String, String> {
     let control_plane = &facts.control_plane;
     let mut labels = control_plane.machine_labels.clone();
-    labels.insert(CLUSTER_LABEL.to_owned(), facts.cluster.name.clone());
+    labels.insert(CLUSTER_NAME.to_owned(), facts.cluster.name.clone());
     labels.insert(CONTROL_PLANE_LABEL.to_owned(), String::new());
     labels.insert(
         CONTROL_PLANE_NAME_LABEL.to_owned(),
@@ -207,15 +212,8 @@ fn has_local_mode(version: &str) -> bool {
 }
 
 /// The owner reference of what belongs to a Machine.
-pub fn machine_owner(name: &str, uid: &str) -> Value {
-    json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2",
-        "kind": "Machine",
-        "name": name,
-        "uid": uid,
-        "controller": true,
-        "blockOwnerDeletion": true,
-    })
+pub fn machine_owner(name: &str, uid: &str) -> OwnerReference {
+    owner::controller(Machine::API_VERSION, Machine::KIND, name, uid)
 }
 
 /// A KubeadmConfig without its owner, a Machine that may not exist yet.

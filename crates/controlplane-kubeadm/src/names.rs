@@ -40,8 +40,6 @@ pub const CLONED_FROM_NAME: &str = "cluster.x-k8s.io/cloned-from-name";
 /// The kind of template an object was made from.
 pub const CLONED_FROM_GROUP_KIND: &str = "cluster.x-k8s.io/cloned-from-groupkind";
 
-/// Which Cluster an object is part of.
-pub const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 /// Marks control plane Machines.
 pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 /// Which control plane a Machine is part of.

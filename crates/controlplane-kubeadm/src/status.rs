@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use windlass_api::labels::CLUSTER_NAME;
 use windlass_kit::ReconcileError;
 use windlass_meta::KubernetesVersion;
 
 use crate::facts::{ControlPlane, Facts};
 use crate::finding::{Finding, Tri, listed};
-use crate::names::{
-    CLUSTER_LABEL, CONTROL_PLANE_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, control_plane, machine,
-};
+use crate::names::{CONTROL_PLANE_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, control_plane, machine};
 use crate::plan::remediate::{Remembered, is_marked, is_unhealthy};
 use crate::plan::{Plan, Stage, certificates, delete};
 
@@ -52,7 +51,7 @@ pub fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Value 
     let cluster = &facts.cluster.name;
     set(
         "selector",
-        json!(format!("{CLUSTER_LABEL}={cluster},{CONTROL_PLANE_LABEL}")),
+        json!(format!("{CLUSTER_NAME}={cluster},{CONTROL_PLANE_LABEL}")),
     );
     if facts.initialized() {
         set("initialization", json!({ "controlPlaneInitialized": true }));

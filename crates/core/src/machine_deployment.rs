@@ -24,6 +24,7 @@ use serde_json::Value;
 use windlass_api::Condition;
 use windlass_api::core::MachineDeployment;
 use windlass_api::kind::Conditioned;
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
 
 pub(crate) use desired::revision;
@@ -32,7 +33,6 @@ pub use plan::{Action, Plan};
 pub use status::Done;
 
 use crate::shared::keys::{finalizers, managers};
-use crate::shared::machines::namespace;
 
 /// The MachineDeployment controller.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,7 +61,7 @@ impl Controller for MachineDeploymentController {
 
     fn cluster_of(object: &MachineDeployment) -> Option<ObjectKey> {
         Some(ObjectKey::new(
-            namespace(&object.metadata),
+            object.metadata.namespace(),
             object.spec.cluster_name.as_str(),
         ))
     }

@@ -22,6 +22,7 @@ use serde_json::Value;
 use windlass_api::Condition;
 use windlass_api::core::MachineHealthCheck;
 use windlass_api::kind::Conditioned;
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
 use windlass_remote::Clusters;
 
@@ -31,7 +32,6 @@ pub use observed::{Observed, Target};
 pub use plan::{Action, Plan, Saying};
 
 use crate::shared::keys::managers;
-use crate::shared::machines::namespace;
 
 /// The MachineHealthCheck controller.
 pub struct MachineHealthCheckController {
@@ -66,7 +66,7 @@ impl Controller for MachineHealthCheckController {
 
     fn cluster_of(object: &MachineHealthCheck) -> Option<ObjectKey> {
         Some(ObjectKey::new(
-            namespace(&object.metadata),
+            object.metadata.namespace(),
             object.spec.cluster_name.as_str(),
         ))
     }

@@ -23,6 +23,7 @@ use serde_json::Value;
 use windlass_api::Condition;
 use windlass_api::core::MachineSet;
 use windlass_api::kind::Conditioned;
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
 
 pub(crate) use desired::default_replicas;
@@ -31,7 +32,6 @@ pub use plan::{Action, Blocked, NewMachine, Plan};
 pub use status::Done;
 
 use crate::shared::keys::{finalizers, managers};
-use crate::shared::machines::namespace;
 
 /// The MachineSet controller.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +59,7 @@ impl Controller for MachineSetController {
 
     fn cluster_of(object: &MachineSet) -> Option<ObjectKey> {
         Some(ObjectKey::new(
-            namespace(&object.metadata),
+            object.metadata.namespace(),
             object.spec.cluster_name.as_str(),
         ))
     }

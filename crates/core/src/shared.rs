@@ -9,7 +9,6 @@ pub(crate) mod naming;
 pub(crate) mod numbers;
 pub(crate) mod preflight;
 pub(crate) mod read;
-pub(crate) mod selector;
 pub(crate) mod status;
 pub(crate) mod templates;
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
+use windlass_gocompat::quote::is_printable;
+
 use crate::functions::{Function, f};
 use crate::machine::Machine;
 use crate::number;
-use crate::print::is_printable;
 use crate::sprig::cast;
 use crate::value::{Out, Value};
 

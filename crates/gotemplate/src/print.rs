@@ -1,9 +1,8 @@
 //! Values as text, in the way of Go's fmt: `%v` for what a template writes, and `printf`.
 
 use std::fmt::Write as _;
-use std::sync::LazyLock;
 
-use regex::Regex;
+use windlass_gocompat::quote;
 
 use crate::Missing;
 use crate::machine::Machine;
@@ -297,10 +296,10 @@ fn integer(out: &mut String, n: i64, verb: char, spec: Spec) {
     let character = || u32::try_from(n).ok().and_then(char::from_u32).unwrap_or('\u{FFFD}');
     match verb {
         'c' => return pad(out, &character().to_string(), spec),
-        'q' => return pad(out, &quote_char(character(), spec.plus), spec),
+        'q' => return pad(out, &quote::quoted_char(character(), spec.plus), spec),
         'U' => {
             let mut text = format!("U+{n:04X}");
-            if spec.sharp && is_printable(character()) {
+            if spec.sharp && quote::is_printable(character()) {
                 let _ = write!(text, " '{}'", character());
             }
             return pad(out, &text, Spec { zero: false, ..spec });
@@ -402,62 +401,9 @@ fn string(out: &mut String, text: &str, verb: char, spec: Spec) {
         'q' if spec.sharp && !text.contains('`') && text.chars().all(|c| c == '\t' || !c.is_control()) => {
             pad(out, &format!("`{}`", cut(text)), spec);
         }
-        'q' => pad(out, &quote(&cut(text), spec.plus), spec),
-        'v' if spec.sharp => pad(out, &quote(&cut(text), false), Spec { zero: false, ..spec }),
+        'q' if spec.plus => pad(out, &quote::quoted_ascii(&cut(text)), spec),
+        'q' => pad(out, &quote::quoted(&cut(text)), spec),
+        'v' if spec.sharp => pad(out, &quote::quoted(&cut(text)), Spec { zero: false, ..spec }),
         _ => pad(out, &cut(text), spec),
     }
-}
-
-/// Whether Go prints a character as it is: letters, marks, numbers, punctuation, symbols and the ordinary blank.
-pub(crate) fn is_printable(c: char) -> bool {
-    static PRINTABLE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$").ok());
-    if c.is_ascii() {
-        return matches!(c, ' '..='~');
-    }
-    PRINTABLE
-        .as_ref()
-        .is_some_and(|regex| regex.is_match(c.encode_utf8(&mut [0; 4])))
-}
-
-fn escaped(out: &mut String, c: char, quote: char, only_ascii: bool) {
-    match c {
-        _ if c == quote || c == '\\' => {
-            out.push('\\');
-            out.push(c);
-        }
-        '\u{7}' => out.push_str("\\a"),
-        '\u{8}' => out.push_str("\\b"),
-        '\u{c}' => out.push_str("\\f"),
-        '\n' => out.push_str("\\n"),
-        '\r' => out.push_str("\\r"),
-        '\t' => out.push_str("\\t"),
-        '\u{b}' => out.push_str("\\v"),
-        _ if is_printable(c) && (c.is_ascii() || !only_ascii) => out.push(c),
-        _ => {
-            let code = u32::from(c);
-            let _ = match code {
-                ..0x20 | 0x7f => write!(out, "\\x{code:02x}"),
-                ..0x1_0000 => write!(out, "\\u{code:04x}"),
-                _ => write!(out, "\\U{code:08x}"),
-            };
-        }
-    }
-}
-
-/// A text in double quotes, as `%q` writes it.
-pub(crate) fn quote(text: &str, only_ascii: bool) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        escaped(&mut out, c, '"', only_ascii);
-    }
-    out.push('"');
-    out
-}
-
-fn quote_char(c: char, only_ascii: bool) -> String {
-    let mut out = String::from("'");
-    escaped(&mut out, c, '\'', only_ascii);
-    out.push('\'');
-    out
 }

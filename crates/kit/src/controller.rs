@@ -7,14 +7,12 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
 use serde_json::Value;
+use windlass_api::labels::CLUSTER_NAME;
 
 use crate::cx::Cx;
 use crate::error::ReconcileError;
 use crate::object::{Object, ObjectKey};
 use crate::watch::Watch;
-
-/// The label that says to which cluster an object belongs.
-const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 
 /// A controller: `observe` (the only reader) -> `plan` (pure) -> `apply` (the only writer) -> `status` (pure).
 ///
@@ -66,7 +64,7 @@ pub trait Controller: Send + Sync + 'static {
     /// `cluster.x-k8s.io/cluster-name`.
     fn cluster_of(object: &Self::Kind) -> Option<ObjectKey> {
         let meta = object.meta();
-        let name = meta.labels.as_ref()?.get(CLUSTER_LABEL)?;
+        let name = meta.labels.as_ref()?.get(CLUSTER_NAME)?;
         Some(ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), name))
     }
 

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize as _;
 use serde_json::Value;
 use windlass_api::codec::{Codec, LAST_APPLIED, Stored};
+use windlass_api::meta::MetaExt as _;
 
 pub use windlass_meta::{GroupKind, GroupVersionKind as Gvk, ObjectKey};
 
@@ -84,12 +85,12 @@ impl Dynamic {
 
     /// The uid, empty for an object that is not stored.
     pub fn uid(&self) -> &str {
-        self.meta.uid.as_deref().unwrap_or_default()
+        self.meta.uid()
     }
 
     /// The name, empty for an object that has none yet.
     pub fn name(&self) -> &str {
-        self.meta.name.as_deref().unwrap_or_default()
+        self.meta.name()
     }
 
     /// `apiVersion` and `kind`.
@@ -109,17 +110,17 @@ impl Dynamic {
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.meta.labels.as_ref()?.get(key).map(String::as_str)
+        self.meta.label(key)
     }
 
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.meta.annotations.as_ref()?.get(key).map(String::as_str)
+        self.meta.annotation(key)
     }
 
     /// True while the object is being deleted.
     pub fn is_deleting(&self) -> bool {
-        self.meta.deletion_timestamp.is_some()
+        self.meta.is_deleting()
     }
 }
 

@@ -9,7 +9,9 @@ use windlass_api_kubeadm::bootstrap::{
 };
 
 use crate::convert::{self, ClusterFacts};
-use crate::{KubeadmError, KubeadmVersion, Resolved, yaml};
+use windlass_gocompat::yaml;
+
+use crate::{KubeadmError, KubeadmVersion, Resolved};
 
 /// The format that is rendered when a spec names none.
 pub const CLOUD_CONFIG: &str = "cloud-config";

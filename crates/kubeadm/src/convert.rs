@@ -14,7 +14,7 @@ use windlass_meta::GoDuration;
 
 use crate::KubeadmVersion;
 use crate::object::Object;
-use crate::yaml;
+use windlass_gocompat::yaml;
 
 /// Cluster-wide parts of a machine's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

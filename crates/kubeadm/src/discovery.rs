@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use windlass_api_kubeadm::bootstrap::{FileDiscovery, KubeConfigAuthExec, KubeConfigUser};
 
 use crate::object::Object;
-use crate::{WriteFile, yaml};
+use windlass_gocompat::yaml;
+
+use crate::WriteFile;
 
 /// The version of client authentication plugins when the spec names none.
 const EXEC_API_VERSION: &str = "client.authentication.k8s.io/v1";

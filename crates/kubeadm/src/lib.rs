@@ -9,7 +9,6 @@ pub mod discovery;
 mod object;
 pub mod resolve;
 pub mod version;
-mod yaml;
 
 pub use cloud_config::{BootstrapData, WriteFile, render_init, render_join};
 pub use convert::ClusterFacts;

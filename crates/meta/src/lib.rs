@@ -7,7 +7,6 @@ mod clock;
 mod duration;
 mod key;
 mod names;
-mod quantity;
 mod version;
 
 pub use clock::{Clock, FakeClock, SystemClock};
@@ -17,5 +16,4 @@ pub use names::{
     MAX_LABEL_LENGTH, MAX_NAME_LENGTH, NameSource, SUFFIX_ALPHABET, SUFFIX_LENGTH, SeededNames, SystemNames,
     generate_name, label_or_hash, short_hash, truncate_name,
 };
-pub use quantity::parse_quantity;
 pub use version::{KubernetesVersion, ParseVersionError};

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use windlass_api::labels::CLUSTER_NAME;
 
 use crate::{CaRequest, CertificateAuthority, PkiError, PrivateKey};
 
@@ -95,7 +96,7 @@ pub fn secret(
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "labels": { "cluster.x-k8s.io/cluster-name": cluster },
+            "labels": { (CLUSTER_NAME): cluster },
             "ownerReferences": [owner],
         },
         "type": SECRET_TYPE,

@@ -1,8 +1,9 @@
 //! Errors about fields, with the texts and cause reasons that Kubernetes uses.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde_json::Value;
+use windlass_gocompat::quote;
 
 /// What is wrong with a field. [`Kind::reason`] is the cause reason of a `Status`, `Display` the text of the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,7 +114,7 @@ impl FieldError {
 
     /// A value that is not one of `allowed` (listed in sorted order, as Kubernetes does).
     pub fn not_supported(path: impl Into<String>, value: Value, allowed: &[String]) -> Self {
-        let quoted: Vec<String> = allowed.iter().map(|v| go_quote(v)).collect();
+        let quoted: Vec<String> = allowed.iter().map(|v| quote::quoted(v)).collect();
         let detail = if quoted.is_empty() {
             String::new()
         } else {
@@ -138,7 +139,7 @@ impl FieldError {
             out.push_str(": ");
             match value {
                 Value::String(text) if self.verbatim => out.push_str(text),
-                Value::String(text) => out.push_str(&go_quote(text)),
+                Value::String(text) => out.push_str(&quote::quoted(text)),
                 Value::Number(number) if number.is_f64() => {
                     out.push_str(&go_float(number.as_f64().unwrap_or_default()));
                 }
@@ -178,34 +179,6 @@ impl fmt::Display for SchemaError {
 }
 
 impl std::error::Error for SchemaError {}
-
-/// Quotes as Go's `%q` does.
-pub(crate) fn go_quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                let _ = write!(out, "\\x{:02x}", c as u32);
-            }
-            c if c.is_control() || c == '\u{feff}' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
 
 /// JSON as Go writes it: fit to stand in HTML.
 pub(crate) fn go_json(value: &Value) -> String {

@@ -207,38 +207,11 @@ fn date_time(text: &str) -> bool {
 pub(crate) fn duration(text: &str) -> bool {
     const EXACT: [&str; 12] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk", "sec"];
     const PREFIXES: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
-    go_duration(text)
+    windlass_gocompat::duration::parse(text).is_some()
         || NUMBER_WITH_UNIT.captures_iter(text).any(|found| {
             let unit = found.get(1).map_or("", |m| m.as_str()).to_lowercase();
             EXACT.contains(&unit.as_str()) || PREFIXES.iter().any(|prefix| unit.starts_with(prefix))
         })
-}
-
-fn go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let end = rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
-        let number = &rest[..end];
-        if !number.bytes().any(|b| b.is_ascii_digit()) || number.matches('.').count() > 1 {
-            return false;
-        }
-        rest = &rest[end..];
-        let unit = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"]
-            .into_iter()
-            .filter(|u| rest.starts_with(u))
-            .max_by_key(|u| u.len());
-        match unit {
-            Some(unit) => rest = &rest[unit.len()..],
-            None => return false,
-        }
-    }
-    true
 }
 
 fn email(text: &str) -> bool {

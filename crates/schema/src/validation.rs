@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+use windlass_gocompat::quote;
 
 use crate::check::{Checks, NumberFormat};
-use crate::error::{FieldError, Kind, go_float, go_quote};
+use crate::error::{FieldError, Kind, go_float};
 use crate::keyed::keyed;
 use crate::node::{Additional, ListType, Node, Schema, Type};
 use crate::path::Path;
@@ -285,7 +286,7 @@ fn check_type(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<Fiel
     };
     if !fits {
         let (is, want) = mismatch(node, value, want);
-        let detail = format!("{path} in body must be of type {want}: {}", go_quote(is));
+        let detail = format!("{path} in body must be of type {want}: {}", quote::quoted(is));
         errors.push(FieldError::new(
             path.to_string(),
             Kind::TypeInvalid,
@@ -377,7 +378,7 @@ fn check_string(checks: &Checks, text: &str, path: &Path<'_>, errors: &mut Vec<F
     }
     if let Some((format, name)) = checks.format.as_ref().filter(|(f, _)| !f.accepts(text)) {
         let _ = format;
-        let detail = format!("{path} in body must be of type {name}: {}", go_quote(text));
+        let detail = format!("{path} in body must be of type {name}: {}", quote::quoted(text));
         errors.push(FieldError::new(
             path.to_string(),
             Kind::TypeInvalid,
@@ -511,7 +512,7 @@ fn junctors(
     let composite = |detail: String, errors: &mut Vec<FieldError>| {
         errors.push(FieldError::invalid(nil(path), "".into(), detail));
     };
-    let quoted = || go_quote(&path.to_string());
+    let quoted = || quote::quoted(&path.to_string());
     if !checks.any_of.is_empty() {
         let outcome = branches(&checks.any_of, value, old, path);
         if outcome.valid == 0 {

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::Cluster;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
+use windlass_kit::owner::controller_ref;
 use windlass_kit::{ApiClient, Codec, Cx, ObjectKey, PatchKind, ReconcileError, RequestError, Seen};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, PkiError, Purpose, authority};
 
@@ -153,8 +154,7 @@ impl Step<'_> {
             .iter()
             .map(|purpose| (*purpose, self.keys.take(algorithm)))
             .collect();
-        let mut owner = desired::controller(&self.seen.config);
-        owner["blockOwnerDeletion"] = json!(true);
+        let owner = json!(controller_ref(&*self.seen.config));
         for (purpose, key) in pending {
             let key = key.await.map_err(|error| crypto(&error))?;
             let material = KeyMaterial::generate(purpose, key, days, self.cx.now()).map_err(|error| crypto(&error))?;

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::Cluster;
 use windlass_api::kind::ApiKind as _;
-use windlass_api::labels;
+use windlass_api::{labels, owner};
 use windlass_api_kubeadm::bootstrap::{BootstrapTokenDiscovery, KubeadmConfig};
+use windlass_kit::owner::owner_ref;
 use windlass_kubeadm::BootstrapData;
 use windlass_pki::purpose;
 
@@ -78,14 +80,11 @@ fn with_spec(config: &KubeadmConfig, spec: &Value) -> Value {
 }
 
 /// A reference by which a KubeadmConfig controls a Secret.
-pub(super) fn controller(config: &KubeadmConfig) -> Value {
-    json!({
-        "apiVersion": KubeadmConfig::API_VERSION,
-        "kind": KubeadmConfig::KIND,
-        "name": config.metadata.name,
-        "uid": config.metadata.uid,
-        "controller": true,
-    })
+pub(super) fn controller(config: &KubeadmConfig) -> OwnerReference {
+    OwnerReference {
+        controller: Some(true),
+        ..owner_ref(config)
+    }
 }
 
 /// The data Secret.
@@ -98,7 +97,7 @@ pub(super) fn data_secret(config: &KubeadmConfig, cluster: &str, data: &Bootstra
         config.metadata.namespace.as_deref().unwrap_or_default(),
         config.metadata.name.as_deref().unwrap_or_default(),
         cluster,
-        &controller(config),
+        &json!(controller(config)),
         &content,
     )
 }
@@ -116,16 +115,12 @@ pub(super) enum Ownership {
 
 /// Whose a Secret is.
 pub(super) fn owned_by(secret: &Secret, config: &KubeadmConfig) -> Ownership {
-    let Some(owner) = windlass_kit::owner::controller_of(&secret.metadata) else {
+    let Some(owner) = owner::controller_of(&secret.metadata) else {
         return Ownership::Adoptable;
     };
-    let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-    let same_name = owner.kind == KubeadmConfig::KIND
-        && group == KubeadmConfig::GROUP
-        && Some(&owner.name) == config.metadata.name.as_ref();
     if Some(&owner.uid) == config.metadata.uid.as_ref() {
         Ownership::Ours
-    } else if same_name {
+    } else if owner::is_same(owner, &controller(config)) {
         Ownership::Adoptable
     } else {
         Ownership::Foreign(format!("{} {}", owner.kind, owner.name))

@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::APIEndpoint;
-use windlass_api::{labels, reasons};
+use windlass_api::meta::MetaExt as _;
+use windlass_api::{labels, owner, reasons};
 use windlass_contract::{control_plane, infra_cluster};
 use windlass_kit::{Dynamic, ObjectKey, Seen};
 
@@ -140,9 +141,7 @@ fn until_probe_is_stale(seen: &Observed, now: Timestamp) -> Option<Duration> {
 }
 
 fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
-    let uid = seen.cluster.metadata.uid.as_deref().unwrap_or_default();
-    let mut owners = object.metadata().owner_references.iter().flatten();
-    owners.any(|owner| owner.uid == uid && owner.controller == Some(true))
+    owner::is_controlled_by(object.metadata(), seen.cluster.metadata.uid())
         && object.label(labels::CLUSTER_NAME) == seen.cluster.metadata.name.as_deref()
 }
 

@@ -4,6 +4,7 @@
 //! before anything else; whatever else runs is evicted.
 
 use windlass_api::k8s::Pod;
+use windlass_api::owner;
 
 /// The annotation that the kubelet puts on the API object of a static Pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -93,11 +94,7 @@ pub(crate) fn classify(pods: &[Pod], unreachable: bool) -> Draining {
 }
 
 fn is_daemon(pod: &Pod) -> bool {
-    pod.metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
+    owner::controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "DaemonSet")
 }
 
 #[cfg(test)]

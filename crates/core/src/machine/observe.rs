@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::k8s::{Node, Pod, VolumeAttachment};
-use windlass_api::{conditions, labels};
+use windlass_api::{conditions, labels, owner};
 use windlass_kit::{ApiClient, Cx, ListQuery, ObjectKey, Seen};
 use windlass_remote::Clusters;
 
@@ -143,9 +143,8 @@ pub(crate) async fn observe(cx: &Cx, clusters: &Clusters, machine: Arc<Machine>)
 
 /// The name of the controlling owner of that kind.
 fn controller_of(metadata: &ObjectMeta, kind: &str) -> Option<String> {
-    let mut owners = metadata.owner_references.iter().flatten();
-    owners
-        .find(|owner| owner.controller == Some(true) && owner.kind == kind)
+    owner::controller_of(metadata)
+        .filter(|owner| owner.kind == kind)
         .map(|owner| owner.name.clone())
 }
 

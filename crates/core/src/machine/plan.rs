@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use windlass_api::meta::MetaExt as _;
+use windlass_api::owner;
 use windlass_contract::{bootstrap, infra_machine};
 use windlass_kit::{Dynamic, Seen};
 
@@ -129,14 +131,8 @@ fn externals(seen: &Observed) -> impl Iterator<Item = (External, &Seen<Reference
 
 /// Whether the Machine already controls the object and the object carries the Cluster's name.
 fn is_owned(object: &Dynamic, seen: &Observed) -> bool {
-    let uid = seen.machine.metadata.uid.as_deref().unwrap_or_default();
-    let owned = object
-        .metadata()
-        .owner_references
-        .iter()
-        .flatten()
-        .any(|owner| owner.uid == uid && owner.controller == Some(true));
-    owned && object.label(windlass_api::labels::CLUSTER_NAME) == Some(seen.machine.spec.cluster_name.as_str())
+    owner::is_controlled_by(object.metadata(), seen.machine.metadata.uid())
+        && object.label(windlass_api::labels::CLUSTER_NAME) == Some(seen.machine.spec.cluster_name.as_str())
 }
 
 /// The fields of the Machine's spec that its bootstrap configuration and infrastructure machine decide. All of them are named each

@@ -1,13 +1,13 @@
 //! Carries out the plan of a MachineDeployment: the only file of it that writes.
 
 use windlass_api::core::{MachineDeployment, MachineSet};
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Cx, EventType, ReconcileError, WriteError};
 
 use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::plan::{Action, Plan};
 use crate::machine_deployment::status::Done;
 use crate::shared::keys::{finalizers, managers};
-use crate::shared::machines::{name, namespace};
 
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
     let mut done = Done::default();
@@ -38,10 +38,10 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action, done: &mut Done) -
         }
         Action::ApplySet { set, from } => apply_set(cx, deployment, set, *from, done).await?,
         Action::DeleteSet { name: set, .. } => {
-            let Some(set) = seen.sets.iter().find(|one| name(&one.metadata) == set) else {
+            let Some(set) = seen.sets.iter().find(|one| one.metadata.name() == set) else {
                 return Ok(());
             };
-            let set_name = name(&set.metadata);
+            let set_name = set.metadata.name();
             let (kind, reason, message) = match writer.delete(&**set).await {
                 Ok(_) => (
                     EventType::Normal,
@@ -73,14 +73,14 @@ async fn apply_set(
     from: Option<i32>,
     done: &mut Done,
 ) -> Result<(), ReconcileError> {
-    let set_name = name(&set.metadata);
+    let set_name = set.metadata.name();
     let replicas = set.spec.replicas.unwrap_or(0);
     let applied = cx.writer().apply(managers::MACHINE_DEPLOYMENT, set).await;
     match (applied, from) {
         (Ok(applied), None) => {
             let message = format!(
                 "Created MachineSet {}/{set_name} with {replicas} replicas",
-                namespace(&set.metadata)
+                set.metadata.namespace()
             );
             cx.event(deployment, EventType::Normal, "SuccessfulCreate", message);
             done.created.push(applied.object);

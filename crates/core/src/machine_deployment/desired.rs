@@ -7,16 +7,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta as Meta;
 use windlass_api::core::{
     MachineDeployment, MachineSet, MachineSetDeletionSpec, MachineSetSpec, MachineTemplateSpec, ObjectMeta,
 };
+use windlass_api::meta::MetaExt as _;
 use windlass_meta::label_or_hash;
 
 use crate::machine_deployment::settings::{self, Strategy};
 use crate::shared::keys::{LAST_APPLIED, REVISION_HISTORY, annotations, finalizers, labels};
-use crate::shared::machines::{annotation, created, label, name, owner_reference};
+use crate::shared::machines::owner_reference;
 use crate::shared::templates;
 
 /// The number of a set's revision; zero when it has none.
 pub(crate) fn revision(set: &MachineSet) -> i64 {
-    annotation(&set.metadata, annotations::REVISION)
+    set.metadata
+        .annotation(annotations::REVISION)
         .and_then(|text| text.parse().ok())
         .unwrap_or(0)
 }
@@ -40,11 +42,11 @@ pub(crate) fn find_new<'a>(
         .filter(|set| templates::same_machines(&set.spec.template, &deployment.spec.template));
     match after {
         Some(after) => alike
-            .filter(|set| created(&set.metadata) >= after)
-            .min_by_key(|set| (created(&set.metadata), name(&set.metadata).to_owned())),
+            .filter(|set| set.metadata.created() >= after)
+            .min_by_key(|set| (set.metadata.created(), set.metadata.name().to_owned())),
         None => alike.min_by_key(|set| {
             let replicas = set.spec.replicas.unwrap_or(0);
-            (-replicas, created(&set.metadata), name(&set.metadata).to_owned())
+            (-replicas, set.metadata.created(), set.metadata.name().to_owned())
         }),
     }
 }
@@ -87,7 +89,7 @@ fn replica_annotations(deployment: &MachineDeployment, is_new: bool, into: &mut 
 
 fn set_finalizers(deployment: &MachineDeployment) -> Vec<String> {
     let mut all = vec![finalizers::MACHINE_SET.to_owned()];
-    if label(&deployment.metadata, labels::TOPOLOGY_OWNED).is_some() {
+    if deployment.metadata.label(labels::TOPOLOGY_OWNED).is_some() {
         all.push(finalizers::MACHINE_SET_TOPOLOGY.to_owned());
     }
     all
@@ -103,16 +105,16 @@ pub(crate) fn new_set(
 ) -> MachineSet {
     let template = &deployment.spec.template;
     let hash = have
-        .and_then(|set| label(&set.metadata, labels::MACHINE_TEMPLATE_HASH).map(str::to_owned))
+        .and_then(|set| set.metadata.label(labels::MACHINE_TEMPLATE_HASH).map(str::to_owned))
         .unwrap_or_else(|| format!("{}-{suffix}", templates::hash(template)));
     let set_name = have.map_or_else(
-        || windlass_meta::generate_name(&format!("{}-", name(&deployment.metadata)), suffix),
-        |set| name(&set.metadata).to_owned(),
+        || windlass_meta::generate_name(&format!("{}-", deployment.metadata.name()), suffix),
+        |set| set.metadata.name().to_owned(),
     );
     let mut machine_labels = settings::template_labels(deployment);
     machine_labels.insert(labels::MACHINE_TEMPLATE_HASH.to_owned(), hash.clone());
     let mut set_labels = machine_labels.clone();
-    let deployment_name = label_or_hash(name(&deployment.metadata));
+    let deployment_name = label_or_hash(deployment.metadata.name());
     set_labels.insert(labels::MACHINE_DEPLOYMENT_NAME.to_owned(), deployment_name);
     let mut notes = own_annotations(deployment);
     replica_annotations(deployment, true, &mut notes);

@@ -4,25 +4,27 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::meta::MetaExt as _;
+use windlass_contract::selector;
 use windlass_kit::{Cx, ObjectKey, Seen};
 use windlass_meta::SUFFIX_LENGTH;
 
 use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::settings;
-use crate::shared::machines::{controlled_by, controller, deleting, namespace, uid};
-use crate::shared::{read, selector};
+use crate::shared::machines::{controlled_by, controller};
+use crate::shared::read;
 
 pub(super) async fn observe(cx: &Cx, deployment: Arc<MachineDeployment>) -> Observed {
-    let space = namespace(&deployment.metadata);
+    let space = deployment.metadata.namespace();
     let cluster_key = ObjectKey::new(space, deployment.spec.cluster_name.as_str());
     let cluster: Seen<Arc<Cluster>> = cx.cache::<Cluster>().get(&cluster_key).into();
-    let deployment_uid = uid(&deployment.metadata);
+    let deployment_uid = deployment.metadata.uid();
     let mut sets = cx.cache::<MachineSet>().by_owner(deployment_uid);
     sets.retain(|set| controlled_by(&set.metadata, deployment_uid));
     let machine_cache = cx.cache::<Machine>();
     let mut machines = BTreeMap::new();
     for set in &sets {
-        let set_uid = uid(&set.metadata);
+        let set_uid = set.metadata.uid();
         let mut of_set = machine_cache.by_owner(set_uid);
         of_set.retain(|machine| controlled_by(&machine.metadata, set_uid));
         machines.insert(set_uid.to_owned(), of_set);
@@ -33,7 +35,7 @@ pub(super) async fn observe(cx: &Cx, deployment: Arc<MachineDeployment>) -> Obse
         None => None,
     };
     Observed {
-        orphans: if deleting(&deployment.metadata) {
+        orphans: if deployment.metadata.is_deleting() {
             Vec::new()
         } else {
             orphans(cx, &deployment)
@@ -49,14 +51,14 @@ pub(super) async fn observe(cx: &Cx, deployment: Arc<MachineDeployment>) -> Obse
 }
 
 fn orphans(cx: &Cx, deployment: &MachineDeployment) -> Vec<Arc<MachineSet>> {
-    let space = namespace(&deployment.metadata);
+    let space = deployment.metadata.namespace();
     let wanted = settings::selector(deployment);
     let mut found = cx
         .cache::<MachineSet>()
         .by_cluster(space, &deployment.spec.cluster_name);
     found.retain(|set| {
         let meta = &set.metadata;
-        controller(meta).is_none() && !deleting(meta) && selector::matches(&wanted, meta.labels.as_ref())
+        controller(meta).is_none() && !meta.is_deleting() && selector::owns(&wanted, meta.labels.as_ref())
     });
     found
 }

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Dynamic, Seen};
-
-use crate::shared::machines::uid;
 
 /// What was read for one MachineDeployment.
 #[derive(Clone, Debug)]
@@ -32,7 +31,7 @@ pub struct Observed {
 impl Observed {
     /// The Machines of one set.
     pub(crate) fn machines_of(&self, set: &MachineSet) -> &[Arc<Machine>] {
-        self.machines.get(uid(&set.metadata)).map_or(&[], Vec::as_slice)
+        self.machines.get(set.metadata.uid()).map_or(&[], Vec::as_slice)
     }
 
     /// The Machines of all sets.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{MachineDeployment, MachineSet};
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Dynamic, Seen};
 
 use crate::machine_deployment::desired::{find_new, new_revision, new_set, old_set};
@@ -15,9 +16,7 @@ use crate::machine_deployment::plan_rollout::{
 };
 use crate::machine_deployment::settings::{self, Strategy};
 use crate::shared::keys::{annotations, finalizers, labels};
-use crate::shared::machines::{
-    counts_as_available, created, deleting, deletion_class, label, name, owner_reference, uid,
-};
+use crate::shared::machines::{counts_as_available, deletion_class, owner_reference};
 use crate::shared::numbers::len_i32;
 use crate::shared::templates;
 
@@ -67,7 +66,7 @@ pub struct Plan {
 pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let deployment = &seen.deployment;
-    if deleting(&deployment.metadata) {
+    if deployment.metadata.is_deleting() {
         delete(seen, &mut plan);
         return plan;
     }
@@ -121,7 +120,7 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
 fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan: &mut Plan) {
     let deployment = &seen.deployment;
     let planned = new_set(deployment, new.map(|set| &**set), &seen.suffix, 0, revision);
-    let new_name = name(&planned.metadata).to_owned();
+    let new_name = planned.metadata.name().to_owned();
     let is_paused = deployment.spec.paused == Some(true);
     let world = world(seen, new, &new_name);
     let targets = if is_paused {
@@ -145,11 +144,11 @@ fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan:
     let complete = is_complete(seen, &world, &targets);
     for set in &seen.sets {
         let is_new = new.is_some_and(|new| new.metadata.uid == set.metadata.uid);
-        if (is_new && !is_paused) || deleting(&set.metadata) {
+        if (is_new && !is_paused) || set.metadata.is_deleting() {
             continue;
         }
         let have = set.spec.replicas.unwrap_or(0);
-        let want = targets.replicas.get(name(&set.metadata)).copied().unwrap_or(have);
+        let want = targets.replicas.get(set.metadata.name()).copied().unwrap_or(have);
         let reported = set.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
         let empty = have == 0 && want == 0 && reported == 0 && seen.machines_of(set).is_empty();
         if empty && complete && !is_new && !is_paused {
@@ -165,7 +164,7 @@ fn roll_out(seen: &Observed, new: Option<&Arc<MachineSet>>, revision: i64, plan:
 }
 
 fn push_set(new: Option<&Arc<MachineSet>>, set: MachineSet, from: Option<i32>, plan: &mut Plan) {
-    if new.is_none_or(|set| !deleting(&set.metadata)) {
+    if new.is_none_or(|set| !set.metadata.is_deleting()) {
         plan.actions.push(Action::ApplySet {
             set: Box::new(set),
             from,
@@ -191,14 +190,14 @@ fn view(seen: &Observed, set: &MachineSet) -> SetView {
     let machines = seen.machines_of(set);
     let reported = set.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
     SetView {
-        name: name(&set.metadata).to_owned(),
-        created: created(&set.metadata),
+        name: set.metadata.name().to_owned(),
+        created: set.metadata.created(),
         replicas: set.spec.replicas.unwrap_or(0),
         have: reported.max(len_i32(machines.len())),
         machines: machines
             .iter()
             .map(|machine| MachineView {
-                deleting: deleting(&machine.metadata),
+                deleting: machine.metadata.is_deleting(),
                 available: counts_as_available(machine),
                 class: deletion_class(machine),
             })
@@ -235,7 +234,7 @@ fn delete(seen: &Observed, plan: &mut Plan) {
     plan.actions.extend(
         seen.sets
             .iter()
-            .filter(|set| !deleting(&set.metadata))
+            .filter(|set| !set.metadata.is_deleting())
             .map(|set| delete_set(set)),
     );
     let mut finalizer = seen.deployment.metadata.finalizers.iter().flatten();
@@ -246,8 +245,8 @@ fn delete(seen: &Observed, plan: &mut Plan) {
 
 fn delete_set(set: &MachineSet) -> Action {
     Action::DeleteSet {
-        name: name(&set.metadata).to_owned(),
-        uid: uid(&set.metadata).to_owned(),
+        name: set.metadata.name().to_owned(),
+        uid: set.metadata.uid().to_owned(),
     }
 }
 
@@ -286,7 +285,7 @@ fn apply_self(
         "ownerReferences": [owner],
     });
     // Whatever a topology makes it labels itself.
-    if label(&deployment.metadata, labels::TOPOLOGY_OWNED).is_none() {
+    if deployment.metadata.label(labels::TOPOLOGY_OWNED).is_none() {
         meta["labels"] = json!({ labels::CLUSTER_NAME: deployment.spec.cluster_name });
     }
     if let Some(revision) = revision {

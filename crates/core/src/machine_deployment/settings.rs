@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use windlass_api::core::{MachineDeployment, MachineDeploymentRollingUpdate};
+use windlass_api::meta::MetaExt as _;
 use windlass_meta::label_or_hash;
 
 use crate::machine_set::default_replicas;
 use crate::shared::keys::labels;
-use crate::shared::machines::name;
 use crate::shared::numbers::{Round, resolve, written};
 
 /// How old Machines are replaced.
@@ -81,7 +81,7 @@ fn mandatory_labels(deployment: &MachineDeployment) -> BTreeMap<String, String> 
     let mut all = BTreeMap::new();
     all.insert(labels::CLUSTER_NAME.to_owned(), deployment.spec.cluster_name.clone());
     if selector_is_empty(&deployment.spec.selector) {
-        let value = label_or_hash(name(&deployment.metadata));
+        let value = label_or_hash(deployment.metadata.name());
         all.insert(labels::MACHINE_DEPLOYMENT_NAME.to_owned(), value);
     }
     all

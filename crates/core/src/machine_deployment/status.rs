@@ -7,14 +7,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use windlass_api::core::{Machine, MachineDeploymentDeprecatedStatus, MachineDeploymentStatus, MachineSet};
 use windlass_api::kind::Conditioned;
+use windlass_api::meta::MetaExt as _;
+use windlass_contract::selector;
 
 use crate::machine_deployment::observed::Observed;
 use crate::machine_deployment::plan::{Action, Plan, missing_templates};
 use crate::machine_deployment::settings::{self, limits};
 use crate::shared::keys::conditions;
 use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, remediating};
-use crate::shared::machines::{condition, counts, deleting, is, name, slow_deletions, versions};
-use crate::shared::selector;
+use crate::shared::machines::{condition, counts, is, slow_deletions, versions};
 use crate::shared::status::{Conditions, Verdict};
 
 /// What came of a plan.
@@ -124,7 +125,7 @@ fn available(seen: &Observed, available: Option<i32>) -> Verdict {
     if available >= needed {
         return Verdict::yes("Available", "");
     }
-    if deleting(&deployment.metadata) {
+    if deployment.metadata.is_deleting() {
         return Verdict::no("NotAvailable", "Deletion in progress");
     }
     let unavailable = settings::max_unavailable_text(deployment);
@@ -162,7 +163,7 @@ fn rolling_out(machines: &[Arc<Machine>]) -> Verdict {
 }
 
 fn wanted(seen: &Observed) -> i32 {
-    if deleting(&seen.deployment.metadata) {
+    if seen.deployment.metadata.is_deleting() {
         0
     } else {
         settings::replicas(&seen.deployment)
@@ -171,7 +172,7 @@ fn wanted(seen: &Observed) -> i32 {
 
 fn scaling_up(seen: &Observed, have: i32) -> Verdict {
     let want = wanted(seen);
-    let missing = missing_templates(seen).filter(|_| !deleting(&seen.deployment.metadata));
+    let missing = missing_templates(seen).filter(|_| !seen.deployment.metadata.is_deleting());
     if have >= want {
         let message = missing.map(|missing| format!("Scaling up would be blocked because {missing}"));
         return Verdict::no("NotScalingUp", message.unwrap_or_default());
@@ -198,7 +199,7 @@ fn scaling_down(seen: &Observed, have: i32, machines: &[Arc<Machine>], now: Time
 }
 
 fn deleting_condition(seen: &Observed, machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
-    if !deleting(&seen.deployment.metadata) {
+    if !seen.deployment.metadata.is_deleting() {
         return Verdict::no("NotDeleting", "");
     }
     let mut message = match (machines.len(), seen.sets.len()) {
@@ -217,7 +218,7 @@ fn deleting_condition(seen: &Observed, machines: &[Arc<Machine>], now: Timestamp
 /// The set with the current template, as it was seen.
 fn new_set<'a>(seen: &'a Observed, plan: &Plan) -> Option<&'a Arc<MachineSet>> {
     let new = plan.new.as_deref()?;
-    seen.sets.iter().find(|set| name(&set.metadata) == new)
+    seen.sets.iter().find(|set| set.metadata.name() == new)
 }
 
 #[cfg(test)]

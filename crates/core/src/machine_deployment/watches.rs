@@ -2,11 +2,12 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::meta::MetaExt as _;
+use windlass_contract::selector;
 use windlass_kit::{Cx, Dynamic, Later, ObjectKey, Wake, Watch};
 
 use crate::machine_deployment::settings;
-use crate::shared::machines::{controller, name, namespace};
-use crate::shared::selector;
+use crate::shared::machines::controller;
 use crate::shared::wake::{MOMENT, Urgency, of_machine, of_set};
 
 pub(super) fn watches() -> Vec<Watch> {
@@ -18,7 +19,7 @@ pub(super) fn watches() -> Vec<Watch> {
 }
 
 fn key(deployment: &MachineDeployment) -> ObjectKey {
-    ObjectKey::new(namespace(&deployment.metadata), name(&deployment.metadata))
+    ObjectKey::new(deployment.metadata.namespace(), deployment.metadata.name())
 }
 
 /// Sets and Machines wake the deployment they belong to.
@@ -51,7 +52,7 @@ fn follow(cx: &Cx, wake: &Wake) {
 
 fn deployment_of(meta: &ObjectMeta) -> Option<ObjectKey> {
     let owner = controller(meta).filter(|owner| owner.kind == "MachineDeployment")?;
-    Some(ObjectKey::new(namespace(meta), owner.name.as_str()))
+    Some(ObjectKey::new(meta.namespace(), owner.name.as_str()))
 }
 
 /// A Machine belongs to a deployment through its set.
@@ -59,7 +60,7 @@ fn machine_changed(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec
     let mut found = Vec::new();
     for machine in [old, new].into_iter().flatten() {
         let set = controller(&machine.metadata).filter(|owner| owner.kind == "MachineSet");
-        let set = set.map(|set| ObjectKey::new(namespace(&machine.metadata), set.name.as_str()));
+        let set = set.map(|set| ObjectKey::new(machine.metadata.namespace(), set.name.as_str()));
         let set = set.and_then(|set| cx.cache::<MachineSet>().get(&set));
         found.extend(set.and_then(|set| deployment_of(&set.metadata)));
     }
@@ -77,11 +78,11 @@ fn set_changed(cx: &Cx, old: Option<&MachineSet>, new: Option<&MachineSet>) -> V
     if let Some(set) = new.filter(|set| controller(&set.metadata).is_none()) {
         let all = cx
             .cache::<MachineDeployment>()
-            .by_cluster(namespace(&set.metadata), &set.spec.cluster_name);
+            .by_cluster(set.metadata.namespace(), &set.spec.cluster_name);
         let labels = set.metadata.labels.as_ref();
         let matching = all
             .iter()
-            .filter(|deployment| selector::matches(&settings::selector(deployment), labels));
+            .filter(|deployment| selector::owns(&settings::selector(deployment), labels));
         found.extend(matching.map(|deployment| key(deployment)));
     }
     found.dedup();
@@ -92,10 +93,10 @@ fn cluster_appeared(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Ve
     let Some(cluster) = new.filter(|_| old.is_none()) else {
         return Vec::new();
     };
-    let all = cx.cache::<MachineDeployment>().list(namespace(&cluster.metadata));
+    let all = cx.cache::<MachineDeployment>().list(cluster.metadata.namespace());
     let of_cluster = all
         .iter()
-        .filter(|one| one.spec.cluster_name == name(&cluster.metadata));
+        .filter(|one| one.spec.cluster_name == cluster.metadata.name());
     of_cluster.map(|deployment| key(deployment)).collect()
 }
 

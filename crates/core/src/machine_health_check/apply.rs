@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 use windlass_api::core::Machine;
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Cx, EventType, ReconcileError, Seen};
 
 use crate::machine_health_check::observed::{Observed, Target};
 use crate::machine_health_check::plan::{Action, Plan, Saying};
 use crate::shared::keys::{conditions, managers};
-use crate::shared::machines::{conditions_of, name};
+use crate::shared::machines::conditions_of;
 use crate::shared::status::Conditions;
 
 /// What came of a plan.
@@ -31,7 +32,7 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
 fn target<'a>(seen: &'a Observed, machine: &str) -> Option<&'a Target> {
     seen.targets
         .iter()
-        .find(|target| name(&target.machine.metadata) == machine)
+        .find(|target| target.machine.metadata.name() == machine)
 }
 
 async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
@@ -80,7 +81,7 @@ async fn say(cx: &Cx, machine: &Arc<Machine>, saying: &Saying) -> Result<(), Rec
     if saying.is_news {
         let message = format!(
             "Machine {} has been marked as unhealthy: {}",
-            name(&machine.metadata),
+            machine.metadata.name(),
             saying.health.message
         );
         cx.event(&**machine, EventType::Normal, "MachineMarkedUnhealthy", message);

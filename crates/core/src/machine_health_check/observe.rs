@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
 use windlass_api::k8s::Node;
+use windlass_api::meta::MetaExt as _;
+use windlass_contract::selector;
 use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen};
 use windlass_remote::Clusters;
 
 use crate::machine_health_check::observed::{Observed, Target};
 use crate::shared::keys::annotations;
-use crate::shared::machines::{controller, has_annotation, name, namespace};
-use crate::shared::selector;
+use crate::shared::machines::controller;
 
 pub(super) async fn observe(cx: &Cx, clusters: &Clusters, check: Arc<MachineHealthCheck>) -> Observed {
-    let space = namespace(&check.metadata);
+    let space = check.metadata.namespace();
     let cluster_key = ObjectKey::new(space, check.spec.cluster_name.as_str());
     let cluster: Seen<Arc<Cluster>> = cx.cache::<Cluster>().get(&cluster_key).into();
     let reference = check
@@ -39,7 +40,7 @@ pub(super) async fn observe(cx: &Cx, clusters: &Clusters, check: Arc<MachineHeal
         let mut request = None;
         if let Some(kind) = &template_kind {
             let kind = GroupKind::new(kind.group.as_str(), kind.kind.trim_end_matches("Template"));
-            let key = ObjectKey::new(space, name(&machine.metadata));
+            let key = ObjectKey::new(space, machine.metadata.name());
             let read: Seen<Arc<Dynamic>> = cx.dynamic_get(&kind, &key).await;
             request = Some(read);
         }
@@ -60,10 +61,10 @@ pub(super) async fn observe(cx: &Cx, clusters: &Clusters, check: Arc<MachineHeal
 /// Whether a Machine is checked: it is selected, something would replace it, and nobody asked to leave it alone.
 pub(super) fn is_target(check: &MachineHealthCheck, machine: &Machine) -> bool {
     let meta = &machine.metadata;
-    selector::matches(&check.spec.selector, meta.labels.as_ref())
+    selector::owns(&check.spec.selector, meta.labels.as_ref())
         && controller(meta).is_some()
-        && !has_annotation(meta, annotations::SKIP_REMEDIATION)
-        && !has_annotation(meta, annotations::PAUSED)
+        && !meta.has_annotation(annotations::SKIP_REMEDIATION)
+        && !meta.has_annotation(annotations::PAUSED)
 }
 
 fn node(clusters: &Clusters, cluster: &ObjectKey, machine: &Machine) -> Option<Seen<Arc<Node>>> {

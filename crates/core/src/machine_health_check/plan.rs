@@ -7,13 +7,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, MachineHealthCheck};
+use windlass_api::meta::MetaExt as _;
 use windlass_contract::{Cloning, clone_template};
 use windlass_kit::Seen;
 
 use crate::machine_health_check::limits::{Limit, limit};
 use crate::machine_health_check::observed::{Observed, Target};
 use crate::shared::keys::{conditions, labels};
-use crate::shared::machines::{condition, deleting, is_true, label, name, namespace, owner_reference, uid};
+use crate::shared::machines::{condition, is_true, owner_reference};
 use crate::shared::numbers::len_i32;
 use crate::shared::status::Verdict;
 use judge::Health;
@@ -93,7 +94,7 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
         }
     };
     plan.actions.extend(apply_self(&seen.check, cluster));
-    if deleting(&seen.check.metadata) {
+    if seen.check.metadata.is_deleting() {
         return plan;
     }
     if seen
@@ -112,7 +113,7 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
     plan.targets = seen
         .targets
         .iter()
-        .map(|target| name(&target.machine.metadata).to_owned())
+        .map(|target| target.machine.metadata.name().to_owned())
         .collect();
     plan.targets.sort();
     plan.healthy = len_i32(judged.iter().filter(|(_, health)| *health == Health::Good).count());
@@ -143,8 +144,8 @@ pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
 fn apply_self(check: &MachineHealthCheck, cluster: &Cluster) -> Option<Action> {
     let owner = owner_reference("Cluster", &cluster.metadata, false);
     let mut owners = check.metadata.owner_references.iter().flatten();
-    let owned = owners.any(|have| have.uid == uid(&cluster.metadata));
-    let labelled = label(&check.metadata, labels::CLUSTER_NAME) == Some(&check.spec.cluster_name);
+    let owned = owners.any(|have| have.uid == cluster.metadata.uid());
+    let labelled = check.metadata.label(labels::CLUSTER_NAME) == Some(&check.spec.cluster_name);
     (!owned || !labelled).then(|| {
         Action::ApplySelf(Box::new(json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2",
@@ -171,7 +172,7 @@ fn good(target: &Target, plan: &mut Plan) {
         && !request.is_deleting()
     {
         plan.actions.push(Action::Withdraw {
-            machine: name(&target.machine.metadata).to_owned(),
+            machine: target.machine.metadata.name().to_owned(),
         });
     }
     let health = Verdict::yes("HealthCheckSucceeded", "");
@@ -181,7 +182,7 @@ fn good(target: &Target, plan: &mut Plan) {
         return;
     }
     plan.actions.push(Action::Say(Box::new(Saying {
-        machine: name(&target.machine.metadata).to_owned(),
+        machine: target.machine.metadata.name().to_owned(),
         health,
         owner_remediated: None,
         externally_remediated: None,
@@ -190,7 +191,7 @@ fn good(target: &Target, plan: &mut Plan) {
 }
 
 fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut Plan) {
-    let machine = name(&target.machine.metadata).to_owned();
+    let machine = target.machine.metadata.name().to_owned();
     let health = Verdict::no(reason, message);
     let was_known =
         condition(&target.machine, conditions::HEALTH_CHECK_SUCCEEDED).is_some_and(|have| have.status == "False");
@@ -267,15 +268,15 @@ fn ask(
     let machine = &target.machine.metadata;
     let object = clone_template(&Cloning {
         template: template.value(),
-        namespace: namespace(machine),
-        name: name(machine),
+        namespace: machine.namespace(),
+        name: machine.name(),
         cluster_name: &seen.check.spec.cluster_name,
         owner: Some(owner_reference("Machine", machine, false)),
         labels: std::collections::BTreeMap::new(),
         annotations: std::collections::BTreeMap::new(),
     });
     plan.actions.push(Action::Request {
-        machine: name(machine).to_owned(),
+        machine: machine.name().to_owned(),
         object: Box::new(object),
     });
     waiting

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
 use windlass_api::kind::Conditioned;
+use windlass_api::meta::MetaExt as _;
+use windlass_contract::selector;
 use windlass_kit::{Cx, ObjectKey, Watch};
 use windlass_remote::{Clusters, RemoteEvent};
-
-use crate::shared::machines::{name, namespace};
-use crate::shared::selector;
 
 pub(super) fn watches(clusters: &Clusters) -> Vec<Watch> {
     vec![
@@ -30,7 +29,7 @@ pub(super) fn watches(clusters: &Clusters) -> Vec<Watch> {
 }
 
 fn key(check: &Arc<MachineHealthCheck>) -> ObjectKey {
-    ObjectKey::new(namespace(&check.metadata), name(&check.metadata))
+    ObjectKey::new(check.metadata.namespace(), check.metadata.name())
 }
 
 fn checks_of(cx: &Cx, space: &str, cluster: &str) -> Vec<Arc<MachineHealthCheck>> {
@@ -65,11 +64,11 @@ fn machine_changed(cx: &Cx, old: Option<&Machine>, new: Option<&Machine>) -> Vec
     }
     let mut found = Vec::new();
     for machine in [old, new].into_iter().flatten() {
-        let all = checks_of(cx, namespace(&machine.metadata), &machine.spec.cluster_name);
+        let all = checks_of(cx, machine.metadata.namespace(), &machine.spec.cluster_name);
         let labels = machine.metadata.labels.as_ref();
         found.extend(
             all.iter()
-                .filter(|check| selector::matches(&check.spec.selector, labels))
+                .filter(|check| selector::owns(&check.spec.selector, labels))
                 .map(key),
         );
     }
@@ -86,15 +85,15 @@ fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec
     };
     match old {
         Some(old) if facts(old) == facts(cluster) => Vec::new(),
-        Some(_) => checks_of(cx, namespace(&cluster.metadata), name(&cluster.metadata))
+        Some(_) => checks_of(cx, cluster.metadata.namespace(), cluster.metadata.name())
             .iter()
             .map(key)
             .collect(),
         // A check that waits for its Cluster may not have its label yet.
         None => {
-            let all = cx.cache::<MachineHealthCheck>().list(namespace(&cluster.metadata));
+            let all = cx.cache::<MachineHealthCheck>().list(cluster.metadata.namespace());
             all.iter()
-                .filter(|check| check.spec.cluster_name == name(&cluster.metadata))
+                .filter(|check| check.spec.cluster_name == cluster.metadata.name())
                 .map(key)
                 .collect()
         }
@@ -132,7 +131,7 @@ fn remote_changed(cx: &Cx, event: &RemoteEvent) -> Vec<ObjectKey> {
             let labels = machine.metadata.labels.as_ref();
             let all = checks_of(cx, &cluster.namespace, &cluster.name);
             all.iter()
-                .filter(|check| selector::matches(&check.spec.selector, labels))
+                .filter(|check| selector::owns(&check.spec.selector, labels))
                 .map(key)
                 .collect()
         }

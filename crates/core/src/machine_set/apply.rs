@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineSet};
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Cx, EventType, ReconcileError, Seen};
 
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, NewMachine, Plan};
 use crate::machine_set::status::Done;
 use crate::shared::keys::{conditions, finalizers, labels, managers};
-use crate::shared::machines::{conditions_of, name, owner_reference};
+use crate::shared::machines::{conditions_of, owner_reference};
 use crate::shared::status::{Conditions, Verdict};
 
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -87,7 +88,7 @@ fn owned(
 
 fn find<'a>(seen: &'a Observed, machine: &str) -> Option<&'a Arc<Machine>> {
     let mut all = seen.machines.iter().chain(&seen.orphans);
-    all.find(|one| name(&one.metadata) == machine)
+    all.find(|one| one.metadata.name() == machine)
 }
 
 async fn adopt(cx: &Cx, seen: &Observed, machine: &str, done: &mut Done) -> Result<(), ReconcileError> {
@@ -97,7 +98,7 @@ async fn adopt(cx: &Cx, seen: &Observed, machine: &str, done: &mut Done) -> Resu
     let owner = owner_reference("MachineSet", &seen.set.metadata, true);
     let patch = owned("Machine", &machine.metadata, &owner);
     cx.writer().apply_value(managers::MACHINE_SET, &patch).await?;
-    let message = format!("Adopted Machine \"{}\"", name(&machine.metadata));
+    let message = format!("Adopted Machine \"{}\"", machine.metadata.name());
     cx.event(&*seen.set, EventType::Normal, "SuccessfulAdopt", message);
     done.adopted.push(machine.clone());
     Ok(())
@@ -115,7 +116,7 @@ async fn create(cx: &Cx, set: &MachineSet, new: &NewMachine, done: &mut Done) ->
             return Err(error.into());
         }
     };
-    let machine_name = name(&made.metadata).to_owned();
+    let machine_name = made.metadata.name().to_owned();
     let owner = owner_reference("Machine", &made.metadata, true);
     done.created.push(made);
     for clone in &new.clones {
@@ -141,7 +142,7 @@ async fn delete(cx: &Cx, seen: &Observed, machine: &str, why: &str) -> Result<()
     let Some(machine) = find(seen, machine) else {
         return Ok(());
     };
-    let machine_name = name(&machine.metadata);
+    let machine_name = machine.metadata.name();
     tracing::info!(machine = machine_name, why, "deleting Machine");
     match cx.writer().delete(&**machine).await {
         Ok(_) => {

@@ -7,12 +7,13 @@ use serde_json::Value;
 use windlass_api::core::{
     Bootstrap, ContractVersionedObjectReference, Machine, MachineDeletionSpec, MachineSet, MachineSpec,
 };
+use windlass_api::meta::MetaExt as _;
 use windlass_contract::{Cloning, clone_template};
 use windlass_kit::{Dynamic, KeptMetadata};
 use windlass_meta::label_or_hash;
 
 use crate::shared::keys::{finalizers, labels};
-use crate::shared::machines::{annotation, label, name, namespace, owner_reference};
+use crate::shared::machines::owner_reference;
 use crate::shared::templates;
 
 /// Seconds that the Machine controller tries to delete a Node when nothing is said.
@@ -27,7 +28,7 @@ pub(crate) fn replicas(set: &MachineSet) -> i32 {
 pub(crate) fn default_replicas(written: Option<i32>, meta: &ObjectMeta) -> i32 {
     let bound = |side: &str| {
         let key = format!("cluster.x-k8s.io/cluster-api-autoscaler-node-group-{side}-size");
-        annotation(meta, &key)?.parse::<i32>().ok()
+        meta.annotation(&key)?.parse::<i32>().ok()
     };
     written.unwrap_or_else(|| match (bound("min"), bound("max")) {
         (Some(min), Some(_)) => min,
@@ -43,8 +44,8 @@ pub(crate) fn machine_labels(set: &MachineSet) -> BTreeMap<String, String> {
         all.entry(key.clone()).or_insert_with(|| value.clone());
     }
     all.insert(labels::CLUSTER_NAME.to_owned(), set.spec.cluster_name.clone());
-    all.insert(labels::MACHINE_SET_NAME.to_owned(), label_or_hash(name(&set.metadata)));
-    if let Some(deployment) = label(&set.metadata, labels::MACHINE_DEPLOYMENT_NAME) {
+    all.insert(labels::MACHINE_SET_NAME.to_owned(), label_or_hash(set.metadata.name()));
+    if let Some(deployment) = set.metadata.label(labels::MACHINE_DEPLOYMENT_NAME) {
         all.insert(labels::MACHINE_DEPLOYMENT_NAME.to_owned(), deployment.to_owned());
     }
     all
@@ -127,8 +128,8 @@ pub(crate) fn clone_for(set: &MachineSet, template: &Dynamic, machine: &Machine)
     let owned = machine.metadata.uid.is_some();
     clone_template(&Cloning {
         template: template.value(),
-        namespace: namespace(&set.metadata),
-        name: name(&machine.metadata),
+        namespace: set.metadata.namespace(),
+        name: machine.metadata.name(),
         cluster_name: &set.spec.cluster_name,
         owner: owned.then(|| owner_reference("Machine", &machine.metadata, true)),
         labels: machine_labels(set),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::meta::MetaExt as _;
+use windlass_contract::selector;
 use windlass_kit::{Cx, Dynamic, ObjectKey, Seen};
 use windlass_meta::SUFFIX_LENGTH;
 
@@ -11,18 +13,18 @@ use crate::machine_deployment::revision;
 use crate::machine_set::desired::replicas;
 use crate::machine_set::observed::Observed;
 use crate::shared::keys::labels;
-use crate::shared::machines::{controlled_by, controller, deleting, label, name, namespace, uid};
-use crate::shared::{read, selector};
+use crate::shared::machines::{controlled_by, controller};
+use crate::shared::read;
 
 pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
-    let space = namespace(&set.metadata);
+    let space = set.metadata.namespace();
     let cluster_key = ObjectKey::new(space, set.spec.cluster_name.as_str());
     let cluster: Seen<Arc<Cluster>> = cx.cache::<Cluster>().get(&cluster_key).into();
     let cache = cx.cache::<Machine>();
-    let set_uid = uid(&set.metadata);
+    let set_uid = set.metadata.uid();
     let mut machines = cache.by_owner(set_uid);
     machines.retain(|machine| controlled_by(&machine.metadata, set_uid));
-    let orphans = if deleting(&set.metadata) {
+    let orphans = if set.metadata.is_deleting() {
         Vec::new()
     } else {
         orphans(cx, &set)
@@ -34,8 +36,8 @@ pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
     };
     let infrastructure_template = read::object(cx, space, &spec.infrastructure_ref).await;
     let (mut bootstrap, mut infrastructure) = (BTreeMap::new(), BTreeMap::new());
-    for machine in machines.iter().filter(|machine| !deleting(&machine.metadata)) {
-        let machine_name = name(&machine.metadata).to_owned();
+    for machine in machines.iter().filter(|machine| !machine.metadata.is_deleting()) {
+        let machine_name = machine.metadata.name().to_owned();
         if let Some(reference) = &machine.spec.bootstrap.config_ref {
             let clone: Seen<Arc<Dynamic>> = read::object(cx, space, reference).await;
             bootstrap.insert(machine_name.clone(), clone);
@@ -70,20 +72,20 @@ pub(super) async fn observe(cx: &Cx, set: Arc<MachineSet>) -> Observed {
 fn orphans(cx: &Cx, set: &MachineSet) -> Vec<Arc<Machine>> {
     let mut found = cx
         .cache::<Machine>()
-        .by_cluster(namespace(&set.metadata), &set.spec.cluster_name);
+        .by_cluster(set.metadata.namespace(), &set.spec.cluster_name);
     found.retain(|machine| {
         let meta = &machine.metadata;
         controller(meta).is_none()
-            && !deleting(meta)
-            && label(meta, labels::CONTROL_PLANE).is_none()
-            && selector::matches(&set.spec.selector, meta.labels.as_ref())
+            && !meta.is_deleting()
+            && meta.label(labels::CONTROL_PLANE).is_none()
+            && selector::owns(&set.spec.selector, meta.labels.as_ref())
     });
     found
 }
 
 fn deployment(cx: &Cx, set: &MachineSet) -> Option<Seen<Arc<MachineDeployment>>> {
     let owner = controller(&set.metadata).filter(|owner| owner.kind == "MachineDeployment")?;
-    let key = ObjectKey::new(namespace(&set.metadata), owner.name.as_str());
+    let key = ObjectKey::new(set.metadata.namespace(), owner.name.as_str());
     Some(cx.cache::<MachineDeployment>().get(&key).into())
 }
 

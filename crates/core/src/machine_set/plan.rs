@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use windlass_api::core::Machine;
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{MetadataChange, Seen};
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
 use crate::shared::keys::{finalizers, labels};
-use crate::shared::machines::{controller, deleting, label};
+use crate::shared::machines::controller;
 use crate::shared::status::Verdict;
 
 /// What keeps Machines from being made is looked at again after this time: a repair path, as events wake the set earlier.
@@ -113,7 +114,7 @@ pub struct Plan {
 /// Decides.
 pub(crate) fn plan(seen: &Observed) -> Plan {
     let mut plan = Plan::default();
-    if deleting(&seen.set.metadata) {
+    if seen.set.metadata.is_deleting() {
         delete(seen, &mut plan);
         return plan;
     }
@@ -143,7 +144,7 @@ pub(crate) fn plan(seen: &Observed) -> Plan {
 fn delete(seen: &Observed, plan: &mut Plan) {
     let finalizer = seen.set.metadata.finalizers.iter().flatten();
     let ours = finalizer.clone().any(|name| name == finalizers::MACHINE_SET);
-    for machine in seen.machines.iter().filter(|machine| !deleting(&machine.metadata)) {
+    for machine in seen.machines.iter().filter(|machine| !machine.metadata.is_deleting()) {
         plan.actions
             .push(scale::deletion(machine, "the MachineSet is being deleted"));
     }
@@ -154,7 +155,7 @@ fn delete(seen: &Observed, plan: &mut Plan) {
 
 /// Whether the set stands alone, without a MachineDeployment.
 fn is_standalone(seen: &Observed) -> bool {
-    controller(&seen.set.metadata).is_none() && label(&seen.set.metadata, labels::MACHINE_DEPLOYMENT_NAME).is_none()
+    controller(&seen.set.metadata).is_none() && seen.set.metadata.label(labels::MACHINE_DEPLOYMENT_NAME).is_none()
 }
 
 pub(crate) use desired::replicas as wanted_replicas;

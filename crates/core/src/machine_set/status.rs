@@ -8,15 +8,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use windlass_api::core::{Machine, MachineSet, MachineSetDeprecatedStatus, MachineSetStatus};
 use windlass_api::kind::Conditioned;
+use windlass_api::meta::MetaExt as _;
 
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Blocked, Plan, wanted_replicas};
 use crate::shared::keys::{conditions, labels};
 use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, remediating};
-use crate::shared::machines::{counts, deleting, label, name, slow_deletions, versions};
+use crate::shared::machines::{counts, slow_deletions, versions};
 use crate::shared::numbers::len_i32;
-use crate::shared::selector;
 use crate::shared::status::{Conditions, Verdict, and};
+use windlass_contract::selector;
 use windlass_kit::Seen;
 
 /// What came of a plan.
@@ -34,7 +35,7 @@ pub struct Done {
 fn machines_after(seen: &Observed, done: &Done) -> Vec<Arc<Machine>> {
     let mut known: BTreeSet<&str> = BTreeSet::new();
     let all = seen.machines.iter().chain(&done.adopted).chain(&done.created);
-    all.filter(|machine| known.insert(name(&machine.metadata)))
+    all.filter(|machine| known.insert(machine.metadata.name()))
         .cloned()
         .collect()
 }
@@ -66,7 +67,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
 }
 
 fn desired(set: &MachineSet) -> i32 {
-    if deleting(&set.metadata) {
+    if set.metadata.is_deleting() {
         0
     } else {
         wanted_replicas(set)
@@ -95,7 +96,7 @@ fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Verdic
     let missing = missing_templates(seen);
     if have >= want {
         let message = match missing {
-            Some(missing) if !deleting(&seen.set.metadata) => {
+            Some(missing) if !seen.set.metadata.is_deleting() => {
                 format!("Scaling up would be blocked because {missing}")
             }
             _ => String::new(),
@@ -136,7 +137,7 @@ fn scaling_down(set: &MachineSet, machines: &[Arc<Machine>], now: Timestamp) -> 
 }
 
 fn deleting_condition(set: &MachineSet, machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
-    if !deleting(&set.metadata) {
+    if !set.metadata.is_deleting() {
         return Verdict::no("NotDeleting", "");
     }
     let mut message = match machines.len() {
@@ -155,7 +156,7 @@ fn deleting_condition(set: &MachineSet, machines: &[Arc<Machine>], now: Timestam
 fn is_fully_labelled(set: &MachineSet, machine: &Machine) -> bool {
     let template = set.spec.template.metadata.iter().flat_map(|meta| &meta.labels);
     let mut wanted = template.filter(|(key, _)| key.as_str() != labels::CLUSTER_NAME);
-    wanted.all(|(key, value)| label(&machine.metadata, key) == Some(value))
+    wanted.all(|(key, value)| machine.metadata.label(key) == Some(value))
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 use windlass_api::core::{Cluster, Machine, MachineSet};
+use windlass_api::meta::MetaExt as _;
+use windlass_contract::selector;
 use windlass_kit::{Cx, Dynamic, Later, ObjectKey, Wake, Watch};
 
 use crate::shared::keys::labels;
-use crate::shared::machines::{controller, label, name, namespace};
-use crate::shared::selector;
+use crate::shared::machines::controller;
 use crate::shared::wake::{MOMENT, Urgency, of_machine};
 
 pub(super) fn watches() -> Vec<Watch> {
@@ -18,7 +19,7 @@ pub(super) fn watches() -> Vec<Watch> {
 }
 
 fn key(set: &MachineSet) -> ObjectKey {
-    ObjectKey::new(namespace(&set.metadata), name(&set.metadata))
+    ObjectKey::new(set.metadata.namespace(), set.metadata.name())
 }
 
 fn sets_of(cx: &Cx, space: &str, cluster: &str) -> Vec<ObjectKey> {
@@ -41,7 +42,7 @@ fn follow_machines(cx: Cx, wake: Wake) {
         }
         for machine in [old, new].into_iter().flatten() {
             let owner = controller(&machine.metadata).filter(|owner| owner.kind == "MachineSet");
-            let owner = owner.map(|owner| ObjectKey::new(namespace(&machine.metadata), owner.name.as_str()));
+            let owner = owner.map(|owner| ObjectKey::new(machine.metadata.namespace(), owner.name.as_str()));
             match owner {
                 Some(owner) if urgency == Urgency::Later => later.add(owner),
                 Some(owner) => wake.add(owner),
@@ -59,8 +60,8 @@ fn matching(cx: &Cx, machine: &Machine) -> Vec<ObjectKey> {
     let labels = machine.metadata.labels.as_ref();
     let sets = cx
         .cache::<MachineSet>()
-        .by_cluster(namespace(&machine.metadata), &machine.spec.cluster_name);
-    let matching = sets.iter().filter(|set| selector::matches(&set.spec.selector, labels));
+        .by_cluster(machine.metadata.namespace(), &machine.spec.cluster_name);
+    let matching = sets.iter().filter(|set| selector::owns(&set.spec.selector, labels));
     matching.map(|set| key(set)).collect()
 }
 
@@ -72,7 +73,7 @@ fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec
     if same {
         Vec::new()
     } else {
-        sets_of(cx, namespace(&cluster.metadata), name(&cluster.metadata))
+        sets_of(cx, cluster.metadata.namespace(), cluster.metadata.name())
     }
 }
 
@@ -108,11 +109,11 @@ fn provider_changed(cx: &Cx, old: Option<&Dynamic>, new: Option<&Dynamic>) -> Ve
     if !is_plane || old.is_some_and(|old| versions(old) == versions(object)) {
         return Vec::new();
     }
-    sets_of(cx, space, name(&cluster.metadata))
+    sets_of(cx, space, cluster.metadata.name())
 }
 
 fn label_of(object: &Dynamic) -> Option<&str> {
-    label(object.metadata(), labels::CLUSTER_NAME)
+    object.metadata().label(labels::CLUSTER_NAME)
 }
 
 fn refers_to(set: &MachineSet, template: &Dynamic) -> bool {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use windlass_api::core::Machine;
+use windlass_api::meta::MetaExt as _;
 use windlass_conditions::{Aggregate, Reasons, Source, aggregate as aggregated};
 
 use crate::shared::keys::conditions;
-use crate::shared::machines::{self, conditions_of, is_to_be_remediated, is_unhealthy, name};
+use crate::shared::machines::{self, conditions_of, is_to_be_remediated, is_unhealthy};
 use crate::shared::status::Verdict;
 
 /// One verdict about a condition that all Machines should have: the worst, with the Machines behind it.
@@ -16,7 +17,7 @@ fn aggregate(machines: &[Arc<Machine>], type_: &str, reasons: Reasons<'_>) -> Ve
         .iter()
         .map(|machine| Source {
             kind: "Machine",
-            name: name(&machine.metadata),
+            name: machine.metadata.name(),
             control_plane: false,
             conditions: conditions_of(machine),
         })
@@ -69,7 +70,7 @@ pub(crate) fn remediating(machines: &[Arc<Machine>], by: &str) -> Verdict {
         .cloned()
         .partition(|m| is_to_be_remediated(m));
     if to_be.is_empty() {
-        let names: Vec<&str> = others.iter().map(|machine| name(&machine.metadata)).collect();
+        let names: Vec<&str> = others.iter().map(|machine| machine.metadata.name()).collect();
         let message = match names.len() {
             0 => String::new(),
             1 => format!("Machine {} is not healthy (not to be remediated by {by})", names[0]),

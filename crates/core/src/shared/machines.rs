@@ -7,8 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use windlass_api::Condition;
 use windlass_api::core::{Machine, StatusVersion, V1Beta1Condition};
+use windlass_api::kind::ApiKind as _;
+use windlass_api::meta::MetaExt as _;
+use windlass_api::owner;
+pub(crate) use windlass_api::owner::controller_of as controller;
 use windlass_conditions::Going;
-pub(crate) use windlass_kit::owner::controller_of as controller;
 use windlass_meta::KubernetesVersion;
 
 use crate::shared::deletion_order::DeletionClass;
@@ -19,53 +22,15 @@ use crate::shared::templates;
 /// How long a Machine may be without an UpToDate condition before that counts.
 const GRACE: SignedDuration = SignedDuration::from_secs(10);
 
-pub(crate) fn name(meta: &ObjectMeta) -> &str {
-    meta.name.as_deref().unwrap_or_default()
-}
-
-pub(crate) fn uid(meta: &ObjectMeta) -> &str {
-    meta.uid.as_deref().unwrap_or_default()
-}
-
-pub(crate) fn namespace(meta: &ObjectMeta) -> &str {
-    meta.namespace.as_deref().unwrap_or_default()
-}
-
-pub(crate) fn deleting(meta: &ObjectMeta) -> bool {
-    meta.deletion_timestamp.is_some()
-}
-
-pub(crate) fn has_annotation(meta: &ObjectMeta, key: &str) -> bool {
-    meta.annotations.as_ref().is_some_and(|all| all.contains_key(key))
-}
-
-pub(crate) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
-    meta.annotations.as_ref()?.get(key).map(String::as_str)
-}
-
-pub(crate) fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
-    meta.labels.as_ref()?.get(key).map(String::as_str)
-}
-
-pub(crate) fn created(meta: &ObjectMeta) -> Timestamp {
-    meta.creation_timestamp.as_ref().map_or(Timestamp::MAX, |time| time.0)
-}
-
 /// Whether the object with this uid controls the object.
 pub(crate) fn controlled_by(meta: &ObjectMeta, owner: &str) -> bool {
-    controller(meta).is_some_and(|reference| reference.uid == owner)
+    owner::is_controlled_by(meta, owner)
 }
 
 /// An owner reference to an object of the core group.
 pub(crate) fn owner_reference(kind: &str, meta: &ObjectMeta, controls: bool) -> OwnerReference {
-    OwnerReference {
-        api_version: "cluster.x-k8s.io/v1beta2".to_owned(),
-        kind: kind.to_owned(),
-        name: name(meta).to_owned(),
-        uid: uid(meta).to_owned(),
-        controller: controls.then_some(true),
-        block_owner_deletion: controls.then_some(true),
-    }
+    let make = if controls { owner::controller } else { owner::reference };
+    make(Machine::API_VERSION, kind, meta.name(), meta.uid())
 }
 
 pub(crate) fn conditions_of(machine: &Machine) -> &[Condition] {
@@ -103,16 +68,16 @@ pub(crate) fn is_to_be_remediated(machine: &Machine) -> bool {
 
 /// The Machine counts as one that can be used.
 pub(crate) fn counts_as_available(machine: &Machine) -> bool {
-    !deleting(&machine.metadata) && is_true(machine, conditions::AVAILABLE)
+    !machine.metadata.is_deleting() && is_true(machine, conditions::AVAILABLE)
 }
 
 pub(crate) fn deletion_class(machine: &Machine) -> DeletionClass {
     let no_node = machine.status.as_ref().is_none_or(|status| status.node_ref.is_none());
-    if deleting(&machine.metadata) {
+    if machine.metadata.is_deleting() {
         DeletionClass::Deleting
-    } else if has_annotation(&machine.metadata, annotations::DELETE_MACHINE) {
+    } else if machine.metadata.has_annotation(annotations::DELETE_MACHINE) {
         DeletionClass::Annotated
-    } else if has_annotation(&machine.metadata, annotations::UPDATE_IN_PROGRESS) {
+    } else if machine.metadata.has_annotation(annotations::UPDATE_IN_PROGRESS) {
         DeletionClass::Updating
     } else if no_node || is_unhealthy(machine) || is(machine, conditions::NODE_HEALTHY, "False") {
         DeletionClass::Unhealthy
@@ -134,7 +99,7 @@ pub(crate) struct Counts {
 
 pub(crate) fn counts(machines: &[Arc<Machine>]) -> Counts {
     let number = |test: &dyn Fn(&Machine) -> bool| len_i32(machines.iter().filter(|machine| test(machine)).count());
-    let node_ready = |machine: &Machine| is_true(machine, conditions::NODE_READY) && !deleting(&machine.metadata);
+    let node_ready = |machine: &Machine| is_true(machine, conditions::NODE_READY) && !machine.metadata.is_deleting();
     Counts {
         replicas: number(&|_| true),
         ready: number(&|machine| is_true(machine, conditions::READY)),
@@ -187,7 +152,7 @@ fn sort_key(version: &str) -> (u64, u64, u64, bool, String) {
 pub(crate) fn with_known_age(machines: &[Arc<Machine>], now: Timestamp) -> Vec<Arc<Machine>> {
     let known = |machine: &&Arc<Machine>| {
         condition(machine, conditions::UP_TO_DATE).is_some()
-            || now.duration_since(created(&machine.metadata).min(now)) > GRACE
+            || now.duration_since(machine.metadata.created().min(now)) > GRACE
     };
     machines.iter().filter(known).cloned().collect()
 }
@@ -195,7 +160,7 @@ pub(crate) fn with_known_age(machines: &[Arc<Machine>], now: Timestamp) -> Vec<A
 /// A line about Machines whose deletion takes long, with what their Deleting condition says about it.
 pub(crate) fn slow_deletions(machines: &[Arc<Machine>], now: Timestamp) -> Option<String> {
     let going = machines.iter().map(|machine| Going {
-        name: name(&machine.metadata),
+        name: machine.metadata.name(),
         since: machine.metadata.deletion_timestamp.as_ref().map(|since| since.0),
         deleting: condition(machine, conditions::DELETING),
     });

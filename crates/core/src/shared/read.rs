@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use windlass_api::core::{Cluster, ContractVersionedObjectReference};
+use windlass_api::meta::MetaExt as _;
 use windlass_contract::{ContractVersion, control_plane as contract};
 use windlass_kit::{Cx, Dynamic, ObjectKey, Seen, owner};
 
-use crate::shared::machines::namespace;
 use crate::shared::preflight::ControlPlaneFacts;
 
 /// A referenced object and the contract it follows.
@@ -121,7 +121,7 @@ pub(crate) async fn object(
 /// The control plane of a Cluster; `None` when the Cluster names none.
 pub(crate) async fn control_plane(cx: &Cx, cluster: &Cluster) -> Option<Seen<ControlPlaneFacts>> {
     let reference = cluster.spec.control_plane_ref.as_ref()?;
-    let read = referenced(cx, namespace(&cluster.metadata), reference).await;
+    let read = referenced(cx, cluster.metadata.namespace(), reference).await;
     Some(read.map(|object| control_plane_facts(&object)))
 }
 

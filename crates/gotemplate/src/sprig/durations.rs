@@ -1,5 +1,7 @@
 //! Spans of time. They come from the template alone: no function here knows what time it is.
 
+use windlass_gocompat::duration;
+
 use crate::functions::{Function, f};
 use crate::value::Value;
 
@@ -14,7 +16,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     f("durationRound", ".", |_, a| {
         let nanoseconds = match &a[0] {
-            Value::Text(text) => parsed(text).unwrap_or(0),
+            Value::Text(text) => duration::parse(text).unwrap_or(0),
             Value::Int64(n) => *n,
             _ => 0,
         };
@@ -54,45 +56,4 @@ fn rounded(nanoseconds: i64) -> String {
         .iter()
         .find(|(_, unit)| size > *unit)
         .map_or_else(|| "0s".to_owned(), |(name, unit)| format!("{}{name}", size / unit))
-}
-
-/// `2h10m5.5s` in nanoseconds.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a duration loses what is less than a nanosecond"
-)]
-fn parsed(text: &str) -> Option<i64> {
-    let (sign, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (-1.0, rest),
-        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-            .filter(|at| *at > 0)?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let end = rest
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(rest.len());
-        let unit = match &rest[..end] {
-            "ns" => 1.0,
-            "us" | "µs" | "μs" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            "m" => 60e9,
-            "h" => 3600e9,
-            _ => return None,
-        };
-        total += number * unit;
-        rest = &rest[end..];
-    }
-    (total < 9.2e18).then_some((sign * total) as i64)
 }

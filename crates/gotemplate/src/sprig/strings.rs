@@ -1,9 +1,10 @@
 //! Texts. Lengths and places are counted in bytes, as in Go; what would cut a character in two is refused.
 
 use super::{any_text, count, int, text};
+use windlass_gocompat::quote::quoted;
+
 use crate::functions::{Function, f};
 use crate::machine::Machine;
-use crate::print::quote;
 use crate::value::{Entries, MAX_TEXT, Out, Value, too_long};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -51,7 +52,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     f("trunc", "is", trunc),
     f("substr", "iis", substr),
-    f("quote", ".*", |m, a| joined(m, a, |s| quote(s, false))),
+    f("quote", ".*", |m, a| joined(m, a, |s| quoted(s))),
     f("squote", ".*", |m, a| joined(m, a, |s| format!("'{s}'"))),
     f("cat", ".*", |m, a| joined(m, a, str::to_owned)),
     f("indent", "is", |m, a| {

@@ -3,7 +3,7 @@
 use windlass_api_kubeadm::bootstrap::{DiskSetup, Filesystem, Partition};
 
 use super::line;
-use crate::yaml::scalar;
+use windlass_gocompat::yaml::scalar;
 
 pub(super) fn write(out: &mut String, setup: &DiskSetup) {
     if !setup.partitions.is_empty() {
@@ -50,7 +50,7 @@ fn flow_scalar(text: &str) -> String {
     if text.chars().all(|c| c.is_ascii_digit()) {
         text.to_owned()
     } else if text.contains([',', '[', ']', '{', '}']) {
-        crate::yaml::double_quoted(text)
+        windlass_gocompat::yaml::double_quoted(text)
     } else {
         scalar(text, 4)
     }

@@ -152,36 +152,7 @@ fn string(node: &Node, text: &str) -> Cel {
 
 /// Reads `1h2m3.5s`.
 pub(super) fn duration(text: &str) -> Option<chrono::Duration> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let mut nanos = 0f64;
-    while !rest.is_empty() {
-        let end = rest
-            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-            .unwrap_or(rest.len());
-        let number: f64 = rest[..end].parse().ok()?;
-        rest = &rest[end..];
-        let end = rest
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(rest.len());
-        let unit = match &rest[..end] {
-            "ns" => 1.0,
-            "us" | "µs" | "μs" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            "m" => 60e9,
-            "h" => 3600e9,
-            "" if number == 0.0 => 0.0,
-            _ => return None,
-        };
-        nanos += number * unit;
-        rest = &rest[end..];
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "durations beyond 292 years saturate")]
-    let nanos = nanos as i64;
-    Some(chrono::Duration::nanoseconds(if negative { -nanos } else { nanos }))
+    windlass_gocompat::duration::parse(text).map(chrono::Duration::nanoseconds)
 }
 
 /// The name of a field in CEL, if it can have one.

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde_json::{Map, Value, json};
 use windlass_api::core::Machine;
 use windlass_api::k8s::Node;
-use windlass_api::{annotations, labels};
+use windlass_api::{annotations, labels, owner};
 
 use crate::machine::observe::Observed;
 
@@ -104,12 +104,7 @@ fn wanted_annotations(machine: &Machine) -> BTreeMap<String, String> {
         metadata.namespace.clone().unwrap_or_default(),
     );
     put(annotations::NODE_MACHINE, metadata.name.clone().unwrap_or_default());
-    if let Some(owner) = metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|owner| owner.controller == Some(true))
-    {
+    if let Some(owner) = owner::controller_of(metadata) {
         put(annotations::NODE_OWNER_KIND, owner.kind.clone());
         put(annotations::NODE_OWNER_NAME, owner.name.clone());
     }

@@ -38,7 +38,7 @@ fn told(plan: &Plan) -> Vec<String> {
         }
         Action::ApplySet { set, from } => {
             let from = from.map_or("new".to_owned(), |from| from.to_string());
-            format!("{} {from}->{}", name(&set.metadata), set.spec.replicas.unwrap())
+            format!("{} {from}->{}", set.metadata.name(), set.spec.replicas.unwrap())
         }
         Action::DeleteSet { name, .. } => format!("delete {name}"),
         other => format!("{other:?}"),

@@ -5,12 +5,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use windlass_api::core::{Cluster, Machine, MachineHealthCheck};
 use windlass_api::kind::Conditioned;
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::Seen;
 use windlass_meta::GoDuration;
 
 use crate::machine_health_check::observed::Target;
 use crate::shared::keys::{annotations, conditions, labels};
-use crate::shared::machines::{self, created, deleting, has_annotation, label};
+use crate::shared::machines;
 
 /// Seconds that a Node may take to appear when nothing is said.
 const NODE_STARTUP_TIMEOUT: i32 = 600;
@@ -49,7 +50,7 @@ fn in_words(seconds: i32) -> String {
 
 pub(super) fn judge(check: &MachineHealthCheck, cluster: &Cluster, target: &Target, now: Timestamp) -> Health {
     let machine = &*target.machine;
-    if has_annotation(&machine.metadata, annotations::REMEDIATE_MACHINE) {
+    if machine.metadata.has_annotation(annotations::REMEDIATE_MACHINE) {
         let key = annotations::REMEDIATE_MACHINE;
         return bad(
             "HasRemediateAnnotation",
@@ -66,13 +67,13 @@ pub(super) fn judge(check: &MachineHealthCheck, cluster: &Cluster, target: &Targ
         .and_then(|status| status.initialization.as_ref());
     let provisioned = initialization.and_then(|one| one.infrastructure_provisioned) == Some(true);
     let initialized = initialization.and_then(|one| one.control_plane_initialized) == Some(true);
-    let is_control_plane = label(&machine.metadata, labels::CONTROL_PLANE).is_some();
+    let is_control_plane = machine.metadata.label(labels::CONTROL_PLANE).is_some();
     if !provisioned || (!initialized && !is_control_plane) {
         return Health::Unsettled { again: soonest };
     }
     let node = match &target.node {
         None => return starting(check, cluster, machine, initialized, now, soonest),
-        Some(Seen::NotFound | Seen::Failed(_)) if deleting(&machine.metadata) => {
+        Some(Seen::NotFound | Seen::Failed(_)) if machine.metadata.is_deleting() => {
             return Health::Unsettled { again: None };
         }
         Some(Seen::NotFound | Seen::Failed(_)) => {
@@ -106,7 +107,7 @@ pub(super) fn judge(check: &MachineHealthCheck, cluster: &Cluster, target: &Targ
             }
         }
     }
-    if soonest.is_some() || deleting(&machine.metadata) {
+    if soonest.is_some() || machine.metadata.is_deleting() {
         return Health::Unsettled { again: soonest };
     }
     Health::Good
@@ -158,10 +159,10 @@ fn starting(
         .as_ref()
         .and_then(|checks| checks.node_startup_timeout_seconds);
     let timeout = timeout.unwrap_or(NODE_STARTUP_TIMEOUT);
-    if timeout == 0 || deleting(&machine.metadata) {
+    if timeout == 0 || machine.metadata.is_deleting() {
         return Health::Unsettled { again: soonest };
     }
-    let mut since = created(&machine.metadata).min(now);
+    let mut since = machine.metadata.created().min(now);
     let types = [
         (conditions::INFRASTRUCTURE_READY, true),
         (conditions::CONTROL_PLANE_INITIALIZED, initialized),

@@ -1,10 +1,10 @@
 //! The checks before Machines are made or replaced, from what was observed.
 
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::Seen;
 
 use crate::machine_set::observed::Observed;
 use crate::shared::keys::{annotations, labels};
-use crate::shared::machines::{annotation, label};
 use crate::shared::preflight::{Facts, run as run_checks};
 
 /// What speaks against making Machines now; `Err` when that cannot be told.
@@ -24,14 +24,16 @@ pub(super) fn run(seen: &Observed) -> Result<Vec<String>, String> {
         reference.api_group == "bootstrap.cluster.x-k8s.io" && reference.kind == "KubeadmConfigTemplate"
     });
     let bootstrap = seen.bootstrap_template.as_ref().and_then(Seen::found);
-    let skip = annotation(&set.metadata, annotations::SKIP_PREFLIGHT_CHECKS)
+    let skip = set
+        .metadata
+        .annotation(annotations::SKIP_PREFLIGHT_CHECKS)
         .or_else(|| bootstrap.and_then(|template| template.annotation(annotations::SKIP_PREFLIGHT_CHECKS)));
     let topology = cluster.spec.topology.as_ref();
     run_checks(&Facts {
         control_plane: Some(control_plane),
         topology_version: topology.map(|topology| topology.version.as_str()),
-        upgrade_step: annotation(&cluster.metadata, annotations::TOPOLOGY_UPGRADE_STEP),
-        topology_owned: label(&set.metadata, labels::TOPOLOGY_OWNED).is_some(),
+        upgrade_step: cluster.metadata.annotation(annotations::TOPOLOGY_UPGRADE_STEP),
+        topology_owned: set.metadata.label(labels::TOPOLOGY_OWNED).is_some(),
         version: set.spec.template.spec.version.as_deref(),
         kubeadm,
         skip: skip.unwrap_or_default(),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use windlass_api::core::Machine;
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::Seen;
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, Plan, scale};
 use crate::shared::keys::{annotations, conditions};
-use crate::shared::machines::{condition, deleting, has_annotation, is, is_to_be_remediated, name, uid};
+use crate::shared::machines::{condition, is, is_to_be_remediated};
 use crate::shared::numbers::{Round, len_i32, resolve, written};
 use crate::shared::status::Verdict;
 
@@ -18,18 +19,18 @@ const DELETING: &str = "MachineDeleting";
 /// Says on every unhealthy Machine what becomes of it, and deletes those whose turn it is.
 pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, plan: &mut Plan) {
     take_back(seen, plan);
-    let alive = seen.machines.iter().filter(|machine| !deleting(&machine.metadata));
+    let alive = seen.machines.iter().filter(|machine| !machine.metadata.is_deleting());
     let mut sick: Vec<&Arc<Machine>> = alive.filter(|machine| is_to_be_remediated(machine)).collect();
     if sick.is_empty() {
         return;
     }
     sick.sort_by_key(|machine| {
-        let asked = has_annotation(&machine.metadata, annotations::REMEDIATE_MACHINE);
+        let asked = machine.metadata.has_annotation(annotations::REMEDIATE_MACHINE);
         let since = condition(machine, conditions::HEALTH_CHECK_SUCCEEDED);
         (
             !asked,
             since.map(|since| since.last_transition_time.0),
-            name(&machine.metadata).to_owned(),
+            machine.metadata.name().to_owned(),
         )
     });
     if !seen.is_current {
@@ -53,7 +54,7 @@ pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, p
     let running = seen
         .machines
         .iter()
-        .filter(|machine| deleting(&machine.metadata) && is(machine, conditions::OWNER_REMEDIATED, "False"));
+        .filter(|machine| machine.metadata.is_deleting() && is(machine, conditions::OWNER_REMEDIATED, "False"));
     let free = usize::try_from(limit - len_i32(running.count())).unwrap_or(0);
     let (now, later) = sick.split_at(free.min(sick.len()));
     let message = format!(
@@ -82,8 +83,8 @@ fn take_back(seen: &Observed, plan: &mut Plan) {
         let healthy = is(machine, conditions::HEALTH_CHECK_SUCCEEDED, "True");
         if healthy && condition(machine, conditions::OWNER_REMEDIATED).is_some() {
             plan.actions.push(Action::SayRemediation {
-                name: name(&machine.metadata).to_owned(),
-                uid: uid(&machine.metadata).to_owned(),
+                name: machine.metadata.name().to_owned(),
+                uid: machine.metadata.uid().to_owned(),
                 verdict: None,
             });
         }
@@ -102,8 +103,8 @@ fn say(machine: &Machine, verdict: &Verdict, plan: &mut Plan) {
     });
     if !said {
         plan.actions.push(Action::SayRemediation {
-            name: name(&machine.metadata).to_owned(),
-            uid: uid(&machine.metadata).to_owned(),
+            name: machine.metadata.name().to_owned(),
+            uid: machine.metadata.uid().to_owned(),
             verdict: Some(verdict.clone()),
         });
     }

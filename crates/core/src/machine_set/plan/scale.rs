@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use windlass_api::core::Machine;
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Dynamic, Seen};
 
 use crate::machine_set::desired;
@@ -10,7 +11,7 @@ use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, Blocked, NewMachine, Plan};
 use crate::shared::deletion_order::DeletionClass;
 use crate::shared::keys::annotations;
-use crate::shared::machines::{annotation, created, deleting, deletion_class, name, uid};
+use crate::shared::machines::deletion_class;
 use crate::shared::naming::machine_name;
 use crate::shared::numbers::len_i32;
 
@@ -29,7 +30,7 @@ pub(super) fn scale(seen: &Observed, checks: Result<Vec<String>, String>, plan: 
 }
 
 fn grow(seen: &Observed, missing: usize, checks: Result<Vec<String>, String>, plan: &mut Plan) {
-    if annotation(&seen.set.metadata, annotations::DISABLE_MACHINE_CREATE) == Some("true") {
+    if seen.set.metadata.annotation(annotations::DISABLE_MACHINE_CREATE) == Some("true") {
         plan.notes.push(format!(
             "{missing} Machines are missing, but making Machines is disabled by annotation"
         ));
@@ -46,7 +47,7 @@ fn grow(seen: &Observed, missing: usize, checks: Result<Vec<String>, String>, pl
             return;
         }
     }
-    let mut taken: Vec<String> = seen.machines.iter().map(|m| name(&m.metadata).to_owned()).collect();
+    let mut taken: Vec<String> = seen.machines.iter().map(|m| m.metadata.name().to_owned()).collect();
     for suffix in seen.suffixes.iter().take(missing) {
         match new_machine(seen, suffix) {
             Ok(new)
@@ -86,7 +87,7 @@ fn new_machine(seen: &Observed, suffix: &str) -> Result<NewMachine, Blocked> {
         .machine_naming
         .as_ref()
         .and_then(|naming| naming.template.as_deref());
-    let machine_name = machine_name(naming, &set.spec.cluster_name, name(&set.metadata), suffix)
+    let machine_name = machine_name(naming, &set.spec.cluster_name, set.metadata.name(), suffix)
         .map_err(|why| Blocked::Other(format!("spec.{why}")))?;
     let machine = desired::machine(set, &machine_name, None);
     let spec = &set.spec.template.spec;
@@ -111,18 +112,18 @@ fn shrink(seen: &Observed, surplus: usize, plan: &mut Plan) {
         .and_then(|deletion| deletion.order.as_deref());
     let mut candidates: Vec<&Arc<Machine>> = seen.machines.iter().collect();
     candidates.sort_by(|a, b| {
-        let age = created(&a.metadata).cmp(&created(&b.metadata));
+        let age = a.metadata.created().cmp(&b.metadata.created());
         let age = match order {
             Some("Oldest") => age,
             Some("Newest") => age.reverse(),
             _ => std::cmp::Ordering::Equal,
         };
         let class = deletion_class(a).cmp(&deletion_class(b));
-        class.then(age).then_with(|| name(&a.metadata).cmp(name(&b.metadata)))
+        class.then(age).then_with(|| a.metadata.name().cmp(b.metadata.name()))
     });
     let doomed: Vec<String> = planned_deletions(plan);
     for machine in candidates.into_iter().take(surplus) {
-        if deleting(&machine.metadata) || doomed.iter().any(|one| one == name(&machine.metadata)) {
+        if machine.metadata.is_deleting() || doomed.iter().any(|one| one == machine.metadata.name()) {
             continue;
         }
         let why = match deletion_class(machine) {
@@ -145,8 +146,8 @@ fn planned_deletions(plan: &Plan) -> Vec<String> {
 /// Deletes one Machine, this very one.
 pub(super) fn deletion(machine: &Machine, why: &str) -> Action {
     Action::DeleteMachine {
-        name: name(&machine.metadata).to_owned(),
-        uid: uid(&machine.metadata).to_owned(),
+        name: machine.metadata.name().to_owned(),
+        uid: machine.metadata.uid().to_owned(),
         why: why.to_owned(),
     }
 }

@@ -5,22 +5,23 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api::core::Machine;
+use windlass_api::meta::MetaExt as _;
 use windlass_kit::{Dynamic, KeptMetadata, Seen};
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, Plan, is_standalone};
 use crate::shared::keys::{annotations, labels};
-use crate::shared::machines::{deleting, has_annotation, label, name, owner_reference, uid};
+use crate::shared::machines::owner_reference;
 use crate::shared::templates;
 
 /// A set of its own, and its templates, belong to the Cluster; a matching Machine of nobody belongs to the set.
 pub(super) fn owners(seen: &Observed, plan: &mut Plan) {
     let Seen::Found(cluster) = &seen.cluster else { return };
-    let cluster_uid = uid(&cluster.metadata);
+    let cluster_uid = cluster.metadata.uid();
     if is_standalone(seen) {
         let owners = seen.set.metadata.owner_references.iter().flatten();
-        let labelled = label(&seen.set.metadata, labels::CLUSTER_NAME) == Some(&seen.set.spec.cluster_name);
+        let labelled = seen.set.metadata.label(labels::CLUSTER_NAME) == Some(&seen.set.spec.cluster_name);
         if !labelled || !owners.clone().any(|owner| owner.uid == cluster_uid) {
             plan.actions.push(Action::AdoptSet);
         }
@@ -34,7 +35,7 @@ pub(super) fn owners(seen: &Observed, plan: &mut Plan) {
     }
     for machine in &seen.orphans {
         plan.actions.push(Action::AdoptMachine {
-            name: name(&machine.metadata).to_owned(),
+            name: machine.metadata.name().to_owned(),
         });
     }
 }
@@ -42,11 +43,11 @@ pub(super) fn owners(seen: &Observed, plan: &mut Plan) {
 /// Completes Machines whose creation was interrupted, and changes in place what may be changed.
 pub(super) fn machines(seen: &Observed, plan: &mut Plan) {
     for machine in &seen.machines {
-        if deleting(&machine.metadata) {
+        if machine.metadata.is_deleting() {
             continue;
         }
-        let machine_name = name(&machine.metadata);
-        let updating = has_annotation(&machine.metadata, annotations::UPDATE_IN_PROGRESS);
+        let machine_name = machine.metadata.name();
+        let updating = machine.metadata.has_annotation(annotations::UPDATE_IN_PROGRESS);
         let status = machine
             .status
             .as_ref()
@@ -89,7 +90,7 @@ fn complete(
     done: bool,
     plan: &mut Plan,
 ) {
-    let Some(Seen::NotFound) = clones.get(name(&machine.metadata)) else {
+    let Some(Seen::NotFound) = clones.get(machine.metadata.name()) else {
         return;
     };
     let Some(Seen::Found(template)) = template else { return };

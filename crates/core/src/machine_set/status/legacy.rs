@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use windlass_api::core::{Machine, MachineSetV1Beta1DeprecatedStatus, V1Beta1Condition};
+use windlass_api::meta::MetaExt as _;
 
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Action, Blocked, Plan};
 use crate::machine_set::status::{Done, desired, is_fully_labelled};
 use crate::shared::legacy::{Legacy, LegacyConditions, aggregate, summary};
-use crate::shared::machines::{Counts, legacy_conditions, name};
+use crate::shared::machines::{Counts, legacy_conditions};
 use crate::shared::numbers::len_i32;
 
 const READY: &str = "Ready";
@@ -96,7 +97,7 @@ fn machines_ready(machines: &[Arc<Machine>]) -> Legacy {
         let ready = legacy_conditions(machine)
             .iter()
             .find(|condition| condition.type_ == READY)?;
-        Some((name(&machine.metadata), Legacy::read(ready)?))
+        Some((machine.metadata.name(), Legacy::read(ready)?))
     });
     aggregate("Machine", states)
 }

@@ -3,16 +3,17 @@
 use cel::common::functions::Function;
 use cel::common::types::{INT_TYPE, STRING_TYPE};
 use cel::{DeclarationError, Env, ExecutionError, Value};
+use windlass_gocompat::quantity;
 
 use super::{Args, Outcome, OwnedType as _, arg, extra, give, give_extra, text};
-use crate::rules::values::{self, Extra, QUANTITY, SEMVER};
+use crate::rules::values::{Extra, QUANTITY, SEMVER};
 
 pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("isQuantity", "is_quantity", vec![STRING_TYPE], |args| {
-        give(values::parse_quantity(&text(&args, 0)?).is_some())
+        give(quantity::unbounded_nanos(&text(&args, 0)?).is_some())
     })?;
     env.add_overload("quantity", "quantity_of", vec![STRING_TYPE], |args| {
-        let parsed = values::parse_quantity(&text(&args, 0)?).map(Extra::Quantity);
+        let parsed = quantity::unbounded_nanos(&text(&args, 0)?).map(Extra::Quantity);
         give_extra(
             parsed,
             "quantity",

@@ -1,14 +1,14 @@
-//! YAML as Kubernetes tools written in Go print it: sorted keys, lists not indented, quotes only where YAML 1.1 needs them.
+//! YAML as `sigs.k8s.io/yaml` prints it: sorted keys, lists not indented, quotes only where YAML 1.1 needs them.
 //!
-//! Bootstrap data is compared and looked at by people who know that form, and cloud-init reads YAML 1.1: a general
-//! serializer for YAML 1.2 would leave `yes` and `0644` bare.
+//! kube-apiserver and kubeadm print this form, people compare it, and cloud-init reads YAML 1.1: a general serializer for YAML 1.2
+//! would leave `yes` and `0644` bare.
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A document, ending in a newline.
-pub(crate) fn document(value: &Value) -> String {
+pub fn document(value: &Value) -> String {
     let mut out = String::new();
     match value {
         Value::Object(map) if !map.is_empty() => mapping(&mut out, map, 0, false),
@@ -27,14 +27,19 @@ fn indent(out: &mut String, depth: usize) {
     }
 }
 
-fn mapping(out: &mut String, map: &serde_json::Map<String, Value>, depth: usize, inline_first: bool) {
+fn mapping(out: &mut String, map: &Map<String, Value>, depth: usize, inline_first: bool) {
     let mut keys: Vec<_> = map.iter().collect();
     keys.sort_by_key(|(key, _)| key.as_str());
     for (index, (key, value)) in keys.into_iter().enumerate() {
         if index > 0 || !inline_first {
             indent(out, depth);
         }
-        out.push_str(&scalar(key, depth));
+        // A key stands on one line.
+        if key.contains('\n') {
+            out.push_str(&double_quoted(key));
+        } else {
+            out.push_str(&scalar(key, depth));
+        }
         out.push(':');
         match value {
             Value::Object(inner) if !inner.is_empty() => {
@@ -83,7 +88,7 @@ fn leaf(out: &mut String, value: &Value, depth: usize) {
 }
 
 /// A string as a scalar; `depth` is where its lines go if it needs several.
-pub(crate) fn scalar(text: &str, depth: usize) -> String {
+pub fn scalar(text: &str, depth: usize) -> String {
     if text.chars().any(|c| !printable(c)) || text.contains(" \n") {
         return double_quoted(text);
     }
@@ -104,7 +109,8 @@ fn printable(c: char) -> bool {
         && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-pub(crate) fn double_quoted(text: &str) -> String {
+/// A string as a scalar in double quotes.
+pub fn double_quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -287,6 +293,64 @@ mod tests {
             document(&value),
             "a:\n  x: {}\n  \"y\":\n  - j: null\n    k: 1\n  - - 1\n    - x\nb: []\n"
         );
+    }
+
+    /// Where the two writers that this one replaced did not agree.
+    #[test]
+    fn details_are_those_of_go() {
+        let check = |text: &str, want: &str| assert_eq!(scalar(text, 1), want, "{text:?}");
+        // A bare dash is an indicator, not a number.
+        check("-", "'-'");
+        check("12:30", "\"12:30\"");
+        check("=", "=");
+        check("a\tb\nc", "\"a\\tb\\nc\"");
+        check("a \nb", "\"a \\nb\"");
+        check("\u{7}", "\"\\x07\"");
+        check("\u{feff}", "\"\\uFEFF\"");
+        check("yEs", "yEs");
+        check("--- a", "'--- a'");
+        assert_eq!(document(&json!({"a\nb": 1})), "\"a\\nb\": 1\n");
+    }
+
+    #[test]
+    fn scalars_are_read_back() {
+        for text in [
+            "",
+            "a b",
+            "-",
+            "- a",
+            "-a",
+            "1",
+            "1e3",
+            "0x1f",
+            "2026-01-01T00:00:00Z",
+            "a: b",
+            "a #b",
+            "#",
+            "a\nb",
+            "a\nb\n",
+            "a\n\n",
+            "\n a",
+            " lead",
+            "tail ",
+            "it's",
+            "\"q\"",
+            "{a}",
+            "*x",
+            "null",
+            "y",
+            "\u{7}",
+            "tab\tbed",
+            "%",
+            "@a",
+            "a:",
+            "~",
+            "multi\n  deep\n",
+        ] {
+            let value = json!({ "k": [text], text: text });
+            let back: Value = serde_saphyr::from_str(&document(&value)).unwrap_or_else(|e| panic!("{text:?}: {e}"));
+            assert_eq!(back, value, "{}", document(&value));
+        }
     }
 
     fn any_value() -> impl Strategy<Value = Value> {
