@@ -3,6 +3,7 @@
 
 mod approval;
 mod check;
+pub(crate) mod definition;
 mod formats;
 mod layout;
 mod normal;

@@ -1,6 +1,7 @@
 //! Reading Kubernetes' protobuf form of the built-in kinds: some clients (kubectl among them) send nothing else for them.
 //!
-//! The table says for each type the number, name and form of its fields. Answers are always JSON, which those clients take.
+//! `protobuf_fields.txt` gives for each type the number, name and form of its fields; `tools/protobuf-fields` writes it from the struct
+//! tags of `k8s.io/api`. Answers are always JSON, which those clients accept.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

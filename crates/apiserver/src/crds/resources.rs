@@ -8,7 +8,7 @@ use serde_json::Value;
 use windlass_schema::Schema;
 
 use super::{compare_versions, flag, is_established, names, storage_version, versions};
-use crate::crds::registry::Definition;
+use crate::crds::definition::Definition;
 use crate::objects::conversion::Conversion;
 use crate::objects::resource::{Column, Resource, ScalePaths, SchemaSource};
 use windlass_builtin_kinds::{Special, Strategy};

@@ -21,7 +21,8 @@ pub(super) struct Overload {
 /// and its result; A and B stand for any type.
 static TABLE: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| {
     let mut table: HashMap<&'static str, Vec<Overload>> = HashMap::new();
-    for line in include_str!("signatures.txt").lines() {
+    let lines = include_str!("signatures.txt").lines();
+    for line in lines.filter(|line| !line.starts_with('#')) {
         if let Some((name, overload)) = parse(line) {
             table.entry(name).or_default().push(overload);
         }
@@ -139,7 +140,10 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_read() {
-        let lines = include_str!("signatures.txt").lines().count();
+        let lines = include_str!("signatures.txt")
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .count();
         assert_eq!(TABLE.values().map(Vec::len).sum::<usize>(), lines);
         let index = &overloads("_[_]").unwrap()[1];
         assert_eq!((index.id, index.params, index.member), ("index_map", 2, false));
