@@ -343,7 +343,7 @@ async fn conditions_say_what_its_table_says() {
 #[tokio::test]
 async fn one_command_by_hand_makes_a_waiting_cluster_go_on() {
     let page = page();
-    let by_hand = section(&page, "## Say that it is ready, by hand");
+    let by_hand = section(&page, "## Report readiness by hand");
     let [new, old] = &patches(by_hand)[..] else {
         panic!("two commands, one for each contract: {by_hand}")
     };
