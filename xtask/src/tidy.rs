@@ -46,6 +46,7 @@ const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("components", "smd"),
     ("components", "pki"),
     ("remote", "kit"),
+    ("webhook", "kit"),
     ("apiserver", "store"),
     ("demo", "manager"),
     ("cli", "manager"),
