@@ -1,5 +1,4 @@
-//! Custom resource definitions: their rules, their status, and the resources they define. All but `settle`, and
-//! asking a webhook in `conversion`, is pure.
+//! CustomResourceDefinitions: validation, status, and the resources they define. Pure.
 
 mod approval;
 mod check;

@@ -1,9 +1,10 @@
 //! A Kubernetes-compatible API server that knows no kind but the built-in ones.
 //!
-//! An [`ApiServer`] serves the objects of a store: the kinds that Kubernetes itself has, and those that definitions stored in it
-//! define. Within a process, [`ApiServer::client_service`] answers a `kube::Client` without a socket; [`ApiServer::serve`]
-//! answers over TLS. What a write does to an object is decided by pure functions (`prepare`, `validate`, `builtin::rules`, `delete::plan`,
-//! `crd`, `graph`); what is around them reads the store, and commits with the revision it has read as precondition.
+//! An [`ApiServer`] serves the objects of a store: the built-in kinds, and those that stored CustomResourceDefinitions define. Within
+//! a process, [`ApiServer::client_service`] answers a `kube::Client` without a socket; [`ApiServer::serve`] answers over TLS. The README
+//! of the crate describes the modules. Decisions about an object are pure functions (`objects::prepare`, `objects::validate`,
+//! `verbs::delete::plan`, the strategies of `windlass_builtin_kinds`); the code around them reads the store, and commits with the revision
+//! it read as precondition.
 
 mod admission;
 mod auth;

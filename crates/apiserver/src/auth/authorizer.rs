@@ -1,4 +1,4 @@
-//! Whether a user may do something: what is asked, who decides, and how a refusal is worded.
+//! Authorization: the authorizer of a server, and the wording of a refusal.
 
 use crate::auth::rbac::Rbac;
 use crate::error::ApiError;

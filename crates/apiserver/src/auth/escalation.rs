@@ -1,4 +1,4 @@
-//! Nobody gives what they do not have: checks of roles and bindings about to be written.
+//! Escalation checks: a user may not grant permissions that the user does not have.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What Go has for words where its types show: clients match on them.
+//! Go's wording where its types show in error messages; clients match on it.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Brings the status of definitions up to date, before whoever wrote one hears of it.
+//! Updates the status of CustomResourceDefinitions before the write that caused it is answered.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Who owns what, and what must be done when owners go. Pure: changes come in, actions go out.
+//! The graph of owner references, as of the garbage collector. Pure: changes come in, actions go out.
 
 mod owner;
 

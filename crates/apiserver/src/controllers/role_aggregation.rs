@@ -1,4 +1,4 @@
-//! `ClusterRoles` with an `aggregationRule` have the rules of others: they are filled in whenever one is written.
+//! Aggregation of ClusterRoles: those with an `aggregationRule` get the rules of others, after every write of a ClusterRole.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Resources that are only asked, never stored: who am I, may I, whose token is this.
+//! Access reviews: SubjectAccessReview and its relatives, SelfSubjectReview, TokenReview. They are answered, never stored.
 
 use http::Response;
 use serde_json::{Value, json};

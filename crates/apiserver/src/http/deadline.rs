@@ -1,4 +1,4 @@
-//! How long a request may take.
+//! Deadlines of requests.
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! From a request to the verb that answers it.
+//! Dispatch: authorizes a request and calls the verb that answers it.
 
 mod paths;
 
@@ -187,7 +187,7 @@ fn only_name(query: &str) -> Option<String> {
     fields.exact("metadata.name").map(str::to_owned)
 }
 
-/// Whether somebody whom nobody knows may make a request: asked before its body is received.
+/// Authorizes an anonymous request before its body is read.
 pub(crate) fn admit_stranger(server: &Inner, user: &UserInfo, parts: &Parts) -> Result<(), ApiError> {
     let path = parse_path(parts.uri.path());
     let query = Query::parse(parts.uri.query().unwrap_or(""));

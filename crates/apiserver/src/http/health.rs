@@ -1,4 +1,4 @@
-//! Whether the server is well, for those who ask `/healthz`, `/livez` and `/readyz`.
+//! Health checks: `/healthz`, `/livez` and `/readyz`.
 
 use std::fmt::Write as _;
 

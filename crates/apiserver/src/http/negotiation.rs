@@ -1,4 +1,4 @@
-//! In what form an answer is wanted.
+//! Content negotiation: the form of an answer that the Accept headers ask for.
 
 use http::HeaderMap;
 

@@ -1,4 +1,4 @@
-//! The last touches to an answer: YAML for who asks for it, room for people's eyes, compression for what is large.
+//! Encoding of a response: YAML, indentation, compression of large bodies.
 
 use std::io::Write as _;
 

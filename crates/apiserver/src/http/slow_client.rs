@@ -1,4 +1,4 @@
-//! A connection that is given up when the other side takes nothing for too long.
+//! Closes a connection whose other side reads nothing for too long.
 
 use std::future::Future as _;
 use std::io;

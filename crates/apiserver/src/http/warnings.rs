@@ -1,4 +1,4 @@
-//! Warning headers: what else a client should know. Each once, and together not without end.
+//! Warning headers: each warning once, their total size limited.
 
 use http::{HeaderValue, Response, header};
 

@@ -1,4 +1,4 @@
-//! Between the form in which an object is stored and the one a version serves.
+//! Conversion between the stored form of an object and the form of a served version.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What an object gets that depends on other objects: the priority of a pod, the class of a claim, the addresses and ports of a service.
+//! Defaults that need other objects: the priority of a pod, the storage class of a claim, the addresses and ports of a service.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

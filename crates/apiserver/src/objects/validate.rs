@@ -1,4 +1,4 @@
-//! Whether an object may be stored.
+//! Validation of an object before it is stored.
 
 use std::sync::{Arc, LazyLock};
 

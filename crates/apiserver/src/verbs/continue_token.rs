@@ -1,4 +1,4 @@
-//! Tokens that name where a list goes on, in the form that Kubernetes gives them.
+//! Continue tokens of lists, in the form of Kubernetes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

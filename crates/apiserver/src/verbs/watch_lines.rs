@@ -1,4 +1,4 @@
-//! The lines of a watch that many follow: written once for all of them.
+//! Encoded watch events, shared by all watches of the same change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
