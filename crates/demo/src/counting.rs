@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_told_apart_by_verb_and_resource() {
+    fn writes_differ_by_verb_and_resource() {
         let (json, apply) = ("application/json", "application/apply-patch+yaml");
         let status = "/apis/a.b/v1/namespaces/n/things/x/status?fieldManager=m&force=true";
         check("PATCH", status, apply, Some(("apply", "things/status")));

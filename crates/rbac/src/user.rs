@@ -55,7 +55,7 @@ impl UserInfo {
         Self::new(&format!("system:serviceaccount:{namespace}:{name}"), &groups)
     }
 
-    /// Nobody known.
+    /// The anonymous user.
     pub fn anonymous() -> Self {
         Self {
             name: ANONYMOUS.to_owned(),

@@ -146,7 +146,7 @@ fn revision(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-/// One object, followed by a watch. The receiver is told of every change, and of the first list.
+/// One object, followed by a watch. The receiver changes with every change of the object, and with the first list.
 struct Followed<T> {
     cache: Cache<T>,
     key: ObjectKey,

@@ -78,7 +78,7 @@ impl Kept {
                     tracing::info!(secret = self.what(), "made a webhook certificate");
                     return Ok(material);
                 }
-                // Another process was faster, or somebody deleted it: what is there now is looked at.
+                // Another process wrote or deleted the Secret first: read it again.
                 Err(error) if error.code() == 409 => {}
                 Err(error) if error.is_not_found() && stored.is_some() => {}
                 Err(error) => return Err(self.failed("write", error)),

@@ -121,8 +121,8 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     Ok(webhooks)
 }
 
-/// Has the API server behind `client` ask nobody over the network any more: for a server that judges in its own process what a
-/// manager beside it judged before. False when there was no configuration of ours.
+/// Deletes the webhook configuration, so that the API server behind `client` sends no more reviews over the network: for a server
+/// whose own process now admits what a separate manager admitted before. False when there was no configuration of ours.
 pub async fn withdraw(client: &kube::Client) -> Result<bool, RequestError> {
     let key = ObjectKey::cluster_scoped(NAME);
     let client = ApiClient::from(client);

@@ -88,7 +88,7 @@ fn groups_and_service_accounts_are_subjects() {
     let reason =
         r#"RBAC: allowed by ClusterRoleBinding "everywhere" of ClusterRole "reader" to ServiceAccount "robot/a""#;
     check(&robot, &pods("get", "b"), true, reason);
-    // For the cluster a service account without a namespace is nobody; in a namespace it is that of the namespace.
+    // For the cluster a service account without a namespace matches no user; in a namespace it is that of the namespace.
     check(
         &UserInfo::new("system:serviceaccount:b:robot", &[]),
         &pods("get", "b"),
