@@ -30,8 +30,9 @@ pub(crate) struct Outcome {
 
 /// Compares all tables in `dir`; the lists are next to this crate's manifest below `root`.
 pub(crate) fn run(root: &Path, dir: &Path) -> Result<Outcome, String> {
-    let allowed = rows(&root.join("xtask/compat-allow.tsv"))?;
-    let later = rows(&root.join("xtask/compat-later.tsv"))?;
+    // Kind, path and what differs: another difference at the same place is not allowed.
+    let allowed = rows::<3>(&root.join("xtask/compat-allow.tsv"))?;
+    let later = rows::<2>(&root.join("xtask/compat-later.tsv"))?;
     let mut used = BTreeSet::new();
     let mut report = Report::default();
     let ours = ours();
@@ -50,17 +51,22 @@ pub(crate) fn run(root: &Path, dir: &Path) -> Result<Outcome, String> {
             Some(our) => {
                 let differences = compare(&table, our);
                 let (ok, bad): (Vec<_>, Vec<_>) = differences.into_iter().partition(|difference| {
-                    let row = [table.facts["kind"].clone(), difference.path.clone()];
-                    allowed.contains_key(&row) && {
-                        used.insert(row);
-                        true
+                    let row = [
+                        table.facts["kind"].clone(),
+                        difference.path.clone(),
+                        difference.what.clone(),
+                    ];
+                    let is_allowed = allowed.contains_key(&row);
+                    if is_allowed {
+                        used.insert(row.to_vec());
                     }
+                    is_allowed
                 });
                 report.kind(&id, table.fields.len(), &ok, &bad);
             }
-            None => match later_reason(&later, &table) {
-                Some((row, reason)) => {
-                    used.insert(row);
+            None => match later.get(&[table.facts["kind"].clone(), table.facts["version"].clone()]) {
+                Some(reason) => {
+                    used.insert(vec![table.facts["kind"].clone(), table.facts["version"].clone()]);
                     report.later.push(format!("{id}: {reason}"));
                 }
                 None => report.bad(
@@ -70,7 +76,11 @@ pub(crate) fn run(root: &Path, dir: &Path) -> Result<Outcome, String> {
             },
         }
     }
-    for row in allowed.keys().chain(later.keys()).filter(|row| !used.contains(*row)) {
+    let listed = allowed
+        .keys()
+        .map(|row| row.to_vec())
+        .chain(later.keys().map(|row| row.to_vec()));
+    for row in listed.filter(|row| !used.contains(row)) {
         report.bad(
             &row.join(" "),
             "listed as an exception, but there is no such difference any more",
@@ -152,21 +162,6 @@ fn ours() -> BTreeMap<(String, String, String), Table> {
     tables
 }
 
-/// The entry that covers a table: `KIND VERSION`, where either may be `*`.
-fn later_reason(later: &BTreeMap<[String; 2], String>, table: &Table) -> Option<([String; 2], String)> {
-    let (kind, version) = (&table.facts["kind"], &table.facts["version"]);
-    [
-        (kind.as_str(), version.as_str()),
-        (kind.as_str(), "*"),
-        ("*", version.as_str()),
-    ]
-    .into_iter()
-    .find_map(|(kind, version)| {
-        let row = [kind.to_owned(), version.to_owned()];
-        later.get(&row).map(|reason| (row.clone(), reason.clone()))
-    })
-}
-
 fn table_names(dir: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(dir).map_err(|error| format!("{}: cannot be read: {error}", dir.display()))?;
     let mut names: Vec<String> = entries
@@ -185,20 +180,24 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// Rows `A<TAB>B<TAB>REASON` of a list; lines that start with `#` are comments.
-fn rows(path: &Path) -> Result<BTreeMap<[String; 2], String>, String> {
+fn rows<const KEYS: usize>(path: &Path) -> Result<BTreeMap<[String; KEYS], String>, String> {
     let text = read(path)?;
     let lines = text
         .lines()
         .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    lines
-        .map(|line| match line.split('\t').collect::<Vec<_>>()[..] {
-            [a, b, reason] if !reason.trim().is_empty() => Ok(([a.to_owned(), b.to_owned()], reason.to_owned())),
-            _ => Err(format!(
-                "{}: expected three columns separated by tabs: {line:?}",
-                path.display()
-            )),
-        })
-        .collect()
+    let row = |line: &str| {
+        let (keys, reason) = line.rsplit_once('\t').filter(|(_, reason)| !reason.trim().is_empty())?;
+        let keys: Vec<String> = keys.split('\t').map(str::to_owned).collect();
+        Some((keys.try_into().ok()?, reason.to_owned()))
+    };
+    let wrong = |line| {
+        format!(
+            "{}: expected {} columns separated by tabs: {line:?}",
+            path.display(),
+            KEYS + 1
+        )
+    };
+    lines.map(|line| row(line).ok_or_else(|| wrong(line))).collect()
 }
 
 /// Reads a table of fields.

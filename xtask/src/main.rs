@@ -15,6 +15,7 @@ mod suites;
 mod templates;
 mod tidy;
 mod tools;
+mod vectors;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -74,6 +75,9 @@ enum Task {
         /// Write our objects to this folder, one file per step.
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
+        /// Write down the values of the differences that are allowed.
+        #[arg(long)]
+        pin: bool,
     },
     /// Install, repair, upgrade and remove real providers with the operator.
     Providers {
@@ -97,6 +101,12 @@ enum Task {
     /// Ask Go what the templates of the corpus give, and write it down.
     Templates {
         /// Only say what is not what Go gives, and fail when something is; says so and succeeds where there is no Go.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Ask Kubernetes' libraries what becomes of the test vectors of schemas, patches and applies, and write it down.
+    Vectors {
+        /// Only say what is not what they give, and fail when something is; says so and succeeds where there is no Go.
         #[arg(long)]
         check: bool,
     },
@@ -207,8 +217,8 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             Ok(true)
         }
         Task::Bench(Bench::Clusters { count }) => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
-        Task::Recorded { dir, keep } => {
-            let outcome = recorded::run(root, &dir, keep.as_deref())?;
+        Task::Recorded { dir, keep, pin } => {
+            let outcome = recorded::run(root, &dir, keep.as_deref(), pin)?;
             anstream::print!("{}", outcome.text);
             Ok(outcome.good)
         }
@@ -235,6 +245,21 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             }
             anstream::println!("{} cases, {} files stale", report.cases, report.stale.len());
             Ok(!check || report.stale.is_empty())
+        }
+        Task::Vectors { check } => {
+            let Some(stale) = vectors::run(root, check)? else {
+                return Ok(true);
+            };
+            let state = if check {
+                "not what Kubernetes' libraries give; run `cargo xtask vectors`"
+            } else {
+                "written"
+            };
+            for file in &stale {
+                anstream::println!("{file}: {state}");
+            }
+            anstream::println!("{} files stale", stale.len());
+            Ok(!check || stale.is_empty())
         }
         Task::Crash { rounds } => crash(root, rounds),
         Task::Suites(options) => suites::run(root, &options),

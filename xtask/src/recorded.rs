@@ -1,7 +1,8 @@
 //! `cargo xtask recorded DIR`: compares what our controllers leave behind with what Cluster API's controllers left.
 //!
 //! `DIR` holds recorded objects, one folder per step. The same steps are played in process; the objects of both are normalised,
-//! and every difference must be in `xtask/recorded-allow.tsv` with its reason, as must every row there have a difference.
+//! and every difference must be in `xtask/recorded-allow.tsv` with its reason and in `xtask/recorded-differences.tsv` with its values, as
+//! must every row there have a difference.
 
 mod diff;
 mod flat;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use self::diff::Difference;
+use self::diff::{Difference, Pins};
 use self::flat::Flat;
 use self::normal::{Role, normalise, shape};
 use self::play::{CLUSTER, Kind, RICH, Stage, Wanted};
@@ -47,8 +48,9 @@ pub(crate) struct Outcome {
     pub(crate) good: bool,
 }
 
-/// Plays the steps recorded in `dir` and compares; our objects are written to `keep`.
-pub(crate) fn run(root: &Path, dir: &Path, keep: Option<&Path>) -> Result<Outcome, String> {
+/// Plays the steps recorded in `dir` and compares; our objects are written to `keep`. With `pin` the values of what is allowed are
+/// written down instead of compared.
+pub(crate) fn run(root: &Path, dir: &Path, keep: Option<&Path>, pin: bool) -> Result<Outcome, String> {
     let list = root.join("xtask/recorded-allow.tsv");
     let text = fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
     let allowances = diff::parse_allowances(&text).map_err(|error| format!("{}: {error}", list.display()))?;
@@ -70,7 +72,15 @@ pub(crate) fn run(root: &Path, dir: &Path, keep: Option<&Path>) -> Result<Outcom
         keep: keep.map(Path::to_owned),
     };
     let played = runtime.block_on(play_all(dir, &mut comparison));
-    let (mut text, good) = diff::report(&comparison.found, &allowances, &STEPS.map(str::to_owned));
+    let list = root.join("xtask/recorded-differences.tsv");
+    let wrong = |error: String| format!("{}: {error}", list.display());
+    if pin && played.is_ok() {
+        let pins = Pins::of(&comparison.found, &allowances).text();
+        fs::write(&list, pins).map_err(|error| wrong(error.to_string()))?;
+    }
+    let pins = fs::read_to_string(&list).map_err(|error| wrong(error.to_string()))?;
+    let pins = Pins::parse(&pins).map_err(wrong)?;
+    let (mut text, good) = diff::report(&comparison.found, &allowances, &pins, &STEPS.map(str::to_owned));
     if let Err(error) = &played {
         text = format!("{text}stopped: {error}\n");
     }

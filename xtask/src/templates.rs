@@ -5,14 +5,11 @@
 //! against Go.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::thread;
 
 use windlass_envtest::missing;
 
-use crate::tools::{Go, go};
+use crate::tools::{Go, ask};
 
 const CORPUS: &str = "crates/gotemplate/testdata";
 const PROGRAM: &str = "tools/template-corpus";
@@ -44,7 +41,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<Option<Report>, String> {
         let text = fs::read_to_string(file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
         texts.push(text);
     }
-    let answer = ask(&root.join(PROGRAM), texts.concat())?;
+    let answer = ask(&root.join(PROGRAM), &["run", "."], texts.concat())?;
     let mut lines = answer.lines();
     let mut report = Report {
         stale: Vec::new(),
@@ -78,27 +75,4 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     }
     files.sort();
     Ok(files)
-}
-
-/// The cases with what Go gives for them.
-fn ask(program: &Path, cases: String) -> Result<String, String> {
-    let failed = |error| format!("cannot run go: {error}");
-    let mut child = go()
-        .args(["run", "."])
-        .current_dir(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    // It answers while it is asked, so who only asks before listening may wait for ever.
-    let asking = child
-        .stdin
-        .take()
-        .map(|mut stdin| thread::spawn(move || stdin.write_all(cases.as_bytes())));
-    let out = child.wait_with_output().map_err(failed)?;
-    let asked = asking.is_none_or(|asking| asking.join().is_ok_and(|written| written.is_ok()));
-    if !out.status.success() || !asked {
-        return Err(format!("{}: failed", program.display()));
-    }
-    String::from_utf8(out.stdout).map_err(|_| format!("{}: its answer is no text", program.display()))
 }

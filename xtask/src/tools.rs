@@ -217,6 +217,29 @@ pub(crate) fn go() -> Command {
     command
 }
 
+/// What a Go program in a folder answers to cases on its standard input.
+pub(crate) fn ask(program: &Path, words: &[&str], cases: String) -> Result<String, String> {
+    let failed = |error| format!("cannot run go: {error}");
+    let mut child = go()
+        .args(words)
+        .current_dir(program)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    // It answers while it is asked, so who only asks before listening may wait for ever.
+    let asking = child
+        .stdin
+        .take()
+        .map(|mut stdin| std::thread::spawn(move || std::io::Write::write_all(&mut stdin, cases.as_bytes())));
+    let out = child.wait_with_output().map_err(failed)?;
+    let asked = asking.is_none_or(|asking| asking.join().is_ok_and(|written| written.is_ok()));
+    if !out.status.success() || !asked {
+        return Err(format!("{}: failed", program.display()));
+    }
+    String::from_utf8(out.stdout).map_err(|_| format!("{}: its answer is no text", program.display()))
+}
+
 /// The numbers of `go1.26.8` or `1.26.0`.
 fn numbers(version: &str) -> Option<Vec<u32>> {
     let plain = version.trim().trim_start_matches("go");

@@ -101,7 +101,7 @@ pub fn compare(topic: &Topic, sides: [Side<'_>; 2], allowed: &Allowed) -> Report
                 let all = differences(first, second);
                 let (meant, other): (Vec<_>, Vec<_>) = all
                     .into_iter()
-                    .partition(|found| allowed.covers(&topic.name, &case.case, &found.path));
+                    .partition(|found| allowed.covers(&topic.name, &case.case, found, [first, second]));
                 if !other.is_empty() {
                     say(&words(case, &other, sides.map(|side| side.name)));
                 }

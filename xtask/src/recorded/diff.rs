@@ -9,6 +9,9 @@ use super::normal::Role;
 /// Texts longer than this are cut where they begin to differ.
 const LONG: usize = 160;
 
+/// What stands for the order of conditions where values are pinned.
+const ANY_ORDER: &str = "any order";
+
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Difference {
@@ -151,6 +154,67 @@ pub(crate) fn parse_allowances(text: &str) -> Result<Vec<Allowance>, String> {
     lines.map(parse).collect()
 }
 
+/// The values of the differences that an allowance is for: whatever else goes wrong at the same place is not allowed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pins(BTreeSet<[String; 6]>);
+
+impl Pins {
+    /// Reads them: step, kind, role, path, what is recorded and what is ours, with tabs between.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
+        let parse = |(index, line): (usize, &str)| {
+            let cells: Vec<String> = line.split('\t').map(str::to_owned).collect();
+            cells
+                .try_into()
+                .map_err(|_| format!("line {}: expected six cells", index + 1))
+        };
+        Ok(Self(lines.map(parse).collect::<Result<_, _>>()?))
+    }
+
+    /// Those of the differences that allowances cover.
+    pub(crate) fn of(differences: &[Difference], allowances: &[Allowance]) -> Self {
+        let is_allowed = |found: &&Difference| allowances.iter().any(|allowed| allowed.covers(found));
+        Self(differences.iter().filter(is_allowed).map(Difference::cells).collect())
+    }
+
+    /// The same as text.
+    pub(crate) fn text(&self) -> String {
+        let head = "# What the differences are that recorded-allow.tsv allows: step, kind, role, path, recorded, ours.\n\
+            # Written by `cargo xtask recorded DIR --pin`; read the changes before they are committed.\n";
+        self.0.iter().fold(head.to_owned(), |mut text, cells| {
+            let _ = writeln!(text, "{}", cells.join("\t"));
+            text
+        })
+    }
+}
+
+impl Difference {
+    /// One line, whatever is in the values.
+    fn cells(&self) -> [String; 6] {
+        let Self {
+            step,
+            kind,
+            role,
+            path,
+            recorded,
+            ours,
+        } = self;
+        // Conditions come in the order in which controllers are done; which there are and what they say is compared one by one.
+        let (recorded, ours) = if path.ends_with("conditions.order") {
+            (&ANY_ORDER.to_owned(), &ANY_ORDER.to_owned())
+        } else {
+            (recorded, ours)
+        };
+        [step, kind, role, path, recorded, ours].map(|text| text.escape_debug().to_string())
+    }
+}
+
+impl Allowance {
+    fn covers(&self, difference: &Difference) -> bool {
+        glob(&self.kind, &difference.kind) && glob(&self.path, &difference.path) && glob(&self.step, &difference.step)
+    }
+}
+
 /// Whether a text matches a pattern in which `*` is any text.
 fn glob(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
@@ -166,23 +230,25 @@ fn glob(pattern: &str, text: &str) -> bool {
 }
 
 /// The report, and whether nothing in it is unwanted. `steps` are the steps that were compared.
-pub(crate) fn report(differences: &[Difference], allowances: &[Allowance], steps: &[String]) -> (String, bool) {
+pub(crate) fn report(
+    differences: &[Difference],
+    allowances: &[Allowance],
+    pins: &Pins,
+    steps: &[String],
+) -> (String, bool) {
     let mut used: BTreeMap<usize, usize> = BTreeMap::new();
     let mut counts: BTreeMap<(usize, &str), (usize, usize)> = BTreeMap::new();
     let mut text = String::new();
     for difference in differences {
-        let allowed = allowances.iter().filter(|allowed| {
-            glob(&allowed.kind, &difference.kind)
-                && glob(&allowed.path, &difference.path)
-                && glob(&allowed.step, &difference.step)
-        });
+        let allowed = allowances.iter().filter(|allowed| allowed.covers(difference));
         let lines: Vec<usize> = allowed.map(|allowed| allowed.line).collect();
+        let is_pinned = pins.0.contains(&difference.cells());
         let at = steps
             .iter()
             .position(|step| *step == difference.step)
             .unwrap_or_default();
         let count = counts.entry((at, &difference.kind)).or_default();
-        if lines.is_empty() {
+        if lines.is_empty() || !is_pinned {
             count.0 += 1;
             let Difference {
                 step,
@@ -192,13 +258,30 @@ pub(crate) fn report(differences: &[Difference], allowances: &[Allowance], steps
                 recorded,
                 ours,
             } = difference;
-            let _ = writeln!(text, "{step}: {kind} {role} {path}: recorded {recorded}, ours {ours}");
+            let note = if lines.is_empty() {
+                ""
+            } else {
+                " (allowed there, but not this value)"
+            };
+            let _ = writeln!(
+                text,
+                "{step}: {kind} {role} {path}: recorded {recorded}, ours {ours}{note}"
+            );
         } else {
             count.1 += 1;
-            for line in lines {
-                *used.entry(line).or_default() += 1;
-            }
         }
+        for line in lines {
+            *used.entry(line).or_default() += 1;
+        }
+    }
+    let found: BTreeSet<[String; 6]> = differences.iter().map(Difference::cells).collect();
+    let gone: Vec<&[String; 6]> = pins.0.difference(&found).collect();
+    for cells in &gone {
+        let [step, kind, role, path, recorded, ours] = cells;
+        let _ = writeln!(
+            text,
+            "{step}: {kind} {role} {path}: recorded {recorded}, ours {ours}: there is no such difference any more"
+        );
     }
     for allowed in allowances {
         let Allowance {
@@ -237,10 +320,11 @@ pub(crate) fn report(differences: &[Difference], allowances: &[Allowance], steps
     let allowed: usize = counts.values().map(|(_, allowed)| allowed).sum();
     let _ = writeln!(
         text,
-        "{bad} differences, {allowed} allowed, {} allowances not needed",
-        unused.len()
+        "{bad} differences, {allowed} allowed, {} allowances and {} values not needed",
+        unused.len(),
+        gone.len()
     );
-    (text, bad == 0 && unused.is_empty())
+    (text, bad == 0 && unused.is_empty() && gone.is_empty())
 }
 
 #[cfg(test)]
@@ -265,7 +349,7 @@ mod tests {
 
     #[test]
     fn every_difference_is_reported() {
-        let (text, good) = report(&found(), &[], &["settled".to_owned()]);
+        let (text, good) = report(&found(), &[], &Pins::default(), &["settled".to_owned()]);
         assert!(!good);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "settled: Machine a spec.y: recorded 2, ours 3");
@@ -303,12 +387,15 @@ mod tests {
     #[test]
     fn allowances_must_be_used_and_have_a_reason() {
         let check = |list: &str, expect: bool| {
-            let (text, good) = report(&found(), &parse_allowances(list).unwrap(), &["settled".to_owned()]);
+            let list = parse_allowances(list).unwrap();
+            let pins = Pins::of(&found(), &list);
+            let (text, good) = report(&found(), &list, &pins, &["settled".to_owned()]);
             assert_eq!(good, expect, "{text}");
         };
         check("Machine\tspec.*\tsettled\twhy\nMach*\tobject\t*\twhy\n", true);
         let list = parse_allowances("Machine\tspec.*\tsettled\tbecause\n").unwrap();
-        let (text, _) = report(&found(), &list, &["settled".to_owned()]);
+        let pins = Pins::of(&found(), &list);
+        let (text, _) = report(&found(), &list, &pins, &["settled".to_owned()]);
         assert!(text.contains("2 allowed: Machine spec.* settled: because"), "{text}");
         check("# comment\n*\t*\t*\twhy\n", true);
         check("Machine\tspec.*\tsettled\twhy\n", false);
@@ -318,6 +405,23 @@ mod tests {
                 .unwrap_err()
                 .contains("line 1")
         );
+    }
+
+    #[test]
+    fn an_allowed_place_has_the_values_that_are_pinned() {
+        let list = parse_allowances("*\t*\t*\twhy\n").unwrap();
+        let pins = Pins::parse(&Pins::of(&found(), &list).text()).unwrap();
+        let steps = ["settled".to_owned()];
+        assert!(report(&found(), &list, &pins, &steps).1);
+        let mut other = found();
+        other[0].ours = "5".to_owned();
+        let (text, good) = report(&other, &list, &pins, &steps);
+        assert!(
+            !good && text.contains("ours 5 (allowed there, but not this value)"),
+            "{text}"
+        );
+        assert!(text.contains("ours 3: there is no such difference any more"), "{text}");
+        assert!(Pins::parse("a\tb\n").is_err());
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn check_rest(world: &World, replicas: usize, version: &str, what: &str) {
 
 #[test]
 fn a_control_plane_comes_up_scales_upgrades_and_goes_in_any_order_of_events() {
-    simulate(0..4, 20, |seed| {
+    simulate(0..4, 4, |seed| {
         let mut world = World::new(3);
         shuffle(&mut world, seed, "create");
         check_rest(&world, 3, "v1.35.0", "create");
@@ -89,7 +89,7 @@ fn a_control_plane_comes_up_scales_upgrades_and_goes_in_any_order_of_events() {
 
 #[test]
 fn an_upgrade_without_surge_never_has_more_machines_than_asked_for() {
-    simulate(0..3, 10, |seed| {
+    simulate(0..3, 3, |seed| {
         let mut world = World::settled(3);
         world.control_plane.max_surge = 0;
         world.control_plane.version = "v1.36.0".into();

@@ -1,5 +1,7 @@
 //! Every seed of every fuzz target is replayed, and every target has seeds.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic, too")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
