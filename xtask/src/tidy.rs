@@ -112,6 +112,26 @@ const TEST_SUPPORT: &[&str] = &["testkit", "forge", "judge"];
 /// The crate of the shipped program.
 const PROGRAM: &str = "cli";
 
+/// Public functions of the product that only tests and examples call, and may: (name, why).
+const FOR_TESTS: &[(&str, &str)] = &[
+    ("apply_status_value", "kit's own tests write statuses"),
+    ("check_class_update", "waits for admission of ClusterClasses"),
+    ("check_rebase", "waits for admission of Clusters"),
+    ("condition_of", "reads what the others write"),
+    ("contract_version", "for authors of providers"),
+    ("crd_name", "the table of kinds is tested by it"),
+    ("create_load_balancer", "the simulated cloud is tested by it"),
+    ("is_everything", "the policy for empty selectors is tested by it"),
+    ("is_idle", "queues are tested by it"),
+    ("is_invalid", "errors of servers are told apart in tests"),
+    ("is_local", "any address is tested by it"),
+    ("is_release_name_generated", "releases are tested by it"),
+    ("patch_json", "kit's own tests write patches"),
+    ("renew", "owners after a restore: no controller does it yet"),
+    ("simulate", "memory of simulated clusters is measured with it"),
+    ("with_concurrency", "tests run with few workers"),
+];
+
 /// Lines a source file may have, its test module left out.
 const MAX_LINES: usize = 600;
 
@@ -120,7 +140,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
     let layers = layers(&read(&root.join("ARCHITECTURE.md"))?);
     let allow = allowances(&fs::read_to_string(root.join("tidy.tsv")).unwrap_or_default());
     let mut findings = Vec::new();
-    let mut needs = BTreeMap::new();
+    let (mut needs, mut product) = (BTreeMap::new(), Vec::new());
     for (name, dir) in crates(root)? {
         let manifest = read(&dir.join("Cargo.toml"))?;
         needs.insert(name.clone(), own_dependencies(&manifest));
@@ -130,6 +150,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
             let text = read(&file)?;
             let place = file.strip_prefix(root).unwrap_or(&file).display().to_string();
             findings.extend(check_source(&place, &text, allow.contains_key(&place)));
+            product.push((place, text.clone()));
             whole.push_str(&text);
         }
         // Code that a build script generates may use what no file mentions, and a crate without code is only a name yet.
@@ -139,6 +160,15 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
         }
     }
     findings.extend(check_program(&needs));
+    for folder in ["xtask", "tests/bench", "tests/parity"] {
+        for file in sources(&root.join(folder))? {
+            product.push((file.display().to_string(), read(&file)?));
+        }
+    }
+    for file in entries(&root.join("fuzz/targets"))? {
+        product.push((file.display().to_string(), read(&file)?));
+    }
+    findings.extend(check_unused(&product));
     Ok(findings)
 }
 
@@ -196,6 +226,43 @@ fn dependencies(manifest: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// Public functions whose name occurs once in all sources but tests: nothing calls them.
+fn check_unused(files: &[(String, String)]) -> Vec<Finding> {
+    let is_support = |place: &str| {
+        TEST_SUPPORT
+            .iter()
+            .any(|name| place.starts_with(&format!("crates/{name}/")))
+    };
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut defined = Vec::new();
+    for (place, text) in files {
+        let body = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+        for line in body.lines().map(|line| line.split("//").next().unwrap_or_default()) {
+            for word in line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+                *counts.entry(word).or_default() += 1;
+            }
+            let after = ["pub fn ", "pub async fn ", "pub const fn "]
+                .iter()
+                .find_map(|start| line.trim_start().strip_prefix(start));
+            if let Some(name) = after.and_then(|rest| rest.split(['(', '<']).next())
+                && place.starts_with("crates/")
+                && !is_support(place)
+            {
+                defined.push((place, name));
+            }
+        }
+    }
+    let unused = |name: &str| counts.get(name) == Some(&1) && !FOR_TESTS.iter().any(|(known, _)| *known == name);
+    defined
+        .into_iter()
+        .filter(|(_, name)| unused(name))
+        .map(|(place, name)| Finding {
+            place: place.clone(),
+            what: format!("only tests call {name}: remove it with its tests, or name it in FOR_TESTS with the reason"),
+        })
+        .collect()
 }
 
 /// The crates of this workspace among them.
@@ -403,6 +470,22 @@ mod tests {
         assert_eq!(needs("judge").len(), 1);
         // A package that is not among the crates of the product.
         assert_eq!(needs("envtest")[0].place, "crates/manager/Cargo.toml");
+    }
+
+    #[test]
+    fn a_function_that_only_tests_call_is_found() {
+        let files = |user: &str| {
+            let file = |place: &str, text: &str| (place.to_owned(), text.to_owned());
+            [
+                file(
+                    "crates/a/src/lib.rs",
+                    "//! A.\npub fn alone() {}\n\n#[cfg(test)]\nmod tests {\nfn f() { alone() }\n}\n",
+                ),
+                file("crates/b/src/lib.rs", user),
+            ]
+        };
+        assert_eq!(check_unused(&files("// alone")).len(), 1);
+        assert_eq!(check_unused(&files("fn g() { a::alone() }")), []);
     }
 
     #[test]

@@ -61,12 +61,6 @@ impl KubeadmConfigController {
             token_ttl: DEFAULT_TOKEN_TTL,
         }
     }
-
-    /// The same with another life of bootstrap tokens.
-    #[must_use]
-    pub fn with_token_ttl(self, token_ttl: SignedDuration) -> Self {
-        Self { token_ttl, ..self }
-    }
 }
 
 impl Controller for KubeadmConfigController {

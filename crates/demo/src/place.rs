@@ -24,7 +24,7 @@ use crate::options::Server;
 /// A management cluster with its controllers.
 pub(super) enum Place {
     /// What `windlass up` runs; the folder, if it is temporary, is removed with it.
-    Embedded(Box<Up>, Option<TempDir>),
+    Embedded { up: Box<Up>, _folder: Option<TempDir> },
     /// What `windlass manager` runs, against a running API server.
     Running(Box<Controllers>),
 }
@@ -42,7 +42,10 @@ impl Place {
     /// Starts the controllers, and the API server if it is the embedded one.
     pub(super) async fn start(server: &Server) -> Result<Self, DemoError> {
         match server {
-            Server::Embedded(Some(folder)) => Ok(Self::Embedded(Box::new(embedded(folder).await?), None)),
+            Server::Embedded(Some(folder)) => Ok(Self::Embedded {
+                up: Box::new(embedded(folder).await?),
+                _folder: None,
+            }),
             Server::Embedded(None) => {
                 // Removed when dropped, also after a failure.
                 let folder = tempfile::Builder::new()
@@ -50,7 +53,10 @@ impl Place {
                     .permissions(std::fs::Permissions::from_mode(0o700))
                     .tempdir()
                     .map_err(|source| DemoError::failed("cannot make a temporary folder", source))?;
-                Ok(Self::Embedded(Box::new(embedded(folder.path()).await?), Some(folder)))
+                Ok(Self::Embedded {
+                    up: Box::new(embedded(folder.path()).await?),
+                    _folder: Some(folder),
+                })
             }
             Server::Running {
                 kubeconfig,
@@ -65,7 +71,7 @@ impl Place {
     /// Where the API server answers.
     pub(super) fn url(&self) -> String {
         match self {
-            Self::Embedded(up, _) => up.embedded().url(),
+            Self::Embedded { up, .. } => up.embedded().url(),
             Self::Running(controllers) => controllers.config.cluster_url.to_string(),
         }
     }
@@ -73,7 +79,7 @@ impl Place {
     /// The kubeconfig of its administrator.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         match self {
-            Self::Embedded(up, _) => up.embedded().kubeconfig().to_owned(),
+            Self::Embedded { up, .. } => up.embedded().kubeconfig().to_owned(),
             Self::Running(controllers) => controllers.kubeconfig.clone(),
         }
     }
@@ -81,7 +87,7 @@ impl Place {
     /// The administrator's client.
     pub(super) fn client(&self) -> Result<kube::Client, DemoError> {
         match self {
-            Self::Embedded(up, _) => Ok(up.embedded().client(MANAGER, &Metrics::new())),
+            Self::Embedded { up, .. } => Ok(up.embedded().client(MANAGER, &Metrics::new())),
             Self::Running(controllers) => connect_patiently(&controllers.config),
         }
     }
@@ -89,7 +95,7 @@ impl Place {
     /// The client of a user without groups.
     pub(super) fn client_of(&self, user: &str) -> Result<kube::Client, DemoError> {
         match self {
-            Self::Embedded(up, _) => {
+            Self::Embedded { up, .. } => {
                 let service = up.embedded().server().client_service(UserInfo::new(user, &[]));
                 Ok(transport::in_process(service, &Metrics::new()))
             }
@@ -104,7 +110,7 @@ impl Place {
     /// What the controllers read by.
     pub(super) fn cx(&self) -> Cx {
         match self {
-            Self::Embedded(up, _) => up.running().kit().cx(),
+            Self::Embedded { up, .. } => up.running().kit().cx(),
             Self::Running(controllers) => controllers.running.kit().cx(),
         }
     }
@@ -112,7 +118,7 @@ impl Place {
     /// Requests since the start; with a running API server only the writes of the controllers.
     pub(super) fn requests(&self) -> BTreeMap<RequestKey, u64> {
         match self {
-            Self::Embedded(up, _) => up.embedded().server().counters().snapshot(),
+            Self::Embedded { up, .. } => up.embedded().server().counters().snapshot(),
             Self::Running(controllers) => controllers.counts.snapshot(),
         }
     }
@@ -120,7 +126,7 @@ impl Place {
     /// Stops everything.
     pub(super) async fn shutdown(&self) {
         match self {
-            Self::Embedded(up, _) => up.shutdown().await,
+            Self::Embedded { up, .. } => up.shutdown().await,
             Self::Running(controllers) => controllers.shutdown().await,
         }
     }

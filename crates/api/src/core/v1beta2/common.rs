@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_meta::{GroupKind, GroupVersionKind};
+use windlass_meta::GroupKind;
 
 use crate::patterns;
 use crate::schema;
@@ -182,13 +182,6 @@ impl ContractVersionedObjectReference {
     /// The kind that is referred to.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(self.api_group.clone(), self.kind.clone())
-    }
-}
-
-impl TemplateReference {
-    /// The kind that is referred to, in its version.
-    pub fn group_version_kind(&self) -> GroupVersionKind {
-        GroupVersionKind::from_api_version(&self.api_version, self.kind.clone())
     }
 }
 
