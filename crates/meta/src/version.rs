@@ -89,12 +89,6 @@ impl KubernetesVersion {
         (self.major(), self.minor()) == (other.major(), other.minor())
     }
 
-    /// How many minors `self` is ahead of `other`; negative when behind, none across majors.
-    pub fn minors_ahead_of(&self, other: &Self) -> Option<i64> {
-        let minors = |version: &Self| i64::try_from(version.minor()).ok();
-        (self.major() == other.major()).then_some(minors(self)?.checked_sub(minors(other)?)?)
-    }
-
     /// Whether `self` is `major.minor` or later; pre-releases of that minor count as it.
     pub fn at_least_minor(&self, major: u64, minor: u64) -> bool {
         (self.major(), self.minor()) >= (major, minor)
@@ -201,12 +195,5 @@ mod tests {
         assert!(version("v1.32.0-rc.1") < version("v1.32.0"));
         assert!(version("v1.32.0-alpha.10") > version("v1.32.0-alpha.9"));
         assert_eq!(version("v1.32.0+a"), version("v1.32.0+b"));
-    }
-
-    #[test]
-    fn minors_are_counted_in_one_major() {
-        assert_eq!(version("v1.30.0").minors_ahead_of(&version("v1.33.0")), Some(-3));
-        assert_eq!(version("v1.33.0").minors_ahead_of(&version("v1.31.5")), Some(2));
-        assert_eq!(version("v2.0.0").minors_ahead_of(&version("v1.40.0")), None);
     }
 }
