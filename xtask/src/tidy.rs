@@ -120,6 +120,26 @@ const IMPURE_WORDS: &[(&str, &str)] = &[
     ("rand::", "randomness is an argument"),
 ];
 
+/// Public functions of the product that only tests and examples call, and may: (name, why).
+const FOR_TESTS: &[(&str, &str)] = &[
+    ("apply_status_value", "kit's own tests write statuses"),
+    ("check_class_update", "waits for admission of ClusterClasses"),
+    ("check_rebase", "waits for admission of Clusters"),
+    ("condition_of", "reads what the others write"),
+    ("contract_version", "for authors of providers"),
+    ("crd_name", "the table of kinds is tested by it"),
+    ("create_load_balancer", "the simulated cloud is tested by it"),
+    ("is_everything", "the policy for empty selectors is tested by it"),
+    ("is_idle", "queues are tested by it"),
+    ("is_invalid", "errors of servers are told apart in tests"),
+    ("is_local", "any address is tested by it"),
+    ("is_release_name_generated", "releases are tested by it"),
+    ("patch_json", "kit's own tests write patches"),
+    ("renew", "owners after a restore: no controller does it yet"),
+    ("simulate", "memory of simulated clusters is measured with it"),
+    ("with_concurrency", "tests run with few workers"),
+];
+
 /// Lines a source file may have, its test module left out.
 const MAX_LINES: usize = 600;
 
@@ -131,6 +151,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
         support: support(&page),
     };
     let allow = allowances(&fs::read_to_string(root.join("tidy.tsv")).unwrap_or_default());
+    let mut product = Vec::new();
     let mut findings = words::check(root, false)?;
     for (folder, name) in crates(root)? {
         let dir = root.join(folder).join(&name);
@@ -141,6 +162,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
             let text = read(&file)?;
             let place = file.strip_prefix(root).unwrap_or(&file).display().to_string();
             findings.extend(check_source(&place, &text, allow.contains_key(&place)));
+            product.push((place, text.clone()));
             whole.push_str(&text);
         }
         // Code that a build script generates may use what no file mentions, and a crate without code is only a name yet.
@@ -149,6 +171,15 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
             findings.extend(check_use(folder, &name, &manifest, &whole));
         }
     }
+    for folder in ["xtask", "tests/bench", "tests/parity"] {
+        for file in sources(&root.join(folder))? {
+            product.push((file.display().to_string(), read(&file)?));
+        }
+    }
+    for file in entries(&root.join("fuzz/targets"))? {
+        product.push((file.display().to_string(), read(&file)?));
+    }
+    findings.extend(check_unused(&product));
     Ok(findings)
 }
 
@@ -204,6 +235,37 @@ fn dependencies(manifest: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// Public functions whose name occurs once in all sources but tests: nothing calls them.
+fn check_unused(files: &[(String, String)]) -> Vec<Finding> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut defined = Vec::new();
+    for (place, text) in files {
+        let body = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+        for line in body.lines().map(|line| line.split("//").next().unwrap_or_default()) {
+            for word in line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+                *counts.entry(word).or_default() += 1;
+            }
+            let after = ["pub fn ", "pub async fn ", "pub const fn "]
+                .iter()
+                .find_map(|start| line.trim_start().strip_prefix(start));
+            if let Some(name) = after.and_then(|rest| rest.split(['(', '<']).next())
+                && place.starts_with("crates/")
+            {
+                defined.push((place, name));
+            }
+        }
+    }
+    let unused = |name: &str| counts.get(name) == Some(&1) && !FOR_TESTS.iter().any(|(known, _)| *known == name);
+    defined
+        .into_iter()
+        .filter(|(_, name)| unused(name))
+        .map(|(place, name)| Finding {
+            place: place.clone(),
+            what: format!("only tests call {name}: remove it with its tests, or name it in FOR_TESTS with the reason"),
+        })
+        .collect()
 }
 
 fn check_layers(folder: &str, name: &str, manifest: &str, table: &Table) -> Vec<Finding> {
@@ -414,6 +476,22 @@ mod tests {
         let text = "//! Plan.\nfn f() { let now = jiff::Timestamp::now(); }\n";
         assert_eq!(check_source("crates/core/src/machine/plan.rs", text, false).len(), 1);
         assert!(check_source("crates/core/src/machine/apply.rs", text, false).is_empty());
+    }
+
+    #[test]
+    fn a_function_that_only_tests_call_is_found() {
+        let files = |user: &str| {
+            let file = |place: &str, text: &str| (place.to_owned(), text.to_owned());
+            [
+                file(
+                    "crates/a/src/lib.rs",
+                    "//! A.\npub fn alone() {}\n\n#[cfg(test)]\nmod tests {\nfn f() { alone() }\n}\n",
+                ),
+                file("crates/b/src/lib.rs", user),
+            ]
+        };
+        assert_eq!(check_unused(&files("// alone")).len(), 1);
+        assert_eq!(check_unused(&files("fn g() { a::alone() }")), []);
     }
 
     #[test]

@@ -80,9 +80,8 @@ impl CliError {
 
     /// Whether the reader of the output is gone.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        let output = match self {
-            Self::Output(error) | Self::Demo(DemoError::Output(error)) => error,
-            _ => return false,
+        let (Self::Output(output) | Self::Demo(DemoError::Output(output))) = self else {
+            return false;
         };
         output.kind() == std::io::ErrorKind::BrokenPipe
     }

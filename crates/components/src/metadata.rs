@@ -130,12 +130,6 @@ impl Metadata {
             .map(|series| series.contract.as_str())
     }
 
-    /// The newest release series with a contract.
-    pub fn newest_with(&self, contract: &str) -> Option<&Series> {
-        let with = self.series.iter().filter(|series| series.contract == contract);
-        with.max_by_key(|series| (series.major, series.minor))
-    }
-
     /// All release series, as the file has them.
     pub fn series(&self) -> &[Series] {
         &self.series
@@ -205,11 +199,6 @@ mod tests {
         check("v0.9.4", Some("v1beta1"));
         check("v1.3.0", None);
         assert_eq!(metadata.known(), "0.9, 1.2, 1.10");
-        assert_eq!(
-            metadata.newest_with("v1beta2").map(|s| (s.major, s.minor)),
-            Some((1, 10))
-        );
-        assert_eq!(metadata.newest_with("v1alpha3"), None);
         assert_eq!(metadata.series().len(), 3);
     }
 

@@ -3,6 +3,7 @@
 //! Pure: the time of a change is an argument.
 
 mod aggregate;
+mod draft;
 pub mod legacy;
 mod merge;
 mod message;
@@ -14,6 +15,7 @@ mod summary;
 pub mod value;
 
 pub use aggregate::{Aggregate, Source, aggregate};
+pub use draft::{Builder, Draft};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub use merge::{ComputeReason, GetPriority, Merged, Owned, Priority, Reasons, default_priority};
 pub use message::listed;

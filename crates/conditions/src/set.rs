@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::{Condition, sort};
 
 /// The status of a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// It holds.
     True,
@@ -17,6 +17,15 @@ pub enum Status {
 }
 
 impl Status {
+    /// Reads the word in the API; everything odd is unknown.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        }
+    }
+
     /// The word in the API.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -111,11 +111,6 @@ pub fn machine_template(object: &Value) -> Option<ContractVersionedObjectReferen
     })
 }
 
-/// True while the first machine is on its way: no version is reported yet.
-pub fn is_provisioning(object: &Value) -> bool {
-    status_version(object).is_none()
-}
-
 /// True while something runs another version than the wanted one and is behind it. False while nothing runs yet, or when a
 /// version cannot be read.
 pub fn is_upgrading(object: &Value) -> bool {
@@ -189,10 +184,6 @@ mod tests {
             json!({"spec": {"version": "v1.35.0"}, "status": {"version": "v1.35.0", "versions": [{"version": "v1.34.1"}, {"version": "v1.35.0"}]}}),
             true,
         );
-        assert!(is_provisioning(&json!({"status": {}})));
-        assert!(!is_provisioning(
-            &json!({"status": {"versions": [{"version": "v1.34.1"}]}})
-        ));
     }
 
     #[test]

@@ -4,11 +4,12 @@ mod etcd;
 mod pods;
 
 use std::sync::Arc;
+use windlass_conditions::Status;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::facts::{CpMachine, Facts, NodeFacts, Workload};
-use crate::finding::{Finding, Tri};
+use crate::finding::Finding;
 use crate::names::{control_plane as own, machine, readiness_gates};
 use crate::up_to_date::{self, UpToDate};
 
@@ -30,16 +31,16 @@ pub struct View {
 
 impl View {
     /// The status of a condition: a fresh finding, or what another writer left.
-    pub fn status(&self, kind: &str) -> Option<Tri> {
+    pub fn status(&self, kind: &str) -> Option<Status> {
         let fresh = self.findings.iter().find(|f| f.kind == kind);
         fresh
             .map(|f| f.status)
-            .or_else(|| Some(Tri::parse(&self.facts.condition(kind)?.status)))
+            .or_else(|| Some(Status::parse(&self.facts.condition(kind)?.status)))
     }
 
     /// True when the condition is there and true.
     pub fn is_true(&self, kind: &str) -> bool {
-        self.status(kind) == Some(Tri::True)
+        self.status(kind) == Some(Status::True)
     }
 
     /// The fresh finding of a type.
@@ -201,17 +202,17 @@ fn sum_up(
             seen += 1;
             distinct.insert(finding.message.as_str());
             match finding.status {
-                Tri::True => {
+                Status::True => {
                     good = true;
                     continue;
                 }
                 // A Machine that has only just begun is no bad news.
-                Tri::Unknown if view.facts.provider_id.is_none() => {
+                Status::Unknown if view.facts.provider_id.is_none() => {
                     good = true;
                     continue;
                 }
-                Tri::False => bad = true,
-                Tri::Unknown => unknown = true,
+                Status::False => bad = true,
+                Status::Unknown => unknown = true,
             }
             let said = if finding.message.is_empty() {
                 format!("condition is {}", finding.status.as_str())
@@ -248,7 +249,7 @@ fn sum_up(
     } else if unknown {
         Finding::unknown(kind, reasons.unknown, text)
     } else if good {
-        Finding::new(kind, Tri::True, reasons.good, text)
+        Finding::new(kind, Status::True, reasons.good, text)
     } else {
         let text = format!("No Machines reporting {what} status");
         Finding::unknown(kind, reasons.unknown, text)

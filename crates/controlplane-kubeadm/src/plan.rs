@@ -362,8 +362,8 @@ fn machines(facts: &Facts, health: &Health, now: Timestamp, plan: &mut Plan) -> 
 
 /// True when nothing is under way that sends no event.
 fn settled(health: &Health) -> bool {
-    use crate::finding::Tri;
-    let good = |finding: &Finding| finding.status == Tri::True;
+    use windlass_conditions::Status;
+    let good = |finding: &Finding| finding.status == Status::True;
     good(&health.components) && health.etcd.as_ref().is_none_or(good)
 }
 

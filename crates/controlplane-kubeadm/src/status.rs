@@ -5,6 +5,7 @@ mod legacy;
 mod machines;
 
 use std::time::Duration;
+use windlass_conditions::Status;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -13,7 +14,7 @@ use windlass_kit::ReconcileError;
 use windlass_meta::KubernetesVersion;
 
 use crate::facts::{ControlPlane, Facts};
-use crate::finding::{Finding, Tri, listed};
+use crate::finding::{Finding, listed};
 use crate::names::{CONTROL_PLANE_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, control_plane, machine};
 use crate::plan::remediate::{Remembered, is_marked, is_unhealthy};
 use crate::plan::{Plan, Stage, certificates, delete};
@@ -146,7 +147,7 @@ fn last_remediation(facts: &Facts) -> Option<Value> {
 fn findings(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Vec<Finding> {
     let certificates = certificates_available(facts, done);
     let mut findings = vec![
-        available::finding(facts, plan, certificates.status == Tri::True, now),
+        available::finding(facts, plan, certificates.status == Status::True, now),
         certificates,
         initialized(facts),
     ];
@@ -229,7 +230,7 @@ fn rolling_out(facts: &Facts, plan: &Plan) -> Finding {
         .machines
         .iter()
         .filter_map(|v| v.finding(machine::UP_TO_DATE))
-        .filter(|f| f.status == Tri::False)
+        .filter(|f| f.status == Status::False)
         .collect();
     if outdated.is_empty() {
         return Finding::no(KIND, "NotRollingOut", "");
@@ -243,7 +244,7 @@ fn rolling_out(facts: &Facts, plan: &Plan) -> Finding {
         message.push('\n');
         message.push_str(reason);
     }
-    Finding::new(KIND, Tri::True, "RollingOut", message)
+    Finding::new(KIND, Status::True, "RollingOut", message)
 }
 
 fn remediating(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
@@ -279,7 +280,7 @@ fn remediating(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
     });
     let sources: Vec<_> = sources.collect();
     let message = machines::remediation(&sources, now);
-    Finding::new(KIND, Tri::True, "Remediating", message)
+    Finding::new(KIND, Status::True, "Remediating", message)
 }
 
 /// Machines wanted: none while everything is being deleted.
@@ -310,7 +311,7 @@ fn scaling_up(facts: &Facts, plan: &Plan) -> Finding {
     let mut reasons = plan.blockers.messages();
     reasons.extend(missing.map(|m| format!("* {m}")));
     let message = format!("Scaling up from {current} to {wanted} replicas");
-    Finding::new(KIND, Tri::True, "ScalingUp", blocked(message, &reasons))
+    Finding::new(KIND, Status::True, "ScalingUp", blocked(message, &reasons))
 }
 
 fn scaling_down(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
@@ -322,12 +323,14 @@ fn scaling_down(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
     let mut reasons = plan.blockers.messages();
     reasons.extend(delete::slow(&facts.machines, now).map(|m| format!("* {m}")));
     let message = format!("Scaling down from {current} to {wanted} replicas");
-    Finding::new(KIND, Tri::True, "ScalingDown", blocked(message, &reasons))
+    Finding::new(KIND, Status::True, "ScalingDown", blocked(message, &reasons))
 }
 
 fn deleting(plan: &Plan) -> Finding {
     match &plan.stage {
-        Stage::Deleting(reason, message) => Finding::new(control_plane::DELETING, Tri::True, *reason, message.clone()),
+        Stage::Deleting(reason, message) => {
+            Finding::new(control_plane::DELETING, Status::True, *reason, message.clone())
+        }
         _ => Finding::no(control_plane::DELETING, "NotDeleting", ""),
     }
 }

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize, de};
 
 /// A Kubernetes version: `v1.32.1`, `1.32.1-rc.0`, `v1.32.1+build.7`.
 ///
-/// Comparison follows semantic versioning, so build metadata does not count; [`KubernetesVersion::compare_with_build`]
-/// looks at it too.
+/// Comparison follows semantic versioning, so build metadata does not count.
 #[derive(Clone, Debug)]
 pub struct KubernetesVersion {
     version: semver::Version,
@@ -90,26 +89,9 @@ impl KubernetesVersion {
         (self.major(), self.minor()) == (other.major(), other.minor())
     }
 
-    /// How many minors `self` is ahead of `other`; negative when behind, none across majors.
-    pub fn minors_ahead_of(&self, other: &Self) -> Option<i64> {
-        let minors = |version: &Self| i64::try_from(version.minor()).ok();
-        (self.major() == other.major()).then_some(minors(self)?.checked_sub(minors(other)?)?)
-    }
-
-    /// Whether a control plane may go from `self` to `to`: not back, and at most one minor forward.
-    pub fn may_upgrade_to(&self, to: &Self) -> bool {
-        self <= to && to.minors_ahead_of(self).is_some_and(|minors| minors <= 1)
-    }
-
     /// Whether `self` is `major.minor` or later; pre-releases of that minor count as it.
     pub fn at_least_minor(&self, major: u64, minor: u64) -> bool {
         (self.major(), self.minor()) >= (major, minor)
-    }
-
-    /// Orders like `==` and `<`, and then by build metadata.
-    pub fn compare_with_build(&self, other: &Self) -> Ordering {
-        self.cmp(other)
-            .then_with(|| self.version.build.cmp(&other.version.build))
     }
 }
 
@@ -213,22 +195,5 @@ mod tests {
         assert!(version("v1.32.0-rc.1") < version("v1.32.0"));
         assert!(version("v1.32.0-alpha.10") > version("v1.32.0-alpha.9"));
         assert_eq!(version("v1.32.0+a"), version("v1.32.0+b"));
-        assert_eq!(
-            version("v1.32.0+a").compare_with_build(&version("v1.32.0+b")),
-            Ordering::Less
-        );
-    }
-
-    #[test]
-    fn upgrades_go_forward_by_at_most_one_minor() {
-        let check = |from: &str, to: &str, expect: bool| {
-            assert_eq!(version(from).may_upgrade_to(&version(to)), expect, "{from} -> {to}");
-        };
-        check("v1.31.0", "v1.31.0", true);
-        check("v1.31.5", "v1.32.0", true);
-        check("v1.31.0", "v1.33.0", false);
-        check("v1.32.0", "v1.31.9", false);
-        check("v1.40.0", "v2.0.0", false);
-        assert_eq!(version("v1.30.0").minors_ahead_of(&version("v1.33.0")), Some(-3));
     }
 }

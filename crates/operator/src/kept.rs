@@ -5,7 +5,7 @@
 mod secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -219,17 +219,6 @@ pub fn walk(packed: &[u8]) -> impl Iterator<Item = Result<Value, Unreadable>> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreadable(pub String);
-
-/// What is compressed, as bytes again, up to a limit.
-pub fn unpack(packed: &[u8], most: u64) -> Result<Vec<u8>, Unreadable> {
-    let mut out = Vec::new();
-    let read = GzDecoder::new(packed).take(most + 1).read_to_end(&mut out);
-    match read {
-        Ok(n) if n as u64 > most => Err(Unreadable(format!("more than {most} bytes when unpacked"))),
-        Ok(_) => Ok(out),
-        Err(error) => Err(Unreadable(error.to_string())),
-    }
-}
 
 #[cfg(test)]
 mod tests;

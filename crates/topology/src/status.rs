@@ -1,5 +1,7 @@
 //! The content of the Cluster's condition TopologyReconciled.
 
+use windlass_conditions::Draft;
+
 use crate::current::Current;
 use crate::desired::Desired;
 use crate::error::Error;
@@ -77,17 +79,6 @@ impl Progress {
     }
 }
 
-/// A condition's answer, reason and message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// Whether the topology is as it should be.
-    pub reconciled: bool,
-    /// A reason from the closed list of the API.
-    pub reason: &'static str,
-    /// A note for the user.
-    pub message: String,
-}
-
 /// All generated objects match the topology.
 pub const SUCCEEDED: &str = "ReconcileSucceeded";
 /// The pass failed.
@@ -100,13 +91,9 @@ pub const DEFERRED: &str = "MachineDeploymentsUpgradeDeferred";
 pub const DELETING: &str = "Deleting";
 
 /// The report of a pass that went through.
-pub fn report(progress: &Progress) -> Report {
+pub fn report(progress: &Progress) -> Draft {
     if progress.settled() {
-        return Report {
-            reconciled: true,
-            reason: SUCCEEDED,
-            message: String::new(),
-        };
+        return Draft::yes(SUCCEEDED, "");
     }
     let version = &progress.version;
     let kind = &progress.control_plane_kind;
@@ -152,41 +139,28 @@ pub fn report(progress: &Progress) -> Report {
         ));
     }
     let reason = if progress.only_deferred() { DEFERRED } else { UPGRADING };
-    Report {
-        reconciled: false,
-        reason,
-        message: lines.join("\n  * "),
-    }
+    Draft::no(reason, lines.join("\n  * "))
 }
 
 /// The report of a pass that failed.
-pub fn failed(error: &Error) -> Report {
-    Report {
-        reconciled: false,
-        reason: FAILED,
-        message: error.to_string(),
-    }
+pub fn failed(error: &Error) -> Draft {
+    Draft::no(FAILED, error.to_string())
 }
 
 /// The report of a Cluster that is being deleted.
-pub fn deleting() -> Report {
-    Report {
-        reconciled: false,
-        reason: DELETING,
-        message: "Cluster is deleting".into(),
-    }
+pub fn deleting() -> Draft {
+    Draft::no(DELETING, "Cluster is deleting")
 }
 
 /// The report while the class's own controller has not caught up with the class.
-pub fn class_not_reconciled(generation: i64, observed: i64) -> Report {
-    Report {
-        reconciled: false,
-        reason: FAILED,
-        message: format!(
+pub fn class_not_reconciled(generation: i64, observed: i64) -> Draft {
+    Draft::no(
+        FAILED,
+        format!(
             "ClusterClass is not successfully reconciled: ClusterClass.status.observedGeneration must be \
              {generation}, but is {observed}"
         ),
-    }
+    )
 }
 
 /// `Kind a` or `Kinds a, b, c, ... (n more)`.

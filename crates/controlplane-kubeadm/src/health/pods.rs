@@ -1,10 +1,11 @@
 //! Findings about Nodes and static pods.
 
 use std::sync::Arc;
+use windlass_conditions::Status;
 
 use super::{Reasons, View, node_of, sum_up, waits_for};
 use crate::facts::{CpMachine, Facts, NodeFacts, PodFacts, Reached};
-use crate::finding::{Finding, Tri};
+use crate::finding::Finding;
 use crate::names::{NODE_ROLE, control_plane, machine};
 use crate::up_to_date::UpToDate;
 
@@ -159,7 +160,7 @@ fn of_pod(kind: &'static str, pod: Option<&PodFacts>) -> Finding {
         "Succeeded" | "Failed" => Finding::no(kind, "Failed", "All the containers have been terminated"),
         _ => Finding::new(
             kind,
-            Tri::Unknown,
+            Status::Unknown,
             "InspectionFailed",
             "Pod is reporting Unknown status",
         ),

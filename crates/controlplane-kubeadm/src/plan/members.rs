@@ -1,19 +1,19 @@
 //! etcd members: those that stand in the way, and those of Machines that go.
 
 use std::cmp::Reverse;
+use windlass_conditions::Status;
 
 use windlass_meta::KubernetesVersion;
 
 use super::preflight::{components_survive, etcd_survives};
 use super::{Action, MoveLeader, Plan, Step};
 use crate::facts::{CpMachine, Etcd, Facts};
-use crate::finding::Tri;
 use crate::health::{Health, View};
 use crate::names::{PRE_TERMINATE_HOOK, PRE_TERMINATE_PREFIX, machine};
 
 /// Removes a member without a Machine, once no Machine is on its way in that could be behind it.
 pub(super) fn remove_unexpected(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
-    let healthy = health.etcd.as_ref().is_none_or(|f| f.status == Tri::True);
+    let healthy = health.etcd.as_ref().is_none_or(|f| f.status == Status::True);
     let Some(members) = facts.workload.members() else {
         return Step::Rest;
     };

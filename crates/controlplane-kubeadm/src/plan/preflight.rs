@@ -1,10 +1,10 @@
 //! Whether a change of the set of Machines may begin.
 
+use windlass_conditions::Status;
 use windlass_etcd::quorum;
 
 use super::{Plan, TROUBLED};
 use crate::facts::{Certificate, CpMachine, Etcd, Facts};
-use crate::finding::Tri;
 use crate::health::{Health, View};
 use crate::names::{PRE_TERMINATE_HOOK, REMEDIATION_IN_PROGRESS, machine};
 
@@ -136,9 +136,9 @@ fn stable(facts: &Facts, health: &Health, purpose: Purpose<'_>) -> (Blockers, Ve
             let finding = view.finding(kind);
             let status = finding.map(|f| f.status);
             let problem = match status {
-                Some(Tri::True) => continue,
-                Some(Tri::False) => "false",
-                Some(Tri::Unknown) => "unknown",
+                Some(Status::True) => continue,
+                Some(Status::False) => "false",
+                Some(Status::Unknown) => "unknown",
                 None => "missing",
             };
             if *kind == machine::ETCD_MEMBER {

@@ -1,10 +1,11 @@
 //! Whether the control plane can be used.
 
 use jiff::{SignedDuration, Timestamp};
+use windlass_conditions::Status;
 use windlass_etcd::{Member, quorum};
 
 use crate::facts::{CpMachine, Facts};
-use crate::finding::{Finding, Tri};
+use crate::finding::Finding;
 use crate::health::{Health, View};
 use crate::names::{control_plane, machine};
 use crate::plan::Plan;
@@ -39,7 +40,7 @@ pub(super) fn finding(facts: &Facts, plan: &Plan, certificates: bool, now: Times
     let etcd = managed.then(|| Members::of(health, members.unwrap_or_default(), now));
     let has_quorum = etcd.as_ref().is_none_or(Members::has_quorum);
     if !facts.control_plane.deleting && certificates && has_quorum && planes.healthy > 0 {
-        return Finding::new(KIND, Tri::True, "Available", remarks(&planes, etcd.as_ref()));
+        return Finding::new(KIND, Status::True, "Available", remarks(&planes, etcd.as_ref()));
     }
     let mut messages = Vec::new();
     if facts.control_plane.deleting {
@@ -101,7 +102,7 @@ impl Planes {
 /// True when something has been wrong for longer than a moment.
 fn troubled(view: &View, kinds: &[&str], now: Timestamp) -> bool {
     kinds.iter().any(|kind| {
-        view.status(kind).is_some_and(|s| s != Tri::True)
+        view.status(kind).is_some_and(|s| s != Status::True)
             && view
                 .facts
                 .condition(kind)

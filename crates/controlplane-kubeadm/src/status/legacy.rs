@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use windlass_conditions::Status;
 
 use super::Counts;
 use crate::facts::Facts;
-use crate::finding::{Finding, Tri};
+use crate::finding::Finding;
 use crate::names::{control_plane, machine};
 use crate::plan::{Plan, Stage};
 
@@ -13,7 +14,7 @@ use crate::plan::{Plan, Stage};
 #[derive(Clone, Debug, PartialEq)]
 struct Old {
     kind: &'static str,
-    status: Tri,
+    status: Status,
     severity: &'static str,
     reason: String,
     message: String,
@@ -23,7 +24,7 @@ impl Old {
     fn yes(kind: &'static str) -> Self {
         Self {
             kind,
-            status: Tri::True,
+            status: Status::True,
             severity: "",
             reason: String::new(),
             message: String::new(),
@@ -33,7 +34,7 @@ impl Old {
     fn no(kind: &'static str, severity: &'static str, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             kind,
-            status: Tri::False,
+            status: Status::False,
             severity,
             reason: reason.into(),
             message: message.into(),
@@ -105,7 +106,7 @@ fn conditions(facts: &Facts, plan: &Plan, findings: &[Finding]) -> Vec<Old> {
     let find = |kind: &str| findings.iter().find(|f| f.kind == kind);
     if let Some(certificates) = find(control_plane::CERTIFICATES) {
         all.push(match certificates.status {
-            Tri::True => Old::yes("CertificatesAvailable"),
+            Status::True => Old::yes("CertificatesAvailable"),
             _ => Old::no(
                 "CertificatesAvailable",
                 "Error",
@@ -190,7 +191,7 @@ fn kept(facts: &Facts, kind: &'static str) -> Option<Old> {
     };
     Some(Old {
         kind,
-        status: Tri::parse(&text("status")),
+        status: Status::parse(&text("status")),
         severity,
         reason: text("reason"),
         message: text("message"),
@@ -285,7 +286,7 @@ fn of_health(facts: &Facts, plan: &Plan) -> Vec<Old> {
                         kinds
                             .iter()
                             .filter_map(|k| v.finding(k))
-                            .any(|f| f.status == Tri::False && severity_of(f) == severity)
+                            .any(|f| f.status == Status::False && severity_of(f) == severity)
                     })
                     .map(|v| v.facts.name.as_str())
                     .collect()
@@ -337,11 +338,11 @@ fn summary(all: &[Old]) -> Option<Old> {
         .filter_map(|kind| all.iter().find(|c| c.kind == *kind))
         .collect();
     let rank = |c: &Old| match (c.status, c.severity) {
-        (Tri::False, "Error") => 0,
-        (Tri::False, "Warning") => 1,
-        (Tri::False, _) => 2,
-        (Tri::True, _) => 3,
-        (Tri::Unknown, _) => 4,
+        (Status::False, "Error") => 0,
+        (Status::False, "Warning") => 1,
+        (Status::False, _) => 2,
+        (Status::True, _) => 3,
+        (Status::Unknown, _) => 4,
     };
     let worst = sources.into_iter().min_by_key(|c| rank(c))?;
     Some(Old {

@@ -1,10 +1,11 @@
 //! Conditions that sum up those of the Machines.
 
 use jiff::{SignedDuration, Timestamp};
+use windlass_conditions::Status;
 use windlass_conditions::{Aggregate, Condition, Reasons, Source, aggregate};
 
 use crate::facts::{CpMachine, Facts};
-use crate::finding::{Finding, Tri};
+use crate::finding::Finding;
 use crate::names::{control_plane, machine};
 use crate::plan::Plan;
 
@@ -67,6 +68,7 @@ pub(super) fn remediation(sources: &[(&str, Vec<Condition>)], now: Timestamp) ->
         Reasons::default(),
         now,
     )
+    .draft
     .message
 }
 
@@ -91,7 +93,7 @@ fn sum_up(
         ..Aggregate::new(source, target)
     };
     match aggregate(&sources, &how, now, None) {
-        Some(sum) => Finding::new(target, Tri::parse(&sum.status), sum.reason, sum.message),
+        Some(sum) => Finding::new(target, Status::parse(&sum.status), sum.reason, sum.message),
         None => Finding::yes(target, "NoReplicas"),
     }
 }

@@ -3,11 +3,12 @@
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::Conditioned as _;
 use windlass_api::{conditions, reasons};
+use windlass_conditions::Draft;
 use windlass_kit::Seen;
 use windlass_topology::blueprint::Blueprint;
 use windlass_topology::desired::Input;
 use windlass_topology::plan::Plan as Steps;
-use windlass_topology::status::{self, Report};
+use windlass_topology::status;
 use windlass_topology::{Error, plan as topology_plan};
 
 use super::observe::{Managed, Observed};
@@ -18,7 +19,7 @@ pub(crate) enum Plan {
     /// The Cluster is not this controller's.
     Nothing,
     /// Nothing can or need be done; this says why.
-    Report(Report),
+    Report(Draft),
     /// Something could not be read: again later.
     Unreadable(String),
     /// Steps to take.
@@ -56,7 +57,7 @@ fn managed(seen: &Managed) -> Plan {
 }
 
 /// The class's own controller has to have seen the class as it is now, and found its variables good.
-fn class_not_ready(class: &ClusterClass) -> Option<Report> {
+fn class_not_ready(class: &ClusterClass) -> Option<Draft> {
     let generation = class.metadata.generation.unwrap_or_default();
     let observed = class
         .status
@@ -70,11 +71,7 @@ fn class_not_ready(class: &ClusterClass) -> Option<Report> {
     };
     if let Some(message) = has_problem(conditions::VARIABLES_READY, reasons::VARIABLES_READY) {
         let message = format!("ClusterClass is not successfully reconciled: {message}");
-        return Some(Report {
-            reconciled: false,
-            reason: status::FAILED,
-            message,
-        });
+        return Some(Draft::no(status::FAILED, message));
     }
     if observed == generation {
         return None;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use windlass_api::conditions::TOPOLOGY_RECONCILED;
 use windlass_api::core::Cluster;
 use windlass_api::kind::Conditioned as _;
-use windlass_conditions::{Status, condition, set};
-use windlass_topology::status::{self, Report};
+use windlass_conditions::{Builder, Draft};
+use windlass_topology::status;
 
 use super::apply::Done;
 use super::observe::Observed;
@@ -18,11 +18,7 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
         Observed::Deleting(cluster) => cluster,
         Observed::Managed(seen) => &seen.cluster,
     };
-    let failed = |message: String| Report {
-        reconciled: false,
-        reason: status::FAILED,
-        message,
-    };
+    let failed = |message: String| Draft::no(status::FAILED, message);
     let report = match (plan, &done.failure) {
         (Plan::Nothing, _) => return None,
         (_, Some(error)) => failed(error.to_string()),
@@ -46,17 +42,8 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
     Some(out)
 }
 
-fn conditions(cluster: &Cluster, report: &Report, now: Timestamp) -> Value {
-    let mut all = cluster.conditions().to_vec();
-    let new = condition(
-        TOPOLOGY_RECONCILED,
-        Status::from(report.reconciled),
-        report.reason,
-        report.message.clone(),
-        now,
-        cluster.metadata.generation,
-    );
-    set(&mut all, new);
-    all.retain(|c| c.type_ == TOPOLOGY_RECONCILED);
-    json!(all)
+fn conditions(cluster: &Cluster, report: &Draft, now: Timestamp) -> Value {
+    let mut built = Builder::new(cluster.conditions(), cluster.metadata.generation, now);
+    built.set(TOPOLOGY_RECONCILED, report.clone());
+    json!(built.done())
 }

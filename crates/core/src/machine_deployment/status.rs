@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use windlass_api::core::{Machine, MachineDeploymentDeprecatedStatus, MachineDeploymentStatus, MachineSet};
 use windlass_api::kind::Conditioned;
 use windlass_api::meta::MetaExt as _;
+use windlass_conditions::{Builder, Draft};
 use windlass_contract::selector;
 
 use crate::machine_deployment::observed::Observed;
@@ -16,7 +17,6 @@ use crate::machine_deployment::settings::{self, limits};
 use crate::shared::keys::conditions;
 use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, remediating};
 use crate::shared::machines::{condition, counts, is, slow_deletions, versions};
-use crate::shared::status::{Conditions, Verdict};
 
 /// What came of a plan.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
     let counts = counts(&machines);
     // Nothing is known of the replicas until there is a set.
     let known = !seen.sets.is_empty();
-    let mut all = Conditions::new(deployment.conditions(), deployment.metadata.generation, now);
+    let mut all = Builder::new(deployment.conditions(), deployment.metadata.generation, now);
     all.set(
         conditions::AVAILABLE,
         available(seen, known.then_some(counts.available)),
@@ -112,10 +112,10 @@ fn phase(want: i32, have: i32) -> &'static str {
     }
 }
 
-fn available(seen: &Observed, available: Option<i32>) -> Verdict {
+fn available(seen: &Observed, available: Option<i32>) -> Draft {
     let deployment = &seen.deployment;
     let Some(available) = available else {
-        return Verdict::unknown(
+        return Draft::unknown(
             "WaitingForAvailableReplicasSet",
             "Waiting for status.availableReplicas set",
         );
@@ -123,13 +123,13 @@ fn available(seen: &Observed, available: Option<i32>) -> Verdict {
     let replicas = settings::replicas(deployment);
     let needed = replicas - limits(deployment).1;
     if available >= needed {
-        return Verdict::yes("Available", "");
+        return Draft::yes("Available", "");
     }
     if deployment.metadata.is_deleting() {
-        return Verdict::no("NotAvailable", "Deletion in progress");
+        return Draft::no("NotAvailable", "Deletion in progress");
     }
     let unavailable = settings::max_unavailable_text(deployment);
-    Verdict::no(
+    Draft::no(
         "NotAvailable",
         format!(
             "{available} available replicas, at least {needed} required (spec.strategy.rollout.maxUnavailable is {unavailable}, spec.replicas is {replicas})"
@@ -137,13 +137,13 @@ fn available(seen: &Observed, available: Option<i32>) -> Verdict {
     )
 }
 
-fn rolling_out(machines: &[Arc<Machine>]) -> Verdict {
+fn rolling_out(machines: &[Arc<Machine>]) -> Draft {
     let stale = machines
         .iter()
         .filter(|machine| is(machine, conditions::UP_TO_DATE, "False"));
     let count = stale.clone().count();
     if count == 0 {
-        return Verdict::no("NotRollingOut", "");
+        return Draft::no("NotRollingOut", "");
     }
     let mut why: Vec<&str> = stale
         .filter_map(|machine| condition(machine, conditions::UP_TO_DATE))
@@ -159,7 +159,7 @@ fn rolling_out(machines: &[Arc<Machine>]) -> Verdict {
         message.push_str("\n* ");
         message.push_str(line);
     }
-    Verdict::yes("RollingOut", message)
+    Draft::yes("RollingOut", message)
 }
 
 fn wanted(seen: &Observed) -> i32 {
@@ -170,37 +170,37 @@ fn wanted(seen: &Observed) -> i32 {
     }
 }
 
-fn scaling_up(seen: &Observed, have: i32) -> Verdict {
+fn scaling_up(seen: &Observed, have: i32) -> Draft {
     let want = wanted(seen);
     let missing = missing_templates(seen).filter(|_| !seen.deployment.metadata.is_deleting());
     if have >= want {
         let message = missing.map(|missing| format!("Scaling up would be blocked because {missing}"));
-        return Verdict::no("NotScalingUp", message.unwrap_or_default());
+        return Draft::no("NotScalingUp", message.unwrap_or_default());
     }
     let mut message = format!("Scaling up from {have} to {want} replicas");
     if let Some(missing) = missing {
         message.push_str(" is blocked because ");
         message.push_str(&missing);
     }
-    Verdict::yes("ScalingUp", message)
+    Draft::yes("ScalingUp", message)
 }
 
-fn scaling_down(seen: &Observed, have: i32, machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
+fn scaling_down(seen: &Observed, have: i32, machines: &[Arc<Machine>], now: Timestamp) -> Draft {
     let want = wanted(seen);
     if have <= want {
-        return Verdict::no("NotScalingDown", "");
+        return Draft::no("NotScalingDown", "");
     }
     let mut message = format!("Scaling down from {have} to {want} replicas");
     if let Some(slow) = slow_deletions(machines, now) {
         message.push('\n');
         message.push_str(&slow);
     }
-    Verdict::yes("ScalingDown", message)
+    Draft::yes("ScalingDown", message)
 }
 
-fn deleting_condition(seen: &Observed, machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
+fn deleting_condition(seen: &Observed, machines: &[Arc<Machine>], now: Timestamp) -> Draft {
     if !seen.deployment.metadata.is_deleting() {
-        return Verdict::no("NotDeleting", "");
+        return Draft::no("NotDeleting", "");
     }
     let mut message = match (machines.len(), seen.sets.len()) {
         (0, 0) => "Deletion completed".to_owned(),
@@ -212,7 +212,7 @@ fn deleting_condition(seen: &Observed, machines: &[Arc<Machine>], now: Timestamp
         message.push('\n');
         message.push_str(&slow);
     }
-    Verdict::yes("Deleting", message)
+    Draft::yes("Deleting", message)
 }
 
 /// The set with the current template, as it was seen.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::json;
 use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
+use windlass_conditions::Builder;
 use windlass_kit::{Cx, EventType, ReconcileError, Seen};
 
 use crate::machine_health_check::observed::{Observed, Target};
 use crate::machine_health_check::plan::{Action, Plan, Saying};
 use crate::shared::keys::{conditions, managers};
 use crate::shared::machines::conditions_of;
-use crate::shared::status::Conditions;
 
 /// What came of a plan.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Result<(), Reco
 }
 
 async fn say(cx: &Cx, machine: &Arc<Machine>, saying: &Saying) -> Result<(), ReconcileError> {
-    let mut all = Conditions::new(conditions_of(machine), machine.metadata.generation, cx.now());
+    let mut all = Builder::new(conditions_of(machine), machine.metadata.generation, cx.now());
     all.set(conditions::HEALTH_CHECK_SUCCEEDED, saying.health.clone());
     let others = [
         (conditions::OWNER_REMEDIATED, &saying.owner_remediated),

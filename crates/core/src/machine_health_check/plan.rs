@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, MachineHealthCheck};
 use windlass_api::meta::MetaExt as _;
+use windlass_conditions::Draft;
 use windlass_contract::{Cloning, clone_template};
 use windlass_kit::Seen;
 
@@ -16,7 +17,6 @@ use crate::machine_health_check::observed::{Observed, Target};
 use crate::shared::keys::{conditions, labels};
 use crate::shared::machines::{condition, is_true, owner_reference};
 use crate::shared::numbers::len_i32;
-use crate::shared::status::Verdict;
 use judge::Health;
 
 pub(crate) const WAITING: &str = "WaitingForRemediation";
@@ -50,11 +50,11 @@ pub struct Saying {
     /// Name of the Machine.
     pub machine: String,
     /// HealthCheckSucceeded.
-    pub health: Verdict,
+    pub health: Draft,
     /// OwnerRemediated; `None` leaves it to the owner.
-    pub owner_remediated: Option<Verdict>,
+    pub owner_remediated: Option<Draft>,
     /// ExternallyRemediated.
-    pub externally_remediated: Option<Verdict>,
+    pub externally_remediated: Option<Draft>,
     /// The Machine was well before, or nothing was known.
     pub is_news: bool,
 }
@@ -161,10 +161,8 @@ fn apply_self(check: &MachineHealthCheck, cluster: &Cluster) -> Option<Action> {
     })
 }
 
-fn says(target: &Target, type_: &str, verdict: &Verdict) -> bool {
-    condition(&target.machine, type_).is_some_and(|have| {
-        have.status == verdict.status && have.reason == verdict.reason && have.message == verdict.message
-    })
+fn says(target: &Target, type_: &str, verdict: &Draft) -> bool {
+    condition(&target.machine, type_).is_some_and(|have| verdict.is_said_by(have))
 }
 
 fn good(target: &Target, plan: &mut Plan) {
@@ -175,7 +173,7 @@ fn good(target: &Target, plan: &mut Plan) {
             machine: target.machine.metadata.name().to_owned(),
         });
     }
-    let health = Verdict::yes("HealthCheckSucceeded", "");
+    let health = Draft::yes("HealthCheckSucceeded", "");
     let external = condition(&target.machine, conditions::EXTERNALLY_REMEDIATED).is_some();
     let asked = condition(&target.machine, conditions::OWNER_REMEDIATED).is_some_and(|have| have.reason == WAITING);
     if says(target, conditions::HEALTH_CHECK_SUCCEEDED, &health) && !external && !asked {
@@ -192,7 +190,7 @@ fn good(target: &Target, plan: &mut Plan) {
 
 fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut Plan) {
     let machine = target.machine.metadata.name().to_owned();
-    let health = Verdict::no(reason, message);
+    let health = Draft::no(reason.to_owned(), message);
     let was_known =
         condition(&target.machine, conditions::HEALTH_CHECK_SUCCEEDED).is_some_and(|have| have.status == "False");
     let (mut owner, mut external) = (None, None);
@@ -205,7 +203,7 @@ fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut
         }
     } else {
         // What was asked for before stays asked for.
-        let waiting = Verdict::no(WAITING, "Waiting for remediation");
+        let waiting = Draft::no(WAITING, "Waiting for remediation");
         owner = says(target, conditions::OWNER_REMEDIATED, &waiting).then_some(waiting);
     }
     let said = says(target, conditions::HEALTH_CHECK_SUCCEEDED, &health)
@@ -227,8 +225,8 @@ fn bad(seen: &Observed, target: &Target, reason: &str, message: &str, plan: &mut
 }
 
 /// The owner is asked once; how far it is, it says itself.
-fn ask_owner(target: &Target) -> Option<Verdict> {
-    let waiting = Verdict::no(WAITING, "Waiting for remediation");
+fn ask_owner(target: &Target) -> Option<Draft> {
+    let waiting = Draft::no(WAITING, "Waiting for remediation");
     let have = condition(&target.machine, conditions::OWNER_REMEDIATED);
     let asks = have.is_none_or(|have| have.status == "True" || have.reason == WAITING);
     (asks || is_true(&target.machine, conditions::OWNER_REMEDIATED)).then_some(waiting)
@@ -240,8 +238,8 @@ fn ask(
     template: &Seen<std::sync::Arc<windlass_kit::Dynamic>>,
     request: Option<&Seen<std::sync::Arc<windlass_kit::Dynamic>>>,
     plan: &mut Plan,
-) -> Verdict {
-    let waiting = Verdict::no(WAITING, "Waiting for remediation");
+) -> Draft {
+    let waiting = Draft::no(WAITING, "Waiting for remediation");
     if matches!(request, Some(Seen::Found(_))) {
         return waiting;
     }
@@ -256,10 +254,10 @@ fn ask(
                 .and_then(|all| all.template_ref.as_ref());
             let what = reference.map_or_else(String::new, |one| format!("{} {}", one.kind, one.name));
             let message = format!("Could not retrieve remediation template {what}: it does not exist");
-            return Verdict::no("RemediationTemplateNotFound", message);
+            return Draft::no("RemediationTemplateNotFound", message);
         }
         Seen::Failed(why) => {
-            return Verdict::no(
+            return Draft::no(
                 "RemediationTemplateNotFound",
                 format!("Could not retrieve remediation template: {why}"),
             );

@@ -5,13 +5,13 @@ use windlass_api::core::{
     MachineHealthCheckDeprecatedStatus, MachineHealthCheckStatus, MachineHealthCheckV1Beta1DeprecatedStatus,
 };
 use windlass_api::kind::Conditioned;
+use windlass_conditions::{Builder, Draft};
 
 use crate::machine_health_check::observed::Observed;
 use crate::machine_health_check::plan::Plan;
 use crate::shared::keys::conditions;
 use crate::shared::legacy::{Legacy, LegacyConditions};
 use crate::shared::numbers::len_i32;
-use crate::shared::status::{Conditions, Verdict};
 
 /// The status to be applied; `None` when nothing is known.
 pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<MachineHealthCheckStatus> {
@@ -20,15 +20,15 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, now: Timestamp) -> Option<Mac
     }
     let check = &seen.check;
     let (verdict, old) = if plan.limit.allowed {
-        (Verdict::yes("RemediationAllowed", ""), Legacy::Good)
+        (Draft::yes("RemediationAllowed", ""), Legacy::Good)
     } else {
         let why = plan.limit.why.as_str();
         (
-            Verdict::no("TooManyUnhealthy", why),
+            Draft::no("TooManyUnhealthy", why),
             Legacy::warning("TooManyUnhealthy", why),
         )
     };
-    let mut all = Conditions::new(check.conditions(), check.metadata.generation, now);
+    let mut all = Builder::new(check.conditions(), check.metadata.generation, now);
     all.set(conditions::REMEDIATION_ALLOWED, verdict);
     let before = check.status.as_ref().and_then(|status| status.deprecated.as_ref());
     let before = before

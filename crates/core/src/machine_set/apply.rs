@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windlass_api::core::{Machine, MachineSet};
 use windlass_api::meta::MetaExt as _;
+use windlass_conditions::{Builder, Draft};
 use windlass_kit::{Cx, EventType, ReconcileError, Seen};
 
 use crate::machine_set::observed::Observed;
@@ -12,7 +13,6 @@ use crate::machine_set::plan::{Action, NewMachine, Plan};
 use crate::machine_set::status::Done;
 use crate::shared::keys::{conditions, finalizers, labels, managers};
 use crate::shared::machines::{conditions_of, owner_reference};
-use crate::shared::status::{Conditions, Verdict};
 
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
     let mut done = Done::default();
@@ -162,7 +162,7 @@ async fn say_remediation(
     cx: &Cx,
     seen: &Observed,
     machine: &str,
-    verdict: Option<&Verdict>,
+    verdict: Option<&Draft>,
 ) -> Result<(), ReconcileError> {
     let Some(machine) = find(seen, machine) else {
         return Ok(());
@@ -170,7 +170,7 @@ async fn say_remediation(
     let status = match verdict {
         Some(verdict) => {
             let generation = machine.metadata.generation;
-            let mut all = Conditions::new(conditions_of(machine), generation, cx.now());
+            let mut all = Builder::new(conditions_of(machine), generation, cx.now());
             all.set(conditions::OWNER_REMEDIATED, verdict.clone());
             json!({ "conditions": all.done() })
         }

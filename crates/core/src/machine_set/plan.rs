@@ -10,13 +10,13 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
+use windlass_conditions::Draft;
 use windlass_kit::{MetadataChange, Seen};
 
 use crate::machine_set::desired;
 use crate::machine_set::observed::Observed;
 use crate::shared::keys::{finalizers, labels};
 use crate::shared::machines::controller;
-use crate::shared::status::Verdict;
 
 /// What keeps Machines from being made is looked at again after this time: a repair path, as events wake the set earlier.
 const BLOCKED_AGAIN: Duration = Duration::from_secs(15);
@@ -59,7 +59,7 @@ pub enum Action {
         /// uid of the Machine.
         uid: String,
         /// The condition OwnerRemediated; `None` takes it back.
-        verdict: Option<Verdict>,
+        verdict: Option<Draft>,
     },
     /// Deletes a Machine.
     DeleteMachine {

@@ -5,10 +5,12 @@ mod legacy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::shared::status::and;
 use jiff::Timestamp;
 use windlass_api::core::{Machine, MachineSet, MachineSetDeprecatedStatus, MachineSetStatus};
 use windlass_api::kind::Conditioned;
 use windlass_api::meta::MetaExt as _;
+use windlass_conditions::{Builder, Draft};
 
 use crate::machine_set::observed::Observed;
 use crate::machine_set::plan::{Blocked, Plan, wanted_replicas};
@@ -16,7 +18,6 @@ use crate::shared::keys::{conditions, labels};
 use crate::shared::machine_conditions::{machines_ready, machines_up_to_date, remediating};
 use crate::shared::machines::{counts, slow_deletions, versions};
 use crate::shared::numbers::len_i32;
-use crate::shared::status::{Conditions, Verdict, and};
 use windlass_contract::selector;
 use windlass_kit::Seen;
 
@@ -45,7 +46,7 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
     let set = &seen.set;
     let machines = machines_after(seen, done);
     let counts = counts(&machines);
-    let mut all = Conditions::new(set.conditions(), set.metadata.generation, now);
+    let mut all = Builder::new(set.conditions(), set.metadata.generation, now);
     all.set(conditions::REMEDIATING, remediating(&machines, "MachineSet"));
     all.set(conditions::SCALING_DOWN, scaling_down(set, &machines, now));
     all.set(conditions::SCALING_UP, scaling_up(seen, plan, &machines));
@@ -91,7 +92,7 @@ fn missing_templates(seen: &Observed) -> Option<String> {
     }
 }
 
-fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Verdict {
+fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Draft {
     let (have, want) = (len_i32(machines.len()), desired(&seen.set));
     let missing = missing_templates(seen);
     if have >= want {
@@ -101,7 +102,7 @@ fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Verdic
             }
             _ => String::new(),
         };
-        return Verdict::no("NotScalingUp", message);
+        return Draft::no("NotScalingUp", message);
     }
     let mut message = format!("Scaling up from {have} to {want} replicas");
     let mut reasons: Vec<String> = missing.into_iter().collect();
@@ -120,25 +121,25 @@ fn scaling_up(seen: &Observed, plan: &Plan, machines: &[Arc<Machine>]) -> Verdic
             message.push_str(reason);
         }
     }
-    Verdict::yes("ScalingUp", message)
+    Draft::yes("ScalingUp", message)
 }
 
-fn scaling_down(set: &MachineSet, machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
+fn scaling_down(set: &MachineSet, machines: &[Arc<Machine>], now: Timestamp) -> Draft {
     let (have, want) = (len_i32(machines.len()), desired(set));
     if have <= want {
-        return Verdict::no("NotScalingDown", "");
+        return Draft::no("NotScalingDown", "");
     }
     let mut message = format!("Scaling down from {have} to {want} replicas");
     if let Some(slow) = slow_deletions(machines, now) {
         message.push('\n');
         message.push_str(&slow);
     }
-    Verdict::yes("ScalingDown", message)
+    Draft::yes("ScalingDown", message)
 }
 
-fn deleting_condition(set: &MachineSet, machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
+fn deleting_condition(set: &MachineSet, machines: &[Arc<Machine>], now: Timestamp) -> Draft {
     if !set.metadata.is_deleting() {
-        return Verdict::no("NotDeleting", "");
+        return Draft::no("NotDeleting", "");
     }
     let mut message = match machines.len() {
         0 => "Deletion completed".to_owned(),
@@ -149,7 +150,7 @@ fn deleting_condition(set: &MachineSet, machines: &[Arc<Machine>], now: Timestam
         message.push_str(" and ");
         message.push_str(&slow);
     }
-    Verdict::yes("Deleting", message)
+    Draft::yes("Deleting", message)
 }
 
 /// Whether a Machine carries all labels of the set's template.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
+use windlass_conditions::Draft;
 use windlass_conditions::{Aggregate, Reasons, Source, aggregate as aggregated};
 
 use crate::shared::keys::conditions;
 use crate::shared::machines::{self, conditions_of, is_to_be_remediated, is_unhealthy};
-use crate::shared::status::Verdict;
 
 /// One verdict about a condition that all Machines should have: the worst, with the Machines behind it.
-fn aggregate(machines: &[Arc<Machine>], type_: &str, reasons: Reasons<'_>) -> Verdict {
+fn aggregate(machines: &[Arc<Machine>], type_: &str, reasons: Reasons<'_>) -> Draft {
     let sources: Vec<Source<'_>> = machines
         .iter()
         .map(|machine| Source {
@@ -28,15 +28,15 @@ fn aggregate(machines: &[Arc<Machine>], type_: &str, reasons: Reasons<'_>) -> Ve
     };
     // Time and generation are added where the verdict is used.
     match aggregated(&sources, &how, Timestamp::UNIX_EPOCH, None) {
-        Some(found) if found.status == "True" => Verdict::yes(&found.reason, found.message),
-        Some(found) if found.status == "False" => Verdict::no(&found.reason, found.message),
-        Some(found) => Verdict::unknown(&found.reason, found.message),
-        None => Verdict::yes("NoReplicas", ""),
+        Some(found) if found.status == "True" => Draft::yes(found.reason, found.message),
+        Some(found) if found.status == "False" => Draft::no(found.reason, found.message),
+        Some(found) => Draft::unknown(found.reason, found.message),
+        None => Draft::yes("NoReplicas", ""),
     }
 }
 
 /// Whether all Machines are ready.
-pub(crate) fn machines_ready(machines: &[Arc<Machine>]) -> Verdict {
+pub(crate) fn machines_ready(machines: &[Arc<Machine>]) -> Draft {
     aggregate(
         machines,
         conditions::READY,
@@ -49,7 +49,7 @@ pub(crate) fn machines_ready(machines: &[Arc<Machine>]) -> Verdict {
 }
 
 /// Whether all Machines are as their template says.
-pub(crate) fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> Verdict {
+pub(crate) fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> Draft {
     let known = machines::with_known_age(machines, now);
     aggregate(
         &known,
@@ -63,7 +63,7 @@ pub(crate) fn machines_up_to_date(machines: &[Arc<Machine>], now: Timestamp) -> 
 }
 
 /// Whether Machines are being replaced because they are unhealthy.
-pub(crate) fn remediating(machines: &[Arc<Machine>], by: &str) -> Verdict {
+pub(crate) fn remediating(machines: &[Arc<Machine>], by: &str) -> Draft {
     let (to_be, others): (Vec<Arc<Machine>>, Vec<Arc<Machine>>) = machines
         .iter()
         .filter(|machine| is_unhealthy(machine))
@@ -79,7 +79,7 @@ pub(crate) fn remediating(machines: &[Arc<Machine>], by: &str) -> Verdict {
                 windlass_conditions::listed(&names, 3)
             ),
         };
-        return Verdict::no("NotRemediating", message);
+        return Draft::no("NotRemediating", message);
     }
     let reasons = Reasons {
         info: "Remediating",
@@ -87,7 +87,7 @@ pub(crate) fn remediating(machines: &[Arc<Machine>], by: &str) -> Verdict {
         unknown: "Remediating",
     };
     let message = aggregate(&to_be, conditions::OWNER_REMEDIATED, reasons).message;
-    Verdict::yes("Remediating", message)
+    Draft::yes("Remediating", message)
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
 
     fn check(machines: &[Arc<Machine>], reason: &str, message: &str) {
         let verdict = machines_ready(machines);
-        assert_eq!((verdict.reason.as_str(), verdict.message.as_str()), (reason, message));
+        assert_eq!((&*verdict.reason, verdict.message.as_str()), (reason, message));
     }
 
     #[test]

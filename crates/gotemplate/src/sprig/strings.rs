@@ -52,7 +52,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     f("trunc", "is", trunc),
     f("substr", "iis", substr),
-    f("quote", ".*", |m, a| joined(m, a, |s| quoted(s))),
+    f("quote", ".*", |m, a| joined(m, a, quoted)),
     f("squote", ".*", |m, a| joined(m, a, |s| format!("'{s}'"))),
     f("cat", ".*", |m, a| joined(m, a, str::to_owned)),
     f("indent", "is", |m, a| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_api_operator::{Api, conditions as types, reasons as known};
-use windlass_conditions::{self as conditions, Status};
+use windlass_conditions::{self as conditions, Draft, Status};
 use windlass_kit::Timestamp;
 
 use super::facts::Facts;
@@ -42,15 +42,8 @@ pub(super) fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) ->
     let mut all = facts.conditions.clone();
     // Those that are set below have to be among them, as they keep their times.
     all.retain(|condition| is_present(&condition.type_));
-    let mut set = |type_: &str, finding: Finding| {
-        let condition = conditions::condition(
-            type_,
-            finding.status,
-            &finding.reason,
-            finding.message,
-            now,
-            Some(generation),
-        );
+    let mut set = |type_: &str, draft: Draft| {
+        let condition = draft.stamp(type_, &all, Some(generation), now);
         conditions::set(&mut all, condition);
     };
     set(types::PREFLIGHT_CHECK_PASSED, preflight(problem));
@@ -104,34 +97,18 @@ pub(super) fn is_told(stored: &Value, status: &Value, paused: bool) -> bool {
 /// The condition that the driver keeps.
 const PAUSED: &str = "Paused";
 
-struct Finding {
-    status: Status,
-    reason: String,
-    message: String,
+fn refusal(problem: &Blocked) -> Draft {
+    Draft::no(problem.reason, problem.message.as_str())
 }
 
-impl Finding {
-    fn new(status: Status, reason: &str, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            reason: reason.to_owned(),
-            message: message.into(),
-        }
-    }
-
-    fn problem(problem: &Blocked) -> Self {
-        Self::new(Status::False, problem.reason, problem.message.as_str())
-    }
-}
-
-fn preflight(problem: Option<&Blocked>) -> Finding {
+fn preflight(problem: Option<&Blocked>) -> Draft {
     match problem {
-        Some(problem) if problem.stage == Stage::Preflight => Finding::problem(problem),
-        _ => Finding::new(Status::True, reasons::PASSED, ""),
+        Some(problem) if problem.stage == Stage::Preflight => refusal(problem),
+        _ => Draft::new(Status::True, reasons::PASSED, ""),
     }
 }
 
-fn installed(current: Option<&Release>, problem: Option<&Blocked>, plan: &Plan) -> Finding {
+fn installed(current: Option<&Release>, problem: Option<&Blocked>, plan: &Plan) -> Draft {
     match (current, problem) {
         (Some(current), _) => {
             let mut message = format!("version {} is installed", current.version);
@@ -139,21 +116,21 @@ fn installed(current: Option<&Release>, problem: Option<&Blocked>, plan: &Plan) 
                 message.push_str("; ");
                 message.push_str(note);
             }
-            Finding::new(Status::True, reasons::INSTALLED, message)
+            Draft::new(Status::True, reasons::INSTALLED, message)
         }
-        (None, Some(problem)) => Finding::problem(problem),
-        (None, None) => Finding::new(Status::False, reasons::NOT_INSTALLED, "nothing is installed"),
+        (None, Some(problem)) => refusal(problem),
+        (None, None) => Draft::new(Status::False, reasons::NOT_INSTALLED, "nothing is installed"),
     }
 }
 
 /// Only there once something was to be replaced.
-fn upgraded(facts: &Facts, current: Option<&Release>, problem: Option<&Blocked>) -> Option<Finding> {
+fn upgraded(facts: &Facts, current: Option<&Release>, problem: Option<&Blocked>) -> Option<Draft> {
     let current = current?;
     if let Some(problem) = problem.filter(|problem| matches!(problem.stage, Stage::Preflight | Stage::Install)) {
-        return Some(Finding::problem(problem));
+        return Some(refusal(problem));
     }
     if let Some(failure) = &current.failure {
-        return Some(Finding::new(
+        return Some(Draft::new(
             Status::False,
             known::COMPONENTS_UPGRADE_ERROR,
             failure.message.as_str(),
@@ -163,32 +140,32 @@ fn upgraded(facts: &Facts, current: Option<&Release>, problem: Option<&Blocked>)
     // What is kept says it, not what this reconcile did: its status may never be written, when another one follows closely.
     (was_there || current.replaces).then(|| {
         let message = format!("version {} is installed", current.version);
-        Finding::new(Status::True, reasons::UPGRADED, message)
+        Draft::new(Status::True, reasons::UPGRADED, message)
     })
 }
 
-fn ready(current: Option<&Release>, problem: Option<&Blocked>, done: &Done) -> Finding {
+fn ready(current: Option<&Release>, problem: Option<&Blocked>, done: &Done) -> Draft {
     let Some(current) = current else {
         return match problem {
-            Some(problem) => Finding::problem(problem),
-            None => Finding::new(Status::False, reasons::NOT_INSTALLED, "nothing is installed"),
+            Some(problem) => refusal(problem),
+            None => Draft::new(Status::False, reasons::NOT_INSTALLED, "nothing is installed"),
         };
     };
     if let Some(problem) = problem.filter(|problem| problem.stage == Stage::Unpause) {
-        return Finding::problem(problem);
+        return refusal(problem);
     }
     if current.paused {
         let message = "the provider is paused: its Deployments have no replicas";
-        return Finding::new(Status::False, reasons::PAUSED, message);
+        return Draft::new(Status::False, reasons::PAUSED, message);
     }
     let health = Health::of(&done.running);
-    Finding::new(health.status, &health.reason, health.message)
+    Draft::new(health.status, health.reason, health.message)
 }
 
-fn deleting(problem: Option<&Blocked>) -> Finding {
+fn deleting(problem: Option<&Blocked>) -> Draft {
     match problem {
-        Some(problem) => Finding::new(Status::True, problem.reason, problem.message.as_str()),
-        None => Finding::new(Status::True, reasons::REMOVING, "the provider is being removed"),
+        Some(problem) => Draft::new(Status::True, problem.reason, problem.message.as_str()),
+        None => Draft::new(Status::True, reasons::REMOVING, "the provider is being removed"),
     }
 }
 

@@ -7,6 +7,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use windlass_conditions::Status;
 
 use crate::plan::{Action, Verb};
 use crate::status::report;
@@ -69,7 +70,7 @@ fn a_settled_topology_needs_nothing() {
             .iter()
             .all(|s| matches!(&s.action, Action::Apply(o) if o["metadata"].get("uid").is_some()))
     );
-    assert!(report(&plan.progress).reconciled);
+    assert_eq!(report(&plan.progress).status, Status::True);
 }
 
 // TO-298, TO-368, TO-369: metadata goes in place, as recorded.
@@ -242,7 +243,7 @@ fn an_upgrade_runs_control_plane_first_and_holds_other_changes_back() {
         format!("Cluster is upgrading to v1.36.0\n  * MachineDeployment {name} upgrading to version v1.36.0")
     );
     world.machine_versions.insert(name, vec!["v1.36.0".into()]);
-    assert!(report(&world.plan().unwrap().progress).reconciled);
+    assert_eq!(report(&world.plan().unwrap().progress).status, Status::True);
 }
 
 // What a plan prints. There is no command that previews one yet.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_meta::{GroupKind, GroupVersionKind};
+use windlass_meta::GroupKind;
 
 use crate::patterns;
 use crate::schema;
@@ -183,13 +183,6 @@ impl ContractVersionedObjectReference {
     /// The group and kind of the referenced object.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(self.api_group.clone(), self.kind.clone())
-    }
-}
-
-impl TemplateReference {
-    /// The group, version and kind of the referenced object.
-    pub fn group_version_kind(&self) -> GroupVersionKind {
-        GroupVersionKind::from_api_version(&self.api_version, self.kind.clone())
     }
 }
 

@@ -48,8 +48,8 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, n
         for (type_, verdict) in [(types::NODE_READY, ready), (types::NODE_HEALTHY, healthy)] {
             set(condition(
                 type_,
-                status_of(verdict.status),
-                verdict.reason,
+                verdict.status,
+                &verdict.reason,
                 verdict.message,
                 now,
                 generation,
@@ -96,14 +96,6 @@ pub(super) fn conditions(seen: &Observed, plan: &Plan, status: &MachineStatus, n
         OWNED.contains(&type_) && (judged || type_ != types::UP_TO_DATE)
     });
     all
-}
-
-fn status_of(word: &str) -> Status {
-    match word {
-        "True" => Status::True,
-        "False" => Status::False,
-        _ => Status::Unknown,
-    }
 }
 
 fn bootstrap(seen: &Observed, status: &MachineStatus, now: Timestamp) -> Condition {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
 use windlass_api::{conditions, reasons};
+use windlass_conditions::{Draft, Status};
 use windlass_kit::Seen;
 
 use crate::machine::observe::Observed;
@@ -14,19 +15,8 @@ use crate::shared::machines::condition;
 /// How long the last known state of a Node counts while the workload cluster does not answer.
 const GRACE_PERIOD: Duration = Duration::from_mins(5);
 
-/// One of the two conditions, without its type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
-    /// True, False or Unknown.
-    pub(super) status: &'static str,
-    /// The reason.
-    pub(super) reason: &'static str,
-    /// The message.
-    pub(super) message: String,
-}
-
 /// What to report: both conditions, or none when the last report stays valid.
-pub(super) fn verdicts(seen: &Observed, now: Timestamp) -> Option<(Verdict, Verdict)> {
+pub(super) fn verdicts(seen: &Observed, now: Timestamp) -> Option<(Draft, Draft)> {
     match common(seen, now) {
         Common::Keep => None,
         Common::Both(verdict) => Some((verdict.clone(), verdict)),
@@ -46,24 +36,20 @@ enum Common {
     /// Nothing new is known: what was said stands.
     Keep,
     /// Both say the same, whatever the Node says.
-    Both(Verdict),
+    Both(Draft),
     /// The Node itself decides.
     Look,
 }
 
-fn both(status: &'static str, reason: &'static str, message: impl Into<String>) -> Common {
-    Common::Both(Verdict {
-        status,
-        reason,
-        message: message.into(),
-    })
+fn both(status: Status, reason: &'static str, message: impl Into<String>) -> Common {
+    Common::Both(Draft::new(status, reason, message))
 }
 
 /// What holds for both conditions before the Node itself is looked at.
 fn common(seen: &Observed, now: Timestamp) -> Common {
     let Seen::Found(cluster) = &seen.cluster else {
         return both(
-            "Unknown",
+            Status::Unknown,
             reasons::INSPECTION_FAILED,
             "Waiting for the Cluster to exist",
         );
@@ -74,14 +60,14 @@ fn common(seen: &Observed, now: Timestamp) -> Common {
         .and_then(|done| done.infrastructure_provisioned);
     if provisioned != Some(true) {
         let message = "Waiting for Cluster status.initialization.infrastructureProvisioned to be true";
-        return both("Unknown", reasons::INSPECTION_FAILED, message);
+        return both(Status::Unknown, reasons::INSPECTION_FAILED, message);
     }
     let initialized = status
         .and_then(|s| windlass_conditions::get(&s.conditions, conditions::CONTROL_PLANE_INITIALIZED))
         .filter(|condition| condition.status == "True");
     let Some(initialized) = initialized else {
         return both(
-            "Unknown",
+            Status::Unknown,
             reasons::INSPECTION_FAILED,
             "Waiting for Cluster control plane to be initialized",
         );
@@ -90,7 +76,7 @@ fn common(seen: &Observed, now: Timestamp) -> Common {
     if seen.remote.disconnected.is_some() {
         let Some(last) = seen.remote.last_probe else {
             let connecting = both(
-                "Unknown",
+                Status::Unknown,
                 reasons::CONNECTION_DOWN,
                 "Remote connection not established yet",
             );
@@ -100,14 +86,14 @@ fn common(seen: &Observed, now: Timestamp) -> Common {
         let over = now.duration_since(since) > jiff::SignedDuration::try_from(GRACE_PERIOD).unwrap_or_default();
         let message = format!("Last successful probe at {}", last.strftime("%Y-%m-%dT%H:%M:%SZ"));
         return if over || !reported {
-            both("Unknown", reasons::CONNECTION_DOWN, message)
+            both(Status::Unknown, reasons::CONNECTION_DOWN, message)
         } else {
             Common::Keep
         };
     }
     if let Seen::Failed(_) = seen.remote.node {
         return both(
-            "Unknown",
+            Status::Unknown,
             reasons::INTERNAL_ERROR,
             "Please check controller logs for errors",
         );
@@ -128,11 +114,15 @@ fn missing(seen: &Observed) -> Common {
         .and_then(|status| status.node_ref.as_ref())
         .map(|node| &node.name);
     match (seen.deleting(), had) {
-        (true, Some(name)) => both("False", reasons::NODE_DELETED, format!("Node {name} has been deleted")),
-        (true, None) => both("Unknown", reasons::NODE_DOES_NOT_EXIST, "Node does not exist"),
+        (true, Some(name)) => both(
+            Status::False,
+            reasons::NODE_DELETED,
+            format!("Node {name} has been deleted"),
+        ),
+        (true, None) => both(Status::Unknown, reasons::NODE_DOES_NOT_EXIST, "Node does not exist"),
         (false, Some(name)) => {
             let message = format!("Node {name} has been deleted while the Machine still exists");
-            both("False", reasons::NODE_DELETED, message)
+            both(Status::False, reasons::NODE_DELETED, message)
         }
         (false, None) => {
             let waiting = match provider_id(seen) {
@@ -142,38 +132,31 @@ fn missing(seen: &Observed) -> Common {
                     seen.machine.spec.infrastructure_ref.kind
                 ),
             };
-            both("Unknown", reasons::INSPECTION_FAILED, waiting)
+            both(Status::Unknown, reasons::INSPECTION_FAILED, waiting)
         }
     }
 }
 
-fn ready(conditions: &[NodeCondition]) -> Verdict {
+fn ready(conditions: &[NodeCondition]) -> Draft {
     let Some(condition) = conditions.iter().find(|condition| condition.type_ == "Ready") else {
-        let message = "* Node.Ready: Condition not yet reported".to_owned();
-        return Verdict {
-            status: "Unknown",
-            reason: reasons::NODE_READY_UNKNOWN,
-            message,
-        };
+        let message = "* Node.Ready: Condition not yet reported";
+        return Draft::unknown(reasons::NODE_READY_UNKNOWN, message);
     };
     let (status, reason) = match condition.status.as_str() {
-        "True" => ("True", reasons::NODE_READY),
-        "False" => ("False", reasons::NODE_NOT_READY),
-        _ => ("Unknown", reasons::NODE_READY_UNKNOWN),
+        "True" => (Status::True, reasons::NODE_READY),
+        "False" => (Status::False, reasons::NODE_NOT_READY),
+        _ => (Status::Unknown, reasons::NODE_READY_UNKNOWN),
     };
     let words = condition
         .message
         .as_deref()
-        .filter(|text| !text.is_empty() && status != "True");
-    Verdict {
-        status,
-        reason,
-        message: words.map(|text| format!("* Node.Ready: {text}")).unwrap_or_default(),
-    }
+        .filter(|text| !text.is_empty() && status != Status::True);
+    let message = words.map(|text| format!("* Node.Ready: {text}")).unwrap_or_default();
+    Draft::new(status, reason, message)
 }
 
 /// The Node has to be ready and under no pressure; the worst of the four decides.
-fn healthy(conditions: &[NodeCondition]) -> Verdict {
+fn healthy(conditions: &[NodeCondition]) -> Draft {
     let mut bad = Vec::new();
     let mut unknown = Vec::new();
     for (type_, good) in [
@@ -202,17 +185,13 @@ fn healthy(conditions: &[NodeCondition]) -> Verdict {
     }
     let message = bad.iter().chain(&unknown).cloned().collect::<Vec<_>>().join("\n");
     let (status, reason) = if !bad.is_empty() {
-        ("False", reasons::NODE_NOT_HEALTHY)
+        (Status::False, reasons::NODE_NOT_HEALTHY)
     } else if !unknown.is_empty() {
-        ("Unknown", reasons::NODE_HEALTHY_UNKNOWN)
+        (Status::Unknown, reasons::NODE_HEALTHY_UNKNOWN)
     } else {
-        ("True", reasons::NODE_HEALTHY)
+        (Status::True, reasons::NODE_HEALTHY)
     };
-    Verdict {
-        status,
-        reason,
-        message,
-    }
+    Draft::new(status, reason, message)
 }
 
 #[cfg(test)]
@@ -238,15 +217,18 @@ mod tests {
             ("DiskPressure", "False"),
             ("PIDPressure", "False"),
         ]);
-        assert_eq!(ready(&conditions).status, "True");
+        assert_eq!(ready(&conditions).status, Status::True);
         let verdict = healthy(&conditions);
-        assert_eq!((verdict.status, verdict.reason), ("False", "NodeNotHealthy"));
+        assert_eq!((verdict.status, &*verdict.reason), (Status::False, "NodeNotHealthy"));
         assert_eq!(verdict.message, "* Node.MemoryPressure: Condition is True");
     }
 
     #[test]
     fn a_silent_kubelet_is_unknown() {
         let verdict = healthy(&node(&[("Ready", "Unknown")]));
-        assert_eq!((verdict.status, verdict.reason), ("Unknown", "NodeHealthyUnknown"));
+        assert_eq!(
+            (verdict.status, &*verdict.reason),
+            (Status::Unknown, "NodeHealthyUnknown")
+        );
     }
 }

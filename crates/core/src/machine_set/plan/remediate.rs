@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use windlass_api::core::Machine;
 use windlass_api::meta::MetaExt as _;
+use windlass_conditions::Draft;
 use windlass_kit::Seen;
 
 use crate::machine_set::desired;
@@ -12,7 +13,6 @@ use crate::machine_set::plan::{Action, Plan, scale};
 use crate::shared::keys::{annotations, conditions};
 use crate::shared::machines::{condition, is, is_to_be_remediated};
 use crate::shared::numbers::{Round, len_i32, resolve, written};
-use crate::shared::status::Verdict;
 
 const DELETING: &str = "MachineDeleting";
 
@@ -35,7 +35,7 @@ pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, p
     });
     if !seen.is_current {
         let message = "Machine won't be remediated because it is pending removal due to rollout";
-        say_all(&sick, &Verdict::no("CannotBeRemediated", message), plan);
+        say_all(&sick, &Draft::no("CannotBeRemediated", message), plan);
         return;
     }
     let against = match checks {
@@ -47,7 +47,7 @@ pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, p
         Err(why) => format!("* {why}"),
     };
     if !against.is_empty() {
-        say_all(&sick, &Verdict::no("RemediationDeferred", against), plan);
+        say_all(&sick, &Draft::no("RemediationDeferred", against), plan);
         return;
     }
     let (limit, limit_text) = max_in_flight(seen, sick.len());
@@ -60,9 +60,9 @@ pub(super) fn remediate(seen: &Observed, checks: &Result<Vec<String>, String>, p
     let message = format!(
         "Waiting because there are already too many remediations in progress (spec.strategy.remediation.maxInFlight is {limit_text})"
     );
-    say_all(later, &Verdict::no("RemediationDeferred", message), plan);
+    say_all(later, &Draft::no("RemediationDeferred", message), plan);
     for machine in now {
-        say(machine, &Verdict::no(DELETING, "Machine is deleting"), plan);
+        say(machine, &Draft::no(DELETING, "Machine is deleting"), plan);
         plan.actions.push(scale::deletion(machine, "it is unhealthy"));
     }
 }
@@ -91,16 +91,14 @@ fn take_back(seen: &Observed, plan: &mut Plan) {
     }
 }
 
-fn say_all(machines: &[&Arc<Machine>], verdict: &Verdict, plan: &mut Plan) {
+fn say_all(machines: &[&Arc<Machine>], verdict: &Draft, plan: &mut Plan) {
     for machine in machines {
         say(machine, verdict, plan);
     }
 }
 
-fn say(machine: &Machine, verdict: &Verdict, plan: &mut Plan) {
-    let said = condition(machine, conditions::OWNER_REMEDIATED).is_some_and(|have| {
-        have.status == verdict.status && have.reason == verdict.reason && have.message == verdict.message
-    });
+fn say(machine: &Machine, verdict: &Draft, plan: &mut Plan) {
+    let said = condition(machine, conditions::OWNER_REMEDIATED).is_some_and(|have| verdict.is_said_by(have));
     if !said {
         plan.actions.push(Action::SayRemediation {
             name: machine.metadata.name().to_owned(),
