@@ -43,8 +43,8 @@ impl Load {
 /// nothing has would be zero for ever.
 pub(crate) fn number(text: &str, series: &str, controller: &str) -> Option<f64> {
     let label = format!("controller=\"{controller}\"");
-    let header = format!("# TYPE {} counter", series.strip_suffix("_total").unwrap_or(series));
-    let is_series = text.lines().any(|line| line == header);
+    let header = format!("# TYPE {} ", series.strip_suffix("_total").unwrap_or(series));
+    let is_series = text.lines().any(|line| line.starts_with(&header));
     let is_controller = text
         .lines()
         .any(|line| line.starts_with("controller_runtime_max_concurrent_reconciles{") && line.contains(&label));
