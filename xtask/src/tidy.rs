@@ -131,7 +131,7 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("create_load_balancer", "the simulated cloud is tested by it"),
     ("is_everything", "the policy for empty selectors is tested by it"),
     ("is_idle", "queues are tested by it"),
-    ("is_invalid", "errors of servers are told apart in tests"),
+    ("is_invalid", "tests distinguish the errors of servers by it"),
     ("is_local", "any address is tested by it"),
     ("is_release_name_generated", "releases are tested by it"),
     ("patch_json", "kit's own tests write patches"),

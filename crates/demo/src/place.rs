@@ -179,6 +179,8 @@ impl Controllers {
     async fn shutdown(&self) {
         self.running.shutdown().await;
         let Some(webhooks) = &self.webhooks else { return };
+        // First: while it serves, it restores a deleted configuration.
+        webhooks.shutdown().await;
         // A configuration that names a server which has ended would have every write refused.
         let withdrawn = match network::connect(&self.config, &Metrics::new()) {
             Ok(client) => windlass_webhook::withdraw(&client)
@@ -189,7 +191,6 @@ impl Controllers {
         if let Err(why) = withdrawn {
             tracing::error!("the admission webhook configuration of the demo cannot be removed: {why}");
         }
-        webhooks.shutdown().await;
     }
 }
 
