@@ -35,9 +35,9 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "Helm add-on kinds: condition types",
-        "crates/api-addons/src/conditions.rs",
+        "crates/api-ext/src/addons/conditions.rs",
     ),
-    ("Helm add-on kinds: reasons", "crates/api-addons/src/reasons.rs"),
+    ("Helm add-on kinds: reasons", "crates/api-ext/src/addons/reasons.rs"),
 ];
 
 /// The page.

@@ -80,7 +80,7 @@ async fn every_example_is_accepted_and_can_be_acted_on() {
 }
 
 fn crates() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../crates")
 }
 
 fn sources(folder: &Path, text: &mut String) {
