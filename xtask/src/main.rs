@@ -199,24 +199,7 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             anstream::print!("{}", outcome.text);
             Ok(outcome.good)
         }
-        Task::Bench(Bench::Demo(options)) => {
-            bench::run(root, &options)?;
-            Ok(true)
-        }
-        Task::Bench(Bench::Apiserver { options }) => bench::apiserver(root, &options),
-        Task::Bench(Bench::Store { dir }) => {
-            let dir = dir.unwrap_or_else(std::env::temp_dir);
-            example(root, "windlass-store", "bench", &dir.display().to_string())
-        }
-        Task::Bench(Bench::Addons(options)) => {
-            bench::addons::run(root, &options)?;
-            Ok(true)
-        }
-        Task::Bench(Bench::Operator(options)) => {
-            bench::operator::run(root, &options)?;
-            Ok(true)
-        }
-        Task::Bench(Bench::Clusters { count }) => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
+        Task::Bench(bench) => run_bench(root, bench),
         Task::Recorded { dir, keep, pin } => {
             let outcome = recorded::run(root, &dir, keep.as_deref(), pin)?;
             anstream::print!("{}", outcome.text);
@@ -274,6 +257,30 @@ fn run(root: &Path, task: Task) -> Result<bool, String> {
             anstream::println!("{} findings", findings.len());
             Ok(findings.is_empty())
         }
+    }
+}
+
+/// Runs one benchmark; false when its program failed.
+fn run_bench(root: &Path, bench: Bench) -> Result<bool, String> {
+    match bench {
+        Bench::Demo(options) => {
+            bench::run(root, &options)?;
+            Ok(true)
+        }
+        Bench::Apiserver { options } => bench::apiserver(root, &options),
+        Bench::Store { dir } => {
+            let dir = dir.unwrap_or_else(std::env::temp_dir);
+            example(root, "windlass-store", "bench", &dir.display().to_string())
+        }
+        Bench::Addons(options) => {
+            bench::addons::run(root, &options)?;
+            Ok(true)
+        }
+        Bench::Operator(options) => {
+            bench::operator::run(root, &options)?;
+            Ok(true)
+        }
+        Bench::Clusters { count } => example(root, "windlass-infra-dev", "clusters", &count.to_string()),
     }
 }
 

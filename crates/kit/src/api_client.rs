@@ -54,8 +54,9 @@ impl From<&kube::Client> for ApiClient {
 
 #[derive(Deserialize)]
 struct List<'a> {
+    // A server whose list has no items may say `null`.
     #[serde(default, borrow)]
-    items: Vec<&'a RawValue>,
+    items: Option<Vec<&'a RawValue>>,
 }
 
 impl ApiClient {
@@ -85,7 +86,11 @@ impl ApiClient {
         let chosen = [("labelSelector", query.labels), ("fieldSelector", query.fields)];
         let json = self.ask(Method::GET, asking(url, &chosen), accept, Vec::new()).await?;
         let list: List<'_> = serde_json::from_slice(&json)?;
-        let items = list.items.into_iter().map(|item| T::decode(item.get().as_bytes()));
+        let items = list
+            .items
+            .unwrap_or_default()
+            .into_iter()
+            .map(|item| T::decode(item.get().as_bytes()));
         Ok(items.collect::<Result<_, _>>()?)
     }
 

@@ -124,8 +124,9 @@ fn get_text<'a>(client: &'a kube::Client, url: &'a str, accept: &'a str) -> BoxF
 struct Page<'a> {
     #[serde(default)]
     metadata: ListMeta,
+    // A server whose list has no items may say `null`.
     #[serde(default, borrow)]
-    items: Vec<&'a RawValue>,
+    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -215,7 +216,7 @@ impl Cx {
                     Ok(page) => page,
                     Err(error) => return undecodable(error),
                 };
-                for item in page.items {
+                for item in page.items.unwrap_or_default() {
                     if let Err(error) = take(item.get().as_bytes()) {
                         return undecodable(error);
                     }
@@ -356,6 +357,14 @@ mod tests {
             ("services", true)
         );
         assert!(!kinds["Binding"].managed);
+    }
+
+    #[test]
+    fn a_list_without_items_is_read() {
+        for text in [r#"{"items":null}"#, r#"{"items":[]}"#, "{}"] {
+            let page: Page<'_> = serde_json::from_str(text).unwrap();
+            assert!(page.items.unwrap_or_default().is_empty(), "{text}");
+        }
     }
 
     #[test]

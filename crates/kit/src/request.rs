@@ -91,14 +91,23 @@ pub(crate) struct Status {
 
 /// Sends a request and gives the body of the answer. Boxed, so that it is compiled once and not wherever it is awaited.
 pub(crate) fn send(client: &kube::Client, request: Request<Vec<u8>>) -> BoxFuture<'_, Result<Bytes, RequestError>> {
+    send_within(client, request, ANSWER)
+}
+
+/// [`send`] with another limit for the whole answer.
+pub(crate) fn send_within(
+    client: &kube::Client,
+    request: Request<Vec<u8>>,
+    limit: Duration,
+) -> BoxFuture<'_, Result<Bytes, RequestError>> {
     Box::pin(async move {
         let whole = async {
             let answer = begin(client, request).await?;
             let body = answer.into_body().collect().await;
             Ok(body.map_err(|e| RequestError::Transport(with_causes(&e)))?.to_bytes())
         };
-        let late = |_| Err(RequestError::Transport("no answer in 30 s".to_owned()));
-        tokio::time::timeout(ANSWER, whole).await.unwrap_or_else(late)
+        let late = |_| Err(RequestError::Transport(format!("no answer in {} s", limit.as_secs())));
+        tokio::time::timeout(limit, whole).await.unwrap_or_else(late)
     })
 }
 

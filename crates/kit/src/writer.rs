@@ -325,12 +325,11 @@ impl Writer {
 
     fn skipped_value(&self, target: &Target) -> Result<Applied<Arc<Dynamic>>, WriteError> {
         let cached = self.ports.caches.known_dynamic(&target.gvk);
-        let object = match cached.and_then(|store| store.get(&target.key)).and_then(typed) {
-            Some(object) => object,
-            None => {
-                let object = Dynamic::new(self.cached_value(target)?);
-                Arc::new(object.map_err(|e| encoding(Verb::Apply, target, &e))?)
-            }
+        let object = if let Some(object) = cached.and_then(|store| store.get(&target.key)).and_then(typed) {
+            object
+        } else {
+            let object = Dynamic::new(self.cached_value(target)?);
+            Arc::new(object.map_err(|e| encoding(Verb::Apply, target, &e))?)
         };
         Ok(Applied {
             object,

@@ -174,9 +174,9 @@ impl<T: Codec> Followed<T> {
         }
     }
 
-    /// The object as it was seen last; nothing is known before the first list.
-    fn seen(&self) -> Option<Option<Arc<T>>> {
-        self.cache.is_synced().then(|| self.cache.get(&self.key))
+    /// The object as it was seen last; not to be asked before the first list.
+    fn seen(&self) -> Option<Arc<T>> {
+        self.cache.get(&self.key)
     }
 }
 
@@ -298,20 +298,22 @@ impl Keeper {
     }
 
     fn saw_configuration(&mut self, followed: &Followed<Dynamic>) {
-        let Some(found) = followed.seen() else { return };
+        if !followed.cache.is_synced() {
+            return;
+        }
         // What was written last is newer than events that are still under way.
         let known = self.configuration.as_ref().and_then(revision);
         if known.is_some_and(|known| known > followed.cache.version()) {
             return;
         }
-        self.configuration = found.map(|object| object.value().clone());
+        self.configuration = followed.seen().map(|object| object.value().clone());
     }
 
     fn saw_secret(&mut self, followed: Option<&Followed<Secret>>) {
-        let Some(found) = followed.and_then(Followed::seen) else {
+        let Some(followed) = followed.filter(|followed| followed.cache.is_synced()) else {
             return;
         };
-        let stored = found.and_then(|secret| material(&secret)).map(From::Secret);
+        let stored = followed.seen().and_then(|secret| material(&secret)).map(From::Secret);
         self.look_again |= stored.is_none_or(|stored| stored != self.current.from);
     }
 

@@ -175,7 +175,7 @@ impl Releases {
         };
         let listed = match tokio::time::timeout(ANSWER, client.list_as::<Secret, Trace>(which)).await {
             Ok(Ok(listed)) => listed,
-            Ok(Err(error)) => return Seen::Failed(format!("the release cannot be looked for: {}", error)),
+            Ok(Err(error)) => return Seen::Failed(format!("the release cannot be looked for: {error}")),
             Err(_) => return Seen::Failed("the release cannot be looked for: no answer in time".to_owned()),
         };
         let traces = listed.into_iter().map(Arc::new);

@@ -9,7 +9,7 @@ use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, Mach
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels;
 use windlass_contract::ContractVersion;
-use windlass_kit::{Cx, GroupKind, ObjectKey, Seen, Stored as _, gvk_from};
+use windlass_kit::{Cx, GroupKind, ObjectKey, Seen, Stored, gvk_from};
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
 use windlass_topology::model::{ClassSpec, TemplateRef, read, text};
@@ -95,7 +95,7 @@ pub(super) fn class_key(cluster: &Cluster) -> ObjectKey {
 impl Managed {
     /// The class as JSON.
     pub(super) fn class_value(&self) -> Value {
-        self.class.as_deref().map_or(Value::Null, |class| class.to_json())
+        self.class.as_deref().map_or(Value::Null, Stored::to_json)
     }
 
     async fn read_templates(&mut self, cx: &Cx) {

@@ -19,7 +19,7 @@ use super::events::{Event, Events, Why};
 use super::store::{AnyObject, Store};
 use crate::backoff::Backoff;
 use crate::error::with_causes;
-use crate::request::{RequestError, send};
+use crate::request::{RequestError, send_within};
 
 /// How long the server may keep one watch open.
 const WATCH_SECONDS: u32 = 290;
@@ -80,8 +80,9 @@ enum End {
 struct Page<'a> {
     #[serde(default)]
     metadata: ListMeta,
+    // A server whose list has no items may say `null`.
     #[serde(default, borrow)]
-    items: Vec<&'a RawValue>,
+    items: Option<Vec<&'a RawValue>>,
     #[serde(default)]
     api_version: String,
     #[serde(default)]
@@ -99,14 +100,12 @@ struct OfKind {
 impl Page<'_> {
     /// The objects as texts. Items of a list of a built-in kind do not repeat what the list says.
     fn objects(&self) -> Vec<String> {
-        let first = self
-            .items
-            .first()
-            .map(|item| serde_json::from_str::<OfKind>(item.get()));
+        let items = self.items.as_deref().unwrap_or_default();
+        let first = items.first().map(|item| serde_json::from_str::<OfKind>(item.get()));
         let says_kind = first.is_none_or(|first| first.unwrap_or_default().api_version.is_some());
         let of = |item: &RawValue| item.get().trim_start().to_owned();
         if says_kind {
-            return self.items.iter().map(|item| of(item)).collect();
+            return items.iter().map(|item| of(item)).collect();
         }
         let kind = self.kind.strip_suffix("List").unwrap_or_default();
         let says = format!("{{\"apiVersion\":{:?},\"kind\":{kind:?},", self.api_version);
@@ -114,7 +113,7 @@ impl Page<'_> {
             Some(rest) if !rest.starts_with('}') => format!("{says}{rest}"),
             _ => of(item),
         };
-        self.items.iter().map(|item| completed(item)).collect()
+        items.iter().map(|item| completed(item)).collect()
     }
 }
 
@@ -260,7 +259,7 @@ impl Informer {
             Extent::Metadata => to.list_metadata(params),
         };
         let request = request.map_err(|e| RequestError::Transport(with_causes(&e)))?;
-        let answer = send(&self.client, request).await?;
+        let answer = send_within(&self.client, request, ANSWER).await?;
         let page: Page<'_> = serde_json::from_slice(&answer)?;
         for object in page.objects() {
             match self.store.decode(object.as_bytes()) {
@@ -343,5 +342,6 @@ mod tests {
         let custom = r#"{"apiVersion":"x/v1","kind":"AList","items":[{"apiVersion":"x/v1","kind":"A"}]}"#;
         check(custom, &[r#"{"apiVersion":"x/v1","kind":"A"}"#]);
         check(r#"{"metadata":{}}"#, &[]);
+        check(r#"{"items":null}"#, &[]);
     }
 }

@@ -199,7 +199,7 @@ fn is_known_unchanged(store: &Store, to: To<'_>, body: &Value, desired: Hash, te
     };
     if same && (memo.version != version || memo.text != text) {
         let text = text.or(memo.text);
-        store.remember(key, &slot, Memo { version, text, ..memo });
+        store.remember(key, &slot, Memo { text, version, ..memo });
     }
     same
 }
