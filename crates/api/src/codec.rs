@@ -34,7 +34,10 @@ pub trait Codec: Stored + Clone + Sized {
     fn decode(json: &[u8]) -> Result<Self>;
 
     /// [`Self::decode`] for a cache: without managed fields and the copy that `kubectl apply` leaves, which no controller reads.
-    fn decode_stored(json: &[u8]) -> Result<Arc<dyn Stored>>;
+    /// A type that keeps only a part of an object has left that out already.
+    fn decode_stored(json: &[u8]) -> Result<Arc<dyn Stored>> {
+        Ok(Arc::new(Self::decode(json)?))
+    }
 
     /// Reads an object from a JSON value.
     fn from_json(value: &Value) -> Result<Self> {

@@ -7,7 +7,7 @@ use http::{Method, Request, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use windlass_api::codec::{Codec, parse};
+use windlass_api::codec::Codec;
 
 use crate::object::{Object, ObjectKey, gvk_of, key_of};
 use crate::reader::{METADATA, collection_url, form};
@@ -100,7 +100,7 @@ impl ApiClient {
             .ask(Method::GET, url.to_owned(), "application/json", Vec::new())
             .await
         {
-            Ok(json) => Ok(Some(parse(&json))),
+            Ok(json) => Ok(Some(serde_json::from_slice(&json)?)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
@@ -110,14 +110,16 @@ impl ApiClient {
     pub async fn apply_value(&self, url: &str, manager: &str, object: &Value) -> Result<Value, RequestError> {
         let url = asking(url, &[("fieldManager", manager), ("force", "true")]);
         let (type_, body) = ("application/apply-patch+yaml", serde_json::to_vec(object)?);
-        Ok(parse(&self.ask(Method::PATCH, url, type_, body).await?))
+        Ok(serde_json::from_slice(
+            &self.ask(Method::PATCH, url, type_, body).await?,
+        )?)
     }
 
     /// Replaces the object at a URL; gives the object as it is stored then.
     pub async fn replace_value(&self, url: &str, object: &Value) -> Result<Value, RequestError> {
         let body = serde_json::to_vec(object)?;
         let answer = self.ask(Method::PUT, url.to_owned(), "application/json", body).await?;
-        Ok(parse(&answer))
+        Ok(serde_json::from_slice(&answer)?)
     }
 
     /// Creates an object.

@@ -1,7 +1,5 @@
 //! What an object is to the driver: kinds known at compile time, dynamic objects, and their keys.
 
-use std::sync::Arc;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -141,11 +139,6 @@ impl Stored for Dynamic {
 impl Codec for Dynamic {
     fn decode(json: &[u8]) -> serde_json::Result<Self> {
         Self::new(serde_json::from_slice(json)?)
-    }
-
-    // Reading has left out already what no controller reads.
-    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
-        Ok(Arc::new(Self::decode(json)?))
     }
 }
 

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use windlass_api::codec::{Codec, parse};
+use windlass_api::codec::Codec;
 
 use crate::cache::Cache;
 use crate::cx::Cx;
@@ -101,7 +101,15 @@ fn kinds_of(list: &Value) -> Kinds {
 
 /// Reads a JSON value.
 async fn get(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
-    get_text(client, url, accept).await.map(|json| parse(&json))
+    match get_text(client, url, accept).await {
+        // What cannot be read is not known to be empty.
+        Seen::Found(json) => match serde_json::from_slice(&json) {
+            Ok(value) => Seen::Found(value),
+            Err(error) => Seen::Failed(format!("cannot decode the answer of {url}: {error}")),
+        },
+        Seen::NotFound => Seen::NotFound,
+        Seen::Failed(why) => Seen::Failed(why),
+    }
 }
 
 /// Reads a text. Boxed, so that it is not compiled again wherever something is read.

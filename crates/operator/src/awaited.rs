@@ -84,11 +84,6 @@ impl Codec for Trace {
             ..ObjectMeta::default()
         }))
     }
-
-    // Reading has left out already what nothing reads.
-    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
-        Ok(Arc::new(Self::decode(json)?))
-    }
 }
 
 #[derive(Default)]

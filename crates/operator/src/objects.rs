@@ -4,7 +4,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use std::sync::Arc;
 use windlass_kit::{Codec, Gvk, ObjectKey, Stored, gvk_from};
 
 /// An object, by kind and name.
@@ -259,11 +258,6 @@ impl Stored for Digest {
 impl Codec for Digest {
     fn decode(json: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(json).map(|object| Self::of(&object))
-    }
-
-    // Reading has left out already what nothing reads.
-    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
-        Ok(Arc::new(Self::decode(json)?))
     }
 }
 

@@ -50,11 +50,6 @@ impl Codec for Trace {
         }
         Ok(Self::of(serde_json::from_slice::<Whole>(json)?.metadata))
     }
-
-    // Reading has left out already what nothing reads.
-    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
-        Ok(Arc::new(Self::decode(json)?))
-    }
 }
 
 impl Trace {

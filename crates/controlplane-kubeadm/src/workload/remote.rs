@@ -200,10 +200,6 @@ impl Codec for SystemPod {
         }
         Ok(Self { metadata, status })
     }
-
-    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
-        Ok(Arc::new(Self::decode(json)?))
-    }
 }
 
 fn node(node: &Node) -> NodeFacts {

@@ -181,10 +181,6 @@ impl Codec for Came {
     fn decode(json: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(json)
     }
-
-    fn decode_stored(json: &[u8]) -> serde_json::Result<Arc<dyn Stored>> {
-        Ok(Arc::new(Self::decode(json)?))
-    }
 }
 
 #[tokio::test]

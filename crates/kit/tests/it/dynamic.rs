@@ -8,7 +8,7 @@ use windlass_contract::ContractVersion;
 use windlass_kit::{GroupKind, KitError, ObjectKey, Seen};
 
 use crate::gadget::{GROUP, gadget};
-use crate::harness::{Bench, eventually};
+use crate::harness::{Bench, Fault, eventually};
 
 #[tokio::test]
 async fn the_version_comes_from_the_contract_label() {
@@ -87,4 +87,26 @@ async fn two_askers_share_one_watch() {
     .await;
     let log = bench.faults.log();
     assert_eq!(log.iter().filter(|l| l.contains("/gadgets")).count(), 1, "{log:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_not_an_empty_one() {
+    let bench = Bench::start().await;
+    let cx = bench.kit.cx();
+    let gvk = GroupKind::new("", "ConfigMap").with_version("v1");
+    let unreadable = |path: &'static str| {
+        let answer = Fault::Say(b"<html>".to_vec());
+        bench.faults.add(1, answer, move |_, uri| uri.contains(path));
+    };
+    unreadable("/api/v1");
+    let kind = cx.resource(&gvk).await;
+    assert!(matches!(kind, Seen::Failed(_)), "{kind:?}");
+    // It was not remembered as a version without kinds.
+    assert!(matches!(cx.resource(&gvk).await, Seen::Found(_)));
+    unreadable("/configmaps/a");
+    let object = cx.read_value(&gvk, &ObjectKey::new("default", "a")).await;
+    assert!(matches!(object, Seen::Failed(_)), "{object:?}");
+    unreadable("/apis");
+    let served = cx.served().await;
+    assert!(matches!(served, Seen::Failed(_)), "{served:?}");
 }
