@@ -21,12 +21,11 @@ mod watches;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::Condition;
-use windlass_api::kind::Conditioned;
 use windlass_api_ext::addons::{HelmChartProxy, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
+use windlass_kit::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, Part as _, ReconcileError, Watch,
+};
 
 pub use observed::{Chosen, Observed};
 pub use plan::{Action, Failure, Plan};
@@ -49,6 +48,7 @@ pub fn entry() -> ControllerEntry {
 impl Controller for ChartProxyController {
     type Kind = HelmChartProxy;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
 
@@ -57,10 +57,6 @@ impl Controller for ChartProxyController {
     const STATUS_MANAGER: &'static str = managers::CHART_PROXY_STATUS;
     const FINALIZER: Option<&'static str> = Some(finalizers::HELM_CHART_PROXY);
     const FOLLOWS_CLUSTERS: bool = false;
-
-    fn conditions(object: &HelmChartProxy) -> &[Condition] {
-        object.conditions()
-    }
 
     fn cluster_of(_: &HelmChartProxy) -> Option<ObjectKey> {
         None
@@ -74,20 +70,20 @@ impl Controller for ChartProxyController {
         observe::observe(cx, &self.memo, object).await
     }
 
-    fn plan(&self, seen: &Observed, _: Timestamp) -> Plan {
-        plan::plan(seen)
+    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failures.is_empty();
         if released {
             return None;
         }
-        Some(status::status(seen, plan, done, now).to_json())
+        Some(status::status(seen, plan, done, now.now()).to_json())
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {

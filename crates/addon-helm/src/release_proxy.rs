@@ -33,8 +33,9 @@ use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmReleaseProxy, finalizers};
-use windlass_conditions::Condition;
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Timestamp, Watch, key_of};
+use windlass_kit::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, ReconcileError, Watch, key_of,
+};
 use windlass_remote::{Clusters, RemoteEvent};
 
 use crate::names::managers::{RELEASE_PROXY, RELEASE_PROXY_STATUS};
@@ -59,16 +60,13 @@ pub fn entry(helm: &HelmReleases) -> ControllerEntry {
 impl Controller for ReleaseProxies {
     type Kind = HelmReleaseProxy;
     type Observed = Sight;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
     const NAME: &'static str = "helmreleaseproxy";
     const MANAGER: &'static str = RELEASE_PROXY;
     const STATUS_MANAGER: &'static str = RELEASE_PROXY_STATUS;
     const FINALIZER: Option<&'static str> = Some(finalizers::HELM_RELEASE_PROXY);
-
-    fn conditions(object: &HelmReleaseProxy) -> &[Condition] {
-        object.status.as_ref().map_or(&[], |status| &status.conditions)
-    }
 
     fn cluster_of(object: &HelmReleaseProxy) -> Option<ObjectKey> {
         Some(index::cluster_of(object))
@@ -109,16 +107,16 @@ impl Controller for ReleaseProxies {
         observe::observe(cx, &self.helm, object).await
     }
 
-    fn plan(&self, seen: &Sight, now: Timestamp) -> Plan {
-        plan::plan(&seen.observed, now)
+    fn plan(&self, seen: &Sight, now: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(&seen.observed, now.now()).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Sight, plan: &Plan) -> Done {
         apply::apply(cx, &self.helm, seen, plan).await
     }
 
-    fn status(&self, seen: &Sight, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
-        status::status(&seen.observed, plan, done, now)
+    fn status(&self, seen: &Sight, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
+        status::status(&seen.observed, plan, done, now.now())
     }
 
     fn outcome(&self, _: &Sight, plan: &Plan, done: &Done) -> Outcome {

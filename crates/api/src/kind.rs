@@ -155,8 +155,6 @@ pub fn described(mut schema: Value, doc: &str) -> Value {
 pub trait Conditioned {
     /// The conditions. Empty when there is no status yet.
     fn conditions(&self) -> &[Condition];
-    /// The conditions, mutable. Creates the status when there is none.
-    fn conditions_mut(&mut self) -> &mut Vec<Condition>;
 }
 
 /// Defines a root kind: the struct, its (de)serialisation with apiVersion and kind, `kube_core::Resource`, and [`ApiKind`].
@@ -288,9 +286,6 @@ macro_rules! conditioned {
                 fn conditions(&self) -> &[$crate::Condition] {
                     self.status.as_ref().map_or(&[], |status| &status.conditions)
                 }
-                fn conditions_mut(&mut self) -> &mut Vec<$crate::Condition> {
-                    &mut self.status.get_or_insert_default().conditions
-                }
             }
         )+
     };
@@ -301,7 +296,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::core::{Cluster, ClusterSpec, MachineSet};
+    use crate::core::{Cluster, ClusterSpec};
 
     #[test]
     fn objects_say_their_version_and_kind() {
@@ -351,13 +346,5 @@ mod tests {
             " one two"
         );
         assert_eq!(crate::field_doc!(), "");
-    }
-
-    #[test]
-    fn conditions_make_the_status_when_it_is_missing() {
-        let mut set = MachineSet::default();
-        assert!(set.conditions().is_empty());
-        set.conditions_mut().clear();
-        assert!(set.status.is_some());
     }
 }

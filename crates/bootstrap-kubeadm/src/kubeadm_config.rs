@@ -18,12 +18,10 @@ mod watches;
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
-use windlass_api::Condition;
-use windlass_api::kind::Conditioned as _;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
-use windlass_kit::{Controller, Cx, Outcome, ReconcileError, Watch};
+use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, Watch};
 use windlass_pki::KeyPool;
 
 use crate::workload::WorkloadClusters;
@@ -61,6 +59,7 @@ impl KubeadmConfigController {
 impl Controller for KubeadmConfigController {
     type Kind = KubeadmConfig;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
 
@@ -68,10 +67,6 @@ impl Controller for KubeadmConfigController {
     const MANAGER: &'static str = MANAGER;
     const STATUS_MANAGER: &'static str = "capi-kubeadmconfig-status";
     const FINALIZER: Option<&'static str> = None;
-
-    fn conditions(object: &KubeadmConfig) -> &[Condition] {
-        object.conditions()
-    }
 
     fn watches(&self) -> Vec<Watch> {
         watches::watches(Arc::clone(&self.clusters))
@@ -81,28 +76,15 @@ impl Controller for KubeadmConfigController {
         observe::observe(cx, &*self.clusters, DEFAULT_TOKEN_TTL, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
-        plan::plan(seen, now)
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen, now.now()).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, &*self.clusters, &self.keys, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
-        status::status(seen, plan, done, now)
-    }
-
-    fn outcome(&self, _seen: &Observed, plan: &Plan, done: &Done) -> Outcome {
-        if let Some(failure) = &done.failure {
-            return Outcome::Failed(failure.error.clone());
-        }
-        if let Some(error) = &plan.error {
-            return Outcome::Failed(ReconcileError::new("BootstrapData", error.clone()));
-        }
-        match plan.requeue.and_then(|after| after.try_into().ok()) {
-            Some(after) => Outcome::RequeueAfter(after),
-            None => Outcome::Settled,
-        }
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
+        status::status(seen, plan, done, now.now())
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::Condition;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, StatusPace, Wake, Watch};
+use windlass_kit::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, ReconcileError, StatusPace,
+    Wake, Watch,
+};
 use windlass_pki::KeyPool;
 
 use crate::apply;
@@ -52,6 +53,7 @@ impl ControlPlaneController {
 impl Controller for ControlPlaneController {
     type Kind = KubeadmControlPlane;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
 
@@ -60,10 +62,6 @@ impl Controller for ControlPlaneController {
     const STATUS_MANAGER: &'static str = STATUS_MANAGER;
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const STATUS_PACE: Duration = Duration::from_millis(300);
-
-    fn conditions(object: &KubeadmControlPlane) -> &[Condition] {
-        object.status.as_ref().map_or(&[], |s| &s.conditions)
-    }
 
     fn cluster_of(object: &KubeadmControlPlane) -> Option<ObjectKey> {
         observe::cluster_key(object)
@@ -101,20 +99,21 @@ impl Controller for ControlPlaneController {
         observe::observe(cx, &*self.clusters, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
         match &seen.facts {
-            Some(facts) => plan::plan(facts, now),
+            Some(facts) => plan::plan(facts, now.now()),
             None => Plan::nothing(),
         }
+        .into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, &self.keys, &self.pace, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let facts = seen.facts.as_ref()?;
-        Some(status::status(facts, plan, done, now))
+        Some(status::status(facts, plan, done, now.now()))
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {

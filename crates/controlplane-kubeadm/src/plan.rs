@@ -402,3 +402,14 @@ fn conditions(facts: &Facts, now: Timestamp, plan: &mut Plan) {
     plan.actions.splice(at..at, actions);
     let _ = facts;
 }
+
+impl windlass_kit::Plan for Plan {
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+
+    fn blocked(&self) -> Option<windlass_kit::Blocked> {
+        let why = self.error.as_deref()?;
+        Some(windlass_kit::Blocked::failed("Blocked", why))
+    }
+}

@@ -334,3 +334,9 @@ fn deleting(plan: &Plan) -> Finding {
         _ => Finding::no(control_plane::DELETING, "NotDeleting", ""),
     }
 }
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failure.as_ref()
+    }
+}

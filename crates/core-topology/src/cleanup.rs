@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_api::core::{ContractVersionedObjectReference as Reference, MachineDeployment, MachineSet, MachineSpec};
 use windlass_api::kind::ApiKind as _;
-use windlass_kit::{Cx, GroupKind, KitError, Object, ObjectKey, WriteError};
+use windlass_kit::{Cx, GroupKind, KitError, Object, ObjectKey, ReconcileError, WriteError};
 
 /// A template, by kind and name; all are in one namespace.
 pub(crate) type TemplateId = (GroupKind, String);
@@ -86,19 +86,13 @@ pub(crate) async fn delete(cx: &Cx, namespace: &str, templates: &[TemplateId]) -
 /// What became of a clean-up.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    pub(crate) failure: Option<String>,
+    pub(crate) failure: Option<ReconcileError>,
 }
 
 impl Done {
     pub(crate) fn of(result: Result<(), String>) -> Self {
-        Self { failure: result.err() }
-    }
-
-    pub(crate) fn outcome(&self) -> windlass_kit::Outcome {
-        match &self.failure {
-            Some(why) => windlass_kit::Outcome::Failed(windlass_kit::ReconcileError::new("Cleanup", why.clone())),
-            None => windlass_kit::Outcome::Settled,
-        }
+        let failure = result.err().map(|why| ReconcileError::new("Cleanup", why));
+        Self { failure }
     }
 }
 
@@ -131,6 +125,14 @@ pub(crate) fn plan<'a>(
         _ => Plan::Nothing,
     }
 }
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&ReconcileError> {
+        self.failure.as_ref()
+    }
+}
+
+impl windlass_kit::Plan for Plan {}
 
 #[cfg(test)]
 mod tests {

@@ -13,12 +13,10 @@ mod watches;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::Condition;
 use windlass_api::core::Cluster;
-use windlass_api::kind::{ApiKind as _, Conditioned as _};
-use windlass_kit::{Controller, Cx, ObjectKey, Outcome, ReconcileError, Watch};
+use windlass_api::kind::ApiKind as _;
+use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, ObjectKey, Watch};
 
 /// Reconciles `Cluster.spec.topology`.
 #[derive(Debug, Default)]
@@ -29,6 +27,7 @@ pub(crate) struct ClusterTopology {
 impl Controller for ClusterTopology {
     type Kind = Cluster;
     type Observed = observe::Observed;
+    type Question = NoQuestion;
     type Plan = plan::Plan;
     type Done = apply::Done;
 
@@ -37,10 +36,6 @@ impl Controller for ClusterTopology {
     const STATUS_MANAGER: &'static str = "capi-topology-status";
     // The Cluster controller waits for all generated objects; nothing is left to this one.
     const FINALIZER: Option<&'static str> = None;
-
-    fn conditions(object: &Cluster) -> &[Condition] {
-        object.conditions()
-    }
 
     fn cluster_of(object: &Cluster) -> Option<ObjectKey> {
         Some(object.key())
@@ -54,24 +49,15 @@ impl Controller for ClusterTopology {
         observe::observe(cx, object, &self.known).await
     }
 
-    fn plan(&self, seen: &observe::Observed, _now: Timestamp) -> plan::Plan {
-        plan::plan(seen)
+    fn plan(&self, seen: &observe::Observed, _now: &Moment) -> Decision<plan::Plan, NoQuestion> {
+        plan::plan(seen).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &observe::Observed, plan: &plan::Plan) -> apply::Done {
         apply::apply(cx, seen, plan).await
     }
 
-    fn status(&self, seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done, now: Timestamp) -> Option<Value> {
-        status::status(seen, plan, done, now)
-    }
-
-    fn outcome(&self, _seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done) -> Outcome {
-        match (plan, &done.failure) {
-            (_, Some(error)) => Outcome::Failed(error.into()),
-            (plan::Plan::Unreadable(why), None) => Outcome::Failed(ReconcileError::new("Unreadable", why.clone())),
-            // What is wrong with Cluster, class or templates is repaired there, and that wakes this controller.
-            _ => Outcome::Settled,
-        }
+    fn status(&self, seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done, now: &Moment) -> Option<Value> {
+        status::status(seen, plan, done, now.now())
     }
 }

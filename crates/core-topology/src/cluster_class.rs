@@ -11,12 +11,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::Condition;
 use windlass_api::core::ClusterClass;
-use windlass_api::kind::{ApiKind as _, Conditioned as _};
-use windlass_kit::{Controller, Cx, ObjectKey, Outcome, ReconcileError, Watch};
+use windlass_api::kind::ApiKind as _;
+use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, ObjectKey, Watch};
 
 /// Reconciles ClusterClasses.
 #[derive(Debug, Default)]
@@ -28,6 +26,7 @@ const BY_TEMPLATE: &str = "template";
 impl Controller for ClusterClasses {
     type Kind = ClusterClass;
     type Observed = observe::Observed;
+    type Question = NoQuestion;
     type Plan = plan::Plan;
     type Done = apply::Done;
 
@@ -35,10 +34,6 @@ impl Controller for ClusterClasses {
     const MANAGER: &'static str = apply::MANAGER;
     const STATUS_MANAGER: &'static str = "capi-clusterclass-status";
     const FINALIZER: Option<&'static str> = None;
-
-    fn conditions(object: &ClusterClass) -> &[Condition] {
-        object.conditions()
-    }
 
     fn cluster_of(_object: &ClusterClass) -> Option<ObjectKey> {
         None
@@ -68,26 +63,15 @@ impl Controller for ClusterClasses {
         observe::observe(cx, object).await
     }
 
-    fn plan(&self, seen: &observe::Observed, _now: Timestamp) -> plan::Plan {
-        plan::plan(seen)
+    fn plan(&self, seen: &observe::Observed, _now: &Moment) -> Decision<plan::Plan, NoQuestion> {
+        plan::plan(seen).into()
     }
 
     async fn apply(&self, cx: &Cx, _seen: &observe::Observed, plan: &plan::Plan) -> apply::Done {
         apply::apply(cx, plan).await
     }
 
-    fn status(&self, seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done, now: Timestamp) -> Option<Value> {
-        status::status(seen, plan, done, now)
-    }
-
-    fn outcome(&self, _seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done) -> Outcome {
-        if let Some(error) = &done.failure {
-            return Outcome::Failed(error.into());
-        }
-        match &plan.unreadable {
-            Some(why) => Outcome::Failed(ReconcileError::new("Unreadable", why.clone())),
-            // A missing template wakes the class when it comes.
-            None => Outcome::Settled,
-        }
+    fn status(&self, seen: &observe::Observed, plan: &plan::Plan, done: &apply::Done, now: &Moment) -> Option<Value> {
+        status::status(seen, plan, done, now.now())
     }
 }

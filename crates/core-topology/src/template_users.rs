@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::Condition;
 use windlass_api::core::{MachineDeployment, MachineSet, MachineSpec};
 use windlass_api::finalizers;
 use windlass_api::kind::Conditioned;
-use windlass_kit::{Controller, Cx, Object, Outcome, Watch};
+use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, Object, Watch};
 
 use crate::cleanup::{self, Done, Plan};
 
@@ -66,6 +64,7 @@ pub(crate) struct Observed<K> {
 impl<K: TemplateUser> Controller for Templates<K> {
     type Kind = K;
     type Observed = Observed<K>;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
 
@@ -74,10 +73,6 @@ impl<K: TemplateUser> Controller for Templates<K> {
     const STATUS_MANAGER: &'static str = K::STATUS_MANAGER;
     // Only objects of a topology get it, so it is not the driver's to add.
     const FINALIZER: Option<&'static str> = None;
-
-    fn conditions(object: &K) -> &[Condition] {
-        object.conditions()
-    }
 
     fn watches(&self) -> Vec<Watch> {
         vec![Watch::read::<MachineDeployment>(), Watch::read::<MachineSet>()]
@@ -92,19 +87,15 @@ impl<K: TemplateUser> Controller for Templates<K> {
         Observed { object, staying }
     }
 
-    fn plan(&self, seen: &Observed<K>, _now: Timestamp) -> Plan {
-        cleanup::plan(seen.object.meta(), K::FINALIZER, seen.object.machine(), &seen.staying)
+    fn plan(&self, seen: &Observed<K>, _now: &Moment) -> Decision<Plan, NoQuestion> {
+        cleanup::plan(seen.object.meta(), K::FINALIZER, seen.object.machine(), &seen.staying).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed<K>, plan: &Plan) -> Done {
         cleanup::apply(cx, &*seen.object, Self::MANAGER, K::FINALIZER, plan).await
     }
 
-    fn status(&self, _: &Observed<K>, _: &Plan, _: &Done, _: Timestamp) -> Option<Value> {
+    fn status(&self, _: &Observed<K>, _: &Plan, _: &Done, _: &Moment) -> Option<Value> {
         None
-    }
-
-    fn outcome(&self, _: &Observed<K>, _: &Plan, done: &Done) -> Outcome {
-        done.outcome()
     }
 }

@@ -19,11 +19,13 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, MachineSet};
-use windlass_api::{Condition, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, Object, ObjectKey, Outcome, Part as _, Watch, key_of, refers_to};
+use windlass_api::finalizers;
+use windlass_kit::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, Object, ObjectKey, Part as _, Watch, key_of,
+    refers_to,
+};
 use windlass_remote::{Clusters, RemoteEvent};
 
 use apply::Done;
@@ -44,6 +46,7 @@ pub fn entry(clusters: Clusters) -> ControllerEntry {
 impl Controller for ClusterController {
     type Kind = Cluster;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
     const NAME: &'static str = "cluster";
@@ -52,10 +55,6 @@ impl Controller for ClusterController {
     const FINALIZER: Option<&'static str> = Some(finalizers::CLUSTER);
     // Everything below a Cluster shows in its status, and hardly anything waits for it.
     const STATUS_PACE: Duration = Duration::from_millis(500);
-
-    fn conditions(object: &Cluster) -> &[Condition] {
-        object.status.as_ref().map_or(&[], |status| &status.conditions)
-    }
 
     fn cluster_of(object: &Cluster) -> Option<ObjectKey> {
         Some(key_of(&object.metadata))
@@ -79,24 +78,16 @@ impl Controller for ClusterController {
         observe::observe(cx, &self.clusters, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
-        plan::plan(seen, now)
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen, now.now()).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
-        (!done.gone).then(|| status::status(seen, plan, now).to_json())
-    }
-
-    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
-        match (&done.failed, plan.requeue) {
-            (Some(error), _) => Outcome::Failed(error.clone()),
-            (None, Some(after)) => Outcome::RequeueAfter(after),
-            (None, None) => Outcome::Settled,
-        }
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
+        (!done.gone).then(|| status::status(seen, plan, now.now()).to_json())
     }
 }
 

@@ -17,11 +17,12 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use windlass_api::core::{Cluster, Machine, MachineDeployment, MachineSet};
-use windlass_api::{Condition, finalizers};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, Watch, key_of, refers_to};
+use windlass_api::finalizers;
+use windlass_kit::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch, key_of, refers_to,
+};
 use windlass_remote::{Clusters, RemoteEvent};
 
 use apply::Done;
@@ -42,6 +43,7 @@ pub fn entry(clusters: Clusters) -> ControllerEntry {
 impl Controller for Machines {
     type Kind = Machine;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
     const NAME: &'static str = "machine";
@@ -51,10 +53,6 @@ impl Controller for Machines {
     const STATUS_PACE: Duration = Duration::from_millis(200);
     // What waits for a Machine's bootstrap data or infrastructure watches these themselves.
     const INITIALIZATION_IS_AWAITED: bool = false;
-
-    fn conditions(object: &Machine) -> &[Condition] {
-        object.status.as_ref().map_or(&[], |status| &status.conditions)
-    }
 
     fn cluster_of(object: &Machine) -> Option<ObjectKey> {
         Some(ObjectKey::new(
@@ -78,24 +76,16 @@ impl Controller for Machines {
         observe::observe(cx, &self.clusters, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
-        plan::plan(seen, now)
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen, now.now()).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, &self.clusters, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
-        (!done.gone).then(|| status::status(seen, plan, now).to_json())
-    }
-
-    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
-        match (&done.failed, plan.requeue) {
-            (Some(error), _) => Outcome::Failed(error.clone()),
-            (None, Some(after)) => Outcome::RequeueAfter(after),
-            (None, None) => Outcome::Settled,
-        }
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
+        (!done.gone).then(|| status::status(seen, plan, now.now()).to_json())
     }
 }
 

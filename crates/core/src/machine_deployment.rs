@@ -19,13 +19,10 @@ mod watches;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::Condition;
 use windlass_api::core::MachineDeployment;
-use windlass_api::kind::Conditioned;
 use windlass_api::meta::MetaExt as _;
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch};
 
 pub(crate) use desired::revision;
 pub use observed::Observed;
@@ -46,6 +43,7 @@ pub fn entry() -> ControllerEntry {
 impl Controller for MachineDeploymentController {
     type Kind = MachineDeployment;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
 
@@ -54,10 +52,6 @@ impl Controller for MachineDeploymentController {
     const STATUS_MANAGER: &'static str = "capi-machinedeployment-status";
     const FINALIZER: Option<&'static str> = Some(finalizers::MACHINE_DEPLOYMENT);
     const STATUS_PACE: Duration = Duration::from_millis(300);
-
-    fn conditions(object: &MachineDeployment) -> &[Condition] {
-        object.conditions()
-    }
 
     fn cluster_of(object: &MachineDeployment) -> Option<ObjectKey> {
         Some(ObjectKey::new(
@@ -74,28 +68,19 @@ impl Controller for MachineDeploymentController {
         observe::observe(cx, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
-        plan::plan(seen, now)
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen, now.now()).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
         if released {
             return None;
         }
-        Some(status::status(seen, plan, done, now).to_json())
-    }
-
-    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
-        match (&done.failed, &plan.failed, plan.requeue) {
-            (Some(error), _, _) => Outcome::Failed(error.clone()),
-            (None, Some(why), _) => Outcome::Failed(ReconcileError::new("CannotPlan", why.as_str())),
-            (None, None, Some(after)) => Outcome::RequeueAfter(after),
-            (None, None, None) => Outcome::Settled,
-        }
+        Some(status::status(seen, plan, done, now.now()).to_json())
     }
 }

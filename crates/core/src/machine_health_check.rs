@@ -17,13 +17,10 @@ mod watches;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::Condition;
 use windlass_api::core::MachineHealthCheck;
-use windlass_api::kind::Conditioned;
 use windlass_api::meta::MetaExt as _;
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch};
 use windlass_remote::Clusters;
 
 pub use apply::Done;
@@ -52,6 +49,7 @@ pub fn entry(clusters: Clusters) -> ControllerEntry {
 impl Controller for MachineHealthCheckController {
     type Kind = MachineHealthCheck;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
 
@@ -59,10 +57,6 @@ impl Controller for MachineHealthCheckController {
     const MANAGER: &'static str = managers::MACHINE_HEALTH_CHECK;
     const STATUS_MANAGER: &'static str = "capi-machinehealthcheck-status";
     const FINALIZER: Option<&'static str> = None;
-
-    fn conditions(object: &MachineHealthCheck) -> &[Condition] {
-        object.conditions()
-    }
 
     fn cluster_of(object: &MachineHealthCheck) -> Option<ObjectKey> {
         Some(ObjectKey::new(
@@ -79,24 +73,15 @@ impl Controller for MachineHealthCheckController {
         observe::observe(cx, &self.clusters, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
-        plan::plan(seen, now)
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen, now.now()).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, _: &Done, now: Timestamp) -> Option<Value> {
-        Some(status::status(seen, plan, now)?.to_json())
-    }
-
-    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
-        match (&done.failed, &plan.failed, plan.requeue) {
-            (Some(error), _, _) => Outcome::Failed(error.clone()),
-            (None, Some(why), _) => Outcome::Failed(ReconcileError::new("CannotPlan", why.as_str())),
-            (None, None, Some(after)) => Outcome::RequeueAfter(after),
-            (None, None, None) => Outcome::Settled,
-        }
+    fn status(&self, seen: &Observed, plan: &Plan, _: &Done, now: &Moment) -> Option<Value> {
+        Some(status::status(seen, plan, now.now())?.to_json())
     }
 }

@@ -18,13 +18,10 @@ mod watches;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::Condition;
 use windlass_api::core::MachineSet;
-use windlass_api::kind::Conditioned;
 use windlass_api::meta::MetaExt as _;
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Watch};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch};
 
 pub(crate) use desired::default_replicas;
 pub use observed::Observed;
@@ -45,6 +42,7 @@ pub fn entry() -> ControllerEntry {
 impl Controller for MachineSetController {
     type Kind = MachineSet;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
 
@@ -52,10 +50,6 @@ impl Controller for MachineSetController {
     const MANAGER: &'static str = managers::MACHINE_SET;
     const STATUS_MANAGER: &'static str = "capi-machineset-status";
     const FINALIZER: Option<&'static str> = Some(finalizers::MACHINE_SET);
-
-    fn conditions(object: &MachineSet) -> &[Condition] {
-        object.conditions()
-    }
 
     fn cluster_of(object: &MachineSet) -> Option<ObjectKey> {
         Some(ObjectKey::new(
@@ -72,28 +66,19 @@ impl Controller for MachineSetController {
         observe::observe(cx, object).await
     }
 
-    fn plan(&self, seen: &Observed, _: Timestamp) -> Plan {
-        plan::plan(seen)
+    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let released = plan.actions.contains(&Action::RemoveFinalizer) && done.failed.is_none();
         if released {
             return None;
         }
-        Some(status::status(seen, plan, done, now).to_json())
-    }
-
-    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
-        match (&done.failed, &plan.failed, plan.requeue) {
-            (Some(error), _, _) => Outcome::Failed(error.clone()),
-            (None, Some(why), _) => Outcome::Failed(ReconcileError::new("CannotPlan", why.as_str())),
-            (None, None, Some(after)) => Outcome::RequeueAfter(after),
-            (None, None, None) => Outcome::Settled,
-        }
+        Some(status::status(seen, plan, done, now.now()).to_json())
     }
 }

@@ -14,12 +14,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use windlass_api::conditions::READY;
 use windlass_api::core::{APIEndpoint, Cluster};
-use windlass_api::{Condition, labels, resource_is_not_externally_managed};
+use windlass_api::{labels, resource_is_not_externally_managed};
 use windlass_api_ext::infrastructure::{DevCluster, DevClusterInitializationStatus, DevClusterStatus};
 use windlass_api_ext::{annotations, finalizers};
 use windlass_conditions::{Status, carried, condition};
 use windlass_kit::{
-    Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, ReconcileError, Triage as _, Watch,
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, ReconcileError, Triage as _,
+    Watch,
 };
 
 use crate::backend::{Cloud, CloudError};
@@ -101,6 +102,7 @@ fn cluster_key(metadata: &ObjectMeta) -> Option<ObjectKey> {
 impl Controller for DevClusters {
     type Kind = DevCluster;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
     const NAME: &'static str = "devcluster";
@@ -110,10 +112,6 @@ impl Controller for DevClusters {
     const CONCERNS: Option<fn(&DevCluster) -> bool> = Some(resource_is_not_externally_managed);
     // The annotation may come while a reconcile is under way.
     const LOCKED: bool = true;
-
-    fn conditions(object: &DevCluster) -> &[Condition] {
-        object.status.as_ref().map_or(&[], |status| &status.conditions)
-    }
 
     fn watches(&self) -> Vec<Watch> {
         vec![Watch::read::<Cluster>()]
@@ -134,8 +132,8 @@ impl Controller for DevClusters {
         }
     }
 
-    fn plan(&self, seen: &Observed, _: Timestamp) -> Plan {
-        decide(seen)
+    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
+        decide(seen).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -155,16 +153,12 @@ impl Controller for DevClusters {
         done
     }
 
-    fn status(&self, seen: &Observed, _: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Observed, _: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         if done.gone {
             return None;
         }
-        let status = status(seen, done, now);
+        let status = status(seen, done, now.now());
         Some(status.to_json())
-    }
-
-    fn outcome(&self, _: &Observed, _: &Plan, done: &Done) -> Outcome {
-        done.failed.clone().map_or(Outcome::Settled, Outcome::Failed)
     }
 }
 
@@ -235,6 +229,14 @@ fn cloud_error(error: &CloudError) -> ReconcileError {
         _ => port_unavailable,
     };
     ReconcileError::new(reason, error.to_string())
+}
+
+impl windlass_kit::Plan for Plan {}
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failed.as_ref()
+    }
 }
 
 #[cfg(test)]

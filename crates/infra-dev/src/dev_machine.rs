@@ -28,14 +28,15 @@ mod timeline;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::core::{Cluster, Machine};
-use windlass_api::{Condition, labels};
+use windlass_api::labels;
 use windlass_api_ext::finalizers;
 use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, Part as _, Watch, key_of};
+use windlass_kit::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, Part as _, Watch, key_of,
+};
 
 use crate::backend::Cloud;
 use apply::Done;
@@ -59,16 +60,13 @@ pub fn entry(cloud: Cloud) -> ControllerEntry {
 impl Controller for DevMachines {
     type Kind = DevMachine;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
     const NAME: &'static str = "devmachine";
     const MANAGER: &'static str = MANAGER;
     const STATUS_MANAGER: &'static str = "capd-manager-status";
     const FINALIZER: Option<&'static str> = Some(finalizers::DEV_MACHINE);
-
-    fn conditions(object: &DevMachine) -> &[Condition] {
-        object.status.as_ref().map_or(&[], |status| &status.conditions)
-    }
 
     fn watches(&self) -> Vec<Watch> {
         let cloud = self.cloud.clone();
@@ -91,21 +89,21 @@ impl Controller for DevMachines {
         observe::observe(cx, &self.cloud, object)
     }
 
-    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
-        plan::plan(seen, now)
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
+        plan::plan(seen, now.now()).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, &self.cloud, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let tells = !done.gone && (done.failed.is_none() || done.not_serving.is_some());
         let report = Report {
             generation: done.generation,
             not_serving: done.not_serving.as_deref(),
         };
-        tells.then(|| status::status(seen, plan, report, now).to_json())
+        tells.then(|| status::status(seen, plan, report, now.now()).to_json())
     }
 
     fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {

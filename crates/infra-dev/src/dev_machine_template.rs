@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use windlass_api::Condition;
 use windlass_api_ext::infrastructure::DevMachineTemplate;
-use windlass_kit::{Controller, ControllerEntry, Cx, Outcome, ReconcileError, Watch};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ReconcileError, Watch};
 
 /// Reconciles DevMachineTemplates.
 #[derive(Debug)]
@@ -25,16 +23,13 @@ fn capacity() -> Value {
 impl Controller for DevMachineTemplates {
     type Kind = DevMachineTemplate;
     type Observed = Arc<DevMachineTemplate>;
+    type Question = NoQuestion;
     type Plan = ();
     type Done = Option<ReconcileError>;
     const NAME: &'static str = "devmachinetemplate";
     const MANAGER: &'static str = crate::dev_machine::MANAGER;
     const STATUS_MANAGER: &'static str = "capd-manager-status";
     const FINALIZER: Option<&'static str> = None;
-
-    fn conditions(_: &DevMachineTemplate) -> &[Condition] {
-        &[]
-    }
 
     fn watches(&self) -> Vec<Watch> {
         Vec::new()
@@ -44,7 +39,9 @@ impl Controller for DevMachineTemplates {
         object
     }
 
-    fn plan(&self, _: &Arc<DevMachineTemplate>, _: Timestamp) {}
+    fn plan(&self, _: &Arc<DevMachineTemplate>, _: &Moment) -> Decision<(), NoQuestion> {
+        ().into()
+    }
 
     async fn apply(&self, cx: &Cx, seen: &Arc<DevMachineTemplate>, (): &()) -> Option<ReconcileError> {
         let applied = cx
@@ -54,12 +51,8 @@ impl Controller for DevMachineTemplates {
         applied.err().map(ReconcileError::from)
     }
 
-    fn status(&self, _: &Arc<DevMachineTemplate>, (): &(), _: &Option<ReconcileError>, _: Timestamp) -> Option<Value> {
+    fn status(&self, _: &Arc<DevMachineTemplate>, (): &(), _: &Option<ReconcileError>, _: &Moment) -> Option<Value> {
         // This status has no conditions for the driver to keep, so it is written as an ordinary action.
         None
-    }
-
-    fn outcome(&self, _: &Arc<DevMachineTemplate>, (): &(), done: &Option<ReconcileError>) -> Outcome {
-        done.clone().map_or(Outcome::Settled, Outcome::Failed)
     }
 }

@@ -3,29 +3,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
 use serde_json::Value;
+use windlass_api::kind::Conditioned;
 use windlass_api::labels::CLUSTER_NAME;
+use windlass_meta::Moment;
 
 use crate::cx::Cx;
 use crate::error::ReconcileError;
 use crate::object::{Object, ObjectKey};
+use crate::plan::{Decision, Done, Plan};
 use crate::watch::Watch;
 
 /// A controller: `observe` (the only reader) -> `plan` (pure) -> `apply` (the only writer) -> `status` (pure).
 ///
-/// The driver around it does the rest, see the crate's documentation.
+/// A plan that lacks facts asks for them: `plan` -> `answer` (reads) -> `plan`, at most twice. `plan` and `status` are given a
+/// [`Moment`]; every deadline that they compare with it is scheduled by the driver. The driver around it does the rest, see the crate's
+/// documentation.
 pub trait Controller: Send + Sync + 'static {
     /// The kind that is reconciled.
-    type Kind: Object;
+    type Kind: Object + Conditioned;
     /// Everything that was read.
     type Observed: Send + Sync;
+    /// Facts that `plan` may ask for; [`NoQuestion`](crate::NoQuestion) when `observe` reads everything at once.
+    type Question: Send + Sync;
     /// What is to be done.
-    type Plan: Send + Sync;
+    type Plan: Plan;
     /// What was done, and what failed.
-    type Done: Send + Sync;
+    type Done: Done;
 
     /// Name in logs and metrics, such as `machineset`.
     const NAME: &'static str;
@@ -57,9 +62,6 @@ pub trait Controller: Send + Sync + 'static {
     /// controller, so it runs where that kind is not there yet.
     const FOLLOWS_CLUSTERS: bool = true;
 
-    /// `status.conditions` of an object; empty when there are none.
-    fn conditions(object: &Self::Kind) -> &[Condition];
-
     /// The cluster an object belongs to: its `spec.paused` pauses the object. By default the one named by the label
     /// `cluster.x-k8s.io/cluster-name`.
     fn cluster_of(object: &Self::Kind) -> Option<ObjectKey> {
@@ -80,18 +82,31 @@ pub trait Controller: Send + Sync + 'static {
     /// Reads. Total: a read that fails is data. May run twice, when a cache turned out not to have its first list yet.
     fn observe(&self, cx: &Cx, object: Arc<Self::Kind>) -> impl Future<Output = Self::Observed> + Send;
 
-    /// Decides everything from what was seen.
-    fn plan(&self, seen: &Self::Observed, now: Timestamp) -> Self::Plan;
+    /// Reads what `plan` asked for, in addition to what was observed. Total, like `observe`: what could not be read is data, and the
+    /// next `plan` has to decide without it.
+    fn answer(
+        &self,
+        _cx: &Cx,
+        seen: Self::Observed,
+        _question: Self::Question,
+    ) -> impl Future<Output = Self::Observed> + Send {
+        std::future::ready(seen)
+    }
+
+    /// Decides everything from what was observed, or asks.
+    fn plan(&self, seen: &Self::Observed, now: &Moment) -> Decision<Self::Plan, Self::Question>;
 
     /// Writes what the plan says; stops at the first failure and says so.
     fn apply(&self, cx: &Cx, seen: &Self::Observed, plan: &Self::Plan) -> impl Future<Output = Self::Done> + Send;
 
     /// The contents of `.status` as this controller wants them: all fields and condition types that it owns; what it leaves out
     /// is removed if it wrote it before. The driver adds the condition Paused. `None` leaves the status alone.
-    fn status(&self, seen: &Self::Observed, plan: &Self::Plan, done: &Self::Done, now: Timestamp) -> Option<Value>;
+    fn status(&self, seen: &Self::Observed, plan: &Self::Plan, done: &Self::Done, now: &Moment) -> Option<Value>;
 
-    /// How the reconcile ended.
-    fn outcome(&self, seen: &Self::Observed, plan: &Self::Plan, done: &Self::Done) -> Outcome;
+    /// How the reconcile ended. Deadlines of `plan` and `status` are added by the driver.
+    fn outcome(&self, _seen: &Self::Observed, plan: &Self::Plan, done: &Self::Done) -> Outcome {
+        Outcome::of(plan, done)
+    }
 }
 
 /// How a reconcile ended.

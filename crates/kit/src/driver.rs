@@ -1,6 +1,7 @@
 //! Runs one controller: takes keys from its queue and leads each through the steps of a reconcile. Knows no types, so that it is
 //! compiled once; [`typed`] does.
 
+mod notes;
 mod typed;
 
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::Instrument;
@@ -28,6 +30,7 @@ use crate::pause;
 use crate::queue::Queue;
 use crate::watch::{Wake, Watch};
 use crate::writer::{Target, Write, look};
+use notes::Notes;
 use typed::{AnyController, Subject, Traits};
 
 /// Reconciles of one controller that run at a time, unless it says otherwise.
@@ -36,6 +39,12 @@ const CONCURRENCY: usize = 10;
 const LONG: Duration = Duration::from_mins(1);
 /// From this back-off on, a failure is worth somebody's attention.
 const LASTING: Duration = Duration::from_millis(500);
+
+/// The most that a requeue is delayed to spread the load: deadlines are kept to a second or two.
+const SPREAD: Duration = Duration::from_secs(2);
+/// The longest timer. Timers do not run while a machine sleeps and do not follow corrections of its clock; a deadline that is farther
+/// away is compared again.
+const LONGEST_TIMER: Duration = Duration::from_hours(12);
 
 type Start = Box<dyn FnOnce(&Cx) -> Arc<dyn AnyController> + Send>;
 
@@ -121,6 +130,7 @@ struct Driver {
     /// Writes whose outcome has to be found out before the key's next reconcile.
     unsure: Mutex<HashMap<ObjectKey, Vec<Unsure>>>,
     pace: Arc<StatusPace>,
+    notes: Notes,
 }
 
 impl Driver {
@@ -141,6 +151,7 @@ impl Driver {
             metrics: cx.metrics().controller(name),
             unsure: Mutex::new(HashMap::new()),
             pace: Arc::default(),
+            notes: Notes::default(),
         })
     }
 
@@ -300,18 +311,24 @@ impl Driver {
         }
     }
 
+    /// Drops what is remembered of an object that is gone, or no longer this controller's.
+    fn forget(&self, key: &ObjectKey) {
+        self.pace.forget(key);
+        self.notes.forget(key);
+    }
+
     async fn steps(&self, cx: &Cx, key: &ObjectKey) -> Result<Outcome, ReconcileError> {
         if let Some(outcome) = self.settle_doubts(cx, key).await? {
             return Ok(outcome);
         }
         let Some(mut object) = self.controller.clone().get(key) else {
-            self.pace.forget(key);
+            self.forget(key);
             return Ok(Outcome::Settled);
         };
         // Whoever asked for this reconcile may have done so before the object became somebody else's.
         if !object.is_concerned() {
             tracing::debug!("left alone: this object is none of this controller's");
-            self.pace.forget(key);
+            self.forget(key);
             return Ok(Outcome::Settled);
         }
         let traits = self.traits();
@@ -337,14 +354,19 @@ impl Driver {
             return Ok(Outcome::Settled);
         }
         let ended = object.reconcile(cx).await;
+        self.notes.show(cx, key, &*object, &ended);
+        let outcome = match ended.deadline {
+            Some(deadline) => ended.outcome.within(until(deadline, cx.now())),
+            None => ended.outcome,
+        };
         match ended.status {
-            Some(status) => Ok(self.tell(cx, &target, &*object, ended.outcome, status).await),
-            None => Ok(ended.outcome),
+            Some(status) => Ok(self.write_status(cx, &target, &*object, outcome, status).await),
+            None => Ok(outcome),
         }
     }
 
     /// Writes a status with the condition Paused in it, unless that has time.
-    async fn tell(
+    async fn write_status(
         &self,
         cx: &Cx,
         target: &Target,
@@ -363,11 +385,8 @@ impl Driver {
         let (key, fresh) = (&target.key, present.is_empty());
         let old = || object.status();
         if let Some(wait) = self.pace.wait(key, traits.status_pace, fresh, old, &status) {
-            return match outcome {
-                // Its back-off may be far longer than what there is to tell can wait.
-                Outcome::Failed(error) => Outcome::Failed(error.within(wait)),
-                other => other.or(Outcome::RequeueAfter(wait)),
-            };
+            // The back-off of a failure may be far longer than a status can wait.
+            return outcome.within(wait);
         }
         let uid = object.meta().uid.as_deref();
         match cx
@@ -455,9 +474,14 @@ async fn told_of<T>(reconcile: impl Future<Output = T>, started: Instant) -> T {
     }
 }
 
-/// Up to a twentieth more, so that many objects do not come at the same moment.
+/// Up to a twentieth more, and no more than [`SPREAD`], so that many objects do not come at the same moment.
 fn jittered(after: Duration) -> Duration {
-    after.mul_f64(1.0 + 0.05 * rand::random::<f64>())
+    after + after.mul_f64(0.05).min(SPREAD).mul_f64(rand::random())
+}
+
+/// The time until a deadline, as long as timers are trusted to run.
+fn until(deadline: Timestamp, now: Timestamp) -> Duration {
+    deadline.duration_since(now).unsigned_abs().min(LONGEST_TIMER)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

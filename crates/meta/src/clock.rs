@@ -1,5 +1,6 @@
 //! Where the time comes from.
 
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,9 +63,75 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     }
 }
 
+/// The time at which a decision is made, and the earliest deadline that the decision depends on.
+///
+/// A rule that depends on time asks [`Moment::reached`] or [`Moment::elapsed`] and never compares times itself. The answer is
+/// "holds" (true) or "not before that time" (false, and the deadline is recorded). The driver schedules a reconcile for the earliest
+/// recorded deadline, so no rule can change its answer without being evaluated again.
+#[derive(Debug)]
+pub struct Moment {
+    now: Timestamp,
+    next: Cell<Option<Timestamp>>,
+}
+
+impl Moment {
+    /// A decision made at `now`, without deadlines so far.
+    pub fn at(now: Timestamp) -> Self {
+        Self {
+            now,
+            next: Cell::new(None),
+        }
+    }
+
+    /// The present time, for time stamps. Not for comparisons: those go through [`Self::reached`].
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Whether `deadline` is now or in the past. A deadline in the future is recorded.
+    pub fn reached(&self, deadline: Timestamp) -> bool {
+        if deadline <= self.now {
+            return true;
+        }
+        let earlier = self.next.get().map_or(deadline, |next| next.min(deadline));
+        self.next.set(Some(earlier));
+        false
+    }
+
+    /// Whether at least `limit` has elapsed since `start`. The end of the limit is recorded when it is in the future.
+    pub fn elapsed(&self, start: Timestamp, limit: SignedDuration) -> bool {
+        self.reached(start.saturating_add(limit).unwrap_or(Timestamp::MAX))
+    }
+
+    /// Whether `deadline` is still to come: the opposite of [`Self::reached`].
+    pub fn precedes(&self, deadline: Timestamp) -> bool {
+        !self.reached(deadline)
+    }
+
+    /// The earliest recorded deadline. Always later than [`Self::now`].
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.next.get()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_earliest_deadline_that_is_still_to_come_is_recorded() {
+        let at = |second: i64| Timestamp::constant(1_800_000_000 + second, 0);
+        let moment = Moment::at(at(10));
+        assert!(moment.reached(at(9)) && moment.reached(at(10)));
+        assert_eq!(moment.next_deadline(), None);
+        assert!(!moment.reached(at(30)));
+        assert!(!moment.elapsed(at(5), SignedDuration::from_secs(7)));
+        assert!(moment.precedes(at(20)));
+        assert_eq!(moment.next_deadline(), Some(at(12)));
+        assert!(moment.elapsed(at(5), SignedDuration::from_secs(5)));
+        assert!(!moment.elapsed(at(5), SignedDuration::MAX));
+        assert_eq!(moment.next_deadline(), Some(at(12)));
+    }
 
     #[test]
     fn clones_of_a_fake_clock_share_one_time() {

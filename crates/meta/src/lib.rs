@@ -9,7 +9,7 @@ mod key;
 mod names;
 mod version;
 
-pub use clock::{Clock, FakeClock, SystemClock};
+pub use clock::{Clock, FakeClock, Moment, SystemClock};
 pub use duration::{GoDuration, ParseDurationError};
 pub use key::{GroupKind, GroupResource, GroupVersionKind, ObjectKey};
 pub use names::{

@@ -15,10 +15,11 @@ mod status;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use windlass_api_operator::{ProviderObject, finalizers, management, operator};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Timestamp, Watch};
+use windlass_kit::{
+    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, ReconcileError, Timestamp, Watch,
+};
 
 use crate::kept::Sealed;
 use crate::names;
@@ -68,6 +69,7 @@ struct Observed {
 impl<P: ProviderObject> Controller for Providers<P> {
     type Kind = P;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Done;
 
@@ -76,10 +78,6 @@ impl<P: ProviderObject> Controller for Providers<P> {
     const STATUS_MANAGER: &'static str = names::STATUS_MANAGER;
     const FINALIZER: Option<&'static str> = Some(finalizers::PROVIDER);
     const FOLLOWS_CLUSTERS: bool = false;
-
-    fn conditions(object: &P) -> &[Condition] {
-        object.conditions()
-    }
 
     fn cluster_of(_object: &P) -> Option<ObjectKey> {
         None
@@ -112,16 +110,16 @@ impl<P: ProviderObject> Controller for Providers<P> {
         observe::observe(cx, &self.operator, Declaration::of(&*object)).await
     }
 
-    fn plan(&self, seen: &Observed, now: Timestamp) -> Plan {
-        seen.plan(now)
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
+        seen.plan(now.now()).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, &self.operator, seen, plan).await
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
-        seen.status(plan, done, now)
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
+        seen.status(plan, done, now.now())
     }
 
     fn outcome(&self, _seen: &Observed, plan: &Plan, done: &Done) -> Outcome {

@@ -18,6 +18,7 @@ use crate::connection::RemoteCluster;
 use crate::error::NotConnected;
 use crate::health::{Health, Probe, Verdict};
 use crate::metrics::{self, Probes};
+use crate::workload::{Outage, Workload};
 
 /// Options of connections.
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +158,23 @@ impl Clusters {
             cluster: cluster.clone(),
             why,
         })
+    }
+
+    /// The connection to a workload cluster, or why there is none. Without one, the next attempt is made soon.
+    pub fn workload(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
+        let missing = match self.get(cluster) {
+            Ok(connection) => return Workload::Up(connection),
+            Err(missing) => missing.why,
+        };
+        let health = self.health(cluster);
+        match health.failing_since {
+            Some(since) => Workload::Down(Outage {
+                since,
+                last_success: health.last_success,
+                why: missing,
+            }),
+            None => Workload::NotTried(missing),
+        }
     }
 
     /// When the API server of a workload cluster last answered a probe, connected or not.

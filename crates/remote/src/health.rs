@@ -11,6 +11,8 @@ pub struct Health {
     pub last_success: Option<Timestamp>,
     /// Failures since then.
     pub failures: u32,
+    /// When the first of these failures happened.
+    pub failing_since: Option<Timestamp>,
 }
 
 /// The result of a probe.
@@ -41,14 +43,15 @@ impl Health {
             Probe::Answered => {
                 self.last_success = Some(now);
                 self.failures = 0;
+                self.failing_since = None;
                 Verdict::Keep
             }
             Probe::Unauthorized => {
-                self.failures = self.failures.saturating_add(1);
+                self.failed(now);
                 Verdict::Disconnect
             }
             Probe::Failed(_) => {
-                self.failures = self.failures.saturating_add(1);
+                self.failed(now);
                 if self.failures >= threshold {
                     Verdict::Disconnect
                 } else {
@@ -61,7 +64,12 @@ impl Health {
     /// Takes a failed attempt to connect into account.
     pub(crate) fn connect_failed(&mut self, now: Timestamp) {
         self.last_probe = Some(now);
+        self.failed(now);
+    }
+
+    fn failed(&mut self, now: Timestamp) {
         self.failures = self.failures.saturating_add(1);
+        self.failing_since.get_or_insert(now);
     }
 }
 
@@ -101,6 +109,10 @@ mod tests {
         let mut health = Health::default();
         health.probed(&Probe::Answered, at(1), 5);
         health.connect_failed(at(2));
-        assert_eq!((health.last_success, health.failures), (Some(at(1)), 1));
+        health.connect_failed(at(3));
+        assert_eq!((health.last_success, health.failures), (Some(at(1)), 2));
+        assert_eq!(health.failing_since, Some(at(2)));
+        health.probed(&Probe::Answered, at(4), 5);
+        assert_eq!(health.failing_since, None);
     }
 }

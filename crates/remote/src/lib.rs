@@ -11,9 +11,11 @@ mod etcd;
 mod health;
 mod kubeconfig;
 mod metrics;
+mod workload;
 
 pub use clusters::{Clusters, Options, RemoteEvent};
 pub use connection::RemoteCluster;
 pub use error::{NotConnected, RemoteError};
 pub use health::Health;
 pub use metrics::METRICS;
+pub use workload::{Outage, Workload};

@@ -385,5 +385,7 @@ pub(super) fn is_ready(release: &HelmReleaseProxy) -> bool {
     is_current(release) && windlass_conditions::is_true(release.conditions(), conditions::READY)
 }
 
+impl windlass_kit::Plan for Plan {}
+
 #[cfg(test)]
 mod tests;

@@ -295,5 +295,11 @@ fn ready(all: &[Condition], now: Timestamp, generation: Option<i64>) -> Conditio
     summary(all, &how, now, generation)
 }
 
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests;

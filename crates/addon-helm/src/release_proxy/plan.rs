@@ -391,6 +391,8 @@ fn generated_name(chart: &str, second: i64) -> String {
     format!("{stem}{suffix}")
 }
 
+impl windlass_kit::Plan for Plan {}
+
 #[cfg(test)]
 #[path = "plan/properties.rs"]
 mod properties;

@@ -9,6 +9,12 @@ use windlass_kit::{Part as _, ReconcileError, Seen, Timestamp};
 use super::observed::{Observed, Release, Way};
 use super::plan::{self, About, Plan, Step};
 
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failed.as_ref()
+    }
+}
+
 #[cfg(test)]
 #[path = "status/tests.rs"]
 mod tests;

@@ -193,5 +193,16 @@ fn done(seen: &Observed, joined: bool, now: Timestamp) -> Plan {
     token::keep_alive(plan, seen, now)
 }
 
+impl windlass_kit::Plan for Plan {
+    fn requeue(&self) -> Option<std::time::Duration> {
+        self.requeue.and_then(|after| after.try_into().ok())
+    }
+
+    fn blocked(&self) -> Option<windlass_kit::Blocked> {
+        let why = self.error.as_deref()?;
+        Some(windlass_kit::Blocked::failed("BootstrapData", why))
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -152,3 +152,9 @@ fn set_legacy(all: &mut Vec<V1Beta1Condition>, type_: &str, verdict: &Verdict, n
         }
     }
 }
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failure.as_ref().map(|failure| &failure.error)
+    }
+}

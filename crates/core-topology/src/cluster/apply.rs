@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
-use windlass_kit::{Cx, Dynamic, EventType, Write, WriteError};
+use windlass_kit::{Cx, Dynamic, EventType, ReconcileError, Write, WriteError};
 use windlass_topology::keys;
 use windlass_topology::model::text;
 use windlass_topology::plan::{Action, Step, Target, Verb};
@@ -19,7 +19,7 @@ const CLUSTER_MANAGER: &str = "capi-manager";
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// Why the pass stopped, if it did.
-    pub(super) failure: Option<WriteError>,
+    pub(super) failure: Option<ReconcileError>,
 }
 
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -36,7 +36,11 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
                 tell(cx, seen, step);
             }
             Ok(false) => {}
-            Err(error) => return Done { failure: Some(error) },
+            Err(error) => {
+                return Done {
+                    failure: Some(error.into()),
+                };
+            }
         }
     }
     Done::default()
@@ -97,5 +101,11 @@ fn tell(cx: &Cx, seen: &Managed, step: &Step) {
             cx.event_about(about, EventType::Normal, reason, step.event.clone());
         }
         _ => cx.event(&*seen.cluster, EventType::Normal, reason, step.event.clone()),
+    }
+}
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&ReconcileError> {
+        self.failure.as_ref()
     }
 }

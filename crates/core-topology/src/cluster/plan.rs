@@ -119,3 +119,13 @@ fn blueprint(seen: &Managed) -> Result<Blueprint, Error> {
 pub(super) fn first_steps(seen: &Managed) -> Option<Steps> {
     steps(seen).ok()
 }
+
+impl windlass_kit::Plan for Plan {
+    fn blocked(&self) -> Option<windlass_kit::Blocked> {
+        match self {
+            Self::Unreadable(why) => Some(windlass_kit::Blocked::failed("Unreadable", why.as_str())),
+            // What is wrong with Cluster, class or templates is repaired there, and that wakes this controller.
+            _ => None,
+        }
+    }
+}

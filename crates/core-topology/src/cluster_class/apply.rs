@@ -1,6 +1,6 @@
 //! Makes templates belong to their class. The only writer.
 
-use windlass_kit::{Cx, WriteError};
+use windlass_kit::{Cx, ReconcileError};
 
 use super::plan::Plan;
 
@@ -11,14 +11,22 @@ pub(super) const MANAGER: &str = "capi-clusterclass";
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// Why the pass stopped, if it did.
-    pub(super) failure: Option<WriteError>,
+    pub(super) failure: Option<ReconcileError>,
 }
 
 pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
     for intent in &plan.own {
         if let Err(error) = cx.writer().apply_value(MANAGER, intent).await {
-            return Done { failure: Some(error) };
+            return Done {
+                failure: Some(error.into()),
+            };
         }
     }
     Done::default()
+}
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&ReconcileError> {
+        self.failure.as_ref()
+    }
 }

@@ -140,3 +140,10 @@ impl Plan {
             .sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
     }
 }
+
+impl windlass_kit::Plan for Plan {
+    fn blocked(&self) -> Option<windlass_kit::Blocked> {
+        let why = self.unreadable.as_deref()?;
+        Some(windlass_kit::Blocked::failed("Unreadable", why))
+    }
+}

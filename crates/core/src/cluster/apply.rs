@@ -101,3 +101,9 @@ fn external(seen: &Observed, which: External) -> Option<&Dynamic> {
     };
     object.map(|object| &**object)
 }
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failed.as_ref()
+    }
+}

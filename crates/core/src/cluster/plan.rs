@@ -335,3 +335,9 @@ fn named(objects: &[&ObjectMeta]) -> String {
     names.sort_unstable();
     windlass_conditions::listed(&names, NAMED)
 }
+
+impl windlass_kit::Plan for Plan {
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+}

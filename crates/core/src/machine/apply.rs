@@ -140,3 +140,9 @@ fn ownership(machine: &Machine, object: &Dynamic) -> Value {
         },
     })
 }
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failed.as_ref()
+    }
+}

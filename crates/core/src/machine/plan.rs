@@ -225,3 +225,9 @@ fn draining(seen: &Observed) -> Option<Draining> {
     let unreachable = ready.is_some_and(|condition| condition.status == "Unknown");
     Some(super::drain::classify(seen.remote.pods.found()?, unreachable))
 }
+
+impl windlass_kit::Plan for Plan {
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+}

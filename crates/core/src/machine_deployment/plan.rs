@@ -318,5 +318,16 @@ fn adopt_template(
     templates::adopt(template, owner).map(|patch| Action::AdoptTemplate(Box::new(patch)))
 }
 
+impl windlass_kit::Plan for Plan {
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+
+    fn blocked(&self) -> Option<windlass_kit::Blocked> {
+        let why = self.failed.as_deref()?;
+        Some(windlass_kit::Blocked::failed("CannotPlan", why))
+    }
+}
+
 #[cfg(test)]
 mod tests;

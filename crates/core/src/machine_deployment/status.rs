@@ -221,5 +221,11 @@ fn new_set<'a>(seen: &'a Observed, plan: &Plan) -> Option<&'a Arc<MachineSet>> {
     seen.sets.iter().find(|set| set.metadata.name() == new)
 }
 
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failed.as_ref()
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -88,3 +88,9 @@ async fn say(cx: &Cx, machine: &Arc<Machine>, saying: &Saying) -> Result<(), Rec
     }
     Ok(())
 }
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failed.as_ref()
+    }
+}

@@ -280,6 +280,17 @@ fn ask(
     waiting
 }
 
+impl windlass_kit::Plan for Plan {
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+
+    fn blocked(&self) -> Option<windlass_kit::Blocked> {
+        let why = self.failed.as_deref()?;
+        Some(windlass_kit::Blocked::failed("CannotPlan", why))
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unnecessary_wraps, reason = "cases hand in what is seen")]
 mod tests;

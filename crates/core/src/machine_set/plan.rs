@@ -160,5 +160,16 @@ fn is_standalone(seen: &Observed) -> bool {
 
 pub(crate) use desired::replicas as wanted_replicas;
 
+impl windlass_kit::Plan for Plan {
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+
+    fn blocked(&self) -> Option<windlass_kit::Blocked> {
+        let why = self.failed.as_deref()?;
+        Some(windlass_kit::Blocked::failed("CannotPlan", why))
+    }
+}
+
 #[cfg(test)]
 mod tests;

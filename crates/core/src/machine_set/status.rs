@@ -160,5 +160,11 @@ fn is_fully_labelled(set: &MachineSet, machine: &Machine) -> bool {
     wanted.all(|(key, value)| machine.metadata.label(key) == Some(value))
 }
 
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failed.as_ref()
+    }
+}
+
 #[cfg(test)]
 mod tests;

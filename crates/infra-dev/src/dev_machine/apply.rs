@@ -157,3 +157,9 @@ fn authorities(cx: &Cx, cluster: &ObjectKey) -> Result<Authorities, ReconcileErr
         etcd: authority(Purpose::EtcdCa)?,
     })
 }
+
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        self.failed.as_ref()
+    }
+}

@@ -309,3 +309,9 @@ fn startup(spec: Option<&DevMachineSpec>, part: Part) -> Startup {
             .unwrap_or_default(),
     }
 }
+
+impl windlass_kit::Plan for Plan {
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+}

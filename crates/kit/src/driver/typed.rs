@@ -5,18 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::Resource as _;
 use serde_json::Value;
 use windlass_api::codec::Stored as _;
+use windlass_api::kind::Conditioned as _;
+use windlass_meta::Moment;
 
 use crate::cache::Cache;
 use crate::controller::{Controller, Outcome};
 use crate::cx::{Cx, Reads};
-use crate::error::WriteError;
+use crate::error::{ReconcileError, WriteError};
+use crate::events::EventSubject as _;
 use crate::object::{Gvk, Object, ObjectKey, key_of};
+use crate::plan::{Decision, Done as _, Note, Plan as _};
 use crate::watch::{Filter, Watch};
 use crate::writer::{Answer, Target, patched};
+
+/// How often a plan may ask for facts in one reconcile.
+const QUESTIONS: usize = 2;
 
 /// What a controller says of itself.
 #[derive(Debug)]
@@ -81,6 +90,8 @@ pub(super) trait Subject: Send + Sync {
     fn is_concerned(&self) -> bool;
     fn cluster(&self) -> Option<ObjectKey>;
     fn pauses_itself(&self) -> Option<String>;
+    /// A reference for events.
+    fn reference(&self) -> ObjectReference;
     /// The steps of the controller.
     fn reconcile<'a>(&'a self, cx: &'a Cx) -> BoxFuture<'a, Ended>;
 }
@@ -89,11 +100,23 @@ pub(super) trait Subject: Send + Sync {
 pub(super) struct Ended {
     pub(super) outcome: Outcome,
     pub(super) status: Option<Value>,
+    /// Why the plan was as it was.
+    pub(super) notes: Vec<Note>,
+    /// Whether the whole plan was applied.
+    pub(super) applied: bool,
+    /// The earliest time at which a rule of the plan or of the status changes its answer.
+    pub(super) deadline: Option<Timestamp>,
 }
 
 impl Ended {
     fn early(outcome: Outcome) -> Self {
-        Self { outcome, status: None }
+        Self {
+            outcome,
+            status: None,
+            notes: Vec::new(),
+            applied: false,
+            deadline: None,
+        }
     }
 }
 
@@ -177,7 +200,7 @@ impl<C: Controller> Subject for Turn<C> {
     }
 
     fn conditions(&self) -> &[Condition] {
-        C::conditions(&self.object)
+        self.object.conditions()
     }
 
     fn status(&self) -> Value {
@@ -196,23 +219,71 @@ impl<C: Controller> Subject for Turn<C> {
         C::pauses_itself(&self.object)
     }
 
+    fn reference(&self) -> ObjectReference {
+        self.object.reference()
+    }
+
     fn reconcile<'a>(&'a self, cx: &'a Cx) -> BoxFuture<'a, Ended> {
-        let controller = &self.of.controller;
         Box::pin(async move {
-            let seen = loop {
-                let seen = controller.observe(cx, self.object.clone()).await;
-                match reads(cx).await {
-                    Reads::Good => break seen,
-                    Reads::Again => {}
-                    Reads::Late(error) => return Ended::early(Outcome::Failed(error.into())),
-                    Reads::Stopping => return Ended::early(Outcome::Settled),
-                }
+            let controller = &self.of.controller;
+            let (seen, plan, deadline) = match self.decide(cx).await {
+                Ok(decided) => decided,
+                Err(outcome) => return Ended::early(outcome),
             };
-            let plan = controller.plan(&seen, cx.now());
             let done = controller.apply(cx, &seen, &plan).await;
             let outcome = controller.outcome(&seen, &plan, &done);
-            let status = controller.status(&seen, &plan, &done, cx.now());
-            Ended { outcome, status }
+            let now = Moment::at(cx.now());
+            let status = controller.status(&seen, &plan, &done, &now);
+            Ended {
+                outcome,
+                status,
+                notes: plan.notes().to_vec(),
+                applied: done.failed().is_none(),
+                deadline: [deadline, now.next_deadline()].into_iter().flatten().min(),
+            }
         })
     }
+}
+
+/// What was observed, what is to be done about it, and until when.
+type Decided<C> = (<C as Controller>::Observed, <C as Controller>::Plan, Option<Timestamp>);
+
+impl<C: Controller> Turn<C> {
+    /// Observes and plans, with the answers to the plan's questions. An error is how the reconcile ends without a plan.
+    async fn decide(&self, cx: &Cx) -> Result<Decided<C>, Outcome> {
+        let controller = &self.of.controller;
+        'observe: loop {
+            let mut seen = controller.observe(cx, self.object.clone()).await;
+            for asked in 0..=QUESTIONS {
+                match reads(cx).await {
+                    Reads::Good => {}
+                    Reads::Again => continue 'observe,
+                    Reads::Late(error) => return Err(Outcome::Failed(error.into())),
+                    Reads::Stopping => return Err(Outcome::Settled),
+                }
+                match self.plan(&seen, cx.now()) {
+                    (Decision::Plan(plan), deadline) => return Ok((seen, plan, deadline)),
+                    (Decision::Ask(question), _) if asked < QUESTIONS => {
+                        seen = controller.answer(cx, seen, question).await;
+                    }
+                    (Decision::Ask(_), _) => break,
+                }
+            }
+            return Err(Outcome::Failed(unanswered()));
+        }
+    }
+
+    fn plan(&self, seen: &C::Observed, now: Timestamp) -> (Decision<C::Plan, C::Question>, Option<Timestamp>) {
+        let now = Moment::at(now);
+        let decision = self.of.controller.plan(seen, &now);
+        (decision, now.next_deadline())
+    }
+}
+
+/// A plan has to decide once its questions were answered, also when the answer is that something cannot be read.
+fn unanswered() -> ReconcileError {
+    ReconcileError::new(
+        "Unanswered",
+        format!("the plan still asks for facts after {QUESTIONS} answers: this is a defect of the controller"),
+    )
 }

@@ -9,7 +9,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use windlass_api::{Condition, resource_is_not_externally_managed};
-use windlass_kit::{Controller, ControllerEntry, Cx, ObjectKey, Outcome, ReconcileError, Timestamp, Watch};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, ReconcileError, Watch};
 
 use crate::gadget::{FINALIZER, Gadget, gadget};
 use crate::harness::{Bench, eventually};
@@ -46,6 +46,7 @@ impl Painter {
 impl Controller for Painter {
     type Kind = Gadget;
     type Observed = Arc<Gadget>;
+    type Question = NoQuestion;
     type Plan = ();
     type Done = Result<(), ReconcileError>;
 
@@ -55,10 +56,6 @@ impl Controller for Painter {
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const CONCERNS: Option<fn(&Gadget) -> bool> = Some(resource_is_not_externally_managed);
     const LOCKED: bool = true;
-
-    fn conditions(object: &Gadget) -> &[Condition] {
-        object.status.as_ref().map_or(&[], |s| &s.conditions)
-    }
 
     fn watches(&self) -> Vec<Watch> {
         vec![Watch::map::<ConfigMap>(|_, _, new| {
@@ -75,7 +72,9 @@ impl Controller for Painter {
         object
     }
 
-    fn plan(&self, _: &Arc<Gadget>, _: Timestamp) {}
+    fn plan(&self, _: &Arc<Gadget>, _: &Moment) -> Decision<(), NoQuestion> {
+        ().into()
+    }
 
     async fn apply(&self, cx: &Cx, seen: &Arc<Gadget>, (): &()) -> Self::Done {
         if seen.metadata.deletion_timestamp.is_some() {
@@ -90,12 +89,8 @@ impl Controller for Painter {
         Ok(())
     }
 
-    fn status(&self, seen: &Arc<Gadget>, (): &(), _: &Self::Done, _: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Arc<Gadget>, (): &(), _: &Self::Done, _: &Moment) -> Option<Value> {
         seen.metadata.deletion_timestamp.is_none().then(|| json!({"made": 1}))
-    }
-
-    fn outcome(&self, _: &Arc<Gadget>, (): &(), done: &Self::Done) -> Outcome {
-        done.clone().map_or_else(Outcome::Failed, |()| Outcome::Settled)
     }
 }
 

@@ -8,8 +8,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use windlass_api::kind::Conditioned as _;
 use windlass_conditions::{Status, condition, set};
-use windlass_kit::{Controller, Cx, Outcome, ReconcileError, Timestamp, Watch, owner};
+use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, ReconcileError, Watch, owner};
 
 pub(crate) const GROUP: &str = "test.windlass.io";
 pub(crate) const FINALIZER: &str = "test.windlass.io/gadget";
@@ -48,6 +49,8 @@ pub(crate) struct GadgetSpec {
 pub(crate) struct GadgetStatus {
     #[serde(default)]
     pub(crate) made: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
     #[serde(default)]
     pub(crate) conditions: Vec<Condition>,
 }
@@ -155,9 +158,14 @@ pub(crate) struct Plan {
     release: bool,
 }
 
+windlass_api::conditioned!(Gadget);
+
+impl windlass_kit::Plan for Plan {}
+
 impl Controller for GadgetController {
     type Kind = Gadget;
     type Observed = Observed;
+    type Question = NoQuestion;
     type Plan = Plan;
     type Done = Result<(), ReconcileError>;
 
@@ -165,10 +173,6 @@ impl Controller for GadgetController {
     const MANAGER: &'static str = "gadget";
     const STATUS_MANAGER: &'static str = "gadget-status";
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
-
-    fn conditions(object: &Gadget) -> &[Condition] {
-        object.status.as_ref().map_or(&[], |s| &s.conditions)
-    }
 
     fn watches(&self) -> Vec<Watch> {
         vec![Watch::owned::<ConfigMap>()]
@@ -191,7 +195,7 @@ impl Controller for GadgetController {
         }
     }
 
-    fn plan(&self, seen: &Observed, _: Timestamp) -> Plan {
+    fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
         self.0.planned.fetch_add(1, Ordering::SeqCst);
         let deleting = seen.gadget.metadata.deletion_timestamp.is_some();
         let want = if deleting { 0 } else { seen.gadget.spec.size };
@@ -210,6 +214,7 @@ impl Controller for GadgetController {
             delete: seen.have.iter().skip(want).cloned().collect(),
             release: deleting && seen.have.is_empty(),
         }
+        .into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Self::Done {
@@ -227,25 +232,25 @@ impl Controller for GadgetController {
         Ok(())
     }
 
-    fn status(&self, seen: &Observed, plan: &Plan, done: &Self::Done, now: Timestamp) -> Option<Value> {
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Self::Done, now: &Moment) -> Option<Value> {
         if plan.release && done.is_ok() {
             return None;
         }
         let made = seen.have.len();
         let ready = Status::from(made == seen.gadget.spec.size);
-        let mut conditions = Self::conditions(&seen.gadget).to_vec();
+        let mut conditions = seen.gadget.conditions().to_vec();
         conditions.retain(|c| c.type_ == "Ready");
         set(
             &mut conditions,
-            condition("Ready", ready, "Counted", "", now, seen.gadget.metadata.generation),
+            condition(
+                "Ready",
+                ready,
+                "Counted",
+                "",
+                now.now(),
+                seen.gadget.metadata.generation,
+            ),
         );
         Some(json!({"made": made, "conditions": conditions}))
-    }
-
-    fn outcome(&self, _: &Observed, _: &Plan, done: &Self::Done) -> Outcome {
-        match done {
-            Ok(()) => Outcome::Settled,
-            Err(error) => Outcome::Failed(error.clone()),
-        }
     }
 }

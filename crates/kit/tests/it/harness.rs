@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::{BoxError, Service, ServiceExt};
 use windlass_api::core::Cluster;
-use windlass_kit::{ControllerEntry, Kit, Metrics, transport};
+use windlass_kit::{Clock, ControllerEntry, Kit, Metrics, SystemClock, transport};
 use windlass_testkit::{Counted, Server};
 
 use crate::gadget::{Gadget, GadgetController, Probe, definition};
@@ -34,6 +34,11 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn start() -> Self {
+        Self::start_at(SystemClock).await
+    }
+
+    /// With a clock of the test's.
+    pub(crate) async fn start_at(clock: impl Clock + 'static) -> Self {
         let server = Server::start().await;
         server
             .define(&[definition(), windlass_api::crd::crd::<Cluster>()])
@@ -49,7 +54,7 @@ impl Bench {
         Self {
             _server: server,
             admin,
-            kit: Kit::builder(client).metrics(metrics).build(),
+            kit: Kit::builder(client).clock(clock).metrics(metrics).build(),
             faults,
             probe: Arc::default(),
         }

@@ -8,5 +8,6 @@ mod driver;
 mod dynamic;
 mod gadget;
 mod harness;
+mod pipeline;
 mod transport;
 mod writer;

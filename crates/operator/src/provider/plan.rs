@@ -520,5 +520,11 @@ pub fn is_available(facts: &Facts) -> bool {
     facts.running.iter().all(|(_, running)| is_up(running))
 }
 
+impl windlass_kit::Plan for Plan {
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests;

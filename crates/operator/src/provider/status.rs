@@ -169,5 +169,11 @@ fn deleting(problem: Option<&Blocked>) -> Draft {
     }
 }
 
+impl windlass_kit::Done for Done {
+    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests;

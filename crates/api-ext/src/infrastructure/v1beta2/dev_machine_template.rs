@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::infrastructure::v1beta2::DevMachineSpec;
+use windlass_api::Condition;
 use windlass_api::core::v1beta2::ObjectMeta;
-use windlass_api::kind::Column;
+use windlass_api::kind::{Column, Conditioned};
 use windlass_api::schema;
 
 windlass_api::api_kind! {
@@ -33,6 +34,13 @@ windlass_api::api_kind! {
     columns: [
         Column::new("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
     ],
+}
+
+impl Conditioned for DevMachineTemplate {
+    /// Its status has none.
+    fn conditions(&self) -> &[Condition] {
+        &[]
+    }
 }
 
 /// The desired state of a DevMachineTemplate.
