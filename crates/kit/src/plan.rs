@@ -189,25 +189,25 @@ mod tests {
         }
     }
 
-    fn blocked(until: Until) -> Option<Blocked> {
-        Some(Blocked {
+    fn blocked(until: Until) -> Blocked {
+        Blocked {
             reason: "Busy",
             message: "it is busy".to_owned(),
             until,
-        })
+        }
     }
 
     #[test]
     fn a_failure_comes_before_an_obstacle_and_an_obstacle_before_a_requeue() {
         let second = Duration::from_secs;
-        let plan = Fixed(blocked(Until::Backoff), Some(second(9)));
+        let plan = Fixed(Some(blocked(Until::Backoff)), Some(second(9)));
         let failed = Some(ReconcileError::new("Conflict", "changed"));
         let outcome = |plan: &Fixed, done: &Option<ReconcileError>| format!("{:?}", Outcome::of(plan, done));
         assert!(outcome(&plan, &failed).contains("Conflict"));
         assert!(outcome(&plan, &None).contains("Busy"));
-        let plan = Fixed(blocked(Until::After(second(5))), Some(second(9)));
+        let plan = Fixed(Some(blocked(Until::After(second(5)))), Some(second(9)));
         assert_eq!(outcome(&plan, &None), "RequeueAfter(5s)");
-        let plan = Fixed(blocked(Until::Event), Some(second(9)));
+        let plan = Fixed(Some(blocked(Until::Event)), Some(second(9)));
         assert_eq!(outcome(&plan, &None), "RequeueAfter(9s)");
         assert_eq!(outcome(&Fixed(None, None), &None), "Settled");
     }

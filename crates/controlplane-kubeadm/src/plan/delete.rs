@@ -56,5 +56,5 @@ pub fn slow(machines: &[Arc<CpMachine>], now: Timestamp) -> Option<String> {
         since: m.deleted,
         deleting: m.condition(machine::DELETING),
     });
-    windlass_conditions::slow_deletions(going, now)
+    windlass_conditions::slow_deletions(going, &windlass_kit::Moment::at(now))
 }

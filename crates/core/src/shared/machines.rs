@@ -164,5 +164,5 @@ pub(crate) fn slow_deletions(machines: &[Arc<Machine>], now: Timestamp) -> Optio
         since: machine.metadata.deletion_timestamp.as_ref().map(|since| since.0),
         deleting: condition(machine, conditions::DELETING),
     });
-    windlass_conditions::slow_deletions(going, now).map(|line| format!("* {line}"))
+    windlass_conditions::slow_deletions(going, &windlass_meta::Moment::at(now)).map(|line| format!("* {line}"))
 }

@@ -11,7 +11,8 @@ use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 use windlass_api::meta::MetaExt as _;
 use windlass_kit::{
-    Controller, ControllerEntry, Cx, Decision, EventType, Moment, Note, ObjectKey, Plan as _, ReconcileError, Watch,
+    Controller, ControllerEntry, Cx, Decision, EventType, Moment, Note, ObjectKey, Plan as _, ReconcileError, Seen,
+    Watch,
 };
 use windlass_meta::FakeClock;
 
@@ -35,7 +36,7 @@ struct Counters {
 
 struct Observed {
     gadget: Arc<Gadget>,
-    map: Option<Option<Arc<ConfigMap>>>,
+    map: Option<Seen<Arc<ConfigMap>>>,
 }
 
 struct Plan {
@@ -75,7 +76,7 @@ impl Controller for Curator {
         self.0.answered.fetch_add(1, Ordering::SeqCst);
         // The answer to this question never satisfies the plan.
         if question.name != "insatiable" {
-            seen.map = Some(cx.cache::<ConfigMap>().get(&question));
+            seen.map = Some(cx.cache::<ConfigMap>().get(&question).into());
         }
         seen
     }
@@ -86,7 +87,7 @@ impl Controller for Curator {
         }
         let old = now.elapsed(seen.gadget.metadata.created(), OLD);
         let notes = old.then(|| Note::event(EventType::Normal, "Old", "the Gadget is old"));
-        let known = seen.map.as_ref().is_some_and(Option::is_some);
+        let known = seen.map.as_ref().is_some_and(|map| map.found().is_some());
         let notes = notes.into_iter().collect();
         Decision::Plan(Plan { notes, old, known })
     }
