@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -42,7 +43,12 @@ impl std::fmt::Debug for ApiServer {
 impl ApiServer {
     /// Starts a server: makes the namespaces that every cluster has and, where they count, the roles, reads the definitions
     /// that are stored, and starts the task that follows deletions. Must be called within a tokio runtime.
-    pub async fn start(options: Options) -> Result<Self, ApiError> {
+    // Boxed, like all futures that leave this crate: otherwise the whole server is compiled again in the crate that polls them.
+    pub fn start(options: Options) -> BoxFuture<'static, Result<Self, ApiError>> {
+        Box::pin(Self::begin(options))
+    }
+
+    async fn begin(options: Options) -> Result<Self, ApiError> {
         let authorizer = match options.authorization {
             Authorization::AllowAuthenticated => Authorizer::AllowAuthenticated,
             Authorization::Rbac => {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use http::{Request, Response, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -102,7 +103,15 @@ fn certificate_user(certificate: &CertificateDer<'_>) -> Option<Known> {
 
 impl ApiServer {
     /// Serves a listener until [`ApiServer::shutdown`]. Fails only when the listener does.
-    pub async fn serve(&self, listener: TcpListener, tls: Arc<rustls::ServerConfig>) -> std::io::Result<()> {
+    pub fn serve(
+        &self,
+        listener: TcpListener,
+        tls: Arc<rustls::ServerConfig>,
+    ) -> BoxFuture<'static, std::io::Result<()>> {
+        Box::pin(self.clone().accept(listener, tls))
+    }
+
+    async fn accept(self, listener: TcpListener, tls: Arc<rustls::ServerConfig>) -> std::io::Result<()> {
         let acceptor = TlsAcceptor::from(tls);
         let shutdown = self.inner.shutdown.clone();
         let mut connections = tokio::task::JoinSet::new();

@@ -63,19 +63,30 @@ where
         Box::pin(async move {
             let upgrades = request.headers().contains_key(http::header::UPGRADE);
             let (parts, body) = request.into_parts();
-            let body = match gather(body).await {
-                Ok(body) => body,
-                Err(error) => return Ok(crate::http::body::error(&error)),
-            };
-            if upgrades {
-                let request = Request::from_parts(parts, http_body_util::Full::new(body));
-                return Ok(over_pipe(server, user, request)
-                    .await
-                    .unwrap_or_else(|e| crate::http::body::error(&ApiError::internal(e))));
-            }
-            Ok(dispatch::handle(&server, &user, parts, body).await)
+            Ok(match gather(body).await {
+                Ok(body) => answer(server, user, parts, body, upgrades).await,
+                Err(error) => crate::http::body::error(&error),
+            })
         })
     }
+}
+
+/// Answers one request. Boxed, so that the server is compiled once, and not in every crate with a body type of its own.
+fn answer(
+    server: Arc<Inner>,
+    user: Arc<UserInfo>,
+    parts: http::request::Parts,
+    body: Bytes,
+    upgrades: bool,
+) -> BoxFuture<'static, Response<ApiBody>> {
+    Box::pin(async move {
+        if !upgrades {
+            return dispatch::handle(&server, &user, parts, body).await;
+        }
+        let request = Request::from_parts(parts, http_body_util::Full::new(body));
+        let answered = over_pipe(server, user, request).await;
+        answered.unwrap_or_else(|error| crate::http::body::error(&ApiError::internal(error)))
+    })
 }
 
 /// A request that switches protocols needs a connection: makes one within the process.

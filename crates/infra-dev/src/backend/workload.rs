@@ -10,7 +10,6 @@ use futures::future::BoxFuture;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
@@ -146,7 +145,7 @@ impl Workload {
     pub(super) async fn leave(&self, name: &str, control_plane: bool) -> Result<(), CloudError> {
         if control_plane {
             self.etcd.lose(name);
-            let pods: Api<Pod> = Api::namespaced(self.client.clone(), "kube-system");
+            let pods: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), "kube-system", &core("Pod"));
             let at_once = DeleteParams {
                 grace_period_seconds: Some(0),
                 ..DeleteParams::default()
@@ -155,7 +154,7 @@ impl Workload {
                 self.gone(pods.delete(&nodes::pod_name(component, name), &at_once).await)?;
             }
         }
-        let all: Api<Node> = Api::all(self.client.clone());
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &core("Node"));
         self.gone(all.delete(name, &DeleteParams::default()).await)
     }
 
@@ -207,6 +206,11 @@ impl Workload {
         };
         Ok((api, parsed.name_any()))
     }
+}
+
+/// A kind of the core group. What is deleted is not decoded.
+fn core(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind))
 }
 
 /// Leads connections to the port of an etcd Pod to the simulated member, and shows the certificate of an API server to those
