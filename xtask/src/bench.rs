@@ -2,6 +2,7 @@
 //! asserts nothing: figures depend on the machine and on what else runs there.
 
 pub(crate) mod addons;
+pub(crate) mod build;
 mod child;
 mod class;
 mod figures;

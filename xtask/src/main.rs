@@ -118,6 +118,8 @@ enum Task {
 enum Bench {
     /// `windlass demo` and `windlass up`, in a release build.
     Demo(bench::Options),
+    /// How long builds take, clean and after a change, and how large the program is.
+    Build(bench::build::Options),
     /// The same load on `windlass apiserver` and on kube-apiserver with etcd (`cargo xtask tools`), in release builds.
     Apiserver {
         /// Options of the measuring program (`--help` among them)
@@ -265,6 +267,10 @@ fn run_bench(root: &Path, bench: Bench) -> Result<bool, String> {
     match bench {
         Bench::Demo(options) => {
             bench::run(root, &options)?;
+            Ok(true)
+        }
+        Bench::Build(options) => {
+            bench::build::run(root, &options)?;
             Ok(true)
         }
         Bench::Apiserver { options } => bench::apiserver(root, &options),

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 pub(super) enum Unit {
     Seconds,
     Mebibytes,
+    /// Millions of bytes.
+    Megabytes,
     Count,
 }
 
@@ -17,6 +19,7 @@ impl Unit {
         match self {
             Self::Seconds => format!("{value:.2} s"),
             Self::Mebibytes => format!("{value:.0} MiB"),
+            Self::Megabytes => format!("{value:.1} MB"),
             Self::Count => format!("{value:.1}"),
         }
     }
@@ -25,6 +28,7 @@ impl Unit {
         match self {
             Self::Seconds => "s",
             Self::Mebibytes => "MiB",
+            Self::Megabytes => "MB",
             Self::Count => "1",
         }
     }
