@@ -4,9 +4,9 @@
 //! Watches HelmChartProxies, their HelmReleaseProxies, Clusters, and what Clusters refer to. Writes HelmReleaseProxies (all of their
 //! spec but a generated release name, their labels and their owner) and its own status. Knows nothing of Helm.
 //!
-//! - One Cluster's failure keeps no other Cluster waiting.
-//! - A selector that cannot be read changes nothing: nothing is uninstalled because of a typing error.
-//! - What is wrong is told even where no webhook has refused it, and nothing is made of it.
+//! - A failure of one Cluster does not keep others waiting.
+//! - A selector that cannot be read changes nothing: a typing error uninstalls nothing.
+//! - A declaration that breaks the rules is reported, and has no effect, also without a webhook that refuses it.
 //! - A release is never on a Cluster twice: another chart, name or namespace means that the old one goes first.
 
 mod apply;
@@ -23,11 +23,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_api_ext::addons::{HelmChartProxy, finalizers};
-use windlass_kit::{
-    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, Part as _, ReconcileError, Watch,
-};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Part as _, Watch};
 
-pub use observed::{Chosen, Observed};
+pub use observed::{Inputs, Observed};
 pub use plan::{Action, Failure, Plan};
 pub use status::Done;
 
@@ -71,7 +69,7 @@ impl Controller for ChartProxyController {
     }
 
     fn plan(&self, seen: &Observed, _: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen).into()
+        plan::plan(seen, &self.memo.render(seen)).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -84,12 +82,5 @@ impl Controller for ChartProxyController {
             return None;
         }
         Some(status::status(seen, plan, done, now.now()).to_json())
-    }
-
-    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
-        // What is wrong with a declaration stays so until somebody changes it, which wakes it.
-        let unread = plan.failures.iter().filter(|failure| failure.may_pass);
-        let errors: Vec<ReconcileError> = done.failures.iter().chain(unread).map(Failure::to_error).collect();
-        ReconcileError::join(&errors).map_or(Outcome::Settled, Outcome::Failed)
     }
 }

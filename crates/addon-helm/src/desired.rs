@@ -10,7 +10,7 @@ use windlass_kit::{Part as _, owner};
 
 use crate::names;
 
-/// A reference to a Cluster, with everything that says which one it is.
+/// A complete reference to a Cluster.
 pub fn cluster_ref(namespace: &str, name: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some(Cluster::API_VERSION.to_owned()),

@@ -1,13 +1,14 @@
 //! The Helm add-on provider.
 //!
-//! - A HelmChartProxy says which chart goes to which Clusters; its controller makes one HelmReleaseProxy for each of them, with the
-//!   values for that Cluster. It talks to the management cluster alone, never to Helm.
-//! - A HelmReleaseProxy is one release on one Cluster; its controller makes the release what the HelmReleaseProxy says. It never
-//!   reads HelmChartProxies.
+//! - A HelmChartProxy selects the Clusters for a chart. Its controller creates one HelmReleaseProxy for each of them, with the values for that
+//!   Cluster. It reads and writes the management cluster only, and never calls Helm.
+//! - A HelmReleaseProxy is one release on one Cluster. Its controller makes the release match the HelmReleaseProxy, and never reads
+//!   HelmChartProxies.
 //!
 //! What both agree on is here: [`names`], [`desired`], and the [`rules`] that admission applies as well.
 
 pub mod chart_proxy;
+mod cluster;
 pub mod desired;
 pub mod names;
 pub mod release_proxy;

@@ -1,18 +1,19 @@
 //! The HelmReleaseProxy controller.
 //!
-//! - It makes the release on a Cluster what the HelmReleaseProxy says: `observe` reads, `plan` decides, `apply` writes and begins what Helm is
-//!   to do, `status` tells.
-//! - It begins when the control plane of the Cluster is initialized, whatever becomes of nodes: some charts are what nodes wait for.
-//! - It compares with what is on the cluster, so that what somebody else changed is put back by one new revision, and a fleet at rest asks
-//!   for nothing: not the clusters, not Helm, and repositories only for versions that are not pinned.
-//! - A release that is not its own is left alone. A release is its own when it is marked so; an unmarked one, when the HelmReleaseProxy says
-//!   that it was installed.
+//! - It makes the release on a Cluster match the HelmReleaseProxy. `observe` reads, `plan` decides, `apply` writes and begins operations of
+//!   Helm, which run beside reconciles.
+//! - It begins when the control plane of the Cluster is initialized. It does not wait for nodes: some charts are what nodes wait for.
+//! - It compares with the release on the cluster. One new revision reverts a manual change. A fleet at rest causes no requests, except to
+//!   repositories of charts whose version is not pinned.
+//! - It never writes a release of another owner. A release belongs to the HelmReleaseProxy that its label names; one without the label belongs
+//!   to it when the HelmReleaseProxy has recorded the installation.
 //! - It never reads HelmChartProxies.
 
 mod address;
 mod apply;
 mod charts;
 mod digest;
+mod facts;
 mod index;
 mod known;
 mod metrics;
@@ -33,16 +34,15 @@ use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmReleaseProxy, finalizers};
-use windlass_kit::{
-    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, ReconcileError, Watch, key_of,
-};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Watch, key_of};
 use windlass_remote::{Clusters, RemoteEvent};
 
+use crate::cluster::is_initialized;
 use crate::names::managers::{RELEASE_PROXY, RELEASE_PROXY_STATUS};
 
 pub use metrics::METRICS;
-use observe::Sight;
-use plan::{Again, Plan, Step};
+use observed::{Observed, ReadLive};
+use plan::Plan;
 pub use ports::{HelmReleases, Settings};
 use status::Done;
 
@@ -59,8 +59,8 @@ pub fn entry(helm: &HelmReleases) -> ControllerEntry {
 
 impl Controller for ReleaseProxies {
     type Kind = HelmReleaseProxy;
-    type Observed = Sight;
-    type Question = NoQuestion;
+    type Observed = Observed;
+    type Question = ReadLive;
     type Plan = Plan;
     type Done = Done;
     const NAME: &'static str = "helmreleaseproxy";
@@ -74,7 +74,7 @@ impl Controller for ReleaseProxies {
 
     fn watches(&self) -> Vec<Watch> {
         let clusters = &self.helm.0.clusters;
-        let (of_clusters, told, gone) = (clusters.clone(), self.helm.clone(), self.helm.clone());
+        let (of_clusters, helm, gone) = (clusters.clone(), self.helm.clone(), self.helm.clone());
         let begun = self.helm.clone();
         vec![
             Watch::source(move |cx, wake| {
@@ -84,7 +84,7 @@ impl Controller for ReleaseProxies {
             }),
             Watch::map::<Cluster>(move |cx, old, new| {
                 if let (Some(old), None) = (old, new) {
-                    told.0.operations.forget_cluster(&key_of(&old.metadata));
+                    helm.0.operations.forget_cluster(&key_of(&old.metadata));
                 }
                 cluster_changed(cx, old, new)
             }),
@@ -93,7 +93,7 @@ impl Controller for ReleaseProxies {
                 let helm = self.helm.clone();
                 clusters.watch(move |cx, event| remote_changed(cx, &helm, &of_clusters, event))
             },
-            // However it went, with or without the finalizer.
+            // An object may go without this controller's finalizer.
             Watch::map::<HelmReleaseProxy>(move |_, old, new| {
                 if let (Some(old), None) = (old, new) {
                     gone.forget(old);
@@ -103,43 +103,34 @@ impl Controller for ReleaseProxies {
         ]
     }
 
-    async fn observe(&self, cx: &Cx, object: Arc<HelmReleaseProxy>) -> Sight {
+    async fn observe(&self, cx: &Cx, object: Arc<HelmReleaseProxy>) -> Observed {
         observe::observe(cx, &self.helm, object).await
     }
 
-    fn plan(&self, seen: &Sight, now: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(&seen.observed, now.now()).into()
+    async fn answer(&self, _: &Cx, seen: Observed, question: ReadLive) -> Observed {
+        observe::answer(&self.helm, seen, question).await
     }
 
-    async fn apply(&self, cx: &Cx, seen: &Sight, plan: &Plan) -> Done {
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, ReadLive> {
+        plan::plan(seen, now)
+    }
+
+    async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
         apply::apply(cx, &self.helm, seen, plan).await
     }
 
-    fn status(&self, seen: &Sight, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
-        status::status(&seen.observed, plan, done, now.now())
-    }
-
-    fn outcome(&self, _: &Sight, plan: &Plan, done: &Done) -> Outcome {
-        if let Some(error) = &done.failed {
-            return Outcome::Failed(error.clone());
-        }
-        match (plan.again, &plan.step) {
-            (Again::After(after), _) => Outcome::RequeueAfter(after),
-            (Again::Backoff, Step::Wait(blocked)) => {
-                Outcome::Failed(ReconcileError::new(blocked.reason, blocked.message.as_str()))
-            }
-            (Again::Event | Again::Backoff, _) => Outcome::Settled,
-        }
+    fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
+        status::status(seen, plan, done, now.now())
     }
 }
 
-/// What of a Cluster its releases depend on.
+/// Wakes the objects of a Cluster when a field that they depend on changes.
 fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectKey> {
     let matters = |cluster: &Cluster| {
         let is_leaving = cluster.metadata.deletion_timestamp.is_some();
         // Also for objects without the label of their Cluster, which the driver finds by that.
         let is_paused = cluster.spec.paused == Some(true);
-        (observe::is_initialized(cluster), is_leaving, is_paused)
+        (is_initialized(cluster), is_leaving, is_paused)
     };
     if old.map(matters) == new.map(matters) {
         return Vec::new();
@@ -148,7 +139,7 @@ fn cluster_changed(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec
     cluster.map_or_else(Vec::new, |cluster| index::of_cluster(&cx.cache(), &cluster))
 }
 
-/// A Secret with credentials or authorities. That of a kubeconfig shows in the connection.
+/// Wakes the objects that read a Secret with credentials or authorities. A kubeconfig shows in the connection.
 fn secret_changed(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey> {
     let secret = new.or(old).map(|secret| key_of(&secret.metadata));
     secret.map_or_else(Vec::new, |secret| index::of_secret(&cx.cache(), &secret))
@@ -161,7 +152,7 @@ fn remote_changed(cx: &Cx, helm: &HelmReleases, clusters: &Clusters, event: &Rem
             helm.0.releases.close(cluster);
             cluster
         }
-        // Why it cannot be reached is told once; asking again would hasten the next attempt.
+        // The first failure is reported. Another reconcile would hasten the next attempt.
         RemoteEvent::Probed(cluster) if clusters.health(cluster).failures == 1 => cluster,
         RemoteEvent::Probed(_) | RemoteEvent::Node { .. } => return Vec::new(),
     };

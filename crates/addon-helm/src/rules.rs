@@ -1,5 +1,5 @@
-//! What declarations have to fulfil beyond their schemas. Pure: admission refuses what breaks these rules, and controllers act on
-//! none of it, so that they hold where no webhook answers, too.
+//! Rules for declarations beyond their schemas. Pure. Admission refuses declarations that break these rules, and controllers do not act on
+//! them, so that the rules hold without a webhook as well.
 
 use serde_json::json;
 use windlass_api::kind::ApiKind;
@@ -10,7 +10,7 @@ use windlass_schema::{FieldError, Kind};
 
 use crate::{steps, version};
 
-/// What is said of a field that has changed and must not.
+/// The error of an immutable field that has changed.
 const IMMUTABLE: &str = "field is immutable";
 
 /// What is wrong with a HelmChartProxy that is created, or changed from what it was. What was wrong before is no reason to refuse
@@ -37,7 +37,7 @@ pub fn chart_proxy(old: Option<&HelmChartProxy>, new: &HelmChartProxy) -> Vec<Fi
     errors
 }
 
-/// Why nothing can be installed from a HelmChartProxy. Its selector is not among this: that says where, not what.
+/// Why nothing can be installed from a HelmChartProxy. Errors of its selector are not included: they concern the place, not the chart.
 pub fn chart_problems(proxy: &HelmChartProxy) -> Vec<FieldError> {
     let spec = &proxy.spec;
     let mut errors = problems(&Wanted {
@@ -53,7 +53,7 @@ pub fn chart_problems(proxy: &HelmChartProxy) -> Vec<FieldError> {
     errors
 }
 
-/// Why nothing can be installed from a HelmReleaseProxy: the same, as somebody may have written it by hand.
+/// Why nothing can be installed from a HelmReleaseProxy: the same rules, as a user may have written it by hand.
 pub fn release_problems(proxy: &HelmReleaseProxy) -> Vec<FieldError> {
     let spec = &proxy.spec;
     problems(&Wanted {
@@ -67,7 +67,7 @@ pub fn release_problems(proxy: &HelmReleaseProxy) -> Vec<FieldError> {
     })
 }
 
-/// What both kinds say of a release.
+/// The fields of a release that both kinds have.
 struct Wanted<'a> {
     chart_name: &'a str,
     repo_url: &'a str,
@@ -153,8 +153,8 @@ pub fn release_proxy(old: &HelmReleaseProxy, new: &HelmReleaseProxy) -> Vec<Fiel
     errors
 }
 
-/// Whether charts may be fetched from there: from an index over HTTPS, or from a registry. Who says that certificates of the
-/// repository do not matter has said that the connection needs no protection, and may have an index over plain HTTP, too.
+/// Whether charts may be fetched from a repository: from an index over HTTPS, or from a registry. A declaration that disables the verification
+/// of certificates says that the connection needs no protection, and may name an index over plain HTTP as well.
 pub fn repository(url: &str, tls: Option<&TLSConfig>) -> Result<(), String> {
     const EXPECTED: &str = "expected https://HOST/PATH for an index of charts, or oci://HOST/PATH for a registry";
     let Some((scheme, rest)) = url.split_once("://") else {

@@ -35,7 +35,7 @@ pub(crate) fn next(steps: Option<&RolloutSteps>, total: usize, gone: Gone, mut w
     waiting.into_iter().map(|one| one.cluster).collect()
 }
 
-/// How many Clusters may have gone altogether. A step that has begun is completed whoever is ready; the next one waits for all.
+/// How many Clusters may have gone altogether. A step that has begun is completed even if some are not ready. The next one waits for all.
 fn border(steps: &RolloutSteps, total: usize, gone: Gone) -> usize {
     let number = |value: &Option<IntOrString>| value.as_ref().and_then(|value| resolve(value, total));
     let limit = number(&steps.step_limit).unwrap_or(total).max(1);

@@ -1,6 +1,6 @@
-//! Versions of charts as Helm takes them: one version, or ranges. Only whether a text is one; what it chooses is Helm's to say.
+//! Versions of charts in Helm's syntax: one version, or ranges. Only the syntax is checked here. Helm chooses the version.
 
-/// Why a text says no version; `None` when it does.
+/// Why a text is neither a version nor a range. `None` when it is one.
 pub(crate) fn problem(text: &str) -> Option<String> {
     for choice in text.split("||") {
         let Some(why) = choice_problem(choice.trim()) else {
@@ -73,7 +73,7 @@ mod tests {
 
     // AD-104: an exact version, or a range, as Helm takes it.
     #[test]
-    fn versions_and_ranges_are_told_from_other_texts() {
+    fn versions_and_ranges_differ_from_other_texts() {
         for good in [
             "1.2.3",
             "v1.2.3",

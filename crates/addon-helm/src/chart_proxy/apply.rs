@@ -1,4 +1,4 @@
-//! Carries out the plan of a HelmChartProxy: the only file of it that writes.
+//! Carries out the plan of a HelmChartProxy. The only file of this controller that writes.
 
 use futures::StreamExt;
 use windlass_api::kind::ApiKind;
@@ -13,21 +13,21 @@ use crate::names::managers::CHART_PROXY;
 /// Writes that are under way at a time.
 const AT_A_TIME: usize = 8;
 
-/// Does everything that can be done: one that fails keeps no other waiting. What goes, goes before anything new comes.
+/// Carries out all actions: a failure does not keep the others waiting. Deletions come before creations.
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
-    let mut done = Done::default();
+    let mut failures = Vec::new();
     let goes = |action: &&Action| matches!(action, Action::Delete { .. });
     let (first, then): (Vec<&Action>, Vec<&Action>) = plan.actions.iter().partition(goes);
     for actions in [first, then] {
         let writes: Vec<_> = actions.into_iter().map(|action| carry_out(cx, seen, action)).collect();
         let mut under_way = futures::stream::iter(writes).buffer_unordered(AT_A_TIME);
         while let Some(failure) = under_way.next().await {
-            done.failures.extend(failure);
+            failures.extend(failure);
         }
     }
-    // They come in any order, and the words about them must not depend on it.
-    done.failures.sort_by(|a, b| a.cluster.cmp(&b.cluster));
-    done
+    // They come in any order, and messages must not depend on it.
+    failures.sort_by(|a, b| a.cluster.cmp(&b.cluster));
+    Done::from(failures)
 }
 
 async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Option<Failure> {
@@ -53,10 +53,10 @@ async fn carry_out(cx: &Cx, seen: &Observed, action: &Action) -> Option<Failure>
                 outcome.map_err(|e| e.to_string()),
             )
         }
-        Action::Delete { name, cluster, why } => {
-            let outcome = delete(cx, seen, name, cluster, why).await;
+        Action::Delete { release, why } => {
+            let outcome = delete(cx, seen, release, why).await;
             (
-                cluster.as_str(),
+                release.spec.cluster_name(),
                 reasons::HELM_RELEASE_PROXY_DELETION_FAILED,
                 outcome.map_err(|e| e.to_string()),
             )
@@ -99,13 +99,9 @@ async fn create(cx: &Cx, seen: &Observed, wanted: &HelmReleaseProxy) -> Result<(
     }
 }
 
-async fn delete(cx: &Cx, seen: &Observed, name: &str, cluster: &str, why: &str) -> Result<(), WriteError> {
-    let Some(release) = seen.releases.iter().find(|release| release.key().name == name) else {
-        return Ok(());
-    };
-    tracing::info!(release = name, cluster, why, "deleting HelmReleaseProxy");
-    cx.writer().delete(&**release).await?;
-    let message = format!("Deleted HelmReleaseProxy {name}: {why}");
+async fn delete(cx: &Cx, seen: &Observed, release: &HelmReleaseProxy, why: &str) -> Result<(), WriteError> {
+    cx.writer().delete(release).await?;
+    let message = format!("Deleted HelmReleaseProxy {}: {why}", release.key().name);
     cx.event(&*seen.proxy, EventType::Normal, "SuccessfulDelete", message);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Reads everything the HelmChartProxy controller decides from: all of it from caches.
+//! Reads everything that the plan of a HelmChartProxy needs, all of it from caches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_kit::{Cx, ObjectKey};
 use windlass_meta::label_or_hash;
 
-use super::observed::{Chosen, Observed, Values, choose, is_served};
+use super::observed::{Inputs, Observed, choose, is_served};
 use super::values::{Chart, Memo};
 use super::watches::{BY_PROXY, proxy_value};
 use crate::rules;
@@ -28,22 +28,18 @@ pub(super) async fn observe(cx: &Cx, memo: &Memo, proxy: Arc<HelmChartProxy>) ->
     let is_wanted = !proxy.is_deleting() && rules::chart_problems(&proxy).is_empty();
     let chosen = match choose(&proxy, &clusters) {
         Ok(names) => {
-            chart.keep(&names);
             let mut chosen = BTreeMap::new();
             for name in names {
-                let values = match clusters.get(&name).filter(|cluster| is_wanted && is_served(cluster)) {
-                    Some(cluster) => chart.values(cx, cluster).await,
-                    None => Values::NotNeeded,
+                let inputs = match clusters.get(&name).filter(|cluster| is_wanted && is_served(cluster)) {
+                    Some(cluster) => chart.inputs(cx, cluster).await,
+                    None => Inputs::NotNeeded,
                 };
-                chosen.insert(name, Chosen { values });
+                chosen.insert(name, inputs);
             }
             Ok(chosen)
         }
         Err(why) => Err(why),
     };
-    if proxy.is_deleting() && releases.is_empty() {
-        memo.forget(&key);
-    }
     Observed {
         template: Chart::problem(&chart).map(str::to_owned),
         proxy,
@@ -53,7 +49,7 @@ pub(super) async fn observe(cx: &Cx, memo: &Memo, proxy: Arc<HelmChartProxy>) ->
     }
 }
 
-/// Those that it owns, and those that carry its label: either may have been taken away by hand.
+/// The HelmReleaseProxies that it owns, and those with its label: a user may have removed the owner or the label.
 fn releases(cx: &Cx, proxy: &HelmChartProxy, key: &ObjectKey) -> Vec<Arc<HelmReleaseProxy>> {
     let cache = cx.cache::<HelmReleaseProxy>();
     let uid = proxy.metadata.uid.as_deref().unwrap_or_default();

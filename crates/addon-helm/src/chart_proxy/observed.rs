@@ -1,4 +1,4 @@
-//! What the HelmChartProxy controller decides from.
+//! The observation of a HelmChartProxy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 use windlass_contract::Selector;
+use windlass_kit::Dynamic;
 
 use crate::rules;
 
@@ -17,33 +18,31 @@ pub struct Observed {
     pub proxy: Arc<HelmChartProxy>,
     /// The Clusters of its namespace, by name.
     pub clusters: BTreeMap<String, Arc<Cluster>>,
-    /// Those that its selector chooses, or why that cannot be said.
-    pub chosen: Result<BTreeMap<String, Chosen>, String>,
+    /// Those that its selector chooses, with the objects for their values; or why the selector cannot be read.
+    pub chosen: Result<BTreeMap<String, Inputs>, String>,
     /// Why the template cannot be read.
     pub template: Option<String>,
     /// Its HelmReleaseProxies, by name.
     pub releases: Vec<Arc<HelmReleaseProxy>>,
 }
 
-/// A Cluster that the selector chooses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
-    /// The values for it, where they are needed.
-    pub values: Values,
-}
-
-/// What became of the values for a Cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Values {
-    /// They are this YAML.
-    Rendered(Arc<str>),
-    /// Nobody needs them now.
+/// The objects that the values for a Cluster are rendered from, besides the Cluster.
+#[derive(Clone, Debug)]
+pub enum Inputs {
+    /// The Cluster gets no values now.
     NotNeeded,
-    /// They cannot be computed: why, and whether that may pass by itself.
+    /// The objects that the Cluster refers to and the template uses.
+    Read {
+        /// The control plane.
+        control_plane: Option<Arc<Dynamic>>,
+        /// The InfraCluster.
+        infra_cluster: Option<Arc<Dynamic>>,
+    },
+    /// One of them is missing.
     Failed {
         /// Why.
         why: String,
-        /// Whether something could not be read.
+        /// Whether it could not be read, which may pass by itself.
         may_pass: bool,
     },
 }
@@ -60,23 +59,14 @@ pub(super) fn choose(proxy: &HelmChartProxy, clusters: &BTreeMap<String, Arc<Clu
     Ok(chosen.map(|(name, _)| name.clone()).collect())
 }
 
-/// Whether nothing may happen for a Cluster.
+/// Whether a Cluster is paused.
 pub(super) fn is_paused(cluster: &Cluster) -> bool {
     let annotations = cluster.metadata.annotations.as_ref();
     cluster.spec.paused == Some(true)
         || annotations.is_some_and(|all| all.contains_key(windlass_api::annotations::PAUSED))
 }
 
-/// Whether the API server of a Cluster has ever answered; not known counts as no.
-pub(super) fn is_initialized(cluster: &Cluster) -> bool {
-    let initialization = cluster
-        .status
-        .as_ref()
-        .and_then(|status| status.initialization.as_ref());
-    initialization.and_then(|initialization| initialization.control_plane_initialized) == Some(true)
-}
-
-/// Whether a Cluster gets values: not one that goes, nor one where nothing may happen.
+/// Whether a Cluster gets values: it is neither being deleted nor paused.
 pub(super) fn is_served(cluster: &Cluster) -> bool {
     !is_paused(cluster) && !cluster.is_deleting()
 }

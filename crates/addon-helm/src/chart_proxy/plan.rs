@@ -1,4 +1,4 @@
-//! Decides which HelmReleaseProxies are made, changed and deleted. Pure.
+//! Decides which HelmReleaseProxies are created, changed and deleted. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +8,11 @@ use windlass_api::annotations::DELETE_FOR_MOVE;
 use windlass_api::core::Cluster;
 use windlass_api::kind::{ApiKind, Conditioned};
 use windlass_api_ext::addons::{HelmReleaseProxy, conditions, reasons};
-use windlass_kit::ReconcileError;
+use windlass_kit::{Blocked, Note, ReconcileError, Triage as _, Until};
 
-use super::observed::{Observed, Values, is_initialized, is_paused, is_served};
+use super::observed::{Observed, is_paused, is_served};
+use super::values::Values;
+use crate::cluster::is_initialized;
 use crate::desired::{self, Change};
 use crate::rules;
 use crate::steps::{self, Gone, Waiting};
@@ -31,10 +33,8 @@ pub enum Action {
     },
     /// A HelmReleaseProxy goes, and its release with it.
     Delete {
-        /// Its name.
-        name: String,
-        /// Its Cluster.
-        cluster: String,
+        /// The object.
+        release: Arc<HelmReleaseProxy>,
         /// Why.
         why: String,
     },
@@ -42,16 +42,16 @@ pub enum Action {
     RemoveFinalizer,
 }
 
-/// Something that is wrong.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The Cluster that it is about; all of them when there is none.
     pub cluster: Option<String>,
     /// The reason of the condition.
     pub reason: &'static str,
-    /// What it is.
+    /// The message.
     pub message: String,
-    /// Whether it may pass without anybody changing anything.
+    /// Whether it may pass by itself.
     pub may_pass: bool,
 }
 
@@ -66,27 +66,30 @@ impl Failure {
     }
 }
 
-/// What is done, and what is known to be wrong or to be waited for.
+/// The actions, the failures, and the Clusters that wait.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// What is done.
+    /// The actions.
     pub actions: Vec<Action>,
-    /// What is wrong.
+    /// The reasons of deletions.
+    pub notes: Vec<Note>,
+    /// The failures. A failure of one Cluster does not keep others waiting.
     pub failures: Vec<Failure>,
-    /// Clusters whose release goes, to be installed anew.
+    /// Clusters whose release goes, to be installed again.
     pub reinstalling: Vec<String>,
     /// Clusters whose release goes for good.
     pub leaving: Vec<String>,
     /// Clusters that wait for their turn.
     pub waiting: Vec<String>,
-    /// Clusters where something would be done, but nothing may happen.
+    /// Clusters that are paused although something would have to be done.
     pub held: Vec<String>,
 }
 
 /// What a Cluster has of the HelmChartProxy.
 type OnCluster<'a> = BTreeMap<&'a str, Vec<&'a Arc<HelmReleaseProxy>>>;
 
-pub(super) fn plan(seen: &Observed) -> Plan {
+/// Decides. `values` are those for the chosen Clusters, by name.
+pub(super) fn plan(seen: &Observed, values: &BTreeMap<String, Values>) -> Plan {
     let mut plan = Plan::default();
     let mut on_cluster = OnCluster::new();
     for release in &seen.releases {
@@ -119,9 +122,10 @@ pub(super) fn plan(seen: &Observed) -> Plan {
         plan.fail(None, reasons::VALUE_PARSING_FAILED, why.clone(), false);
     }
     let mut turns = Turns::default();
-    for (cluster, chosen) in chosen {
+    for cluster in chosen.keys() {
+        let values = values.get(cluster).unwrap_or(&Values::NotNeeded);
         let releases = on_cluster.get(cluster.as_str()).map(Vec::as_slice).unwrap_or_default();
-        serve(seen, cluster, &chosen.values, releases, &mut plan, &mut turns);
+        serve(seen, cluster, values, releases, &mut plan, &mut turns);
     }
     turns.take(seen, chosen.len(), &mut plan);
     plan
@@ -137,12 +141,20 @@ impl Plan {
         });
     }
 
-    fn delete(&mut self, release: &HelmReleaseProxy, why: impl Into<String>) {
-        self.actions.push(Action::Delete {
-            name: release.key().name,
-            cluster: release.spec.cluster_name().to_owned(),
+    fn delete(&mut self, release: &Arc<HelmReleaseProxy>, why: impl Into<String>) {
+        self.add(Action::Delete {
+            release: release.clone(),
             why: why.into(),
         });
+    }
+
+    fn add(&mut self, action: Action) {
+        if let Action::Delete { release, why } = &action {
+            let (name, cluster) = (release.key().name, release.spec.cluster_name());
+            let note = format!("deleting HelmReleaseProxy {name} of Cluster {cluster}: {why}");
+            self.notes.push(Note::new(note));
+        }
+        self.actions.push(action);
     }
 }
 
@@ -251,7 +263,7 @@ impl Turns {
             if reinstalls {
                 plan.reinstalling.push(cluster);
             }
-            plan.actions.push(action);
+            plan.add(action);
         }
         let steps = rollout.and_then(|rollout| rollout.install.as_ref());
         let installs = self.installs.keys().map(waiting).collect();
@@ -310,12 +322,12 @@ fn serve(
             .installs
             .insert(cluster.to_owned(), Action::Create(Box::new(wanted)));
     } else {
-        tell(cluster, values, plan);
+        report(cluster, values, plan);
     }
 }
 
-/// Says why a Cluster has no values.
-fn tell(cluster: &str, values: &Values, plan: &mut Plan) {
+/// Reports why a Cluster has no values.
+fn report(cluster: &str, values: &Values, plan: &mut Plan) {
     if let Values::Failed { why, may_pass } = values {
         plan.fail(Some(cluster), reasons::VALUE_PARSING_FAILED, why.clone(), *may_pass);
     }
@@ -326,7 +338,7 @@ fn keep(
     seen: &Observed,
     object: &Cluster,
     values: &Values,
-    release: &HelmReleaseProxy,
+    release: &Arc<HelmReleaseProxy>,
     plan: &mut Plan,
     turns: &mut Turns,
 ) {
@@ -339,7 +351,7 @@ fn keep(
     };
     let Values::Rendered(values) = values else {
         // With the last good values, or as it was when nothing more may happen.
-        tell(&cluster, values, plan);
+        report(&cluster, values, plan);
         turns.upgraded.add(ready);
         return;
     };
@@ -357,8 +369,7 @@ fn keep(
         Change::Reinstall(fields) => {
             let why = format!("another {} means another release", fields.join(", another "));
             let action = Action::Delete {
-                name: name.clone(),
-                cluster: cluster.clone(),
+                release: release.clone(),
                 why,
             };
             turns.upgrades.insert(cluster.clone(), (action, true));
@@ -374,7 +385,7 @@ fn changes_spec(change: &Change) -> bool {
     }
 }
 
-/// Whether what is known of a HelmReleaseProxy is about what it says now.
+/// Whether the status of a HelmReleaseProxy is about its present spec.
 pub(super) fn is_current(release: &HelmReleaseProxy) -> bool {
     let observed = release.status.as_ref().and_then(|status| status.observed_generation);
     observed.is_some() && observed == release.metadata.generation
@@ -385,7 +396,26 @@ pub(super) fn is_ready(release: &HelmReleaseProxy) -> bool {
     is_current(release) && windlass_conditions::is_true(release.conditions(), conditions::READY)
 }
 
-impl windlass_kit::Plan for Plan {}
+impl windlass_kit::Plan for Plan {
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// All failures that may pass by themselves, as one. The others last until a user changes an object, which is an event.
+    fn blocked(&self) -> Option<Blocked> {
+        let passing = self.failures.iter().filter(|failure| failure.may_pass);
+        let errors: Vec<ReconcileError> = passing.map(Failure::to_error).collect();
+        if let Some(error) = ReconcileError::join(&errors) {
+            return Some(Blocked::failed(error.reason(), error.to_string()));
+        }
+        let lasting = self.failures.first()?;
+        Some(Blocked {
+            reason: lasting.reason,
+            message: lasting.to_error().to_string(),
+            until: Until::Event,
+        })
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The status of a HelmChartProxy: pure, computed after every attempt from what was seen, planned and done.
+//! The status of a HelmChartProxy. Pure: computed from the observation, the plan and the result of the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,7 @@ use windlass_api_ext::addons::{HelmChartProxyStatus, HelmReleaseProxy, condition
 use windlass_conditions::{
     Aggregate, Reasons, Source, Status, Summary, aggregate, carried, condition, get, listed, summary,
 };
+use windlass_kit::ReconcileError;
 
 use super::observed::Observed;
 use super::plan::{Action, Failure, Plan, is_current};
@@ -18,14 +19,26 @@ use crate::desired::cluster_ref;
 const MOST_MESSAGES: usize = 8;
 /// Clusters that are named for one message.
 const MOST_NAMES: usize = 5;
-/// What is said of a release of which nothing is known yet.
+/// The message about a release without a current status.
 const NOT_ACTED_ON: &str = "its HelmReleaseProxy has not been acted on yet";
 
-/// What came of a plan.
+/// The result of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// What could not be done.
+    /// The actions that failed. A failure of one Cluster does not keep others waiting.
     pub failures: Vec<Failure>,
+    /// All of them as one.
+    pub failed: Option<ReconcileError>,
+}
+
+impl From<Vec<Failure>> for Done {
+    fn from(failures: Vec<Failure>) -> Self {
+        let errors: Vec<ReconcileError> = failures.iter().map(Failure::to_error).collect();
+        Self {
+            failed: ReconcileError::join(&errors),
+            failures,
+        }
+    }
 }
 
 /// Something that keeps the HelmReleaseProxies from being as they should be.
@@ -67,7 +80,7 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
     let namespace = proxy.key().namespace;
     let matching = match &seen.chosen {
         Ok(chosen) => Some(chosen.keys().map(|cluster| cluster_ref(&namespace, cluster)).collect()),
-        // What was chosen last still has its releases.
+        // The Clusters that were chosen last still have their releases.
         Err(_) => proxy
             .status
             .as_ref()
@@ -80,7 +93,7 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
     }
 }
 
-/// The Clusters whose HelmReleaseProxy has just been made or changed: nothing that is known of it counts.
+/// The Clusters whose HelmReleaseProxy has just been created or changed: its status is not about the new spec.
 fn changed<'a>(plan: &'a Plan, done: &Done) -> BTreeSet<&'a str> {
     let failed: BTreeSet<&str> = done
         .failures
@@ -118,7 +131,7 @@ fn issues(seen: &Observed, plan: &Plan, done: &Done, changed: &BTreeSet<&str>) -
     add(
         reasons::HELM_RELEASE_PROXY_REINSTALLING,
         &plan.reinstalling,
-        "its release is uninstalled, to be installed anew",
+        "its release is uninstalled, to be installed again",
     );
     add(going, &plan.leaving, "its release is uninstalled");
     add(going, &plan.held, "nothing happens while it is paused");
@@ -130,7 +143,7 @@ fn issues(seen: &Observed, plan: &Plan, done: &Done, changed: &BTreeSet<&str>) -
         .map(|release| release.spec.cluster_name())
         .chain(changed.iter().copied())
         .collect();
-    let told: BTreeSet<String> = plan
+    let reported: BTreeSet<String> = plan
         .leaving
         .iter()
         .chain(&plan.held)
@@ -140,7 +153,7 @@ fn issues(seen: &Observed, plan: &Plan, done: &Done, changed: &BTreeSet<&str>) -
     let stale: Vec<String> = stale
         .into_iter()
         .map(str::to_owned)
-        .filter(|cluster| !told.contains(cluster))
+        .filter(|cluster| !reported.contains(cluster))
         .collect();
     add(going, &stale, NOT_ACTED_ON);
     issues
@@ -156,7 +169,7 @@ fn specs_up_to_date(issues: &[Issue]) -> (Status, &'static str, String) {
     let Some(worst) = issues.iter().min_by_key(|issue| weight(issue)) else {
         return (Status::True, reasons::UP_TO_DATE, String::new());
     };
-    // What concerns many Clusters is told once.
+    // One message for all Clusters that it concerns.
     let mut by_message: BTreeMap<(usize, &str), Vec<&str>> = BTreeMap::new();
     for issue in issues {
         let named = by_message.entry((weight(issue), issue.message.as_str())).or_default();
@@ -179,7 +192,7 @@ fn specs_up_to_date(issues: &[Issue]) -> (Status, &'static str, String) {
     (Status::False, worst.reason, lines.join("\n"))
 }
 
-/// What is known of all releases, in the words of each, by their Clusters.
+/// The state of all releases, by their Clusters.
 fn releases_ready(seen: &Observed, changed: &BTreeSet<&str>, now: Timestamp) -> Condition {
     let generation = seen.proxy.metadata.generation;
     let target = conditions::HELM_RELEASE_PROXIES_READY;
@@ -194,7 +207,7 @@ fn releases_ready(seen: &Observed, changed: &BTreeSet<&str>, now: Timestamp) -> 
         of_cluster.push((
             cluster,
             if known {
-                told(release).unwrap_or_else(unknown)
+                with_cause(release).unwrap_or_else(unknown)
             } else {
                 unknown()
             },
@@ -226,7 +239,7 @@ const READINESS: Reasons<'static> = Reasons {
 };
 
 /// The condition Ready of a release, with the reason and message of what keeps it from being so.
-fn told(release: &HelmReleaseProxy) -> Option<Condition> {
+fn with_cause(release: &HelmReleaseProxy) -> Option<Condition> {
     let have = release.conditions();
     let mut ready = get(have, conditions::READY)?.clone();
     if ready.status == Status::True.as_str() {
@@ -296,8 +309,8 @@ fn ready(all: &[Condition], now: Timestamp, generation: Option<i64>) -> Conditio
 }
 
 impl windlass_kit::Done for Done {
-    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
-        None
+    fn failed(&self) -> Option<&ReconcileError> {
+        self.failed.as_ref()
     }
 }
 

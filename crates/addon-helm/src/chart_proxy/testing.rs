@@ -10,8 +10,9 @@ use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
 
-use super::observed::{Chosen, Observed, Values, choose, is_served};
-use super::plan::{Action, Plan};
+use super::observed::{Inputs, Observed, choose, is_served};
+use super::plan::{Action, Plan, plan};
+use super::values::Values;
 use crate::desired;
 
 /// A JSON merge patch.
@@ -105,17 +106,8 @@ impl World {
             .iter()
             .map(|(name, cluster)| (name.clone(), Arc::new(serde_json::from_value(cluster.clone()).unwrap())))
             .collect();
-        let chosen = choose(&proxy, &clusters).map(|names| {
-            let chosen = |name: String| {
-                let values = match self.values.get(&name) {
-                    _ if !is_served(&clusters[&name]) || self.template.is_some() => Values::NotNeeded,
-                    Some(values) => values.clone(),
-                    None => Values::Rendered("a: 1\n".into()),
-                };
-                (name, Chosen { values })
-            };
-            names.into_iter().map(chosen).collect()
-        });
+        let chosen = choose(&proxy, &clusters);
+        let chosen = chosen.map(|names| names.into_iter().map(|name| (name, Inputs::NotNeeded)).collect());
         let releases = self.releases.values();
         Observed {
             proxy: Arc::new(proxy),
@@ -126,6 +118,26 @@ impl World {
                 .map(|release| Arc::new(serde_json::from_value(release.clone()).unwrap()))
                 .collect(),
         }
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        self.plan_of(&self.seen())
+    }
+
+    /// The plan of an observation of this world, with what the template gives.
+    pub(super) fn plan_of(&self, seen: &Observed) -> Plan {
+        let values = |name: &String| {
+            let values = match self.values.get(name) {
+                _ if !is_served(&seen.clusters[name]) || self.template.is_some() => Values::NotNeeded,
+                Some(values) => values.clone(),
+                None => Values::Rendered("a: 1\n".into()),
+            };
+            (name.clone(), values)
+        };
+        plan(
+            seen,
+            &seen.chosen.iter().flatten().map(|(name, _)| values(name)).collect(),
+        )
     }
 
     /// What a server makes of a plan. Nothing that is deleted is gone, as releases are uninstalled first.
@@ -151,8 +163,8 @@ impl World {
                         release["metadata"]["generation"] = json!(generation + 1);
                     }
                 }
-                Action::Delete { name, .. } => {
-                    let release = self.releases.get_mut(name).unwrap();
+                Action::Delete { release, .. } => {
+                    let release = self.releases.get_mut(&release.key().name).unwrap();
                     release["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
                 }
                 Action::RemoveFinalizer => {}

@@ -1,7 +1,7 @@
-//! The values for Clusters. A template is parsed once, and the values for a Cluster are computed again only when something that the
-//! template may have used has changed: with hundreds of Clusters an event is mostly about one of them.
+//! The values for Clusters. A template is parsed once. The values for a Cluster are rendered again only when an object that the template uses
+//! has changed: with hundreds of Clusters an event is mostly about one of them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -11,7 +11,23 @@ use windlass_api::core::{Cluster, ContractVersionedObjectReference};
 use windlass_api::kind::ApiKind;
 use windlass_kit::{Cx, Dynamic, ObjectKey, Seen, Stored as _};
 
-use super::observed::Values;
+use super::observed::{Inputs, Observed};
+
+/// The values for a Cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Values {
+    /// They are this YAML.
+    Rendered(Arc<str>),
+    /// The Cluster gets none now.
+    NotNeeded,
+    /// They cannot be computed: why, and whether that may pass by itself.
+    Failed {
+        /// Why.
+        why: String,
+        /// Whether an object could not be read.
+        may_pass: bool,
+    },
+}
 
 /// The templates of all HelmChartProxies.
 #[derive(Debug, Default)]
@@ -48,9 +64,24 @@ impl Memo {
         chart
     }
 
-    /// Forgets a HelmChartProxy.
-    pub(super) fn forget(&self, key: &ObjectKey) {
-        self.0.lock().remove(key);
+    /// The values for the Clusters that a HelmChartProxy chooses, by their names. They depend on the observation alone: the memo only saves
+    /// work.
+    pub(super) fn render(&self, seen: &Observed) -> BTreeMap<String, Values> {
+        let key = seen.proxy.key();
+        if seen.proxy.is_deleting() && seen.releases.is_empty() {
+            self.0.lock().remove(&key);
+            return BTreeMap::new();
+        }
+        let Ok(chosen) = &seen.chosen else {
+            return BTreeMap::new();
+        };
+        let chart = self.chart(&key, seen.proxy.spec.values_template.as_deref().unwrap_or_default());
+        chart.keep(chosen);
+        let values = |(name, inputs): (&String, &Inputs)| {
+            let cluster = seen.clusters.get(name)?;
+            Some((name.clone(), chart.values(cluster, inputs)))
+        };
+        chosen.iter().filter_map(values).collect()
     }
 }
 
@@ -69,32 +100,54 @@ impl Chart {
     }
 
     /// Forgets all other Clusters than these.
-    pub(super) fn keep(&self, clusters: &[String]) {
-        let clusters: BTreeSet<&str> = clusters.iter().map(String::as_str).collect();
-        self.rendered.lock().retain(|name, _| clusters.contains(name.as_str()));
+    fn keep(&self, clusters: &BTreeMap<String, Inputs>) {
+        self.rendered.lock().retain(|name, _| clusters.contains_key(name));
     }
 
-    /// The values for a Cluster.
-    pub(super) async fn values(&self, cx: &Cx, cluster: &Cluster) -> Values {
+    /// Reads the objects for the values for a Cluster.
+    pub(super) async fn inputs(&self, cx: &Cx, cluster: &Cluster) -> Inputs {
         let Ok(template) = &self.template else {
-            return Values::NotNeeded;
+            return Inputs::NotNeeded;
         };
         let refers = template.refers_to();
         let spec = &cluster.spec;
-        // What the template does not use is not even watched; what a Cluster does not refer to is not there for its template.
+        // A kind that the template does not use is not even watched.
         let control_plane = spec.control_plane_ref.as_ref().filter(|_| refers.control_plane);
         let infra_cluster = spec.infrastructure_ref.as_ref().filter(|_| refers.infra_cluster);
         let control_plane = referred(cx, cluster, ".ControlPlane", control_plane).await;
         let infra_cluster = referred(cx, cluster, ".InfraCluster", infra_cluster).await;
-        let (control_plane, infra_cluster) = match (control_plane, infra_cluster) {
-            (Ok(control_plane), Ok(infra_cluster)) => (control_plane, infra_cluster),
-            (Err(failed), _) | (_, Err(failed)) => return failed,
+        match (control_plane, infra_cluster) {
+            (Ok(control_plane), Ok(infra_cluster)) => Inputs::Read {
+                control_plane,
+                infra_cluster,
+            },
+            (Err(failed), _) | (_, Err(failed)) => failed,
+        }
+    }
+
+    /// The values for a Cluster.
+    fn values(&self, cluster: &Cluster, inputs: &Inputs) -> Values {
+        let (template, control_plane, infra_cluster) = match (&self.template, inputs) {
+            (Err(_), _) | (_, Inputs::NotNeeded) => return Values::NotNeeded,
+            (_, Inputs::Failed { why, may_pass }) => {
+                return Values::Failed {
+                    why: why.clone(),
+                    may_pass: *may_pass,
+                };
+            }
+            (
+                Ok(template),
+                Inputs::Read {
+                    control_plane,
+                    infra_cluster,
+                },
+            ) => (template, control_plane, infra_cluster),
         };
         let of = |object: &Option<Arc<Dynamic>>| object.as_ref()?.metadata().resource_version.clone();
         let versions = [
             cluster.metadata.resource_version.clone(),
-            of(&control_plane),
-            of(&infra_cluster),
+            of(control_plane),
+            of(infra_cluster),
         ];
         let name = cluster.key().name;
         if let Some(known) = self
@@ -121,8 +174,8 @@ async fn referred(
     cluster: &Cluster,
     name: &str,
     reference: Option<&ContractVersionedObjectReference>,
-) -> Result<Option<Arc<Dynamic>>, Values> {
-    let failed = |why: String, may_pass| Err(Values::Failed { why, may_pass });
+) -> Result<Option<Arc<Dynamic>>, Inputs> {
+    let failed = |why: String, may_pass| Err(Inputs::Failed { why, may_pass });
     let Some(reference) = reference else { return Ok(None) };
     let key = ObjectKey::new(cluster.key().namespace, reference.name.as_str());
     let what = format!("{} {key}, which the template uses as {name},", reference.kind);
@@ -151,7 +204,7 @@ fn render(template: &Template, cluster: &Cluster, control_plane: Option<&Dynamic
     }
 }
 
-/// What is different after every write would make another release of every event.
+/// Removes the fields that every write changes: with them every event would be a new revision of the release.
 fn without_version(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("resourceVersion");

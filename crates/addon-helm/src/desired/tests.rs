@@ -96,9 +96,9 @@ fn one_patch_puts_everything_right() {
     assert_eq!(change(&want, &have), Change::Patch(patch));
 }
 
-// AD-060, AD-073: a version that was set by hand goes when none is wished for.
+// AD-060, AD-073: a version that was set by hand goes when the HelmChartProxy has none.
 #[test]
-fn a_version_that_nobody_wished_for_goes() {
+fn a_version_that_was_set_by_hand_goes() {
     let want = wanted(json!({"version": ""}));
     let mut have = stored(&want);
     have.spec.version = Some("1.0.0".to_owned());

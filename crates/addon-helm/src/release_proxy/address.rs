@@ -1,5 +1,5 @@
-//! The address of a repository as it is told to Helm. A login may stand in it, as browsers have it: Helm is told it apart, so that it is on no
-//! command line and in no message. Pure.
+//! The address of a repository as Helm receives it. A login in it, as in a browser, is passed to Helm separately, so that it is on no command
+//! line and in no message. Pure.
 
 use percent_encoding::percent_decode_str;
 use windlass_helm::{Credentials, Secret};
@@ -9,7 +9,7 @@ pub(super) fn split(url: &str) -> (String, Option<Credentials>) {
     let Some((scheme, rest)) = url.split_once("://") else {
         return (url.to_owned(), None);
     };
-    // Any case will do for a scheme, but whoever compares it expects lower case.
+    // A scheme may have any case. Comparisons expect lower case.
     let scheme = scheme.to_ascii_lowercase();
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
@@ -33,7 +33,7 @@ mod tests {
 
     // AD-113: repositories are declared as people have always declared them.
     #[test]
-    fn a_login_in_an_address_is_told_apart() {
+    fn a_login_is_separated_from_the_address() {
         let check = |url: &str, address: &str, login: Option<(&str, &str)>| {
             let (split, found) = split(url);
             assert_eq!(split, address);

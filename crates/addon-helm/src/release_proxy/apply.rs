@@ -1,4 +1,4 @@
-//! Carries out what was planned for a HelmReleaseProxy. The only file of this controller that writes.
+//! Carries out the plan of a HelmReleaseProxy. The only file of this controller that writes.
 
 use std::sync::Arc;
 
@@ -7,45 +7,52 @@ use windlass_api_ext::addons::{HelmReleaseProxy, annotations, finalizers};
 use windlass_helm::{ChartSource, Engine, Freshness, HelmError, Kind, Marker, Options, Secret, Target};
 use windlass_kit::{Cx, EventType, ReconcileError, WriteError, key_of};
 
-use super::index;
-use super::observe::Sight;
-use super::observed::{Latest, Observed, Operation};
+use super::observed::{Observed, Operation};
 use super::operations::{Place, Ticket};
-use super::options;
-use super::plan::{self, Plan, Step};
+use super::plan::{Action, Plan, Start};
 use super::ports::HelmReleases;
 use super::status::Done;
+use super::{facts, index};
 use crate::names::managers::RELEASE_PROXY;
 
-/// Carries out a step.
-pub(super) async fn apply(cx: &Cx, helm: &HelmReleases, sight: &Sight, plan: &Plan) -> Done {
-    let seen = &sight.observed;
-    let mut done = Done::default();
-    let written = match &plan.step {
-        Step::Rest(_) | Step::Wait(_) => Ok(()),
-        Step::Name(name) => store_name(cx, &seen.proxy, name).await,
-        Step::Remember => remember(cx, &seen.proxy).await,
-        Step::Start(operation, why) => {
-            done.failed = start(cx, helm, sight, *operation, why).err();
-            Ok(())
+/// Carries out the actions, up to the first failure.
+pub(super) async fn apply(cx: &Cx, helm: &HelmReleases, seen: &Observed, plan: &Plan) -> Done {
+    for action in &plan.actions {
+        if let Err(error) = carry_out(cx, helm, seen, action).await {
+            return Done { failed: Some(error) };
         }
-        Step::Stop => {
-            helm.0.operations.stop(&key_of(&seen.proxy.metadata));
-            Ok(())
-        }
-        Step::LetGo(why) => {
-            let let_go = let_go(cx, helm, &seen.proxy, why).await;
-            done.gone = let_go.is_ok();
-            let_go
-        }
-    };
-    if let Err(error) = written {
-        done.failed = Some(error.into());
     }
-    done
+    Done::default()
 }
 
-/// The name that was made up becomes part of the object before anything is installed, unless the object changed meanwhile.
+async fn carry_out(cx: &Cx, helm: &HelmReleases, seen: &Observed, action: &Action) -> Result<(), ReconcileError> {
+    let proxy = &seen.proxy;
+    let key = key_of(&proxy.metadata);
+    match action {
+        Action::Follow(source) => {
+            let charts = &helm.0.charts;
+            charts.follow(cx.tasks(), &key, source, &seen.version, &helm.waker());
+        }
+        Action::Unfollow => helm.0.charts.forget(&key),
+        Action::StoreName(chart) => {
+            let second = helm.0.operations.second(&index::cluster_of(proxy), cx.now());
+            store_name(cx, proxy, &facts::generated_name(chart, second)).await?;
+        }
+        Action::RecordInstallation => record_installation(cx, proxy).await?,
+        Action::Start(start) => begin(cx, helm, seen, start)?,
+        Action::Stop => helm.0.operations.stop(&key),
+        Action::RemoveFinalizer(_) => {
+            let writer = cx.writer();
+            writer
+                .remove_finalizer(RELEASE_PROXY, &**proxy, finalizers::HELM_RELEASE_PROXY)
+                .await?;
+            helm.forget(proxy);
+        }
+    }
+    Ok(())
+}
+
+/// Stores a generated name in the object, unless the object has changed meanwhile.
 async fn store_name(cx: &Cx, proxy: &HelmReleaseProxy, name: &str) -> Result<(), WriteError> {
     let patch = json!({
         "metadata": {
@@ -58,7 +65,7 @@ async fn store_name(cx: &Cx, proxy: &HelmReleaseProxy, name: &str) -> Result<(),
     write(cx, proxy, &patch).await
 }
 
-async fn remember(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<(), WriteError> {
+async fn record_installation(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<(), WriteError> {
     let patch = json!({
         "metadata": {
             "uid": proxy.metadata.uid,
@@ -77,17 +84,7 @@ async fn write(cx: &Cx, proxy: &HelmReleaseProxy, patch: &Value) -> Result<(), W
     written.map(drop)
 }
 
-async fn let_go(cx: &Cx, helm: &HelmReleases, proxy: &HelmReleaseProxy, why: &str) -> Result<(), WriteError> {
-    tracing::debug!(why, "the object is let go");
-    let writer = cx.writer();
-    writer
-        .remove_finalizer(RELEASE_PROXY, proxy, finalizers::HELM_RELEASE_PROXY)
-        .await?;
-    helm.forget(proxy);
-    Ok(())
-}
-
-/// What Helm is asked, with all that it needs.
+/// An operation with everything that Helm needs for it.
 struct Job {
     engine: Arc<dyn Engine>,
     operation: Operation,
@@ -98,22 +95,15 @@ struct Job {
 }
 
 /// Begins an operation, which goes on when this returns.
-fn start(cx: &Cx, helm: &HelmReleases, sight: &Sight, operation: Operation, why: &str) -> Result<(), ReconcileError> {
-    let proxy = &sight.observed.proxy;
-    let job = job(helm, sight, operation)?;
+fn begin(cx: &Cx, helm: &HelmReleases, seen: &Observed, start: &Start) -> Result<(), ReconcileError> {
+    let proxy = &seen.proxy;
+    let job = job(helm, seen, start)?;
     let place = index::place_of(proxy).ok_or_else(|| unready("the release has no name"))?;
-    let (key, wish) = (key_of(&proxy.metadata), plan::wish(&sight.observed));
-    // Somebody else was faster, and wakes us when it is done.
-    let Some(ticket) = helm.0.operations.begin(&key, &place, operation, wish, cx.now()) else {
+    let (operations, key) = (&helm.0.operations, key_of(&proxy.metadata));
+    // Without a ticket another object has begun an operation on the release. Its end wakes this object.
+    let Some(ticket) = operations.begin(&key, &place, start.operation, start.desired, cx.now()) else {
         return Ok(());
     };
-    tracing::info!(
-        release = place.name,
-        namespace = place.namespace,
-        why,
-        "helm {}",
-        operation.name()
-    );
     let work = Work {
         cx: cx.clone(),
         helm: helm.clone(),
@@ -128,10 +118,9 @@ fn unready(why: &str) -> ReconcileError {
     ReconcileError::new("Helm", why)
 }
 
-fn job(helm: &HelmReleases, sight: &Sight, operation: Operation) -> Result<Job, ReconcileError> {
-    let seen = &sight.observed;
+fn job(helm: &HelmReleases, seen: &Observed, start: &Start) -> Result<Job, ReconcileError> {
     let spec = &seen.proxy.spec;
-    let connection = sight
+    let connection = seen
         .connection
         .as_ref()
         .ok_or_else(|| unready("there is no connection"))?;
@@ -140,31 +129,21 @@ fn job(helm: &HelmReleases, sight: &Sight, operation: Operation) -> Result<Job, 
     let kubeconfig = String::from_utf8(kubeconfig).map_err(|_| unready("the kubeconfig is not text"))?;
     Ok(Job {
         engine: helm.0.engine.clone(),
-        operation,
+        operation: start.operation,
         target: Target {
             kubeconfig: Secret::new(kubeconfig),
             namespace: spec.release_namespace().to_owned(),
             release: spec.release_name().unwrap_or_default().to_owned(),
             marker: Marker::owner(&seen.owner),
         },
-        source: exact_source(seen),
+        source: start.source.clone(),
         values: spec.values.clone().unwrap_or_default(),
-        options: options::of(spec.options.as_ref(), operation, plan::timeout(seen)),
+        options: start.options.clone(),
     })
 }
 
-/// The chart in exactly the version that was decided on.
-fn exact_source(seen: &Observed) -> Option<ChartSource> {
-    let mut source = seen.source.as_ref().ok()?.clone();
-    match &seen.version {
-        Latest::Pinned(version) | Latest::Found(version) => source.version = Some(version.clone()),
-        Latest::Asking | Latest::Failed(_) => {}
-    }
-    Some(source)
-}
-
 impl Job {
-    /// Asks Helm; gives the revision that an installation or upgrade led to.
+    /// Runs Helm. The result of an installation or upgrade is the new revision.
     async fn run(&self) -> Result<Option<u32>, HelmError> {
         let (engine, target, options) = (&self.engine, &self.target, &self.options);
         match self.operation {
@@ -185,7 +164,7 @@ impl Job {
     }
 }
 
-/// An operation that goes on.
+/// An operation that is running.
 struct Work {
     cx: Cx,
     helm: HelmReleases,
@@ -199,21 +178,21 @@ impl Work {
         let turn = self.helm.0.operations.turn(job.options.wait);
         let result = tokio::select! {
             biased;
-            () = stopped => Err(HelmError::new(Kind::Cancelled, "it was ended, as nobody wants its outcome any more")),
+            () = stopped => Err(HelmError::new(Kind::Cancelled, "it was ended, as its HelmReleaseProxy is being deleted")),
             result = async {
                 // The semaphore is never closed.
                 let _turn = turn.acquire().await;
                 job.run().await
             } => result,
         };
-        self.say(job.operation, &result);
+        self.report(job.operation, &result);
         ticket.end(&result, self.cx.now());
-        // It may have written nothing that anybody is told of.
+        // An operation that has written nothing wakes no object through a watch.
         self.helm.wake(key_of(&self.proxy.metadata));
-        self.helm.tell(&self.place);
+        self.helm.wake_users(&self.place);
     }
 
-    fn say(&self, operation: Operation, result: &Result<Option<u32>, HelmError>) {
+    fn report(&self, operation: Operation, result: &Result<Option<u32>, HelmError>) {
         let (name, release) = (operation.name(), &self.place.name);
         match result {
             Ok(revision) => {

@@ -1,5 +1,5 @@
-//! Which version of a chart is the newest, for those who have not named one: each repository is asked once for all who want the same of it,
-//! and again on a timer for as long as somebody does.
+//! The newest versions of charts, for objects whose version is not pinned. Each chart is polled once for all objects that follow it, as long as
+//! there are any.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use tokio::sync::Notify;
 use windlass_helm::{ChartSource, Engine, Freshness, Kind};
 use windlass_kit::{Backoff, ObjectKey, Tasks};
 
-use super::observed::Latest;
+use super::observed::{Following, Latest};
 
-/// Whom to wake when an answer changes.
+/// Wakes an object when an answer changes.
 pub(super) type Waker = Arc<dyn Fn(ObjectKey) + Send + Sync>;
 
-/// The newest versions of all charts that somebody wants to follow.
+/// The newest versions of all charts that objects follow.
 pub(super) struct Charts {
     engine: Arc<dyn Engine>,
     every: Duration,
-    /// How soon a repository is asked again that could not answer.
+    /// Delays after polls that failed.
     retry: Backoff,
     state: Mutex<State>,
 }
@@ -30,12 +30,12 @@ struct State {
     of: HashMap<ObjectKey, ChartSource>,
 }
 
-/// A chart that somebody follows.
+/// A chart that objects follow.
 struct Followed {
     answer: Latest,
     users: HashSet<ObjectKey>,
     tasks: Tasks,
-    /// There was nothing to ask with.
+    /// Whether the last poll failed because there was no Helm.
     lacks_helm: bool,
     hurry: Arc<Notify>,
 }
@@ -56,14 +56,41 @@ impl Charts {
         }
     }
 
-    /// The newest version that a source has, as far as it is known; from now on the object is woken when that changes.
-    pub(super) fn latest(
+    /// The newest version of a chart as far as it is known, and the chart that the object follows. Starts nothing.
+    pub(super) fn look(&self, user: &ObjectKey, source: Option<&ChartSource>) -> (Latest, Following) {
+        let state = self.state.lock();
+        let followed = source.and_then(|source| state.sources.get(source));
+        let answer = followed.map_or(Latest::Asking, |followed| followed.answer.clone());
+        let following = match (state.of.get(user), source) {
+            (None, _) => Following::Nothing,
+            (Some(current), Some(source)) if current == source => {
+                if followed.is_some_and(|followed| followed.lacks_helm) {
+                    Following::WithoutHelm
+                } else {
+                    Following::Current
+                }
+            }
+            (Some(_), _) => Following::Other,
+        };
+        (answer, following)
+    }
+
+    /// The object follows a chart from now on, and no other one. It is woken when the newest version is another than the `known` one.
+    pub(super) fn follow(
         self: &Arc<Self>,
         tasks: &Tasks,
         user: &ObjectKey,
         source: &ChartSource,
+        known: &Latest,
         waker: &Waker,
-    ) -> Latest {
+    ) {
+        if self.join(tasks, user, source, waker) != *known {
+            waker(user.clone());
+        }
+    }
+
+    /// Adds an object to those that follow a chart. The answer is the newest version, as far as it is known.
+    fn join(self: &Arc<Self>, tasks: &Tasks, user: &ObjectKey, source: &ChartSource, waker: &Waker) -> Latest {
         let mut state = self.state.lock();
         if state.of.get(user).is_some_and(|followed| followed != source) {
             state.leave(user);
@@ -71,7 +98,7 @@ impl Charts {
         state.of.insert(user.clone(), source.clone());
         if let Some(followed) = state.sources.get_mut(source) {
             followed.users.insert(user.clone());
-            // What a repository could not answer is asked again when its time comes, however often somebody wants to know.
+            // Any other failure is polled again after its delay, however many objects join.
             if followed.lacks_helm && self.engine.unusable().is_none() {
                 followed.lacks_helm = false;
                 followed.hurry.notify_one();
@@ -85,20 +112,18 @@ impl Charts {
             lacks_helm: false,
             hurry: Arc::default(),
         };
-        let follow = self
-            .clone()
-            .follow(source.clone(), waker.clone(), followed.hurry.clone());
-        followed.tasks.spawn("chart versions", follow);
+        let poll = self.clone().poll(source.clone(), waker.clone(), followed.hurry.clone());
+        followed.tasks.spawn("chart versions", poll);
         state.sources.insert(source.clone(), followed);
         Latest::Asking
     }
 
-    /// An object follows nothing any more.
+    /// The object follows no chart any more.
     pub(super) fn forget(&self, user: &ObjectKey) {
         self.state.lock().leave(user);
     }
 
-    async fn follow(self: Arc<Self>, source: ChartSource, waker: Waker, hurry: Arc<Notify>) {
+    async fn poll(self: Arc<Self>, source: ChartSource, waker: Waker, hurry: Arc<Notify>) {
         let mut failures = 0;
         loop {
             let fresh = Freshness::Within(self.every / 2);
@@ -115,14 +140,14 @@ impl Charts {
                     (Latest::Failed(error.message), self.retry.jittered(failures))
                 }
             };
-            let told: Vec<_> = {
+            let users: Vec<_> = {
                 let mut state = self.state.lock();
                 let Some(followed) = state.sources.get_mut(&source) else {
                     return;
                 };
                 followed.lacks_helm = lacks_helm;
                 let keeps = matches!((&answer, &followed.answer), (Latest::Failed(_), Latest::Found(_)));
-                // What was the newest a while ago is more than nothing.
+                // A version that was the newest a while ago is kept while the repository cannot be read.
                 if keeps || answer == followed.answer {
                     Vec::new()
                 } else {
@@ -130,7 +155,7 @@ impl Charts {
                     followed.users.iter().cloned().collect()
                 }
             };
-            for user in told {
+            for user in users {
                 waker(user);
             }
             if failures == 0 {
@@ -154,5 +179,113 @@ impl State {
                 self.sources.remove(&source);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use windlass_helm::{BoxFuture, Chart, HelmError, Options, Summary, Target};
+
+    use super::*;
+
+    /// Knows no chart.
+    struct Empty;
+
+    fn none<T: Send>() -> BoxFuture<'static, Result<T, HelmError>> {
+        Box::pin(async { Err(HelmError::new(Kind::Invalid, "no such chart")) })
+    }
+
+    impl Engine for Empty {
+        fn unusable(&self) -> Option<String> {
+            None
+        }
+
+        fn chart<'a>(&'a self, _: &'a ChartSource, _: Freshness) -> BoxFuture<'a, Result<Chart, HelmError>> {
+            none()
+        }
+
+        fn install<'a>(
+            &'a self,
+            _: &'a Target,
+            _: &'a Chart,
+            _: &'a str,
+            _: &'a Options,
+        ) -> BoxFuture<'a, Result<Summary, HelmError>> {
+            none()
+        }
+
+        fn upgrade<'a>(
+            &'a self,
+            _: &'a Target,
+            _: &'a Chart,
+            _: &'a str,
+            _: &'a Options,
+        ) -> BoxFuture<'a, Result<Summary, HelmError>> {
+            none()
+        }
+
+        fn rollback<'a>(&'a self, _: &'a Target, _: u32, _: &'a Options) -> BoxFuture<'a, Result<(), HelmError>> {
+            none()
+        }
+
+        fn uninstall<'a>(&'a self, _: &'a Target, _: &'a Options) -> BoxFuture<'a, Result<(), HelmError>> {
+            none()
+        }
+    }
+
+    fn source(chart: &str) -> ChartSource {
+        ChartSource {
+            chart: chart.to_owned(),
+            ..ChartSource::default()
+        }
+    }
+
+    /// Charts, and the objects that they have woken.
+    fn charts() -> (Arc<Charts>, Waker, Arc<Mutex<Vec<String>>>) {
+        let hour = Duration::from_hours(1);
+        let woken: Arc<Mutex<Vec<String>>> = Arc::default();
+        let to = woken.clone();
+        let waker: Waker = Arc::new(move |key| to.lock().push(key.name));
+        (
+            Arc::new(Charts::new(Arc::new(Empty), hour, Backoff::new(hour, hour))),
+            waker,
+            woken,
+        )
+    }
+
+    // AD-103: reconciles of two objects run side by side, and the answer may come between the observation of one and its joining.
+    #[tokio::test]
+    async fn an_object_that_joins_after_the_answer_is_woken() {
+        let (charts, waker, woken) = charts();
+        let (tasks, web) = (Tasks::new(), source("web"));
+        let [one, other] = ["one", "other"].map(|name| ObjectKey::new("fleet", name));
+        assert_eq!(charts.look(&one, Some(&web)), (Latest::Asking, Following::Nothing));
+        charts.follow(&tasks, &one, &web, &Latest::Asking, &waker);
+        while woken.lock().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let answer = Latest::Failed("no such chart".to_owned());
+        assert_eq!(charts.look(&one, Some(&web)), (answer.clone(), Following::Current));
+        charts.follow(&tasks, &other, &web, &Latest::Asking, &waker);
+        assert_eq!(*woken.lock(), ["one", "other"]);
+        charts.follow(&tasks, &other, &web, &answer, &waker);
+        assert_eq!(*woken.lock(), ["one", "other"], "it knows the answer already");
+    }
+
+    #[tokio::test]
+    async fn an_object_follows_one_chart_at_a_time() {
+        let (charts, waker, _) = charts();
+        let (tasks, key) = (Tasks::new(), ObjectKey::new("fleet", "one"));
+        let (web, db) = (source("web"), source("db"));
+        charts.follow(&tasks, &key, &web, &Latest::Asking, &waker);
+        assert_eq!(charts.look(&key, Some(&db)).1, Following::Other);
+        assert_eq!(charts.look(&key, None).1, Following::Other);
+        charts.follow(&tasks, &key, &db, &Latest::Asking, &waker);
+        assert_eq!(charts.look(&key, Some(&db)).1, Following::Current);
+        assert_eq!(charts.state.lock().sources.len(), 1);
+        charts.forget(&key);
+        assert_eq!(charts.look(&key, Some(&db)), (Latest::Asking, Following::Nothing));
+        assert!(charts.state.lock().sources.is_empty());
     }
 }

@@ -1,9 +1,9 @@
-//! What tells values, and wishes, from others without keeping them.
+//! Digests of values and of desired states: they can be compared without keeping the data.
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-/// The digest of something: equal for equal data, and of no use to whoever sees it.
+/// A digest: equal for equal data, and without a way back to the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Digest([u8; 16]);
 
@@ -89,7 +89,7 @@ mod tests {
 
     // AD-089, AD-096
     #[test]
-    fn a_digest_tells_values_apart_exactly_as_data_is_told_apart() {
+    fn digests_differ_exactly_when_the_data_differ() {
         let texts = [
             "",
             "{a: 1}",

@@ -1,4 +1,4 @@
-//! How HelmReleaseProxies are found by what they depend on.
+//! Indexes of HelmReleaseProxies by the objects that they depend on.
 
 use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_kit::{Cache, ObjectKey, key_of};

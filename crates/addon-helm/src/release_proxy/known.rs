@@ -1,4 +1,4 @@
-//! What was read of the values of objects: once for each generation, however often an object is looked at. Only digests are kept.
+//! The parsed values of objects: parsed once for each generation. Only digests are kept.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use windlass_helm::values;
 use windlass_kit::{ObjectKey, key_of};
 
 use super::digest::Digest;
+use super::facts;
 use super::observed::Values;
-use super::plan;
 
 /// The values of all objects.
 #[derive(Debug, Default)]
@@ -25,9 +25,10 @@ struct Read {
 }
 
 impl Known {
-    /// The values that an object wishes for; else what is wrong with them. The data are given only where they may be laid over others.
+    /// The desired values of an object; else what is wrong with them. The data are included only when they may be merged into those of the
+    /// release.
     pub(super) fn values(&self, proxy: &HelmReleaseProxy) -> Result<Arc<Values>, String> {
-        if plan::reuses_values(proxy) {
+        if facts::reuses_values(proxy) {
             let data = parsed(proxy)?;
             let digest = Digest::of_values(&data);
             return Ok(Arc::new(Values {
@@ -100,7 +101,7 @@ mod tests {
             );
         };
         check("one", 1, "a: 1", "a: 1");
-        // A server never shows this: that the text is not looked at is what it proves.
+        // No server changes values without the generation: this proves that the text is not parsed again.
         check("one", 1, "a: 2", "a: 1");
         check("one", 2, "a: 2", "a: 2");
         check("other", 2, "a: 3", "a: 3");
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_again_and_ends_with_the_generation() {
+    fn an_error_is_repeated_and_ends_with_the_generation() {
         let known = Known::default();
         let of = |generation, text: &str| known.values(&proxy("one", generation, &json!({ "values": text })));
         let first = of(1, "- a").unwrap_err();
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn data_are_there_for_those_that_are_laid_over_others() {
+    fn values_that_are_merged_include_their_data() {
         let known = Known::default();
         let upgrade = json!({"values": "a: 1", "options": {"upgrade": {"reuseValues": true}}});
         let found = known.values(&proxy("one", 1, &upgrade)).unwrap();

@@ -1,4 +1,4 @@
-//! What a dashboard shows of releases: how many there are by status, and how often Helm was asked for what, and how that ended.
+//! Metrics of releases by status, and of Helm operations by result.
 
 use std::collections::BTreeMap;
 

@@ -6,124 +6,108 @@ use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::Cluster;
 use windlass_api_ext::addons::{HelmReleaseProxy, labels, reasons, values as words};
 use windlass_helm::{ChartSource, Credentials, Secret as Hidden, Tls};
-use windlass_kit::{Cx, ObjectKey, Seen, key_of};
+use windlass_kit::{Cx, ObjectKey, key_of};
 use windlass_meta::label_or_hash;
-use windlass_remote::RemoteCluster;
+use windlass_remote::{RemoteCluster, Workload};
 
-use super::observed::{Latest, Observed, Obstacle, Way};
-use super::operations::Place;
-use super::plan;
+use super::observed::{ClusterState, Following, Latest, Lookup, Observed, Obstacle, ReadLive, Work};
 use super::ports::HelmReleases;
-use super::releases::Depth;
-use super::{address, index};
-use crate::rules;
+use super::{address, facts, index};
+use crate::cluster::is_initialized;
 
-/// What was seen, and what is needed to act on it.
-pub(super) struct Sight {
-    /// What was seen.
-    pub(super) observed: Observed,
-    /// The connection to the cluster.
-    pub(super) connection: Option<Arc<RemoteCluster>>,
-}
-
-/// Reads. What is on the cluster is taken from memory, and asked for only where something is to be done about it.
-pub(super) async fn observe(cx: &Cx, helm: &HelmReleases, proxy: Arc<HelmReleaseProxy>) -> Sight {
+/// Reads. The release is taken from the watch of its cluster, which begins with the first object that is on the cluster, as caches begin
+/// with their first reader: there is nothing to plan with before the first list.
+pub(super) async fn observe(cx: &Cx, helm: &HelmReleases, proxy: Arc<HelmReleaseProxy>) -> Observed {
     let key = key_of(&proxy.metadata);
-    let place = index::place_of(&proxy);
-    // Before the release is looked at: what has ended by now shows there.
-    let work = helm.0.operations.work(&key, place.as_ref());
-    let (way, connection, is_leaving) = way(cx, helm, &proxy);
+    // Before the release is read: the results of operations that have ended are visible in it.
+    let work = helm.0.operations.work(&key, index::place_of(&proxy).as_ref());
+    let cluster = cx.cache::<Cluster>().get(&index::cluster_of(&proxy));
+    let (state, connection) = match cluster_state(cx, helm, &proxy, cluster.as_deref()) {
+        Ok((has_kubeconfig, workload)) => {
+            let connection = workload.up().cloned();
+            let release = match workload {
+                Workload::Up(connection) => Workload::Up(watched(cx, helm, &proxy, &connection, &work).await),
+                Workload::NotTried(why) => Workload::NotTried(why),
+                Workload::Down(outage) => Workload::Down(outage),
+            };
+            let state = ClusterState::Initialized {
+                has_kubeconfig,
+                release,
+            };
+            (state, connection)
+        }
+        Err(state) => (state, None),
+    };
     let source = source(cx, &proxy);
-    let version = version(cx, helm, &key, &proxy, &source);
-    let values = helm.0.known.values(&proxy);
-    let mut observed = Observed {
-        way,
-        cluster_is_leaving: is_leaving,
+    let (version, following) = version(helm, &key, &proxy, &source);
+    Observed {
+        // A Cluster of another namespace is none of this object's.
+        cluster_is_leaving: !matches!(state, ClusterState::OtherNamespace(_))
+            && cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_some()),
+        cluster: state,
+        connection,
         source,
-        values,
+        values: helm.0.known.values(&proxy),
         version,
+        following,
         unusable: helm.0.engine.unusable(),
-        release: Seen::NotFound,
         owner: owner(&proxy),
         work,
-        second: cx.now().as_second(),
         proxy,
-    };
-    if let (Some(connection), Some(place)) = (&connection, &place) {
-        look(cx, helm, &mut observed, &key, (connection, place)).await;
-    } else if observed.proxy.spec.release_name().is_none() && connection.is_some() {
-        observed.second = helm.0.operations.second(&index::cluster_of(&observed.proxy), cx.now());
     }
-    Sight { observed, connection }
 }
 
-async fn look(
+/// Reads the release from the cluster.
+pub(super) async fn answer(helm: &HelmReleases, mut seen: Observed, ReadLive(depth): ReadLive) -> Observed {
+    let place = index::place_of(&seen.proxy);
+    if let (Some(connection), Some(place), ClusterState::Initialized { release, .. }) =
+        (&seen.connection, &place, &mut seen.cluster)
+    {
+        *release = Workload::Up(Lookup::Live(helm.0.releases.ask(connection, place, depth).await));
+    }
+    seen
+}
+
+/// The release as the watch shows it.
+async fn watched(
     cx: &Cx,
     helm: &HelmReleases,
-    observed: &mut Observed,
-    key: &ObjectKey,
-    (connection, place): (&Arc<RemoteCluster>, &Place),
-) {
-    let depth = if observed.work.running.is_some() {
-        Depth::Labels
-    } else if plan::reuses_values(&observed.proxy) {
-        Depth::Values
-    } else {
-        Depth::Contents
+    proxy: &HelmReleaseProxy,
+    connection: &Arc<RemoteCluster>,
+    work: &Work,
+) -> Lookup {
+    let Some(place) = index::place_of(proxy) else {
+        return Lookup::Unnamed;
     };
-    let teller = helm.teller();
-    let releases = &helm.0.releases;
-    observed.release = releases.look(cx, connection, (key, &teller), place, depth).await;
-    if plan::plan(observed, cx.now()).step.acts() {
-        observed.release = releases.ask(connection, place, depth).await;
-    }
+    let user = (&key_of(&proxy.metadata), &helm.user_waker());
+    let depth = facts::depth(proxy, work.running);
+    Lookup::Watched(helm.0.releases.look(cx, connection, user, &place, depth).await)
 }
 
-/// The way to the cluster, and whether that is being deleted.
-fn way(cx: &Cx, helm: &HelmReleases, proxy: &HelmReleaseProxy) -> (Way, Option<Arc<RemoteCluster>>, bool) {
+/// Whether there is a kubeconfig, and the connection; else the state of a Cluster without.
+fn cluster_state(
+    cx: &Cx,
+    helm: &HelmReleases,
+    proxy: &HelmReleaseProxy,
+    cluster: Option<&Cluster>,
+) -> Result<(bool, Workload<Arc<RemoteCluster>>), ClusterState> {
     let key = index::cluster_of(proxy);
-    let named = proxy
-        .spec
-        .cluster_ref
-        .namespace
-        .as_deref()
-        .filter(|named| !named.is_empty());
-    if let Some(other) = named.filter(|named| *named != key.namespace) {
-        return (Way::Elsewhere(other.to_owned()), None, false);
+    let namespace = proxy.spec.cluster_ref.namespace.as_deref();
+    let other = namespace.filter(|namespace| !namespace.is_empty() && *namespace != key.namespace);
+    if let Some(other) = other {
+        return Err(ClusterState::OtherNamespace(other.to_owned()));
     }
-    let Some(cluster) = cx.cache::<Cluster>().get(&key) else {
-        return (Way::Gone, None, false);
-    };
-    let is_leaving = cluster.metadata.deletion_timestamp.is_some();
-    if !is_initialized(&cluster) {
-        return (Way::Uninitialized, None, is_leaving);
+    let cluster = cluster.ok_or(ClusterState::Missing)?;
+    if !is_initialized(cluster) {
+        return Err(ClusterState::Uninitialized);
     }
-    match helm.0.clusters.get(&key) {
-        Ok(connection) => (Way::Open, Some(connection), is_leaving),
-        Err(error) => {
-            let secret = ObjectKey::new(key.namespace.as_str(), format!("{}-kubeconfig", key.name));
-            let is_there = cx.cache::<Secret>().get(&secret).is_some();
-            let way = if is_there {
-                Way::Closed(error.why)
-            } else {
-                Way::Unknown(error.why)
-            };
-            (way, None, is_leaving)
-        }
-    }
+    let secret = ObjectKey::new(key.namespace.as_str(), format!("{}-kubeconfig", key.name));
+    let has_kubeconfig = cx.cache::<Secret>().get(&secret).is_some();
+    Ok((has_kubeconfig, helm.0.clusters.workload(&key)))
 }
 
-/// Whether the control plane of a Cluster answers; what is not said is not so.
-pub(super) fn is_initialized(cluster: &Cluster) -> bool {
-    let initialization = cluster
-        .status
-        .as_ref()
-        .and_then(|status| status.initialization.as_ref());
-    initialization.is_some_and(|done| done.control_plane_initialized == Some(true))
-}
-
-/// How a release is marked that belongs to the HelmChartProxy of this object. It says the same of every object that is made for the same
-/// HelmChartProxy and Cluster, also after the management cluster was moved.
+/// The label value of releases that belong to the HelmChartProxy of this object. It is the same for every object of the same HelmChartProxy
+/// and Cluster, also after the management cluster was moved.
 fn owner(proxy: &HelmReleaseProxy) -> String {
     let meta = &proxy.metadata;
     let parent = meta
@@ -142,7 +126,7 @@ fn source(cx: &Cx, proxy: &HelmReleaseProxy) -> Result<ChartSource, Obstacle> {
     let mut source = ChartSource {
         chart: spec.chart_name.clone(),
         version: spec.version().map(str::to_owned),
-        // To a registry it would mean that TLS is not even tried.
+        // A registry would not even be tried over TLS.
         plain_http: insecure && repo_url.starts_with("http://"),
         repo_url,
         credentials,
@@ -181,29 +165,15 @@ fn read_secret(cx: &Cx, secret: &ObjectKey, key: &str, reason: &'static str) -> 
     Ok(text.to_owned())
 }
 
-/// The version that is wished for; the repository is followed where it has to be asked.
+/// The desired version, and the poll of the repository for it.
 fn version(
-    cx: &Cx,
     helm: &HelmReleases,
     key: &ObjectKey,
     proxy: &HelmReleaseProxy,
     source: &Result<ChartSource, Obstacle>,
-) -> Latest {
-    let charts = &helm.0.charts;
-    if let Some(version) = plan::pinned(proxy.spec.version()) {
-        charts.forget(key);
-        return Latest::Pinned(version.to_owned());
-    }
-    let is_done = proxy.spec.is_install_once() && proxy.was_installed();
-    let is_leaving = proxy.metadata.deletion_timestamp.is_some();
-    match source {
-        // What is wrong with an object is no question for its repository.
-        Ok(source) if !is_leaving && !is_done && rules::release_problems(proxy).is_empty() => {
-            charts.latest(cx.tasks(), key, source, &helm.waker())
-        }
-        _ => {
-            charts.forget(key);
-            Latest::Asking
-        }
-    }
+) -> (Latest, Following) {
+    let (newest, following) = helm.0.charts.look(key, facts::followed_source(proxy, source));
+    let pinned = facts::pinned(proxy.spec.version());
+    let version = pinned.map_or(newest, |version| Latest::Pinned(version.to_owned()));
+    (version, following)
 }

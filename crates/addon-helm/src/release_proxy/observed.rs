@@ -1,57 +1,106 @@
-//! What is seen of a HelmReleaseProxy, as data: everything that is decided is decided from this.
+//! The observation of a HelmReleaseProxy. The plan and the status are computed from it alone.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use serde_json::{Map, Value};
 use windlass_api_ext::addons::HelmReleaseProxy;
-use windlass_helm::{ChartSource, Kind, Status};
+use windlass_helm::{ChartSource, Status};
 use windlass_kit::{Seen, Timestamp};
+use windlass_remote::{RemoteCluster, Workload};
 
 use super::digest::Digest;
 
-/// What was read.
+/// Everything that was read.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     /// The object.
     pub(super) proxy: Arc<HelmReleaseProxy>,
-    /// The way to its cluster.
-    pub(super) way: Way,
+    /// Its Cluster, and the release there.
+    pub(super) cluster: ClusterState,
     /// Whether the Cluster is being deleted.
     pub(super) cluster_is_leaving: bool,
-    /// Where the chart comes from, with what it takes to read it; else what is in the way.
+    /// The connection to the workload cluster, for answers and operations.
+    pub(super) connection: Option<Arc<RemoteCluster>>,
+    /// Where the chart comes from, with the credentials to read it; or what is missing.
     pub(super) source: Result<ChartSource, Obstacle>,
-    /// The values that are wished for; else what is wrong with them.
+    /// The desired values; or what is wrong with them.
     pub(super) values: Result<Arc<Values>, String>,
-    /// The version that is wished for.
+    /// The desired version.
     pub(super) version: Latest,
+    /// The poll of a repository for that version.
+    pub(super) following: Following,
     /// Why Helm cannot be used.
     pub(super) unusable: Option<String>,
-    /// The release; looked for only where there is a way to the cluster and a name.
-    pub(super) release: Seen<Arc<Release>>,
-    /// How a release is marked that is this object's.
+    /// The value of the label that marks a release as this object's.
     pub(super) owner: String,
     /// What this process does, or has done, for the object.
     pub(super) work: Work,
-    /// What stands in a name that is made up now: a second that no other release on the cluster was named after.
-    pub(super) second: i64,
 }
 
-/// The way to a cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// There is a connection.
-    Open,
+impl Observed {
+    /// The release. `None` when it was not looked for: the cluster does not answer, or the release has no name.
+    pub(super) fn release(&self) -> Option<&Seen<Arc<Release>>> {
+        match &self.cluster {
+            ClusterState::Initialized { release, .. } => release.up()?.release(),
+            ClusterState::Missing | ClusterState::OtherNamespace(_) | ClusterState::Uninitialized => None,
+        }
+    }
+}
+
+/// The Cluster of a HelmReleaseProxy.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ClusterState {
     /// There is no such Cluster.
-    Gone,
-    /// The Cluster is said to be in another namespace.
-    Elsewhere(String),
+    Missing,
+    /// The spec names this other namespace.
+    OtherNamespace(String),
     /// The control plane of the Cluster is not initialized.
     Uninitialized,
-    /// There is no kubeconfig.
-    Unknown(String),
-    /// There is no connection.
-    Closed(String),
+    /// The control plane of the Cluster is initialized.
+    Initialized {
+        /// Whether the Secret with the kubeconfig exists.
+        has_kubeconfig: bool,
+        /// The release on the cluster.
+        release: Workload<Lookup>,
+    },
+}
+
+/// The release on a cluster that answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Lookup {
+    /// The release has no name yet, so there is none to look for.
+    Unnamed,
+    /// As the watch of the cluster shows it.
+    Watched(Seen<Arc<Release>>),
+    /// As it was read from the cluster during this reconcile.
+    Live(Seen<Arc<Release>>),
+}
+
+impl Lookup {
+    /// The release, when it was looked for.
+    pub(super) fn release(&self) -> Option<&Seen<Arc<Release>>> {
+        match self {
+            Self::Unnamed => None,
+            Self::Watched(release) | Self::Live(release) => Some(release),
+        }
+    }
+}
+
+/// A question of the plan: the release as it is on the cluster at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReadLive(pub(super) Depth);
+
+/// How much of a release is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// The labels of its Secrets.
+    Labels,
+    /// Its newest revision: chart, version, status, and a digest of its values.
+    Contents,
+    /// The same with the values.
+    Values,
 }
 
 /// Something that an installation needs is missing.
@@ -63,26 +112,39 @@ pub(super) struct Obstacle {
     pub(super) message: String,
 }
 
-/// Values, read.
+/// Parsed values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Values {
-    /// As data, where they may be laid over others.
+    /// The values, where they are merged into those of the release.
     pub(super) data: Option<Map<String, Value>>,
-    /// What tells them from others.
+    /// Their digest.
     pub(super) digest: Digest,
 }
 
-/// Which version of a chart is wished for.
+/// The desired version of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Latest {
-    /// This one, as it was written.
+    /// The version of the spec.
     Pinned(String),
-    /// The newest that fits, as the repository said.
+    /// The newest version in the repository that fits the spec.
     Found(String),
-    /// The repository is being asked.
+    /// The repository has not answered yet.
     Asking,
-    /// The repository could not say.
+    /// The repository cannot be read.
     Failed(String),
+}
+
+/// The poll of a repository for the newest version of a chart, as far as this object has joined it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Following {
+    /// The object follows no chart.
+    Nothing,
+    /// The object follows a chart that it no longer needs.
+    Other,
+    /// The object follows its chart.
+    Current,
+    /// The object follows its chart, and the last poll failed because there was no Helm.
+    WithoutHelm,
 }
 
 /// A release as it is on the cluster.
@@ -92,17 +154,17 @@ pub(super) struct Release {
     pub(super) revision: u32,
     /// The status of that.
     pub(super) status: Status,
-    /// Helm's words about it.
+    /// Helm's description of it.
     pub(super) description: String,
-    /// Whose it is, as it is marked.
+    /// The owner that its label names.
     pub(super) owner: Option<String>,
     /// Its chart.
     pub(super) chart: String,
     /// The version of that.
     pub(super) version: String,
-    /// What tells its values from others.
+    /// The digest of its values.
     pub(super) values: Digest,
-    /// Its values, where somebody wants to know more of them.
+    /// Its values, when they were read ([`Depth::Values`]).
     pub(super) data: Option<Arc<Map<String, Value>>>,
     /// When the newest revision began.
     pub(super) since: Option<Timestamp>,
@@ -113,29 +175,29 @@ pub(super) struct Release {
 /// What this process does, or has done, for an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Work {
-    /// What goes on.
+    /// The operation that is running.
     pub(super) running: Option<Operation>,
-    /// What another object has going on for a release of the same name.
+    /// Whether an operation of another object is running for a release of the same name.
     pub(super) is_taken: bool,
-    /// What failed last, unless something succeeded since.
+    /// The last failure, unless an installation or upgrade succeeded since.
     pub(super) failure: Option<Failure>,
-    /// What was made last.
+    /// The last success.
     pub(super) made: Option<Made>,
 }
 
-/// Something that Helm is asked to do.
+/// An operation of Helm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// Install a release that is not there; `replace` where its history still has the name.
+    /// Install a release that does not exist.
     Install {
-        /// Whether the history has the name.
+        /// Whether the name is still in use by the history of an uninstalled release.
         replace: bool,
     },
-    /// Upgrade a release that is there.
+    /// Upgrade a release that exists.
     Upgrade,
     /// Make a revision the newest again.
     Rollback {
-        /// Which.
+        /// The revision.
         to: u32,
     },
     /// Uninstall a release.
@@ -160,37 +222,35 @@ impl Operation {
 /// An operation that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// What was tried.
+    /// The operation.
     pub(super) operation: Operation,
-    /// What was wished for then: something else need not wait.
-    pub(super) wish: Digest,
-    /// What there is to do about it.
-    pub(super) kind: Kind,
-    /// Helm's words.
+    /// The desired state that it was for. An operation for another one need not wait.
+    pub(super) desired: Digest,
+    /// Helm's message.
     pub(super) message: String,
-    /// How often in a row.
+    /// The number of failures in a row.
     pub(super) times: u32,
     /// When it began.
     pub(super) began: Timestamp,
     /// When it ended.
     pub(super) ended: Timestamp,
-    /// How long to wait after that.
+    /// The delay after that before the next attempt.
     pub(super) pause: Duration,
 }
 
 impl Failure {
-    /// How long to wait from now on.
-    pub(super) fn remaining(&self, now: Timestamp) -> Option<Duration> {
-        let elapsed = Duration::try_from(now.duration_since(self.ended)).unwrap_or_default();
-        self.pause.checked_sub(elapsed).filter(|left| !left.is_zero())
+    /// When the next attempt may begin.
+    pub(super) fn retry_at(&self) -> Timestamp {
+        let pause = SignedDuration::try_from(self.pause).unwrap_or(SignedDuration::MAX);
+        self.ended.saturating_add(pause).unwrap_or(Timestamp::MAX)
     }
 }
 
-/// What an installation or upgrade led to.
+/// The result of an installation or upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Made {
-    /// What was wished for.
-    pub(super) wish: Digest,
-    /// The revision that it led to.
+    /// The desired state that it was for.
+    pub(super) desired: Digest,
+    /// The new revision.
     pub(super) revision: u32,
 }

@@ -1,7 +1,7 @@
-//! What Helm is doing, and what became of what it did. Operations run beside reconciles, as they may take minutes: whoever begins one is woken
-//! when it ends.
+//! The running operations of Helm, and the results of those that have ended. Operations run beside reconciles, as they may take minutes. The
+//! object is woken when its operation ends.
 //!
-//! All of this is lost with the process, and nothing depends on it: what is on the cluster tells how far an operation came.
+//! All of this is lost with the process, and nothing depends on it: the release on the cluster shows how far an operation came.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub(super) struct Place {
     pub(super) name: String,
 }
 
-/// How long to wait after failures.
+/// The delays after failures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// After what may pass by itself.
+    /// After failures that may pass by themselves.
     pub(super) passing: Backoff,
-    /// After what somebody has to change.
+    /// After failures that last until a user changes something.
     pub(super) lasting: Backoff,
 }
 
@@ -57,7 +57,7 @@ struct State {
 struct Entry {
     work: Work,
     stop: Option<Arc<Notify>>,
-    /// Nobody will ask any more.
+    /// Whether the object is gone.
     is_gone: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Ticket {
     key: ObjectKey,
     place: Place,
     operation: Operation,
-    wish: Digest,
+    desired: Digest,
     began: Timestamp,
     stop: Arc<Notify>,
     has_ended: bool,
@@ -83,7 +83,7 @@ impl Operations {
         }
     }
 
-    /// What is known of an object that wants the release of this place.
+    /// The operation and the results of an object whose release is at this place.
     pub(super) fn work(&self, key: &ObjectKey, place: Option<&Place>) -> Work {
         let state = self.state.lock();
         let mut work = state.works.get(key).map(|entry| entry.work.clone()).unwrap_or_default();
@@ -98,7 +98,7 @@ impl Operations {
         key: &ObjectKey,
         place: &Place,
         operation: Operation,
-        wish: Digest,
+        desired: Digest,
         now: Timestamp,
     ) -> Option<Ticket> {
         let mut state = self.state.lock();
@@ -119,7 +119,7 @@ impl Operations {
             key: key.clone(),
             place: place.clone(),
             operation,
-            wish,
+            desired,
             began: now,
             stop,
             has_ended: false,
@@ -131,7 +131,7 @@ impl Operations {
         self.turns[usize::from(waits)].clone()
     }
 
-    /// Ends what goes on for an object.
+    /// Ends the running operation of an object.
     pub(super) fn stop(&self, key: &ObjectKey) {
         let state = self.state.lock();
         if let Some(stop) = state.works.get(key).and_then(|entry| entry.stop.as_ref()) {
@@ -139,7 +139,7 @@ impl Operations {
         }
     }
 
-    /// The object is gone; what it began is ended.
+    /// Ends the running operation of an object that is gone, and drops its results.
     pub(super) fn forget(&self, key: &ObjectKey) {
         let mut state = self.state.lock();
         let Some(entry) = state.works.get_mut(key) else { return };
@@ -152,7 +152,7 @@ impl Operations {
         }
     }
 
-    /// A second that no other release on a cluster is named after by this process.
+    /// Reserves a second for the name of a release. No other name on the cluster that this process generates has it.
     pub(super) fn second(&self, cluster: &ObjectKey, now: Timestamp) -> i64 {
         let mut state = self.state.lock();
         let last = state.seconds.entry(cluster.clone()).or_insert(i64::MIN);
@@ -160,12 +160,12 @@ impl Operations {
         *last
     }
 
-    /// The Cluster is gone.
+    /// Drops the data of a Cluster that is gone.
     pub(super) fn forget_cluster(&self, cluster: &ObjectKey) {
         self.state.lock().seconds.remove(cluster);
     }
 
-    /// How often each operation ended how.
+    /// The numbers of operations by result.
     pub(super) fn counts(&self) -> Vec<(Vec<String>, u64)> {
         let state = self.state.lock();
         let rows = state.counts.iter();
@@ -184,7 +184,7 @@ impl Operations {
 }
 
 impl Ticket {
-    /// Resolves when nobody wants the outcome any more.
+    /// Resolves when the operation has to end.
     pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let stop = self.stop.clone();
         async move { stop.notified().await }
@@ -216,22 +216,25 @@ impl Ticket {
         entry.work.running = None;
         match result {
             Ok(revision) => {
-                // What only prepares another try does not make up for those that failed.
+                // Other operations only prepare the next attempt, and do not end a series of failures.
                 if matches!(self.operation, Operation::Install { .. } | Operation::Upgrade) {
                     entry.work.failure = None;
                     entry.work.made = revision.map(|revision| Made {
-                        wish: self.wish,
+                        desired: self.desired,
                         revision,
                     });
                 }
             }
             Err(error) => {
-                let before = entry.work.failure.take().filter(|before| before.wish == self.wish);
+                let before = entry
+                    .work
+                    .failure
+                    .take()
+                    .filter(|before| before.desired == self.desired);
                 let times = before.map_or(0, |before| before.times).saturating_add(1);
                 entry.work.failure = Some(Failure {
                     operation: self.operation,
-                    wish: self.wish,
-                    kind: error.kind,
+                    desired: self.desired,
                     message: error.message.clone(),
                     times,
                     began: self.began,
@@ -298,26 +301,24 @@ mod tests {
         assert!(begin("b", "web").is_some());
     }
 
-    // AD-145: the delay grows with every failure, and what has to be changed by somebody is not tried every second.
+    // AD-145: the delay grows with every failure, and failures that last until a user changes something have longer delays.
     #[test]
-    fn the_pause_grows_until_something_succeeds_or_is_wished_otherwise() {
+    fn the_pause_grows_until_success_or_another_desired_state() {
         let operations = operations();
         let (one, other) = (
             Digest::default(),
             super::super::digest::Digester::default().part(b"x").done(),
         );
-        let fail = |wish, kind| {
+        let fail = |desired, kind| {
             let ticket = operations
-                .begin(&key("a"), &place("web"), Operation::Upgrade, wish, at(1))
+                .begin(&key("a"), &place("web"), Operation::Upgrade, desired, at(1))
                 .unwrap();
             ticket.end(&Err(HelmError::new(kind, "no")), at(5));
             operations.work(&key("a"), None).failure.unwrap()
         };
         let first = fail(one, Kind::ClusterUnreachable);
-        assert_eq!(
-            (first.times, first.remaining(at(5)).is_some(), first.remaining(at(7))),
-            (1, true, None)
-        );
+        assert_eq!(first.times, 1);
+        assert!(first.retry_at() > at(5) && first.retry_at() < at(7));
         let third = (fail(one, Kind::ClusterUnreachable), fail(one, Kind::ClusterUnreachable)).1;
         assert!(third.times == 3 && third.pause >= Duration::from_secs(4));
         assert_eq!(fail(other, Kind::ClusterUnreachable).times, 1);
@@ -356,7 +357,10 @@ mod tests {
         let operations = operations();
         drop(operations.begin(&key("a"), &place("web"), Operation::Upgrade, Digest::default(), at(1)));
         let work = operations.work(&key("a"), Some(&place("web")));
-        assert_eq!((work.running, work.failure.unwrap().kind), (None, Kind::Cancelled));
+        assert_eq!(
+            (work.running, work.failure.unwrap().message),
+            (None, "it was broken off".to_owned())
+        );
         let counts = operations.counts();
         assert_eq!(counts, [(vec!["upgrade".to_owned(), "cancelled".to_owned()], 1)]);
     }

@@ -1,4 +1,4 @@
-//! What a HelmReleaseProxy says of how Helm is used, as Helm is told it.
+//! Helm's options, from those of a HelmReleaseProxy. Pure.
 
 use std::time::Duration;
 
@@ -51,9 +51,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    // AD-065: what can be said is passed on.
+    // AD-065
     #[test]
-    fn helm_is_told_what_is_said() {
+    fn all_options_reach_helm() {
         let said: HelmOptions = serde_json::from_value(json!({
             "atomic": true, "waitForJobs": true, "skipCRDs": true, "options": true, "disableHooks": true,
             "disableOpenAPIValidation": true, "takeOwnership": true,
@@ -93,12 +93,12 @@ mod tests {
         assert_eq!(found, expect);
     }
 
-    // AD-059, and a release that is removed to be installed anew leaves no history, whatever is said of the end.
+    // AD-059. A release that is uninstalled to be installed again keeps no history, independent of the options for uninstallation.
     #[test]
-    fn where_nothing_is_said_helm_is_told_its_defaults() {
+    fn unset_options_are_helms_defaults() {
         let timeout = Options::default().timeout;
         assert_eq!(of(None, Operation::Upgrade, timeout), Options::default());
-        let anew = of(None, Operation::Install { replace: true }, timeout);
-        assert!(anew.install.replace && anew.install.create_namespace);
+        let again = of(None, Operation::Install { replace: true }, timeout);
+        assert!(again.install.replace && again.install.create_namespace);
     }
 }

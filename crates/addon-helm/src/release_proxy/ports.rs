@@ -1,4 +1,4 @@
-//! What the controller of HelmReleaseProxies shares with what runs beside it.
+//! The state that the controller of HelmReleaseProxies shares with its tasks.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::charts::{Charts, Waker};
 use super::index;
 use super::known::Known;
 use super::operations::{Operations, Patience, Place};
-use super::releases::{Releases, Teller};
+use super::releases::{Releases, UserWaker};
 
 /// How releases are kept.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub struct Settings {
     pub at_a_time: usize,
     /// Delays after failures that may pass by themselves.
     pub retry: Backoff,
-    /// Delays after failures that last until somebody changes something.
+    /// Delays after failures that last until a user changes something.
     pub retry_lasting: Backoff,
 }
 
@@ -59,11 +59,11 @@ pub(super) struct Inner {
     pub(super) releases: Releases,
     pub(super) charts: Arc<Charts>,
     pub(super) known: Known,
-    voice: OnceLock<Voice>,
+    listener: OnceLock<Listener>,
 }
 
-/// Who is told that something happened.
-struct Voice {
+/// The queue of the controller, and its objects.
+struct Listener {
     wake: Wake,
     proxies: Cache<HelmReleaseProxy>,
 }
@@ -86,41 +86,41 @@ impl HelmReleases {
             operations: Arc::new(Operations::new(patience, settings.at_a_time)),
             releases: Releases::default(),
             known: Known::default(),
-            voice: OnceLock::new(),
+            listener: OnceLock::new(),
             engine,
             clusters,
         }))
     }
 
-    /// From now on objects are woken that something happened to.
+    /// Connects the queue of the controller: objects are woken from now on.
     pub(super) fn listen(&self, cx: &Cx, wake: Wake) {
         let proxies = cx.cache::<HelmReleaseProxy>();
-        let _ = self.0.voice.set(Voice { wake, proxies });
+        let _ = self.0.listener.set(Listener { wake, proxies });
     }
 
-    /// Something happened to a release.
-    pub(super) fn tell(&self, place: &Place) {
-        if let Some(voice) = self.0.voice.get() {
-            let found = voice.proxies.by_index(index::BY_PLACE, &index::place(place));
-            voice
+    /// Wakes the objects of a release that has changed.
+    pub(super) fn wake_users(&self, place: &Place) {
+        if let Some(listener) = self.0.listener.get() {
+            let found = listener.proxies.by_index(index::BY_PLACE, &index::place(place));
+            listener
                 .wake
                 .add_all(found.iter().map(|proxy| windlass_kit::key_of(&proxy.metadata)));
         }
     }
 
-    /// Something happened to what an object waits for.
+    /// Wakes an object.
     pub(super) fn wake(&self, key: ObjectKey) {
-        if let Some(voice) = self.0.voice.get() {
-            voice.wake.add(key);
+        if let Some(listener) = self.0.listener.get() {
+            listener.wake.add(key);
         }
     }
 
-    /// [`Self::tell`], for those that outlive a reconcile but not all of this.
-    pub(super) fn teller(&self) -> Teller {
+    /// [`Self::wake_users`], for tasks that outlive a reconcile but not the process.
+    pub(super) fn user_waker(&self) -> UserWaker {
         let inner = Arc::downgrade(&self.0);
         Arc::new(move |place| {
             if let Some(inner) = inner.upgrade() {
-                Self(inner).tell(place);
+                Self(inner).wake_users(place);
             }
         })
     }
@@ -135,7 +135,7 @@ impl HelmReleases {
         })
     }
 
-    /// Nothing is remembered of an object that is gone.
+    /// Drops the data of an object that is gone.
     pub(super) fn forget(&self, gone: &HelmReleaseProxy) {
         let key = windlass_kit::key_of(&gone.metadata);
         self.0.operations.forget(&key);

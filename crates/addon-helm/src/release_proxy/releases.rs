@@ -1,8 +1,8 @@
-//! The releases on workload clusters: one watch of their metadata for each cluster that has HelmReleaseProxies, and what was read of those
-//! that somebody wants to know about.
+//! The releases on workload clusters: one watch of their metadata for each cluster that has HelmReleaseProxies, and the contents of those that
+//! HelmReleaseProxies name.
 //!
-//! Helm stores a release in a Secret for each revision. Of these only names and labels come over the watch; what is in them is read once, when
-//! they change. A fleet at rest asks for nothing.
+//! Helm stores a release in a Secret for each revision. The watch carries names and labels only. The contents of a Secret are read once after
+//! each change. A fleet at rest causes no requests.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -18,7 +18,7 @@ use windlass_kit::{ApiClient, Cache, Codec, Cx, ListQuery, ObjectKey, Seen, Stor
 use windlass_remote::RemoteCluster;
 
 use super::digest::Digest;
-use super::observed::Release;
+use super::observed::{Depth, Release};
 use super::operations::Place;
 
 /// How long an answer of a workload cluster may take.
@@ -28,7 +28,7 @@ const LABELS: [&str; 4] = ["name", "version", "status", MARK];
 /// Index of Secrets by the release that they are of.
 const BY_RELEASE: &str = "release";
 
-/// What is kept of a Secret: what it is called, and its labels.
+/// The metadata of a Secret that are kept: its name and labels.
 #[derive(Clone, Debug)]
 pub(super) struct Trace(ObjectMeta);
 
@@ -98,18 +98,7 @@ fn value(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-/// How much of a release somebody wants to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
-    /// What the labels of its Secrets say.
-    Labels,
-    /// What it was made of.
-    Contents,
-    /// And its values, not only what tells them from others.
-    Values,
-}
-
-/// What was read of a release when its newest Secret was as it is now.
+/// The contents of a release, with the version of the Secret that they were read from.
 struct Known {
     secret: String,
     version: String,
@@ -131,8 +120,8 @@ impl Drop for Watched {
     }
 }
 
-/// Who is told of a release that changed.
-pub(super) type Teller = Arc<dyn Fn(&Place) + Send + Sync>;
+/// Wakes the objects of a release that has changed.
+pub(super) type UserWaker = Arc<dyn Fn(&Place) + Send + Sync>;
 
 /// The releases on all clusters.
 #[derive(Default)]
@@ -142,16 +131,16 @@ pub(super) struct Releases {
 }
 
 impl Releases {
-    /// A release as its cluster last told of it; `teller` hears of every change from now on.
+    /// A release as the watch of its cluster shows it. `waker` is called with every change from now on.
     pub(super) async fn look(
         &self,
         cx: &Cx,
         connection: &Arc<RemoteCluster>,
-        (user, teller): (&ObjectKey, &Teller),
+        (user, waker): (&ObjectKey, &UserWaker),
         place: &Place,
         depth: Depth,
     ) -> Seen<Arc<Release>> {
-        let cache = self.watch(cx, connection, user, teller);
+        let cache = self.watch(cx, connection, user, waker);
         if tokio::time::timeout(ANSWER, cache.synced()).await.is_err() {
             return Seen::Failed("the list of releases does not come: no answer in time".to_owned());
         }
@@ -159,7 +148,7 @@ impl Releases {
         self.read(connection, place, &traces, depth).await
     }
 
-    /// A release as it is at this moment.
+    /// A release as its cluster answers now.
     pub(super) async fn ask(&self, connection: &RemoteCluster, place: &Place, depth: Depth) -> Seen<Arc<Release>> {
         let client = ApiClient::from(connection.client());
         let which = ListQuery {
@@ -178,7 +167,7 @@ impl Releases {
         self.read(connection, place, &traces, depth).await
     }
 
-    /// An object no longer wants to know.
+    /// Drops the interest of an object. The watch of a cluster ends with the last one.
     pub(super) fn forget(&self, user: &ObjectKey, place: Option<&Place>) {
         let mut watched = self.watched.lock();
         watched.retain(|_, watched| {
@@ -190,13 +179,13 @@ impl Releases {
         }
     }
 
-    /// There is no connection to a cluster any more.
+    /// Ends the watch of a cluster that is no longer connected.
     pub(super) fn close(&self, cluster: &ObjectKey) {
         self.watched.lock().remove(cluster);
     }
 
-    /// The watch of a cluster, which begins with the first who asks over a connection.
-    fn watch(&self, cx: &Cx, connection: &Arc<RemoteCluster>, user: &ObjectKey, teller: &Teller) -> Cache<Trace> {
+    /// The watch of a cluster. It begins with the first object that uses the connection.
+    fn watch(&self, cx: &Cx, connection: &Arc<RemoteCluster>, user: &ObjectKey, waker: &UserWaker) -> Cache<Trace> {
         let cluster = connection.cluster();
         let mut all = self.watched.lock();
         if let Some(watched) = all.get_mut(cluster)
@@ -210,7 +199,7 @@ impl Releases {
         let gvk = gvk_of::<Secret>();
         let cache = Cache::<Trace>::stand_alone_metadata(client, "/api/v1/secrets", gvk, "owner=helm", &tasks);
         cache.add_index(BY_RELEASE, index);
-        // Who used the connection before uses this one.
+        // Objects that used the old connection use this one.
         let mut users = all
             .get_mut(cluster)
             .map(|old| std::mem::take(&mut old.users))
@@ -224,12 +213,12 @@ impl Releases {
         };
         all.insert(cluster.clone(), watched);
         drop(all);
-        let (cluster, teller) = (cluster.clone(), teller.clone());
+        let (cluster, waker) = (cluster.clone(), waker.clone());
         cache.subscribe(move |change| {
             let Some((trace, (name, _))) = change.object().and_then(|trace| Some((trace, trace.revision()?))) else {
                 return;
             };
-            teller(&Place {
+            waker(&Place {
                 cluster: cluster.clone(),
                 namespace: trace.namespace().to_owned(),
                 name: name.to_owned(),
@@ -281,7 +270,7 @@ impl Releases {
         }))
     }
 
-    /// What was read before, if nothing changed since.
+    /// The contents that were read before, if the Secret has not changed since.
     fn known(&self, place: &Place, newest: &Trace, depth: Depth) -> Option<Release> {
         let known = self.known.lock();
         let known = known.get(place)?;

@@ -1,4 +1,4 @@
-//! What a HelmReleaseProxy says about itself, from what was seen, decided and done.
+//! The status of a HelmReleaseProxy. Pure: computed from the observation, the plan and the result of the plan.
 
 use serde_json::Value;
 use windlass_api_ext::addons::{HelmReleaseProxyStatus, conditions, reasons};
@@ -6,11 +6,12 @@ use windlass_conditions::{Condition, Owned, Status as Truth, Summary, carried, c
 use windlass_helm::Status;
 use windlass_kit::{Part as _, ReconcileError, Seen, Timestamp};
 
-use super::observed::{Observed, Release, Way};
-use super::plan::{self, About, Plan, Step};
+use super::facts;
+use super::observed::{Observed, Release};
+use super::plan::{About, Action, Plan};
 
 impl windlass_kit::Done for Done {
-    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
+    fn failed(&self) -> Option<&ReconcileError> {
         self.failed.as_ref()
     }
 }
@@ -19,24 +20,22 @@ impl windlass_kit::Done for Done {
 #[path = "status/tests.rs"]
 mod tests;
 
-/// What became of a plan.
+/// The result of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Done {
-    /// What failed.
+    /// The failure of an action.
     pub(super) failed: Option<ReconcileError>,
-    /// Whether the object was let go, so that nothing is left to report on.
-    pub(super) gone: bool,
 }
 
-/// How long a message may be: the API allows 32768 bytes, and the summary repeats what both conditions say.
-const MOST_WORDS: usize = 12_000;
+/// The maximum length of a message: the API allows 32768 bytes, and the summary repeats the messages of both conditions.
+const LONGEST_MESSAGE: usize = 12_000;
 
 /// Status, reason and message of a condition.
 type Verdict = (Truth, &'static str, String);
 
-/// What is reported; nothing of an object that was let go.
+/// The status. `None` for an object without finalizer, which is gone.
 pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
-    if done.gone {
+    if plan.removes_finalizer() && done.failed.is_none() {
         return None;
     }
     let generation = seen.proxy.metadata.generation;
@@ -65,15 +64,15 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
     Some(status.to_json())
 }
 
-/// The reason of the first thing that is wrong, so that a list of objects tells what it is.
+/// The reason of the first problem: a list of objects shows it.
 fn worst(issues: &[Owned<'_>], unknown: &[Owned<'_>], _: &[Owned<'_>]) -> String {
     let first = issues.first().or(unknown.first());
     first.map_or_else(|| reasons::READY.to_owned(), |owned| owned.condition.reason.clone())
 }
 
 fn bounded(mut message: String) -> String {
-    if message.len() > MOST_WORDS {
-        let end = (0..=MOST_WORDS).rev().find(|end| message.is_char_boundary(*end));
+    if message.len() > LONGEST_MESSAGE {
+        let end = (0..=LONGEST_MESSAGE).rev().find(|end| message.is_char_boundary(*end));
         message.truncate(end.unwrap_or_default());
         message.push_str(" ...");
     }
@@ -81,82 +80,96 @@ fn bounded(mut message: String) -> String {
 }
 
 fn cluster(seen: &Observed, plan: &Plan) -> Verdict {
-    let said = match &plan.step {
-        Step::Wait(blocked) if blocked.about == About::Cluster => Some(blocked.clone()),
-        _ => plan::closed(seen),
-    };
-    match said {
+    let blocked = plan.blocked.clone().filter(|_| plan.about == About::Cluster);
+    match blocked.or_else(|| facts::reachable(seen).err()) {
         Some(blocked) => (Truth::False, blocked.reason, blocked.message),
         None => (Truth::True, reasons::AVAILABLE, String::new()),
     }
 }
 
 fn release(seen: &Observed, plan: &Plan) -> Verdict {
-    let no = |reason, message: &str| (Truth::False, reason, message.to_owned());
-    match &plan.step {
-        Step::Rest(note) => rests(seen, note),
-        Step::Wait(blocked) if blocked.about == About::Release => no(blocked.reason, &blocked.message),
-        Step::Wait(_) => match (&seen.way, &seen.release) {
-            (Way::Open, Seen::Found(release)) => as_it_is(release, ""),
-            _ if seen.proxy.was_installed() => {
-                let message = "what became of the release cannot be told for now".to_owned();
-                (Truth::Unknown, reasons::HELM_RELEASE_GET_FAILED, message)
-            }
-            _ => no(reasons::PREPARING_TO_HELM_INSTALL, "the release is not installed yet"),
-        },
-        Step::Name(_) => no(
-            reasons::PREPARING_TO_HELM_INSTALL,
-            "a name for the release is stored first",
-        ),
-        Step::Remember => no(
-            reasons::HELM_RELEASE_PENDING,
-            "the release is deployed, which is noted now",
-        ),
-        Step::Start(operation, _) => {
-            let blocked = plan::started(seen, *operation);
-            no(blocked.reason, &blocked.message)
+    if let Some(blocked) = &plan.blocked {
+        return match plan.about {
+            About::Release => (Truth::False, blocked.reason, blocked.message.clone()),
+            About::Cluster => without_cluster(seen),
+        };
+    }
+    let action = plan.actions.iter().find_map(|action| during(seen, action));
+    action.unwrap_or_else(|| at_rest(seen, &plan.remark))
+}
+
+/// The release while something about its cluster is missing.
+fn without_cluster(seen: &Observed) -> Verdict {
+    match seen.release() {
+        Some(Seen::Found(release)) => unchanged(release, ""),
+        _ if seen.proxy.was_installed() => {
+            let message = "what became of the release cannot be told for now".to_owned();
+            (Truth::Unknown, reasons::HELM_RELEASE_GET_FAILED, message)
         }
-        Step::Stop => no(
-            reasons::HELM_RELEASE_PENDING,
-            "what goes on is ended, as this HelmReleaseProxy is being deleted",
-        ),
-        Step::LetGo(why) => no(reasons::HELM_RELEASE_DELETED, why),
+        _ => {
+            let message = "the release is not installed yet".to_owned();
+            (Truth::False, reasons::PREPARING_TO_HELM_INSTALL, message)
+        }
     }
 }
 
-/// What is said where nothing is to be done.
-fn rests(seen: &Observed, note: &str) -> Verdict {
-    match &seen.release {
-        Seen::Found(release) => as_it_is(release, note),
-        Seen::NotFound => {
+/// The release during an action that concerns it.
+fn during(seen: &Observed, action: &Action) -> Option<Verdict> {
+    let (reason, message) = match action {
+        Action::Follow(_) | Action::Unfollow => return None,
+        Action::StoreName(_) => (
+            reasons::PREPARING_TO_HELM_INSTALL,
+            "a name for the release is stored first".to_owned(),
+        ),
+        Action::RecordInstallation => (
+            reasons::HELM_RELEASE_PENDING,
+            "the release is deployed, which is noted now".to_owned(),
+        ),
+        Action::Start(start) => {
+            let progress = facts::progress(seen, start.operation);
+            (progress.reason, progress.message)
+        }
+        Action::Stop => (
+            reasons::HELM_RELEASE_PENDING,
+            "what goes on is ended, as this HelmReleaseProxy is being deleted".to_owned(),
+        ),
+        Action::RemoveFinalizer(why) => (reasons::HELM_RELEASE_DELETED, why.clone()),
+    };
+    Some((Truth::False, reason, message))
+}
+
+/// The release when there is nothing to do.
+fn at_rest(seen: &Observed, remark: &str) -> Verdict {
+    match seen.release() {
+        Some(Seen::Found(release)) => unchanged(release, remark),
+        Some(Seen::NotFound) | None => {
             let message = "the release was removed since, and is not installed again".to_owned();
             (Truth::False, reasons::HELM_RELEASE_DELETED, message)
         }
-        Seen::Failed(why) => (Truth::Unknown, reasons::HELM_RELEASE_GET_FAILED, why.clone()),
+        Some(Seen::Failed(why)) => (Truth::Unknown, reasons::HELM_RELEASE_GET_FAILED, why.clone()),
     }
 }
 
-fn as_it_is(release: &Release, note: &str) -> Verdict {
+fn unchanged(release: &Release, remark: &str) -> Verdict {
     if release.status == Status::Deployed {
-        return (Truth::True, reasons::READY, note.to_owned());
+        return (Truth::True, reasons::READY, remark.to_owned());
     }
     let message = format!("the release is {}: {}", release.status, release.description);
     (Truth::False, reasons::HELM_INSTALL_OR_UPGRADE_FAILED, message)
 }
 
-/// Status and revision of the release; what was known before where it cannot be told now.
+/// Status and revision of the release. The last known ones are kept while the release cannot be read.
 fn release_of(seen: &Observed, before: &HelmReleaseProxyStatus) -> (Option<String>, Option<i64>) {
-    let is_looked_for = seen.way == Way::Open && seen.proxy.spec.release_name().is_some();
-    match &seen.release {
-        Seen::Found(release) => {
-            let said = Some(release.status.as_str().to_owned());
-            (said, Some(i64::from(release.revision)))
+    match seen.release() {
+        Some(Seen::Found(release)) => {
+            let status = Some(release.status.as_str().to_owned());
+            (status, Some(i64::from(release.revision)))
         }
-        Seen::NotFound if is_looked_for => {
-            // What failed before Helm stored anything has failed, too.
+        Some(Seen::NotFound) => {
+            // An operation may fail before Helm has stored anything.
             let has_failed = seen.work.failure.is_some() && seen.work.running.is_none();
             (has_failed.then(|| Status::Failed.as_str().to_owned()), None)
         }
-        Seen::NotFound | Seen::Failed(_) => (before.status.clone(), before.revision),
+        Some(Seen::Failed(_)) | None => (before.status.clone(), before.revision),
     }
 }

@@ -1,15 +1,19 @@
-//! What tests see: an object whose release can be installed, and releases.
+//! Observations for tests: an object whose release can be installed, and releases.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api_ext::addons::HelmReleaseProxy;
-use windlass_helm::{ChartSource, Kind, Status, values};
-use windlass_kit::{Seen, Timestamp};
+use windlass_helm::{ChartSource, Status, values};
+use windlass_kit::{Decision, Moment, Seen, Timestamp};
+use windlass_remote::{Outage, Workload};
 
 use super::digest::Digest;
-use super::observed::{Failure, Latest, Made, Observed, Operation, Release, Values, Way, Work};
-use super::plan;
+use super::facts;
+use super::observed::{
+    ClusterState, Failure, Following, Latest, Lookup, Made, Observed, Operation, Release, Values, Work,
+};
+use super::plan::{self, Plan};
 
 /// A moment, in seconds.
 pub(super) fn at(second: i64) -> Timestamp {
@@ -22,16 +26,54 @@ pub(super) const NOW: i64 = 1_800_000_000;
 pub(super) fn seen() -> Observed {
     Observed {
         proxy: proxy(&json!({})),
-        way: Way::Open,
+        cluster: up(Lookup::Watched(Seen::NotFound)),
         cluster_is_leaving: false,
+        connection: None,
         source: Ok(ChartSource::default()),
         values: Ok(read("{a: 1}")),
         version: Latest::Pinned("1.0.0".to_owned()),
+        following: Following::Nothing,
         unusable: None,
-        release: Seen::NotFound,
         owner: "fleet.web".to_owned(),
         work: Work::default(),
-        second: NOW,
+    }
+}
+
+fn up(lookup: Lookup) -> ClusterState {
+    ClusterState::Initialized {
+        has_kubeconfig: true,
+        release: Workload::Up(lookup),
+    }
+}
+
+/// A Cluster with a kubeconfig that does not answer.
+pub(super) fn down(why: &str) -> ClusterState {
+    ClusterState::Initialized {
+        has_kubeconfig: true,
+        release: Workload::Down(Outage {
+            since: at(NOW - 60),
+            last_success: None,
+            why: why.to_owned(),
+        }),
+    }
+}
+
+/// A Cluster without a kubeconfig.
+pub(super) fn no_kubeconfig(why: &str) -> ClusterState {
+    ClusterState::Initialized {
+        has_kubeconfig: false,
+        release: Workload::NotTried(why.to_owned()),
+    }
+}
+
+/// The plan, with the question answered: the release is as the watch shows it.
+pub(super) fn decided(seen: &Observed, now: &Moment) -> Plan {
+    match plan::plan(seen, now) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(_) => match plan::plan(&seen.clone().live(), now) {
+            Decision::Plan(plan) => plan,
+            Decision::Ask(question) => panic!("{question:?} is asked twice"),
+        },
     }
 }
 
@@ -68,7 +110,7 @@ pub(super) fn read(text: &str) -> Arc<Values> {
     })
 }
 
-/// The release as it was wished for, ours and deployed.
+/// The desired release of this object, deployed.
 pub(super) fn deployed() -> Release {
     Release {
         revision: 1,
@@ -91,7 +133,7 @@ impl Observed {
         self
     }
 
-    /// The same object, which says that it was installed.
+    /// The same object with the annotation that it was installed.
     pub(super) fn installed(self) -> Self {
         let mut object = HelmReleaseProxy::clone(&self.proxy);
         let key = windlass_api_ext::addons::annotations::RELEASE_SUCCESSFULLY_INSTALLED.to_owned();
@@ -121,10 +163,27 @@ impl Observed {
     pub(super) fn found(self, change: impl FnOnce(&mut Release)) -> Self {
         let mut release = deployed();
         change(&mut release);
-        Self {
-            release: Seen::Found(Arc::new(release)),
-            ..self
+        self.with_release(Seen::Found(Arc::new(release)))
+    }
+
+    /// The same with this result of looking for the release.
+    pub(super) fn with_release(mut self, release: Seen<Arc<Release>>) -> Self {
+        self.cluster = up(Lookup::Watched(release));
+        self
+    }
+
+    /// The same with the release read from the cluster.
+    pub(super) fn live(mut self) -> Self {
+        if let Some(release) = self.release() {
+            self.cluster = up(Lookup::Live(release.clone()));
         }
+        self
+    }
+
+    /// The same without a name for the release.
+    pub(super) fn unnamed(mut self) -> Self {
+        self.cluster = up(Lookup::Unnamed);
+        self.with(&json!({"spec": {"releaseName": null}}))
     }
 
     /// The same with something changed.
@@ -133,12 +192,11 @@ impl Observed {
         self
     }
 
-    /// The same after an operation for what is wished for now failed, so long before now.
+    /// The same after an operation for the desired state failed, this long ago.
     pub(super) fn failed(mut self, operation: Operation, seconds_ago: i64) -> Self {
         self.work.failure = Some(Failure {
             operation,
-            wish: plan::wish(&self),
-            kind: Kind::Other,
+            desired: facts::desired(&self),
             message: "it does not fit".to_owned(),
             times: 1,
             began: at(NOW - seconds_ago - 10),
@@ -148,10 +206,10 @@ impl Observed {
         self
     }
 
-    /// The same after an operation made a revision of what is wished for now.
+    /// The same after an operation made a revision for the desired state.
     pub(super) fn made(mut self, revision: u32) -> Self {
         self.work.made = Some(Made {
-            wish: plan::wish(&self),
+            desired: facts::desired(&self),
             revision,
         });
         self

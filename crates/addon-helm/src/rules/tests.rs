@@ -90,7 +90,7 @@ fn plain_http_has_to_be_asked_for() {
     );
 }
 
-// A password never stands in what is told.
+// A password is in no message.
 #[test]
 fn what_stands_before_the_host_is_never_shown() {
     assert_eq!(

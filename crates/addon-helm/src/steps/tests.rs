@@ -95,7 +95,7 @@ fn clusters_go_by_name_and_those_that_are_not_there_yet_go_last() {
 }
 
 #[test]
-fn what_is_no_step_is_told_by_its_field() {
+fn a_value_that_is_no_step_is_reported_by_its_field() {
     let check = |value: Value, expect: &[&str]| {
         let errors = problems(Some(&serde_json::from_value(value.clone()).unwrap()));
         let fields: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();

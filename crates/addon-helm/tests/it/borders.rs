@@ -64,9 +64,10 @@ fn needs_none_of(name: &str, others: &[&str]) {
     }
 }
 
-const CHARTS: [&str; 7] = [
+const CHARTS: [&str; 8] = [
     "chart_proxy",
     "chart_proxy.rs",
+    "cluster.rs",
     "desired.rs",
     "names.rs",
     "rules.rs",
@@ -250,6 +251,6 @@ async fn charts_cost_requests_for_objects_and_no_others() {
             written += usize::from(path.contains("/helmreleaseproxies"));
         }
     }
-    // Made, changed, deleted, made anew.
+    // Created, changed, deleted, created again.
     assert_eq!(written, 4);
 }

@@ -71,7 +71,7 @@ async fn the_label_of_a_cluster_decides() {
     env.served(&["c1"]).await;
 }
 
-// AD-087: what changed while nobody looked is found from what was left behind.
+// AD-087: changes during a downtime are found from the objects that were left behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_label_that_went_meanwhile_is_noticed() {
     let mut env = Env::start().await;

@@ -76,9 +76,9 @@ async fn refusals_and_lost_answers_are_overcome() {
 
 // AD-086: one Cluster whose writes all fail keeps no other waiting, and is named.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_write_is_told_with_its_cluster() {
+async fn a_refused_write_is_reported_with_its_cluster() {
     let mut env = with_clusters().await;
-    // Creations of one name only: what they are told by is the path of the patches and deletions that follow.
+    // Creations of one name only: they are recognized by the path of the patches and deletions that follow.
     let taken = windlass_addon_helm::names::release_proxy("tigera-operator", CHART, "c2");
     let spec = json!({"clusterRef": {"name": "other"}, "chartName": "a", "repoURL": "https://a.example"});
     env.apply::<HelmReleaseProxy>(json!({"metadata": {"name": taken}, "spec": spec}))
@@ -99,9 +99,9 @@ async fn a_refused_write_is_told_with_its_cluster() {
     env.served(&CLUSTERS).await;
 }
 
-// AD-084, AD-064; T6: a process that begins anew compares, and writes nothing of what is there.
+// AD-084, AD-064; T6: a process that restarts compares, and does not write again what exists.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_begins_anew_writes_only_what_is_new() {
+async fn a_restarted_process_writes_only_changes() {
     let mut env = with_clusters().await;
     env.run(&Faults::none());
     env.chart(json!({"valuesTemplate": "labels: {{ .Cluster.metadata.labels | toJson }}\n"}))

@@ -13,14 +13,14 @@ fn words(plan: &Plan) -> Vec<String> {
     let word = |action: &Action| match action {
         Action::Create(release) => format!("create {}", release.spec.cluster_name()),
         Action::Patch { cluster, .. } => format!("patch {cluster}"),
-        Action::Delete { cluster, .. } => format!("delete {cluster}"),
+        Action::Delete { release, .. } => format!("delete {}", release.spec.cluster_name()),
         Action::RemoveFinalizer => "release".to_owned(),
     };
     plan.actions.iter().map(word).collect()
 }
 
 fn check(world: &World, expect: &[&str]) -> Plan {
-    let plan = plan(&world.seen());
+    let plan = world.plan();
     assert_eq!(words(&plan), expect, "{plan:?}");
     plan
 }
@@ -35,13 +35,13 @@ fn settled(n_clusters: usize) -> World {
 fn settle(world: &mut World) {
     for _ in 0..50 {
         world.settle();
-        let plan = plan(&world.seen());
+        let plan = world.plan();
         if plan.actions.is_empty() {
             return;
         }
         world.apply(&plan);
     }
-    panic!("it does not come to rest: {:?}", plan(&world.seen()));
+    panic!("it does not come to rest: {:?}", world.plan());
 }
 
 // AD-083, AD-066; T1, T2
@@ -79,7 +79,7 @@ fn what_is_no_longer_chosen_goes() {
     assert_eq!(plan.leaving, ["c0"]);
     world.apply(&plan);
     assert_eq!(check(&world, &[]).leaving, ["c0"]);
-    // On again before it is gone: it goes first, and comes anew.
+    // On again before it is gone: it goes first, and comes again.
     world.cluster("c0", json!({"metadata": {"labels": {"cni": "calico"}}}));
     assert_eq!(check(&world, &[]).reinstalling, ["c0"]);
     world.settle();
@@ -126,7 +126,7 @@ fn one_cluster_without_values_keeps_no_other_waiting() {
     check(&world, &["patch c1"]);
 }
 
-// AD-126: a template that cannot be read is told also where there is no Cluster, and once.
+// AD-126: a template that cannot be read is reported also without a Cluster, and once.
 #[test]
 fn a_bad_template_installs_nothing_and_uninstalls_nothing() {
     let mut world = settled(2);
@@ -389,11 +389,11 @@ fn happen(world: &mut World, event: Event) {
         }
         Event::Settle => world.settle(),
         Event::Reconcile => {
-            let plan = plan(&world.seen());
+            let plan = world.plan();
             world.apply(&plan);
         }
         Event::Crash(after) => {
-            let mut plan = plan(&world.seen());
+            let mut plan = world.plan();
             plan.actions.truncate(after);
             world.apply(&plan);
         }
@@ -422,7 +422,7 @@ proptest! {
         settle(&mut world);
         let chosen: Vec<String> = world.seen().chosen.unwrap().into_keys().collect();
         prop_assert_eq!(world.served(), chosen);
-        prop_assert_eq!(plan(&world.seen()), Plan::default());
+        prop_assert_eq!(world.plan(), Plan::default());
     }
 
     // AD-089: what was applied needs nothing more.
@@ -434,9 +434,9 @@ proptest! {
         }
         // What takes turns goes on when those before are ready, which is not what this is about.
         world.proxy(json!({"spec": {"rollout": null}}));
-        let first = plan(&world.seen());
+        let first = world.plan();
         world.apply(&first);
-        let again = plan(&world.seen());
+        let again = world.plan();
         prop_assert!(again.actions.is_empty(), "{:?} after {:?}", again.actions, first.actions);
     }
 }

@@ -5,19 +5,18 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::chart_proxy::plan::plan;
 use crate::chart_proxy::testing::World;
 
 const AT: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn now(world: &World) -> HelmChartProxyStatus {
     let seen = world.seen();
-    status(&seen, &plan(&seen), &Done::default(), AT)
+    status(&seen, &world.plan_of(&seen), &Done::default(), AT)
 }
 
 fn after(world: &World, failures: Vec<Failure>) -> HelmChartProxyStatus {
     let seen = world.seen();
-    status(&seen, &plan(&seen), &Done { failures }, AT)
+    status(&seen, &world.plan_of(&seen), &Done::from(failures), AT)
 }
 
 fn of<'a>(status: &'a HelmChartProxyStatus, type_: &str) -> (&'a str, &'a str, &'a str) {
@@ -37,7 +36,7 @@ fn check_specs(world: &World, expect: (&str, &str, &str)) {
 
 fn installed(n: usize) -> World {
     let mut world = World::new(n);
-    let plan = plan(&world.seen());
+    let plan = world.plan();
     world.apply(&plan);
     world.settle();
     world
@@ -113,7 +112,7 @@ fn what_was_just_written_is_not_ready() {
         of(&now(&world), "HelmReleaseProxiesReady"),
         ("Unknown", "ReadyUnknown", line)
     );
-    let plan = plan(&world.seen());
+    let plan = world.plan();
     world.apply(&plan);
     check_specs(&world, ("False", "HelmReleaseProxySpecsUpdating", line));
     world.settle();
@@ -124,14 +123,14 @@ fn what_was_just_written_is_not_ready() {
         of(&now(&world), "HelmReleaseProxiesReady"),
         ("Unknown", "ReadyUnknown", line)
     );
-    let plan = super::super::plan::plan(&world.seen());
+    let plan = world.plan();
     world.apply(&plan);
     check_specs(&world, ("False", "HelmReleaseProxySpecsUpdating", line));
 }
 
 // AD-053: what was chosen before stays named.
 #[test]
-fn a_selector_that_cannot_be_read_is_told() {
+fn a_selector_that_cannot_be_read_is_reported() {
     let mut world = installed(1);
     let matching = now(&world).matching_clusters;
     world.proxy(json!({"status": {"matchingClusters": matching}}));
@@ -145,7 +144,7 @@ fn a_selector_that_cannot_be_read_is_told() {
 
 // AD-126, AD-086: the Clusters are named, and so is what is wrong.
 #[test]
-fn values_that_cannot_be_computed_are_told() {
+fn values_that_cannot_be_computed_are_reported() {
     let mut world = installed(3);
     world.fail("c1", "valuesTemplate line 1: .Cluster.spec.x is not set", false);
     let message = "* Cluster c1: valuesTemplate line 1: .Cluster.spec.x is not set";
@@ -162,7 +161,7 @@ fn values_that_cannot_be_computed_are_told() {
     );
 }
 
-// AD-086: what concerns many is told once; neither Clusters nor messages are without end.
+// AD-086: one message for all Clusters that it concerns. The numbers of names and messages are limited.
 #[test]
 fn messages_are_bounded() {
     let mut world = World::new(200);
@@ -187,7 +186,7 @@ fn messages_are_bounded() {
 }
 
 #[test]
-fn writes_that_failed_are_told() {
+fn writes_that_failed_are_reported() {
     let world = World::new(2);
     let check = |failures: Vec<Failure>, reason: &str, message: &str| {
         let status = after(&world, failures);
@@ -211,18 +210,18 @@ fn writes_that_failed_are_told() {
 
 // AD-090
 #[test]
-fn a_reinstallation_is_told() {
+fn a_reinstallation_is_reported() {
     let mut world = installed(2);
     world.proxy(json!({"spec": {"namespace": "kube-system"}}));
-    let message = "* Clusters c0, c1: its release is uninstalled, to be installed anew";
+    let message = "* Clusters c0, c1: its release is uninstalled, to be installed again";
     check_specs(&world, ("False", "HelmReleaseProxyReinstalling", message));
-    let plan = plan(&world.seen());
+    let plan = world.plan();
     world.apply(&plan);
     check_specs(&world, ("False", "HelmReleaseProxyReinstalling", message));
 }
 
 #[test]
-fn what_goes_and_what_is_held_is_told() {
+fn releases_that_go_and_that_are_held_are_reported() {
     let mut world = installed(1);
     world.cluster("c0", json!({"metadata": {"labels": {"cni": null}}}));
     check_specs(
@@ -267,7 +266,7 @@ fn broken(type_: &str, reason: &str, message: &str) -> Value {
 
 // AD-143: the words of every release reach the HelmChartProxy, with the reason and its Cluster.
 #[test]
-fn every_reason_of_a_release_is_told_with_its_cluster() {
+fn every_reason_of_a_release_is_reported_with_its_cluster() {
     for (type_, reason) in [
         ("HelmReleaseReady", reasons::PREPARING_TO_HELM_INSTALL),
         ("HelmReleaseReady", reasons::HELM_RELEASE_PENDING),
@@ -291,7 +290,7 @@ fn every_reason_of_a_release_is_told_with_its_cluster() {
         assert_eq!(of(&status, "Ready").0, "False");
         assert_eq!(of(&status, "HelmReleaseProxySpecsUpToDate").0, "True");
     }
-    // Without words the reason alone is told.
+    // Without a message the reason alone is reported.
     let mut world = installed(1);
     world.releases_of("c0", broken("HelmReleaseReady", "HelmReleasePending", ""));
     assert_eq!(
@@ -301,7 +300,7 @@ fn every_reason_of_a_release_is_told_with_its_cluster() {
 }
 
 #[test]
-fn a_rollout_is_told() {
+fn a_rollout_is_reported() {
     let mut world = World::new(3);
     world.proxy(json!({"spec": {"rollout": {"install": {"stepInit": 1}}}}));
     let status = now(&world);
@@ -322,5 +321,5 @@ fn a_second_look_changes_nothing() {
     world.proxy(json!({"status": first}));
     let seen = world.seen();
     let later = Timestamp::from_second(1_000).unwrap();
-    assert_eq!(status(&seen, &plan(&seen), &Done::default(), later), first);
+    assert_eq!(status(&seen, &world.plan_of(&seen), &Done::default(), later), first);
 }

@@ -1,23 +1,23 @@
-//! The one place where what is wished for is compared with what is there: chart, version and values, all as data.
+//! The one place where the desired release is compared with the actual one: chart, version and values, all as data.
 
 use semver::Version;
 use serde_json::{Map, Value};
-use windlass_api_ext::addons::HelmReleaseProxy;
 
+use crate::release_proxy::facts::reuses_values;
 use crate::release_proxy::observed::{Latest, Observed, Release};
 
-/// How a release differs from what is wished for.
+/// How a release differs from the desired one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Difference {
-    /// Not at all.
+    /// It does not differ.
     Nothing,
-    /// By this.
+    /// It differs in this.
     Found(String),
-    /// Not as far as it can be told; and what cannot.
+    /// It does not differ in anything that can be compared. The text is about the rest.
     Unknown(String),
 }
 
-/// Compares a deployed release with what is wished for.
+/// Compares a deployed release with the desired one.
 pub(super) fn between(seen: &Observed, release: &Release) -> Difference {
     let spec = &seen.proxy.spec;
     let chart = spec.chart_name.rsplit('/').next().unwrap_or_default();
@@ -42,13 +42,6 @@ pub(super) fn between(seen: &Observed, release: &Release) -> Difference {
     unknown.map_or(Difference::Nothing, Difference::Unknown)
 }
 
-/// Whether values are laid over those that a release has.
-pub(in crate::release_proxy) fn reuses_values(proxy: &HelmReleaseProxy) -> bool {
-    let options = proxy.spec.options.as_ref();
-    let upgrade = options.and_then(|options| options.upgrade.as_ref());
-    upgrade.is_some_and(|upgrade| upgrade.reuse_values == Some(true) || upgrade.reset_then_reuse_values == Some(true))
-}
-
 fn has_values(seen: &Observed, release: &Release) -> bool {
     let Ok(wanted) = &seen.values else { return true };
     let over = wanted.data.as_ref().zip(release.data.as_ref());
@@ -56,7 +49,7 @@ fn has_values(seen: &Observed, release: &Release) -> bool {
         || reuses_values(&seen.proxy) && over.is_some_and(|(wanted, have)| covers(have, wanted))
 }
 
-/// Whether laying `wanted` over `have` would change nothing.
+/// Whether merging `wanted` into `have` changes nothing.
 fn covers(have: &Map<String, Value>, wanted: &Map<String, Value>) -> bool {
     wanted.iter().all(|(key, wanted)| match (have.get(key), wanted) {
         (Some(Value::Object(have)), Value::Object(wanted)) => covers(have, wanted),
@@ -64,13 +57,13 @@ fn covers(have: &Map<String, Value>, wanted: &Map<String, Value>) -> bool {
             let one = |value: &Value| Map::from_iter([(String::new(), value.clone())]);
             windlass_helm::values::same(&one(have), &one(wanted))
         }
-        // Laid over others, null takes a key away.
+        // A null removes a key when values are merged.
         (None, wanted) => wanted.is_null(),
     })
 }
 
-/// Whether a chart has the version that is wished for: as Helm compares them, a leading `v` does not count, and what stands behind a
-/// plus only where it was asked for.
+/// Whether a chart has the desired version. As Helm compares versions, a leading `v` does not count, and build metadata counts only when
+/// the desired version has some.
 fn is_version(wanted: &str, have: &str) -> bool {
     let read = |text: &str| Version::parse(text.strip_prefix('v').unwrap_or(text)).ok();
     match (read(wanted), read(have)) {
@@ -80,28 +73,9 @@ fn is_version(wanted: &str, have: &str) -> bool {
     }
 }
 
-/// A version that nothing has to be asked about: one alone, with all its parts.
-pub(in crate::release_proxy) fn pinned(version: Option<&str>) -> Option<&str> {
-    let text = version?.trim();
-    Version::parse(text.strip_prefix('v').unwrap_or(text)).ok()?;
-    Some(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // AD-104, AD-116
-    #[test]
-    fn only_whole_versions_are_pinned() {
-        for version in ["1.2.3", "v1.2.3", "0.1.0-rc.1", "1.2.3+build"] {
-            assert_eq!(pinned(Some(version)), Some(version));
-        }
-        for range in ["1.2", "1", "^1.2.3", ">=1 <2", "1.2.x", "*", "1.2.3 || 2.0.0", ">1.0.0"] {
-            assert_eq!(pinned(Some(range)), None, "{range}");
-        }
-        assert_eq!(pinned(None), None);
-    }
 
     // AD-112
     #[test]
@@ -113,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn values_laid_over_others_are_covered_where_nothing_changes() {
+    fn merged_values_are_covered_when_nothing_changes() {
         let check = |have: &str, wanted: &str, expect: bool| {
             let read = |text| windlass_helm::values::parse(text).unwrap();
             assert_eq!(covers(&read(have), &read(wanted)), expect, "{have} {wanted}");

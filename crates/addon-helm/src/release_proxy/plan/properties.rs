@@ -1,4 +1,4 @@
-//! Whatever is seen, plans have these properties.
+//! Properties of the plans for all observations.
 
 use std::sync::Arc;
 
@@ -6,14 +6,15 @@ use proptest::prelude::*;
 use serde_json::json;
 use windlass_api_ext::addons::HelmReleaseProxy;
 use windlass_helm::Status;
-use windlass_kit::Seen;
+use windlass_kit::{Moment, Seen};
 
+use super::super::facts::generated_name;
 use super::super::observed::{Latest, Observed, Operation, Release};
-use super::super::testing::{NOW, at, deployed, read, seen};
-use super::{Step, plan};
+use super::super::testing::{self, NOW, at, deployed, read, seen};
+use super::{Action, Plan};
 
-fn decided(seen: &Observed) -> super::Plan {
-    plan(seen, at(NOW))
+fn decided(seen: &Observed) -> Plan {
+    testing::decided(seen, &Moment::at(at(NOW)))
 }
 
 fn statuses() -> impl Strategy<Value = Status> {
@@ -61,51 +62,62 @@ fn worlds() -> impl Strategy<Value = Observed> {
         if !named {
             changes["spec"]["releaseName"] = serde_json::Value::Null;
         }
-        let mut seen = seen().with(&changes);
+        let release = release.map(Arc::new).into();
+        let seen = if named {
+            seen().with_release(release)
+        } else {
+            seen().unnamed()
+        };
+        let mut seen = seen.with(&changes);
         if installed {
             seen = seen.installed();
         }
         seen.version = version;
-        if named {
-            seen.release = release.map(Arc::new).into();
-        }
         seen
     })
 }
 
-/// What a step does to a world in which Helm does what it is asked.
-fn done(mut seen: Observed, step: &Step) -> Observed {
-    match step {
-        Step::Name(name) => {
+fn found(seen: &Observed) -> Option<&Arc<Release>> {
+    seen.release().and_then(Seen::found)
+}
+
+/// The world after an action, when Helm succeeds.
+fn done(mut seen: Observed, action: &Action) -> Observed {
+    match action {
+        Action::StoreName(chart) => {
             let mut proxy = HelmReleaseProxy::clone(&seen.proxy);
-            proxy.spec.release_name = Some(name.clone());
+            proxy.spec.release_name = Some(generated_name(chart, NOW));
             seen.proxy = Arc::new(proxy);
+            seen = seen.with_release(Seen::NotFound);
         }
-        Step::Remember => seen = seen.installed(),
-        Step::Start(Operation::Uninstall { keep_history: true }, _) => {
-            let mut release = Release::clone(seen.release.found().unwrap());
-            release.status = Status::Uninstalled;
-            seen.release = Seen::Found(Arc::new(release));
+        Action::RecordInstallation => seen = seen.installed(),
+        Action::Start(start) => {
+            let before = found(&seen).map(|release| Release::clone(release));
+            let after = after(start.operation, before.unwrap_or_default(), &seen.owner);
+            seen = seen.with_release(after.map(Arc::new).into());
         }
-        Step::Start(Operation::Uninstall { keep_history: false }, _) => seen.release = Seen::NotFound,
-        Step::Start(operation, _) => {
-            let before = seen.release.found().map(|release| Release::clone(release));
-            let mut release = before.clone().unwrap_or_default();
-            release.revision += 1;
-            release.status = Status::Deployed;
-            if !matches!(operation, Operation::Rollback { .. }) {
-                release = Release {
-                    revision: release.revision,
-                    ..deployed()
-                };
-            }
-            release.owner = Some(seen.owner.clone());
-            release.revisions = vec![(release.revision, Status::Deployed)];
-            seen.release = Seen::Found(Arc::new(release));
-        }
-        Step::Rest(_) | Step::Wait(_) | Step::Stop | Step::LetGo(_) => {}
+        Action::Stop | Action::RemoveFinalizer(_) | Action::Follow(_) | Action::Unfollow => {}
     }
     seen
+}
+
+/// The release after an operation.
+fn after(operation: Operation, mut release: Release, owner: &str) -> Option<Release> {
+    match operation {
+        Operation::Uninstall { keep_history: false } => return None,
+        Operation::Uninstall { keep_history: true } => release.status = Status::Uninstalled,
+        Operation::Install { .. } | Operation::Upgrade | Operation::Rollback { .. } => {
+            let revision = release.revision + 1;
+            if !matches!(operation, Operation::Rollback { .. }) {
+                release = deployed();
+            }
+            release.revision = revision;
+            release.status = Status::Deployed;
+            release.owner = Some(owner.to_owned());
+            release.revisions = vec![(revision, Status::Deployed)];
+        }
+    }
+    Some(release)
 }
 
 proptest! {
@@ -116,34 +128,40 @@ proptest! {
             seen = seen.leaving();
         }
         for _ in 0..6 {
-            let step = decided(&seen).step;
-            if matches!(step, Step::Rest(_) | Step::Wait(_) | Step::LetGo(_)) {
-                prop_assert_eq!(&decided(&seen).step, &step);
-                return Ok(());
+            let plan = decided(&seen);
+            prop_assert!(plan.actions.len() <= 1);
+            match plan.actions.first() {
+                None | Some(Action::RemoveFinalizer(_)) => {
+                    prop_assert_eq!(&decided(&seen), &plan);
+                    return Ok(());
+                }
+                Some(action) => seen = done(seen, action),
             }
-            seen = done(seen, &step);
         }
         prop_assert!(false, "it does not come to rest: {:?}", decided(&seen));
     }
 
-    // AD-134: whatever is seen, a release of somebody else is never written.
+    // AD-134
     #[test]
-    fn a_release_of_somebody_else_is_never_written(seen in worlds(), leaving in any::<bool>()) {
+    fn a_release_of_another_owner_is_never_written(seen in worlds(), leaving in any::<bool>()) {
         let seen = if leaving { seen.leaving() } else { seen };
-        let is_foreign = seen.release.found().is_some_and(|release| !super::is_ours(&seen, release));
+        let is_foreign = found(&seen).is_some_and(|release| !super::is_ours(&seen, release));
         if is_foreign {
-            let step = decided(&seen).step;
-            prop_assert!(!matches!(step, Step::Start(..) | Step::Remember), "{:?}", step);
+            let actions = decided(&seen).actions;
+            let writes = |action: &Action| matches!(action, Action::Start(_) | Action::RecordInstallation);
+            prop_assert!(!actions.iter().any(writes), "{:?}", actions);
         }
     }
 
-    // AD-097: an object is not let go while a release of its own is there, unless it is to stay.
+    // AD-097: an object keeps its finalizer while a release of its own is there, unless the release is to stay.
     #[test]
     fn nothing_is_left_behind(seen in worlds()) {
         let seen = seen.leaving();
-        let Step::LetGo(_) = decided(&seen).step else { return Ok(()) };
+        if !decided(&seen).removes_finalizer() {
+            return Ok(());
+        }
         let stays = seen.proxy.spec.is_install_once() && seen.proxy.was_installed();
-        let is_left = seen.release.found().is_some_and(|release| {
+        let is_left = found(&seen).is_some_and(|release| {
             super::is_ours(&seen, release) && release.status != Status::Uninstalled
         });
         prop_assert!(stays || !is_left);

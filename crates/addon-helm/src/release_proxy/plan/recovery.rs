@@ -1,35 +1,32 @@
-//! What becomes of releases that are neither deployed nor gone: whatever a crash, a failure or a person left.
+//! Recovery of releases that are neither deployed nor gone, after a crash, a failure or a manual change.
 
-use std::time::Duration;
-
-use windlass_api_ext::addons::{reasons, values};
+use jiff::SignedDuration;
+use windlass_api_ext::addons::reasons;
 use windlass_helm::Status;
-use windlass_kit::Timestamp;
-use windlass_meta::GoDuration;
+use windlass_kit::Moment;
 
-use super::{About, Again, Plan, Step, start};
+use super::{About, Plan, start};
+use crate::release_proxy::facts;
 use crate::release_proxy::observed::{Failure, Observed, Operation, Release};
 
-/// How long an operation may take where the text of its timeout cannot be read.
-const TIMEOUT: Duration = Duration::from_mins(10);
-
-pub(super) fn plan(seen: &Observed, release: &Release, status: Status, now: Timestamp) -> Plan {
-    if let Some(left) = in_flight(seen, release, now) {
-        let plan = Plan::wait(About::Release, reasons::HELM_RELEASE_PENDING, told(release));
-        return plan.again(Again::After(left));
+pub(super) fn plan(seen: &Observed, release: &Release, status: Status, now: &Moment) -> Plan {
+    if is_in_flight(seen, release, now) {
+        return in_flight(release);
     }
-    let again = Operation::Uninstall { keep_history: false };
+    let uninstall = Operation::Uninstall { keep_history: false };
     match status {
         Status::PendingUpgrade | Status::PendingRollback => {
-            let operation = Operation::Rollback { to: way_back(release) };
+            let operation = Operation::Rollback {
+                to: rollback_target(release),
+            };
             start(seen, now, operation, "an operation on it was broken off")
         }
-        Status::PendingInstall => start(seen, now, again, "its installation was broken off"),
-        Status::Uninstalling => start(seen, now, again, "its removal was broken off"),
+        Status::PendingInstall => start(seen, now, uninstall, "its installation was broken off"),
+        Status::Uninstalling => start(seen, now, uninstall, "its removal was broken off"),
         Status::Failed | Status::Superseded => {
             start(seen, now, Operation::Upgrade, "its newest revision is not deployed")
         }
-        // Helm upgrades what it does not know only where something is deployed.
+        // Helm upgrades a release of unknown status only when one of its revisions is deployed.
         Status::Unknown if has_deployed(release) => start(
             seen,
             now,
@@ -39,60 +36,47 @@ pub(super) fn plan(seen: &Observed, release: &Release, status: Status, now: Time
         Status::Unknown => start(
             seen,
             now,
-            again,
+            uninstall,
             "its status is not known, and nothing of it is deployed",
         ),
-        Status::Deployed | Status::Uninstalled => Plan::of(Step::Rest(String::new())),
+        Status::Deployed | Status::Uninstalled => Plan::rest(String::new()),
     }
 }
 
-/// What is said of an operation that somebody else has going on.
-pub(super) fn told(release: &Release) -> String {
-    format!(
-        "the release is {}, and whoever works on it may still be at it: {}",
-        release.status,
-        if release.description.is_empty() {
-            "no description"
-        } else {
-            &release.description
-        }
-    )
+/// The plan while another process may still be working on the release.
+pub(super) fn in_flight(release: &Release) -> Plan {
+    let description = match release.description.as_str() {
+        "" => "no description",
+        description => description,
+    };
+    let message = format!(
+        "the release is {}, and the operation on it may still be going on: {description}",
+        release.status
+    );
+    Plan::blocked(About::Release, facts::waiting(reasons::HELM_RELEASE_PENDING, message))
 }
 
-/// How long somebody may still be working on a release: an operation that is younger than its timeout is not disturbed, unless it was
-/// one of this process that has ended.
-pub(super) fn in_flight(seen: &Observed, release: &Release, now: Timestamp) -> Option<Duration> {
+/// Whether another process may still be working on a release. An operation is not disturbed before its timeout has elapsed, unless it
+/// was an operation of this process that has ended.
+pub(super) fn is_in_flight(seen: &Observed, release: &Release, now: &Moment) -> bool {
     if !release.status.is_pending() && release.status != Status::Uninstalling {
-        return None;
+        return false;
     }
-    let since = release.since?;
+    let Some(since) = release.since else { return false };
     let was_ours = |failure: &Failure| (failure.began..=failure.ended).contains(&since);
     if seen.work.failure.as_ref().is_some_and(was_ours) {
-        return None;
+        return false;
     }
-    // A clock that is ahead of ours holds nothing up for longer than the timeout.
-    let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-    timeout(seen).checked_sub(elapsed).filter(|left| !left.is_zero())
-}
-
-/// How long an operation may take.
-pub(in crate::release_proxy) fn timeout(seen: &Observed) -> Duration {
-    let said = seen
-        .proxy
-        .spec
-        .options
-        .as_ref()
-        .and_then(|options| options.timeout.as_deref());
-    let said = said.filter(|text| !text.is_empty()).unwrap_or(values::DEFAULT_TIMEOUT);
-    said.parse::<GoDuration>().map_or(TIMEOUT, GoDuration::to_std)
+    let timeout = SignedDuration::try_from(facts::timeout(&seen.proxy)).unwrap_or(SignedDuration::MAX);
+    !now.elapsed(since, timeout)
 }
 
 fn has_deployed(release: &Release) -> bool {
     release.revisions.iter().any(|(_, status)| *status == Status::Deployed)
 }
 
-/// The revision to go back to: the last that was deployed, else the broken one itself, which then gets what it wanted.
-fn way_back(release: &Release) -> u32 {
+/// The revision to roll back to: the last deployed one, else the broken one itself, which is then installed completely.
+fn rollback_target(release: &Release) -> u32 {
     let deployed = release
         .revisions
         .iter()

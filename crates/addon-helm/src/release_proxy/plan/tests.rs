@@ -4,55 +4,93 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_api_ext::addons::reasons;
 use windlass_helm::Status;
-use windlass_kit::Seen;
+use windlass_kit::{Decision, Moment, Seen, Timestamp, Until};
+use windlass_remote::Workload;
 
-use super::super::observed::{Latest, Observed, Obstacle, Operation, Release, Way};
-use super::super::testing::{NOW, at, read, seen};
-use super::{About, Again, Step, generated_name, plan, wish};
+use super::super::observed::{ClusterState, Depth, Latest, Observed, Obstacle, Operation, ReadLive, Release};
+use super::super::testing::{NOW, at, decided as decided_at, down, no_kubeconfig, read, seen};
+use super::{About, Action, plan};
 
 const INSTALL: Operation = Operation::Install { replace: false };
 const AGAIN: Operation = Operation::Install { replace: true };
 const REMOVE: Operation = Operation::Uninstall { keep_history: false };
 
 fn decided(seen: &Observed) -> super::Plan {
-    plan(seen, at(NOW))
+    decided_at(seen, &Moment::at(at(NOW)))
+}
+
+/// The one action of a plan.
+fn action(seen: &Observed) -> Action {
+    let plan = decided(seen);
+    assert_eq!((plan.actions.len(), &plan.blocked), (1, &None), "{plan:?}");
+    assert!(!plan.notes.is_empty(), "every action has a reason");
+    plan.actions.into_iter().next().unwrap()
 }
 
 fn begins(seen: &Observed, expect: Operation) {
-    match decided(seen).step {
-        Step::Start(operation, _) => assert_eq!(operation, expect),
+    match action(seen) {
+        Action::Start(start) => assert_eq!(start.operation, expect),
         other => panic!("expected {expect:?}, not {other:?}"),
     }
 }
 
-fn rests(seen: &Observed) {
-    let plan = decided(seen);
-    assert!(
-        matches!(plan.step, Step::Rest(_)) && plan.again == Again::Event,
-        "{plan:?}"
-    );
+/// It rests until an event comes.
+fn rests(seen: &Observed) -> String {
+    let now = Moment::at(at(NOW));
+    let plan = decided_at(seen, &now);
+    assert_eq!((plan.actions.len(), &plan.blocked), (0, &None), "{plan:?}");
+    assert_eq!(now.next_deadline(), None);
+    plan.remark
 }
 
-/// It waits for this reason, and says this.
-fn waits(seen: &Observed, about: About, reason: &str, words: &str) -> Again {
-    let plan = decided(seen);
-    match plan.step {
-        Step::Wait(blocked) => {
-            assert_eq!((blocked.about, blocked.reason), (about, reason), "{blocked:?}");
-            assert!(blocked.message.contains(words), "{}", blocked.message);
-        }
-        other => panic!("expected to wait for {reason}, not {other:?}"),
-    }
-    plan.again
+/// It is blocked for this reason, with this in its message. The answer is what ends that, a deadline included.
+fn waits(seen: &Observed, about: About, reason: &str, words: &str) -> (Until, Option<Timestamp>) {
+    let now = Moment::at(at(NOW));
+    let plan = decided_at(seen, &now);
+    assert_eq!(plan.actions, [], "{plan:?}");
+    let blocked = plan.blocked.unwrap_or_else(|| panic!("it is not blocked for {reason}"));
+    assert_eq!((plan.about, blocked.reason), (about, reason), "{blocked:?}");
+    assert!(blocked.message.contains(words), "{}", blocked.message);
+    (blocked.until, now.next_deadline())
 }
 
-fn lets_go(seen: &Observed) {
-    let step = decided(seen).step;
-    assert!(matches!(step, Step::LetGo(_)), "{step:?}");
+const EVENT: (Until, Option<Timestamp>) = (Until::Event, None);
+
+/// An event, or a deadline so many seconds from now.
+fn deadline(seconds: i64) -> (Until, Option<Timestamp>) {
+    (Until::Event, Some(at(NOW + seconds)))
 }
 
-// AD-055, AD-114: a HelmReleaseProxy may be somebody's own, and no webhook looks at those. What its HelmChartProxy could not say is not
-// brought to Helm, and what is installed stays until it is uninstalled.
+fn goes(seen: &Observed) {
+    let action = action(seen);
+    assert!(matches!(action, Action::RemoveFinalizer(_)), "{action:?}");
+}
+
+// The watch may be late: what is not undone easily relies on the release as the cluster answers now.
+#[test]
+fn operations_and_the_end_rely_on_a_live_release() {
+    let now = Moment::at(at(NOW));
+    let asks = |seen: &Observed, depth: Depth| {
+        assert_eq!(plan(seen, &now), Decision::Ask(ReadLive(depth)));
+        assert!(matches!(plan(&seen.clone().live(), &now), Decision::Plan(_)));
+    };
+    let is_decided = |seen: &Observed| assert!(matches!(plan(seen, &now), Decision::Plan(_)));
+    asks(&seen(), Depth::Contents);
+    asks(&seen().leaving(), Depth::Contents);
+    let keeps = json!({"spec": {"options": {"upgrade": {"reuseValues": true}}}});
+    asks(&seen().with(&keeps), Depth::Values);
+    is_decided(&seen().found(|_| {}));
+    is_decided(&seen().installed().found(|_| {}));
+    is_decided(&seen().unnamed());
+    is_decided(&seen().unnamed().leaving());
+    is_decided(&seen().leaving().but(|seen| seen.cluster = ClusterState::Missing));
+    // The answer counts: another process has installed it since.
+    let found = seen().installed().found(|_| {}).live();
+    assert_eq!(rests(&found), "");
+}
+
+// AD-055, AD-114: a user may write a HelmReleaseProxy without HelmChartProxy, and no webhook checks it. What a HelmChartProxy could not
+// declare is not brought to Helm, and what is installed stays until it is uninstalled.
 #[test]
 fn nothing_begins_with_what_no_chart_could_say() {
     let spec = |spec: serde_json::Value| json!({ "spec": spec });
@@ -80,7 +118,7 @@ fn nothing_begins_with_what_no_chart_could_say() {
     ] {
         let bad = seen().with(&spec(change));
         let failed = reasons::HELM_INSTALL_OR_UPGRADE_FAILED;
-        assert_eq!(waits(&bad, About::Release, failed, words), Again::Event);
+        assert_eq!(waits(&bad, About::Release, failed, words), EVENT);
         let installed = bad.installed().found(|release| release.values = read("{a: 2}").digest);
         waits(&installed, About::Release, failed, words);
         begins(&installed.leaving(), REMOVE);
@@ -92,33 +130,29 @@ fn nothing_begins_with_what_no_chart_could_say() {
 // T2, AD-034, AD-035: nothing is begun before the control plane is initialized, and nodes are not asked for.
 #[test]
 fn nothing_begins_before_the_cluster_can_be_reached() {
-    let way = |way: Way| seen().but(|seen| seen.way = way);
-    let cluster = |seen: &Observed, reason, words| assert_eq!(waits(seen, About::Cluster, reason, words), Again::Event);
+    let state = |state: ClusterState| seen().but(|seen| seen.cluster = state);
+    let cluster = |seen: &Observed, reason, words| assert_eq!(waits(seen, About::Cluster, reason, words), EVENT);
     cluster(
-        &way(Way::Gone),
+        &state(ClusterState::Missing),
         reasons::GET_CLUSTER_FAILED,
         "there is no Cluster fleet/c1",
     );
     cluster(
-        &way(Way::Elsewhere("other".to_owned())),
+        &state(ClusterState::OtherNamespace("other".to_owned())),
         reasons::GET_CLUSTER_FAILED,
         "set it to fleet",
     );
     cluster(
-        &way(Way::Uninitialized),
+        &state(ClusterState::Uninitialized),
         reasons::NOT_INITIALIZED,
         "control plane of Cluster c1",
     );
     cluster(
-        &way(Way::Unknown("no Secret".to_owned())),
+        &state(no_kubeconfig("no Secret")),
         reasons::GET_KUBECONFIG_FAILED,
         "no Secret",
     );
-    cluster(
-        &way(Way::Closed("refused".to_owned())),
-        reasons::CONNECTION_DOWN,
-        "refused",
-    );
+    cluster(&state(down("refused")), reasons::CONNECTION_DOWN, "refused");
     // AD-045
     let leaving = seen().but(|seen| seen.cluster_is_leaving = true);
     cluster(&leaving, reasons::DELETING, "is being deleted");
@@ -150,13 +184,13 @@ fn nothing_begins_without_what_it_takes_to_fetch_the_chart() {
 #[test]
 fn what_is_not_there_is_installed_and_then_left_alone() {
     begins(&seen(), INSTALL);
-    assert_eq!(decided(&seen().found(|_| {})).step, Step::Remember);
+    assert_eq!(action(&seen().found(|_| {})), Action::RecordInstallation);
     rests(&seen().installed().found(|_| {}));
     begins(
         &seen().installed().found(|release| release.status = Status::Uninstalled),
         AGAIN,
     );
-    // Somebody uninstalled it.
+    // A user uninstalled it.
     begins(&seen().installed(), INSTALL);
 }
 
@@ -187,15 +221,13 @@ fn the_newest_version_is_followed() {
     begins(&newest(Latest::Found("0.9.0".to_owned())), Operation::Upgrade);
     rests(&newest(Latest::Found("1.0.0".to_owned())));
     rests(&newest(Latest::Asking));
-    match decided(&newest(Latest::Failed("no answer".to_owned()))).step {
-        Step::Rest(note) => assert!(note.contains("no answer"), "{note}"),
-        other => panic!("{other:?}"),
-    }
+    let remark = rests(&newest(Latest::Failed("no answer".to_owned())));
+    assert!(remark.contains("no answer"), "{remark}");
 }
 
-// AD-089, AD-096: what Helm made of the wish is not made again, however it is told there.
+// AD-089, AD-096: what Helm made of the desired state is not made again, however the release describes it.
 #[test]
-fn what_was_made_of_the_wish_is_not_made_again() {
+fn what_was_made_of_the_desired_state_is_not_made_again() {
     let odd = |release: &mut Release| {
         release.chart = "alias".to_owned();
         release.values = read("{a: yes}").digest;
@@ -211,9 +243,9 @@ fn what_was_made_of_the_wish_is_not_made_again() {
     begins(&changed, Operation::Upgrade);
 }
 
-// Values that are laid over those of the release.
+// Values that are merged into those of the release.
 #[test]
-fn values_laid_over_others_count_where_they_are_said() {
+fn merged_values_are_compared_by_their_keys() {
     let keeps = json!({"spec": {"options": {"upgrade": {"reuseValues": true}}}});
     let more = |text: &str| {
         let values = read(text);
@@ -226,9 +258,9 @@ fn values_laid_over_others_count_where_they_are_said() {
     begins(&more("{a: 2, b: 2}"), Operation::Upgrade);
 }
 
-// T13, AD-107, AD-134: a release that is somebody else's is left alone, and the object says what to do.
+// T13, AD-107, AD-134: a release of another owner is not written, and the condition says what to do.
 #[test]
-fn a_release_of_somebody_else_is_left_alone() {
+fn a_release_of_another_owner_is_left_alone() {
     let failed = reasons::HELM_INSTALL_OR_UPGRADE_FAILED;
     for status in Status::ALL {
         let foreign = seen().found(|release| {
@@ -236,12 +268,9 @@ fn a_release_of_somebody_else_is_left_alone() {
             release.status = status;
             release.values = read("{}").digest;
         });
-        assert_eq!(
-            waits(&foreign, About::Release, failed, "the name is in use"),
-            Again::Event
-        );
+        assert_eq!(waits(&foreign, About::Release, failed, "the name is in use"), EVENT);
         waits(&foreign, About::Release, failed, "release-successfully-installed=true");
-        lets_go(&foreign.leaving());
+        goes(&foreign.leaving());
         let others = seen().found(|release| {
             release.owner = Some("fleet.other".to_owned());
             release.status = status;
@@ -249,7 +278,7 @@ fn a_release_of_somebody_else_is_left_alone() {
         waits(&others, About::Release, failed, "belongs to HelmChartProxy fleet/other");
         // What says that we installed it does not count against a mark.
         waits(&others.clone().installed(), About::Release, failed, "belongs to");
-        lets_go(&others.leaving());
+        goes(&others.leaving());
     }
 }
 
@@ -269,25 +298,10 @@ fn a_release_without_a_mark_is_ours_when_the_object_says_so() {
 // AD-078: the name is stored first; the crash between that and the installation, and between that and the note, is mended.
 #[test]
 fn a_name_is_made_up_and_stored_before_anything_is_installed() {
-    let nameless = json!({"spec": {"releaseName": null}});
-    assert_eq!(decided(&seen().with(&nameless)).step, Step::Name(format!("web-{NOW}")));
+    assert_eq!(action(&seen().unnamed()), Action::StoreName("web".to_owned()));
     begins(&seen(), INSTALL);
-    assert_eq!(decided(&seen().found(|_| {})).step, Step::Remember);
-    lets_go(&seen().with(&nameless).leaving());
-}
-
-// AD-078: a legal name of at most 53 characters, whatever the chart is called.
-#[test]
-fn names_that_are_made_up_are_legal() {
-    let check = |chart: &str, expect: &str| assert_eq!(generated_name(chart, 1_800_000_000), expect);
-    check("web", "web-1800000000");
-    check("group/Web_Server.v2", "web-server-v2-1800000000");
-    check("--", "chart-1800000000");
-    check(&"x".repeat(80), &format!("{}-1800000000", "x".repeat(42)));
-    check(
-        &format!("{}-tail", "x".repeat(41)),
-        &format!("{}-1800000000", "x".repeat(41)),
-    );
+    assert_eq!(action(&seen().found(|_| {})), Action::RecordInstallation);
+    goes(&seen().unnamed().leaving());
 }
 
 // AD-102: what was broken off is brought back; what may still be going on is not disturbed.
@@ -360,16 +374,12 @@ fn what_may_still_be_going_on_is_not_disturbed() {
         let young = busy(status, NOW - 60);
         for seen in [&young, &young.clone().leaving()] {
             let again = waits(seen, About::Release, reasons::HELM_RELEASE_PENDING, status.as_str());
-            assert_eq!(again, Again::After(Duration::from_mins(9)));
+            assert_eq!(again, deadline(9 * 60));
         }
         // An operation of this process that has ended is not at it any more.
         let ours = young.failed(Operation::Upgrade, 55);
-        let plan = decided(
-            &ours
-                .clone()
-                .but(|seen| seen.work.failure.as_mut().unwrap().pause = Duration::ZERO),
-        );
-        assert!(matches!(plan.step, Step::Start(..)), "{plan:?}");
+        let action = self::action(&ours.but(|seen| seen.work.failure.as_mut().unwrap().pause = Duration::ZERO));
+        assert!(matches!(action, Action::Start(_)), "{action:?}");
         // A clock ahead of ours.
         let again = waits(
             &busy(status, NOW + 9999),
@@ -377,16 +387,16 @@ fn what_may_still_be_going_on_is_not_disturbed() {
             reasons::HELM_RELEASE_PENDING,
             "",
         );
-        assert_eq!(again, Again::After(Duration::from_mins(10)));
-        let old = busy(status, NOW - 601);
-        assert!(matches!(decided(&old).step, Step::Start(..)), "{status}");
+        assert_eq!(again, deadline(9999 + 600));
+        let old = busy(status, NOW - 600);
+        assert!(matches!(self::action(&old), Action::Start(_)), "{status}");
         begins(&old.leaving(), REMOVE);
     }
     let short = busy(Status::PendingUpgrade, NOW - 60).with(&json!({"spec": {"options": {"timeout": "30s"}}}));
     begins(&short.installed(), Operation::Rollback { to: 1 });
 }
 
-// AD-145: with back-off, and at once where something else is wished for.
+// AD-145: with back-off, and at once for another desired state.
 #[test]
 fn what_failed_is_tried_again_after_a_while() {
     let failed = |seconds_ago| {
@@ -400,27 +410,13 @@ fn what_failed_is_tried_again_after_a_while() {
         reason,
         "helm upgrade failed: it does not fit",
     );
-    assert_eq!(again, Again::After(Duration::from_secs(40)));
-    begins(&failed(61), Operation::Upgrade);
+    assert_eq!(again, deadline(40));
+    begins(&failed(60), Operation::Upgrade);
     let changed = json!({"spec": {"values": "a: 2"}});
     begins(&failed(20).with(&changed).installed(), Operation::Upgrade);
     // While it is tried again, what was wrong stays to be seen.
     let retrying = failed(61).but(|seen| seen.work.running = Some(Operation::Upgrade));
     waits(&retrying, About::Release, reason, "it does not fit");
-}
-
-#[test]
-fn credentials_that_changed_are_something_else_to_try() {
-    let one = seen();
-    let hidden = |text: &str| windlass_helm::Credentials::RegistryConfig(windlass_helm::Secret::new(text));
-    let with = |text: &str| {
-        seen().but(|seen| {
-            seen.source.as_mut().unwrap().credentials = Some(hidden(text));
-        })
-    };
-    assert_ne!(wish(&one), wish(&with("a")));
-    assert_ne!(wish(&with("b")), wish(&with("a")));
-    assert_eq!(wish(&with("a")), wish(&with("a")));
 }
 
 #[test]
@@ -437,17 +433,17 @@ fn one_operation_goes_on_at_a_time() {
     waits(&taken, About::Release, pending, "another HelmReleaseProxy");
     waits(&taken.leaving(), About::Release, pending, "another HelmReleaseProxy");
     // What is installed for an object that goes is not waited for.
-    assert_eq!(decided(&running.leaving()).step, Step::Stop);
+    assert_eq!(action(&running.leaving()), Action::Stop);
     let removing = seen().leaving().but(|seen| seen.work.running = Some(REMOVE));
     waits(&removing, About::Release, pending, "helm uninstall");
 }
 
 #[test]
-fn a_missing_helm_is_told_of_and_looked_for() {
+fn a_missing_helm_is_reported_and_looked_for() {
     let missing = |seen: Observed| seen.but(|seen| seen.unusable = Some("helm is not installed: get it".to_owned()));
     let failed = reasons::HELM_INSTALL_OR_UPGRADE_FAILED;
     let again = waits(&missing(seen()), About::Release, failed, "get it");
-    assert_eq!(again, Again::After(super::LOOK_FOR_HELM));
+    assert_eq!(again, (Until::After(super::CHECK_FOR_HELM), None));
     rests(&missing(seen().installed().found(|_| {})));
     let leaving = missing(seen().installed().found(|_| {}).leaving());
     waits(
@@ -460,10 +456,10 @@ fn a_missing_helm_is_told_of_and_looked_for() {
 
 #[test]
 fn a_release_that_cannot_be_read_is_not_touched() {
-    let unread = seen().but(|seen| seen.release = Seen::Failed("forbidden".to_owned()));
+    let unread = seen().with_release(Seen::Failed("forbidden".to_owned()));
     for seen in [&unread, &unread.clone().leaving()] {
         let again = waits(seen, About::Release, reasons::HELM_RELEASE_GET_FAILED, "forbidden");
-        assert_eq!(again, Again::Backoff);
+        assert_eq!(again, (Until::Backoff, None));
     }
 }
 
@@ -476,11 +472,11 @@ fn what_is_installed_once_is_left_alone_since() {
         &seen().with(&once).found(|release| release.status = Status::Failed),
         Operation::Upgrade,
     );
-    assert_eq!(decided(&seen().with(&once).found(|_| {})).step, Step::Remember);
+    assert_eq!(action(&seen().with(&once).found(|_| {})), Action::RecordInstallation);
     let done = seen().with(&once).installed();
     rests(&done);
     rests(&done.clone().found(|release| release.version = "0.1.0".to_owned()));
-    lets_go(&done.found(|_| {}).leaving());
+    goes(&done.found(|_| {}).leaving());
     begins(&seen().with(&once).found(|_| {}).leaving(), REMOVE);
 }
 
@@ -492,31 +488,32 @@ fn the_release_goes_before_its_object() {
     for status in [Status::Failed, Status::Superseded, Status::Unknown, Status::Uninstalled] {
         begins(&leaving().found(|release| release.status = status), REMOVE);
     }
-    lets_go(&leaving());
-    let way = |way: Way| leaving().but(|seen| seen.way = way);
-    lets_go(&way(Way::Gone));
-    lets_go(&way(Way::Elsewhere("other".to_owned())));
+    goes(&leaving());
+    let state = |state: ClusterState| leaving().but(|seen| seen.cluster = state);
+    goes(&state(ClusterState::Missing));
+    goes(&state(ClusterState::OtherNamespace("other".to_owned())));
     waits(
-        &way(Way::Closed("refused".to_owned())),
+        &state(down("refused")),
         About::Cluster,
         reasons::CONNECTION_DOWN,
         "refused",
     );
     waits(
-        &way(Way::Unknown("no Secret".to_owned())),
+        &state(no_kubeconfig("no Secret")),
         About::Cluster,
         reasons::GET_KUBECONFIG_FAILED,
         "no Secret",
     );
-    waits(&way(Way::Uninitialized), About::Cluster, reasons::NOT_INITIALIZED, "");
-    lets_go(&seen().leaving().but(|seen| seen.way = Way::Uninitialized));
+    waits(
+        &state(ClusterState::Uninitialized),
+        About::Cluster,
+        reasons::NOT_INITIALIZED,
+        "",
+    );
+    goes(&seen().leaving().but(|seen| seen.cluster = ClusterState::Uninitialized));
     // The Cluster goes, too, and may never answer again.
-    for closed in [
-        Way::Closed("refused".to_owned()),
-        Way::Unknown("no Secret".to_owned()),
-        Way::Uninitialized,
-    ] {
-        lets_go(&way(closed).but(|seen| seen.cluster_is_leaving = true));
+    for closed in [down("refused"), no_kubeconfig("no Secret"), ClusterState::Uninitialized] {
+        goes(&state(closed).but(|seen| seen.cluster_is_leaving = true));
     }
     begins(
         &leaving().found(|_| {}).but(|seen| seen.cluster_is_leaving = true),
@@ -538,7 +535,23 @@ fn the_release_goes_before_its_object() {
         reasons::HELM_RELEASE_DELETION_FAILED,
         "helm uninstall failed: it does not fit",
     );
-    assert_eq!(again, Again::After(Duration::from_secs(40)));
+    assert_eq!(again, deadline(40));
+}
+
+// AD-045, AD-098: a process that has just started has not tried to connect. That does not say that the cluster cannot be reached.
+#[test]
+fn a_connection_that_was_not_tried_is_waited_for_although_the_cluster_goes() {
+    let starting = seen().installed().leaving().but(|seen| {
+        seen.cluster_is_leaving = true;
+        seen.cluster = ClusterState::Initialized {
+            has_kubeconfig: true,
+            release: Workload::NotTried("no attempt was made yet".to_owned()),
+        };
+    });
+    let reason = reasons::CONNECTION_DOWN;
+    assert_eq!(waits(&starting, About::Cluster, reason, "no attempt"), EVENT);
+    // Without a kubeconfig there is nothing to try.
+    goes(&starting.but(|seen| seen.cluster = no_kubeconfig("no Secret")));
 }
 
 #[test]
@@ -548,13 +561,13 @@ fn a_history_that_is_kept_ends_a_deletion() {
         &seen().with(&keeps).found(|_| {}).leaving(),
         Operation::Uninstall { keep_history: true },
     );
-    lets_go(
+    goes(
         &seen()
             .with(&keeps)
             .found(|release| release.status = Status::Uninstalled)
             .leaving(),
     );
-    // To install it anew, nothing is kept.
+    // Before another installation, nothing is kept.
     let broken = seen()
         .with(&keeps)
         .found(|release| release.status = Status::PendingInstall);

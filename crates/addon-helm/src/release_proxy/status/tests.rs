@@ -1,15 +1,19 @@
 use serde_json::{Value, json};
 use windlass_api_ext::addons::reasons;
 use windlass_helm::Status;
-use windlass_kit::Seen;
+use windlass_kit::{Moment, ReconcileError, Seen};
 
-use super::super::observed::{Latest, Observed, Obstacle, Operation, Way};
-use super::super::plan::plan;
-use super::super::testing::{NOW, at, seen};
+use super::super::observed::{ClusterState, Latest, Observed, Obstacle, Operation};
+use super::super::testing::{NOW, at, decided, down, no_kubeconfig, seen};
 use super::{Done, status};
 
-fn told(seen: &Observed) -> Value {
-    status(seen, &plan(seen, at(NOW)), &Done::default(), at(NOW)).unwrap()
+fn after(seen: &Observed, done: &Done, second: i64) -> Option<Value> {
+    let plan = decided(seen, &Moment::at(at(second)));
+    status(seen, &plan, done, at(second))
+}
+
+fn reported(seen: &Observed) -> Value {
+    after(seen, &Done::default(), NOW).unwrap()
 }
 
 fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
@@ -19,7 +23,7 @@ fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
 
 /// Status and reason of ClusterAvailable, HelmReleaseReady and Ready.
 fn check(seen: &Observed, expect: [(&str, &str); 3]) -> Value {
-    let status = told(seen);
+    let status = reported(seen);
     let types = ["ClusterAvailable", "HelmReleaseReady", "Ready"];
     let found = types.map(|type_| {
         let found = condition(&status, type_);
@@ -57,13 +61,14 @@ fn release(seen: &Observed, reason: &str, words: &str) -> Value {
 
 // AD-075, AD-143: one case for each reason of ClusterAvailable.
 #[test]
-fn the_cluster_is_told_of_with_a_reason() {
-    let way = |way: Way| seen().but(|seen| seen.way = way);
-    cluster(&way(Way::Gone), reasons::GET_CLUSTER_FAILED);
-    cluster(&way(Way::Elsewhere("x".to_owned())), reasons::GET_CLUSTER_FAILED);
-    cluster(&way(Way::Unknown(String::new())), reasons::GET_KUBECONFIG_FAILED);
-    cluster(&way(Way::Closed(String::new())), reasons::CONNECTION_DOWN);
-    cluster(&way(Way::Uninitialized), reasons::NOT_INITIALIZED);
+fn the_cluster_is_reported_with_a_reason() {
+    let state = |state: ClusterState| seen().but(|seen| seen.cluster = state);
+    let other = ClusterState::OtherNamespace("x".to_owned());
+    cluster(&state(ClusterState::Missing), reasons::GET_CLUSTER_FAILED);
+    cluster(&state(other), reasons::GET_CLUSTER_FAILED);
+    cluster(&state(no_kubeconfig("")), reasons::GET_KUBECONFIG_FAILED);
+    cluster(&state(down("")), reasons::CONNECTION_DOWN);
+    cluster(&state(ClusterState::Uninitialized), reasons::NOT_INITIALIZED);
     cluster(&seen().but(|seen| seen.cluster_is_leaving = true), reasons::DELETING);
     for reason in [reasons::GET_CREDENTIALS_FAILED, reasons::GET_CA_CERTIFICATE_FAILED] {
         let message = String::new();
@@ -76,9 +81,8 @@ fn the_cluster_is_told_of_with_a_reason() {
 
 // AD-075, AD-143: one case for each reason of HelmReleaseReady.
 #[test]
-fn the_release_is_told_of_with_a_reason() {
-    let nameless = json!({"spec": {"releaseName": null}});
-    release(&seen().with(&nameless), reasons::PREPARING_TO_HELM_INSTALL, "name");
+fn the_release_is_reported_with_a_reason() {
+    release(&seen().unnamed(), reasons::PREPARING_TO_HELM_INSTALL, "name");
     let asking = seen().but(|seen| seen.version = Latest::Asking);
     release(&asking, reasons::PREPARING_TO_HELM_INSTALL, "newest");
     release(&seen(), reasons::HELM_RELEASE_PENDING, "helm install");
@@ -93,12 +97,11 @@ fn the_release_is_told_of_with_a_reason() {
     release(&differs, reasons::HELM_RELEASE_PENDING, "helm upgrade");
     let foreign = seen().found(|release| release.owner = None);
     release(&foreign, reasons::HELM_INSTALL_OR_UPGRADE_FAILED, "the name is in use");
-    let unread = seen().but(|seen| seen.release = Seen::Failed("forbidden".to_owned()));
+    let unread = seen().with_release(Seen::Failed("forbidden".to_owned()));
     release(&unread, reasons::HELM_RELEASE_GET_FAILED, "forbidden");
     let removal = Operation::Uninstall { keep_history: false };
     let stuck = seen().installed().found(|_| {}).leaving().failed(removal, 1);
     release(&stuck, reasons::HELM_RELEASE_DELETION_FAILED, "it does not fit");
-    release(&seen().leaving(), reasons::HELM_RELEASE_DELETED, "gone");
 }
 
 // AD-076, AD-077, AD-141, T3
@@ -118,7 +121,7 @@ fn a_deployed_release_is_ready_with_its_status_and_revision() {
 
 // AD-145
 #[test]
-fn a_failed_operation_is_told_with_helms_words() {
+fn a_failed_operation_is_reported_in_helms_words() {
     let failed = seen().installed().found(|release| {
         release.status = Status::Failed;
         release.revision = 2;
@@ -141,27 +144,23 @@ fn a_failed_operation_is_told_with_helms_words() {
     );
 }
 
-// AD-140: what was known stays to be seen while nobody can look.
+// AD-140: the last known status is kept while the cluster cannot be reached.
 #[test]
 fn what_was_known_stays_while_the_cluster_cannot_be_reached() {
     let known = json!({"status": {"status": "deployed", "revision": 7}});
-    let status = told(
-        &seen()
-            .with(&known)
-            .but(|seen| seen.way = Way::Closed("refused".to_owned())),
-    );
+    let status = reported(&seen().with(&known).but(|seen| seen.cluster = down("refused")));
     assert_eq!(
         (&status["status"], &status["revision"]),
         (&json!("deployed"), &json!(7))
     );
-    let status = told(&seen().with(&known));
+    let status = reported(&seen().with(&known));
     assert_eq!((&status["status"], &status["revision"]), (&Value::Null, &Value::Null));
 }
 
 #[test]
-fn a_release_that_is_left_alone_is_told_as_it_is() {
+fn a_release_that_is_left_alone_is_reported_as_it_is() {
     let once = json!({"spec": {"reconcileStrategy": "InstallOnce"}});
-    let with = |change: fn(&mut super::Release)| told(&seen().with(&once).installed().found(change));
+    let with = |change: fn(&mut super::Release)| reported(&seen().with(&once).installed().found(change));
     assert_eq!(
         condition(&with(|release| release.version = "9.9.9".to_owned()), "Ready")["status"],
         "True"
@@ -170,7 +169,7 @@ fn a_release_that_is_left_alone_is_told_as_it_is() {
         condition(&with(|release| release.status = Status::Failed), "Ready")["status"],
         "False"
     );
-    let gone = told(&seen().with(&once).installed());
+    let gone = reported(&seen().with(&once).installed());
     assert_eq!(
         condition(&gone, "HelmReleaseReady")["reason"],
         reasons::HELM_RELEASE_DELETED
@@ -180,21 +179,33 @@ fn a_release_that_is_left_alone_is_told_as_it_is() {
 #[test]
 fn times_move_only_with_the_status() {
     let ready = seen().installed().found(|_| {});
-    let first = told(&ready);
+    let first = reported(&ready);
     let later = ready.with(&json!({"status": first})).installed();
-    let second = status(&later, &plan(&later, at(NOW + 9)), &Done::default(), at(NOW + 9)).unwrap();
+    let second = after(&later, &Done::default(), NOW + 9).unwrap();
     assert_eq!(first, second);
 }
 
 #[test]
-fn nothing_is_told_of_an_object_that_was_let_go_and_long_words_are_cut() {
-    let seen = seen();
-    let gone = Done {
-        gone: true,
-        ..Done::default()
+fn an_object_without_finalizer_has_no_status() {
+    assert_eq!(after(&seen().leaving(), &Done::default(), NOW), None);
+    let failed = Done {
+        failed: Some(ReconcileError::new("Conflict", "the object has changed")),
     };
-    assert_eq!(status(&seen, &plan(&seen, at(NOW)), &gone, at(NOW)), None);
-    let long = seen.but(|seen| seen.release = Seen::Failed("ü".repeat(40_000)));
-    let message = condition(&told(&long), "Ready")["message"].as_str().unwrap().len();
+    let status = after(&seen().leaving(), &failed, NOW).unwrap();
+    for type_ in ["HelmReleaseReady", "Ready"] {
+        let found = condition(&status, type_);
+        assert_eq!(
+            (&found["status"], &found["reason"]),
+            (&json!("False"), &json!(reasons::HELM_RELEASE_DELETED))
+        );
+        assert!(found["message"].as_str().unwrap().contains("gone"), "{found}");
+    }
+    assert_eq!(condition(&status, "ClusterAvailable")["status"], "True");
+}
+
+#[test]
+fn long_messages_are_cut() {
+    let long = seen().with_release(Seen::Failed("ü".repeat(40_000)));
+    let message = condition(&reported(&long), "Ready")["message"].as_str().unwrap().len();
     assert!(message < 32_768, "{message}");
 }

@@ -84,7 +84,27 @@ async fn a_cluster_that_goes_and_cannot_be_reached_holds_nothing_up() {
         .await;
 }
 
-// AD-098: the Cluster is there and cannot be reached: that is told, and the release goes when it can be.
+// AD-097: a process that has just started has not connected yet. It uninstalls the release of a Cluster that goes and still answers.
+#[tokio::test]
+async fn a_restart_uninstalls_the_release_of_a_cluster_that_goes() {
+    let mut env = Env::start().await;
+    let workload = env.cluster("c1").await;
+    env.proxy("web", "c1", json!({})).await;
+    env.deployed("web", 1).await;
+    env.stop_operating().await;
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    env.merge("Cluster", "c1", &held).await;
+    env.delete("Cluster", "c1").await;
+    env.delete("HelmReleaseProxy", "web").await;
+    env.operate(&windlass_testkit::faults::Faults::none());
+    env.gone("web").await;
+    assert!(web(&workload).newest().await.is_none());
+    assert_eq!(env.helm.calls(), ["install apps/web 1.0.0", "uninstall apps/web"]);
+    env.merge("Cluster", "c1", &json!({"metadata": {"finalizers": null}}))
+        .await;
+}
+
+// AD-098: the Cluster exists and cannot be reached: that is reported, and the release goes when it can be.
 #[tokio::test]
 async fn a_cluster_that_cannot_be_reached_is_waited_for() {
     let env = Env::start().await;
@@ -103,9 +123,10 @@ async fn a_cluster_that_cannot_be_reached_is_waited_for() {
         "what was known stays to be seen"
     );
     env.delete("HelmReleaseProxy", "web").await;
-    env.wait("HelmReleaseProxy", "web", "told of", |object| {
-        let is_told = condition(object, "ClusterAvailable")["observedGeneration"] == object["metadata"]["generation"];
-        object["metadata"]["deletionTimestamp"].is_string() && is_told
+    env.wait("HelmReleaseProxy", "web", "reported", |object| {
+        let is_reported =
+            condition(object, "ClusterAvailable")["observedGeneration"] == object["metadata"]["generation"];
+        object["metadata"]["deletionTimestamp"].is_string() && is_reported
     })
     .await;
     env.kubeconfig("c1", &workload).await;
@@ -114,7 +135,7 @@ async fn a_cluster_that_cannot_be_reached_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_release_that_cannot_be_uninstalled_is_told_of_and_tried_again() {
+async fn a_release_that_cannot_be_uninstalled_is_reported_and_tried_again() {
     let env = Env::start().await;
     let workload = env.cluster("c1").await;
     env.proxy("web", "c1", json!({})).await;

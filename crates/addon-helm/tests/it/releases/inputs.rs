@@ -9,7 +9,7 @@ use super::fake::Trouble;
 
 // AD-101
 #[tokio::test]
-async fn a_missing_kubeconfig_is_told_of_and_its_return_is_noticed() {
+async fn a_missing_kubeconfig_is_reported_and_its_return_is_noticed() {
     let env = Env::start().await;
     let workload = env.cluster("c1").await;
     env.proxy("web", "c1", json!({})).await;
@@ -24,7 +24,7 @@ async fn a_missing_kubeconfig_is_told_of_and_its_return_is_noticed() {
     env.deployed("web", 1).await;
     // The watch of the new connection tells of changes as well.
     web(&workload).remove().await;
-    env.until("it is installed anew", async || env.helm.calls().len() == 2)
+    env.until("it is installed again", async || env.helm.calls().len() == 2)
         .await;
 }
 
@@ -73,9 +73,9 @@ async fn credentials_and_authorities_are_waited_for() {
     assert!(!object.contains("hidden"), "{object}");
 }
 
-// AD-113: a login may stand in the address; Helm is told it apart, and nobody else is told it.
+// AD-113: a login in the address is passed to Helm separately, and is in no message.
 #[tokio::test]
-async fn a_login_in_the_address_is_told_to_helm_apart() {
+async fn a_login_in_the_address_is_passed_to_helm_separately() {
     let env = Env::start().await;
     let _workload = env.cluster("c1").await;
     let spec = json!({"repoURL": "https://amy:hush%40hush@charts.example/private"});
@@ -126,7 +126,7 @@ async fn other_credentials_are_tried_at_once() {
 }
 
 #[tokio::test]
-async fn a_missing_helm_is_told_of() {
+async fn a_missing_helm_is_reported() {
     let env = Env::start().await;
     let _workload = env.cluster("c1").await;
     env.helm
@@ -145,10 +145,10 @@ async fn a_missing_helm_is_told_of() {
     env.deployed("web", 1).await;
 }
 
-// AD-103, AD-145: a repository that has no answer is asked when its time comes, not whenever something happens to a release; one that
-// nobody could ask is asked as soon as there is a helm.
+// AD-103, AD-145: a repository without an answer is polled again after its delay, not with every event of a release. One that could not be
+// polled without Helm is polled as soon as there is a helm.
 #[tokio::test]
-async fn a_repository_without_an_answer_is_not_asked_by_everybody_who_looks() {
+async fn a_repository_without_an_answer_is_not_polled_by_every_reconcile() {
     let mut env = Env::idle().await;
     let hour = std::time::Duration::from_hours(1);
     env.settings.retry = windlass_kit::Backoff::new(hour, hour);
@@ -208,7 +208,7 @@ async fn values_that_are_none_are_refused_until_they_change() {
     env.deployed("web", 1).await;
 }
 
-// AD-114: what somebody wrote by hand is held to the same rules, before any repository or Helm is asked, and says what is wrong.
+// AD-114: an object that a user wrote by hand is held to the same rules, before any repository or Helm is asked, and reports the error.
 #[tokio::test]
 async fn an_address_that_no_chart_may_have_is_never_asked() {
     let env = Env::start().await;

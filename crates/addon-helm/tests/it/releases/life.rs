@@ -98,9 +98,9 @@ async fn a_release_at_rest_asks_for_nothing() {
     );
 }
 
-// T7, AD-096: what somebody else changed is put back by one new revision; what somebody removed is installed anew.
+// T7, AD-096: one new revision reverts a manual change. A release that was removed by hand is installed again.
 #[tokio::test]
-async fn what_somebody_else_changed_is_put_back() {
+async fn a_manual_change_is_reverted() {
     let env = Env::start().await;
     let workload = env.cluster("c1").await;
     env.proxy("web", "c1", json!({})).await;
@@ -116,7 +116,7 @@ async fn what_somebody_else_changed_is_put_back() {
         values::parse("replicas: 1").unwrap()
     );
     release.remove().await;
-    env.until("it is installed anew", async || {
+    env.until("it is installed again", async || {
         release
             .newest()
             .await
@@ -176,7 +176,7 @@ async fn the_newest_version_is_followed_and_asked_for_once() {
 
 // T13, AD-134, AD-098
 #[tokio::test]
-async fn a_release_of_somebody_else_is_untouched_to_the_end() {
+async fn a_release_of_another_owner_is_untouched_to_the_end() {
     let env = Env::start().await;
     let workload = env.cluster("c1").await;
     let release = web(&workload);
@@ -249,7 +249,7 @@ async fn two_that_want_one_name_do_not_share_a_release() {
 
 // AD-145
 #[tokio::test]
-async fn what_failed_is_told_and_tried_again() {
+async fn a_failure_is_reported_and_tried_again() {
     let env = Env::start().await;
     let _workload = env.cluster("c1").await;
     let words = "Deployment web is invalid";
@@ -311,7 +311,7 @@ async fn a_paused_cluster_is_left_alone() {
 }
 
 #[tokio::test]
-async fn operations_that_take_long_hold_nobody_up() {
+async fn operations_that_take_long_hold_no_other_up() {
     let env = Env::start().await;
     let _workload = env.cluster("c1").await;
     env.helm.all("install", Some(Trouble::Hangs));

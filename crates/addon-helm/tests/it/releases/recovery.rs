@@ -28,7 +28,7 @@ async fn a_release_that_is_stuck_is_deployed_again_by_one_new_revision() {
     assert_eq!(env.helm.calls(), ["install apps/web 1.0.0", "rollback apps/web 1"]);
 }
 
-// AD-102: back to what was deployed, and from there to what is wished for.
+// AD-102: back to what was deployed, and from there to the desired state.
 #[tokio::test]
 async fn an_upgrade_that_was_broken_off_is_rolled_back_and_made_again() {
     let mut env = Env::start().await;
@@ -67,7 +67,7 @@ async fn an_installation_that_was_killed_is_made_again_by_the_next_manager() {
 }
 
 #[tokio::test]
-async fn an_operation_of_somebody_else_is_not_disturbed() {
+async fn an_operation_of_another_process_is_not_disturbed() {
     let env = Env::start().await;
     let workload = env.cluster("c1").await;
     env.proxy("web", "c1", json!({})).await;

@@ -1,4 +1,4 @@
-//! Both controllers together: from what somebody declares to the releases on the clusters, and nothing else.
+//! Both controllers together: from the declaration of a user to the releases on the clusters.
 
 use serde_json::{Value, json};
 use windlass_addon_helm::names;
@@ -56,8 +56,8 @@ async fn has(workload: &Workload, revision: u32, text: &str) {
 
 const PODS: &str = "pods: {{ index .Cluster.spec.clusterNetwork.pods.cidrBlocks 0 }}\n";
 
-// AD-006, AD-012, AD-030, AD-061, AD-067, AD-080, AD-162; T4: whoever edits the declaration, or a field of the Cluster that the template
-// uses, has one new revision with the values that follow from it. Nobody does anything else.
+// AD-006, AD-012, AD-030, AD-061, AD-067, AD-080, AD-162; T4: an edit of the declaration, or of a field of the Cluster that the
+// template uses, leads to one new revision with the values that follow from it. No other action is needed.
 #[tokio::test]
 async fn releases_follow_the_declaration_and_the_fields_that_it_uses() {
     let env = Env::whole().await;
@@ -115,8 +115,7 @@ async fn another_version_of_kubernetes_starts_nothing_by_itself() {
     assert_eq!(env.helm.calls(), ["install apps/web 1.0.0", "upgrade apps/web 1.0.0"]);
 }
 
-// AD-007: the HelmChartProxy is the one place where anything is said, and what is said there holds: what somebody does to a
-// HelmReleaseProxy or to a release is undone.
+// AD-007: the HelmChartProxy is the only declaration. Manual changes of a HelmReleaseProxy or of a release are reverted.
 #[tokio::test]
 async fn the_declaration_is_the_only_truth() {
     let env = Env::whole().await;
@@ -154,7 +153,7 @@ async fn labels_decide_and_the_inventory_counts_what_is_ours() {
         cluster(&env, "c2", "10.2.0.0/16").await,
         env.cluster("c3").await,
     ];
-    // Somebody's own, on one that is chosen and on one that is not.
+    // Releases of a user, on a Cluster that is chosen and on one that is not.
     let foreign = Stored {
         revision: 1,
         status: Status::Deployed,
