@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn no_constrained_permission_leads_to_a_master() {
+    fn only_masters_impersonate_masters() {
         let eve = UserInfo::new("eve", &[]);
         let headers = [("impersonate-user", "x"), ("impersonate-group", "system:masters")];
         assert_eq!(ask(&eve, &headers).unwrap_err().code, 403);
