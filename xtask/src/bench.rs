@@ -1,5 +1,5 @@
-//! `cargo xtask bench demo`: what the program costs, in time, memory and writes. Prints figures beside their targets and
-//! asserts nothing: figures depend on the machine and on what else runs there.
+//! `cargo xtask bench demo`: measures time, memory and writes of the program. Prints figures beside their targets and asserts
+//! nothing, because figures depend on the machine and its load.
 
 pub(crate) mod addons;
 pub(crate) mod build;
@@ -20,16 +20,16 @@ use self::child::{Ending, demo};
 use self::figures::{Figure, Figures, Unit};
 use crate::cargo;
 
-/// What to measure.
+/// The measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
     /// One cluster whose machines start at once.
     Quick,
-    /// One cluster whose machines take as long to start as in Cluster API's own in-memory example.
+    /// One cluster whose machines start as slowly as in Cluster API's own in-memory example.
     Delays,
-    /// Many small clusters, and whether they rest when left alone.
+    /// Many small clusters, and whether the controllers become idle.
     Fleet,
-    /// How soon a management cluster answers.
+    /// The time until a management cluster is ready.
     Up,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures the embedded API server beside kube-apiserver and etcd. A program of its own does it, built for use as they are.
+/// Measures the embedded API server beside kube-apiserver and etcd, with a separate program in a release build.
 pub(crate) fn apiserver(root: &Path, options: &[String]) -> Result<bool, String> {
     let folder = build(root, &["windlass", "windlass-bench"])?;
     let (windlass, program, disk) = (
@@ -100,7 +100,7 @@ pub(crate) fn apiserver(root: &Path, options: &[String]) -> Result<bool, String>
     cargo::run(measure.current_dir(root))
 }
 
-/// Builds programs of the workspace for use, and says in which folder they are.
+/// Builds programs of the workspace in release mode. Returns their folder.
 fn build(root: &Path, packages: &[&str]) -> Result<PathBuf, String> {
     let mut build = cargo::cargo(root, &["build", "--release", "--quiet"]);
     build.args(packages.iter().flat_map(|package| ["--package", package]));
@@ -130,7 +130,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-/// Writes by verb and kind, for each Machine.
+/// Writes by verb and kind, per Machine.
 fn writes(title: &str, report: &Value, figures: &mut Figures) {
     let machines = number(&report["clusters"]) * (number(&report["controlPlaneReplicas"]) + number(&report["workers"]));
     for (verb, resources) in step(report, "create")["writes"].as_object().into_iter().flatten() {

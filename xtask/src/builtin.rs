@@ -1,7 +1,7 @@
-//! `cargo xtask gen --server KUBECONFIG`: what a running kube-apiserver publishes about the kinds that the embedded one has, too.
+//! `cargo xtask gen --server KUBECONFIG`: reads the schemas and columns of built-in kinds from a running kube-apiserver.
 //!
-//! Schemas come from its OpenAPI documents, without descriptions; columns from the tables that it answers a list with. The file is one
-//! JSON object with a line for each, sorted by name.
+//! Schemas come from its OpenAPI documents, without descriptions; columns come from the tables of its lists. The file is a JSON
+//! object with one line per entry, sorted by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,11 +11,11 @@ use kube::{Client, Config};
 use serde_json::{Map, Value, json};
 use windlass_builtin_kinds::{KINDS, Kind};
 
-/// Where the embedded server has it.
+/// The file in the repository.
 const FILE: &str = "crates/builtin-kinds/src/kinds.json";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// Types of subresources and of what is only asked.
+/// Types of subresources and reviews.
 const OTHERS: &[&str] = &[
     "io.k8s.api.authentication.v1.SelfSubjectReview",
     "io.k8s.api.authentication.v1.TokenReview",
@@ -31,14 +31,14 @@ const OTHERS: &[&str] = &[
     "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
 ];
 
-/// Groups that only those are in.
+/// Groups with only such types.
 const MORE_GROUPS: &[&str] = &[
     "/apis/authentication.k8s.io/v1",
     "/apis/authorization.k8s.io/v1",
     "/apis/autoscaling/v1",
 ];
 
-/// Writes the file; says how many entries it has.
+/// Writes the file. Returns the number of entries.
 pub(crate) fn run(root: &Path, kubeconfig: &Path) -> Result<String, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     let lines = runtime.block_on(collect(kubeconfig))?;
@@ -137,11 +137,11 @@ fn columns(table: &Value) -> Value {
         .collect()
 }
 
-/// Drops descriptions, and parts that all documents repeat.
+/// Removes descriptions, and parts that all documents repeat.
 fn clean(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            // A field may be called that, too: then it is an object.
+            // A field may have this name, too: then it is an object.
             if map.get("description").is_some_and(Value::is_string) {
                 map.remove("description");
             }

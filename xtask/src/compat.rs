@@ -1,7 +1,7 @@
 //! `cargo xtask compat DIR`: compares our CRDs with tables of the fields that Cluster API serves.
 //!
-//! Every difference must be in `xtask/compat-allow.tsv`, every table without a kind of ours in `xtask/compat-later.tsv`,
-//! each with its reason; an entry of either list that is not needed is a difference, too.
+//! Every difference must be in `xtask/compat-allow.tsv`, and every table without a kind of ours in `xtask/compat-later.tsv`, each
+//! with its reason. An unused entry of either list is a difference, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ struct Difference {
     what: String,
 }
 
-/// The outcome: what to print, and whether it is good.
+/// The outcome: the text to print, and whether it succeeded.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The report.
@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
 
 /// Compares all tables in `dir`; the lists are next to this crate's manifest below `root`.
 pub(crate) fn run(root: &Path, dir: &Path) -> Result<Outcome, String> {
-    // Kind, path and what differs: another difference at the same place is not allowed.
+    // Kind, path and type of difference: another difference at the same path is not allowed.
     let allowed = rows::<3>(&root.join("xtask/compat-allow.tsv"))?;
     let later = rows::<2>(&root.join("xtask/compat-later.tsv"))?;
     let mut used = BTreeSet::new();
@@ -200,7 +200,7 @@ fn rows<const KEYS: usize>(path: &Path) -> Result<BTreeMap<[String; KEYS], Strin
     lines.map(|line| row(line).ok_or_else(|| wrong(line))).collect()
 }
 
-/// Reads a table of fields.
+/// Parses a table of fields.
 fn parse(text: &str) -> Result<Table, String> {
     let mut table = Table::default();
     for line in text.lines().filter(|line| !line.is_empty()) {
@@ -246,7 +246,7 @@ fn parse_fact(table: &mut Table, fact: &str) {
     }
 }
 
-/// Reads `name=JSON name=JSON ...`.
+/// Parses `name=JSON name=JSON ...`.
 fn parse_constraints(text: &str) -> Option<BTreeMap<String, Value>> {
     let mut constraints = BTreeMap::new();
     let mut rest = text.trim();
@@ -321,7 +321,7 @@ fn compare_field(their: &Field, our: &Field) -> Vec<String> {
     differences
 }
 
-/// The order of the words of an enumeration means nothing; numbers are equal as numbers.
+/// The order of an enumeration is ignored; numbers are compared as numbers.
 fn same(name: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
     let words = |value: &Value| {
         value

@@ -1,4 +1,4 @@
-//! `cargo xtask envtest`: runs a command with a real API server of its own.
+//! `cargo xtask envtest`: runs a command with a separate real API server.
 //!
 //! The programs come from `cargo xtask tools`; they end with this task, also when it is killed.
 
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use windlass_envtest::{ControlPlane, Options};
 
-/// Starts a real API server, runs the command with `KUBECONFIG` set, and ends the server; false when the command failed.
+/// Starts a real API server, runs the command with `KUBECONFIG` set, and ends the server. Returns false if the command failed.
 pub(crate) fn run(command: &[String]) -> Result<bool, String> {
     let Some((program, arguments)) = command.split_first() else {
         return Err("there is no command to run".to_owned());

@@ -1,6 +1,6 @@
-//! `cargo xtask etcd`: the generated messages of the etcd API, from our trimmed protocol file.
+//! `cargo xtask etcd`: generates the messages of the etcd API from our trimmed protocol file.
 //!
-//! The generator is a workspace of its own (`tools/etcd-messages`): the main build compiles no protobuf compiler.
+//! The generator is a separate workspace (`tools/etcd-messages`), so that the main build compiles no protobuf compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const FOLDER: &str = "crates/etcd/proto";
 const PROTOCOL: &str = "etcd.proto";
 const MESSAGES: &str = "etcdserverpb.rs";
 
-/// What the generated file begins with; the generator writes the rest.
+/// The first line of the generated file; the generator writes the rest.
 const HEADER: &str = "// Generated from etcd.proto by `cargo xtask etcd`; `cargo xtask etcd --check` compares.\n";
 
 /// Generates the file and writes it; with `check`, only compares. Returns the path of a file that was stale.

@@ -62,7 +62,7 @@ fn files(root: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(files)
 }
 
-/// Files in the folders of derived files that are not derived any more.
+/// Obsolete files in the folders of derived files.
 fn leftovers(root: &Path, wanted: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for folder in [CRD_DIR, reference::DIR] {

@@ -36,10 +36,10 @@ struct Args {
 enum Task {
     /// Write the files that are derived from the code: CRDs and docs/reference
     Gen {
-        /// Only say what is stale, and fail when something is.
+        /// Only report stale files, and fail if there are any.
         #[arg(long)]
         check: bool,
-        /// Also what a running kube-apiserver publishes of the built-in kinds: its kubeconfig.
+        /// Also read the schemas and columns of built-in kinds from a running kube-apiserver: its kubeconfig.
         #[arg(long, value_name = "KUBECONFIG", conflicts_with = "check")]
         server: Option<PathBuf>,
     },
@@ -56,7 +56,7 @@ enum Task {
     },
     /// Generate the messages of the etcd API from `crates/etcd/proto/etcd.proto`.
     Etcd {
-        /// Only say whether the generated file is stale, and fail when it is.
+        /// Only report whether the generated file is stale, and fail if it is.
         #[arg(long)]
         check: bool,
     },
@@ -68,14 +68,14 @@ enum Task {
     /// Measure times, memory and writes; prints figures beside their targets, asserts nothing.
     #[command(subcommand)]
     Bench(Bench),
-    /// Play recorded steps and compare what our controllers leave behind with what Cluster API's left.
+    /// Play recorded steps and compare the objects of our controllers with those of Cluster API's.
     Recorded {
         /// The folder with recorded objects, one folder per step.
         dir: PathBuf,
         /// Write our objects to this folder, one file per step.
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
-        /// Write down the values of the differences that are allowed.
+        /// Record the values of the allowed differences.
         #[arg(long)]
         pin: bool,
     },
@@ -84,13 +84,13 @@ enum Task {
         /// The folder with their files: `TYPE-NAME/VERSION/` with a components file and `metadata.yaml`.
         dir: PathBuf,
     },
-    /// Kill a server under load again and again, and look whether what it answered is there.
+    /// Kill a server under load repeatedly, and check that acknowledged writes survive.
     Crash {
-        /// How often.
+        /// The number of rounds.
         #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
         rounds: u32,
     },
-    /// Run the tests of the workspace, test programs side by side, on one sort of API server.
+    /// Run the tests of the workspace, test programs side by side, on one kind of API server.
     Suites(suites::Options),
     /// Check the rules that keep the workspace in shape.
     Tidy {
@@ -98,15 +98,15 @@ enum Task {
         #[arg(long)]
         update: bool,
     },
-    /// Ask Go what the templates of the corpus give, and write it down.
+    /// Render the templates of the corpus with Go, and record the output.
     Templates {
-        /// Only say what is not what Go gives, and fail when something is; says so and succeeds where there is no Go.
+        /// Only report differences from Go's output, and fail if there are any; succeeds with a message without Go.
         #[arg(long)]
         check: bool,
     },
-    /// Ask Kubernetes' libraries what becomes of the test vectors of schemas, patches and applies, and write it down.
+    /// Compute the test vectors of schemas, patches and applies with Kubernetes' libraries, and record the results.
     Vectors {
-        /// Only say what is not what they give, and fail when something is; says so and succeeds where there is no Go.
+        /// Only report differences from their results, and fail if there are any; succeeds with a message without Go.
         #[arg(long)]
         check: bool,
     },

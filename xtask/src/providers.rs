@@ -1,8 +1,8 @@
 //! `cargo xtask providers FOLDER`: the operator with the files of real providers.
 //!
-//! Each provider of the folder is fetched from a server on loopback and installed into an API server of its own (embedded, or what
-//! `WINDLASS_TEST_SERVER` says); then it is looked at again (nothing may be written), spoilt (everything must come back), upgraded
-//! to the same release under another version, and removed (nothing but definitions and the namespace may be left).
+//! Each provider in the folder is fetched from a server on loopback and installed into a separate API server (embedded, or the
+//! one in `WINDLASS_TEST_SERVER`). Then it is reconciled again (without any write), damaged (everything must be restored),
+//! upgraded to the same release under another version, and removed (only definitions and the namespace may be left).
 
 pub(crate) mod declare;
 pub(crate) mod files;
@@ -19,19 +19,19 @@ use self::stage::Stage;
 pub(crate) use self::stage::operators;
 use self::web::Web;
 
-/// How long what was spoilt may take to come back.
+/// The timeout of a repair.
 const REPAIR: Duration = Duration::from_mins(1);
 
-/// The outcome: what to print, and whether it is good.
+/// The outcome: the text to print, and whether it succeeded.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The report.
     pub(crate) text: String,
-    /// Whether everything was as it should be.
+    /// Whether all checks succeeded.
     pub(crate) good: bool,
 }
 
-/// What was found of a provider.
+/// The result for a provider.
 #[derive(Debug)]
 struct Row {
     label: String,
@@ -97,7 +97,7 @@ async fn play(releases: &[Release]) -> Result<Outcome, String> {
     })
 }
 
-/// Lets the operator look again; what it changed.
+/// Makes the operator reconcile again. Returns its changes.
 async fn again(stage: &Stage, release: &Release) -> Result<Vec<String>, String> {
     let label = release.label();
     let before = objects::versions(&objects::of(&stage.client, &label).await?);
@@ -115,7 +115,7 @@ async fn again(stage: &Stage, release: &Release) -> Result<Vec<String>, String> 
     Ok(changed)
 }
 
-/// Spoils objects, and waits until they are as they were.
+/// Damages objects, and waits until they are restored.
 async fn repaired(stage: &Stage, release: &Release, problems: &mut Vec<String>) -> Result<Duration, String> {
     let label = release.label();
     let stored = objects::of(&stage.client, &label).await?;

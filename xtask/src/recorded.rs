@@ -1,8 +1,8 @@
-//! `cargo xtask recorded DIR`: compares what our controllers leave behind with what Cluster API's controllers left.
+//! `cargo xtask recorded DIR`: compares the objects of our controllers with those of Cluster API's controllers.
 //!
-//! `DIR` holds recorded objects, one folder per step. The same steps are played in process; the objects of both are normalised,
-//! and every difference must be in `xtask/recorded-allow.tsv` with its reason and in `xtask/recorded-differences.tsv` with its values, as
-//! must every row there have a difference.
+//! `DIR` has recorded objects, one folder per step. The same steps are played in process, and the objects of both are normalised.
+//! Every difference must be in `xtask/recorded-allow.tsv` with its reason and in `xtask/recorded-differences.tsv` with its
+//! values. Every row there must match a difference.
 
 mod diff;
 mod flat;
@@ -22,7 +22,7 @@ use self::normal::{Role, normalise, shape};
 use self::play::{CLUSTER, Kind, RICH, Stage, Wanted};
 use self::timeline::{Counts, Told};
 
-/// The steps in order. Not all have recorded objects; the list of changes tells how many objects there were after the others.
+/// The steps in order. Not all have recorded objects; for the others, the list of changes has the number of objects.
 const STEPS: [&str; 9] = [
     "settled",
     OTHER,
@@ -34,12 +34,12 @@ const STEPS: [&str; 9] = [
     "class-changed",
     "deleted",
 ];
-/// The one step of another cluster, which is not in the list of changes.
+/// The only step of another cluster, which is not in the list of changes.
 const OTHER: &str = "workload-cluster";
-/// A start-up that is not over when the objects are compared.
+/// A start-up time that is longer than the comparison.
 const LONG: &str = "1h";
 
-/// The outcome: what to print, and whether it is good.
+/// The outcome: the text to print, and whether it succeeded.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The report.
@@ -48,8 +48,8 @@ pub(crate) struct Outcome {
     pub(crate) good: bool,
 }
 
-/// Plays the steps recorded in `dir` and compares; our objects are written to `keep`. With `pin` the values of what is allowed are
-/// written down instead of compared.
+/// Plays the steps recorded in `dir` and compares; our objects are written to `keep`. With `pin`, the values of allowed
+/// differences are recorded instead of compared.
 pub(crate) fn run(root: &Path, dir: &Path, keep: Option<&Path>, pin: bool) -> Result<Outcome, String> {
     let list = root.join("xtask/recorded-allow.tsv");
     let text = fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
@@ -103,7 +103,7 @@ impl Comparison {
         self.found.extend(diff::compare(step, recorded, ours));
     }
 
-    /// Compares everything once nothing more happens.
+    /// Compares all objects once nothing changes any more.
     async fn step(&mut self, stage: &Stage, dir: &Path, step: &str) -> Result<(), String> {
         stage.quiet().await?;
         anstream::eprintln!("comparing {step}");
@@ -113,7 +113,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Compares how many objects there are once nothing more happens.
+    /// Compares the number of objects once nothing changes any more.
     async fn count(&mut self, stage: &Stage, step: &str) -> Result<(), String> {
         stage.quiet().await?;
         anstream::eprintln!("comparing {step}");
@@ -133,7 +133,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Compares what was told of all objects, from the beginning to the end.
+    /// Compares the events of all objects, from the beginning to the end.
     async fn told(&mut self, stage: &Stage, step: &str) -> Result<(), String> {
         let events = stage.events().await?;
         self.keep("events", &events)?;
@@ -245,7 +245,7 @@ async fn play_steps(stage: &Stage, dir: &Path, recorded: &[Value], comparison: &
     comparison.told(stage, "deleted").await
 }
 
-/// Another cluster's workload API server: one control plane machine and three workers, as recorded.
+/// Compares the objects in the workload API server of another cluster: one control plane machine and three workers, as recorded.
 async fn workload(stage: &Stage, dir: &Path, cluster: &Value, comparison: &mut Comparison) -> Result<(), String> {
     let mut rich = cluster.clone();
     rich["metadata"]["name"] = json!(RICH);
@@ -279,7 +279,7 @@ fn shapes(objects: &[Value]) -> BTreeMap<Role, Flat> {
     shapes
 }
 
-/// What names of Nodes and of those who made their machines are replaced by, longest first.
+/// The names of Nodes and machine owners with their replacements, longest first.
 fn workload_names(objects: &[Value]) -> Vec<(String, String)> {
     let nodes = objects
         .iter()
@@ -296,7 +296,7 @@ fn workload_names(objects: &[Value]) -> Vec<(String, String)> {
     names
 }
 
-/// What an object in a workload cluster is for: names carry the names of machines and tokens.
+/// The role of an object in a workload cluster: names contain the names of machines and tokens.
 fn workload_role(object: &Value) -> String {
     let labels = &object["metadata"]["labels"];
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -309,7 +309,7 @@ fn workload_role(object: &Value) -> String {
     }
 }
 
-/// A recorded Cluster as its user applied it: what controllers put in is taken out.
+/// A recorded Cluster as its user applied it, without the fields of controllers.
 fn as_asked_for(cluster: &Value) -> Value {
     let mut spec = cluster["spec"].clone();
     if let Some(spec) = spec.as_object_mut() {

@@ -1,8 +1,8 @@
-//! `cargo xtask suites`: every test program of the workspace, two at a time, the longest first.
+//! `cargo xtask suites`: runs every test program of the workspace, two at a time, the longest first.
 //!
-//! `cargo test` runs programs one after the other, though most of them wait more than they work and end with one long test. On another
-//! API server than the embedded one only those suites run whose subject is a client of an API server ([`SERVED`]), and of these only the
-//! tests that had a server of the test kit in the last run on the embedded one, where that is known. A program that runs no test fails.
+//! `cargo test` runs programs one after the other, although most of them mainly wait and end with one long test. On an API server
+//! other than the embedded one, only suites run whose subject is a client of an API server ([`SERVED`]). Of these, only the tests
+//! run that used a server of the test kit in the last run on the embedded one, if that is known. A program without tests fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::cargo;
 
-/// The suites that run on every sort of API server: crate, and the part of its tests that is about a server (all where empty).
+/// The suites that run on every kind of API server: crate, and the prefix of its tests with a server (empty for all).
 const SERVED: &[(&str, &str)] = &[
     ("kit", ""),
     ("webhook", ""),
@@ -29,18 +29,18 @@ const SERVED: &[(&str, &str)] = &[
     ("helm", ""),
     ("addon-helm", ""),
     ("testkit", ""),
-    // The others are about the server that the program starts.
+    // The other tests are about the server that the program starts.
     ("cli", "guide::"),
 ];
 
-/// Why the other suites have one server only.
+/// Why the other suites run on the embedded server only.
 const UNSERVED: &str = "suites that have no other server:
   apiserver, store: they are about ours itself; tests/parity compares it with a real one, request by request
   infra-dev, remote: their servers are simulated workload clusters, which are ours by design
   cli but for the guide: about the server that the program starts
 ";
 
-/// Which tests run, and how.
+/// The tests to run, and how.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The API server that tests run on.
@@ -55,9 +55,9 @@ pub(crate) struct Options {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Server {
-    /// Ours, in the process of the test.
+    /// Embedded, in the process of the test.
     Embedded,
-    /// Ours, over TLS.
+    /// Embedded, over TLS.
     Socket,
     /// kube-apiserver with etcd and kube-controller-manager.
     Real,
@@ -81,13 +81,13 @@ struct Program {
     /// The folder of the crate, in which its tests run.
     folder: PathBuf,
     file: PathBuf,
-    /// Whether it has nothing but tests.
+    /// Whether it has only tests.
     is_suite: bool,
-    /// What is said to it about the tests that are meant.
+    /// Arguments that select tests.
     filters: Vec<String>,
 }
 
-/// How a program ended.
+/// The result of a program.
 struct Outcome {
     name: String,
     took: Duration,
@@ -96,7 +96,7 @@ struct Outcome {
     output: String,
 }
 
-/// Runs the tests; false when one failed.
+/// Runs the tests. Returns false if one failed.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
     let folder = cargo::target(root).join("suites");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: cannot be made: {error}", folder.display()))?;
@@ -126,7 +126,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
     Ok(summary(&outcomes) && doc)
 }
 
-/// What cargo says while it builds all test programs.
+/// Cargo's output while it builds all test programs.
 fn build(root: &Path) -> Result<String, String> {
     let words = [
         "test",
@@ -171,7 +171,7 @@ fn programs(messages: &str, only: &[String]) -> Vec<Program> {
     messages.filter_map(program).filter(is_meant).collect()
 }
 
-/// The suites that run on other servers, with the tests of each that have one.
+/// The suites that run on other servers, with their tests that use a server.
 fn on_servers(programs: Vec<Program>, served: &Path) -> Result<Vec<Program>, String> {
     let mut found = Vec::new();
     for mut program in programs.into_iter().filter(|program| program.is_suite) {
@@ -188,7 +188,7 @@ fn on_servers(programs: Vec<Program>, served: &Path) -> Result<Vec<Program>, Str
                 .into_iter()
                 .collect();
         } else {
-            // A name that is no test's would leave out the test that had the server.
+            // A recorded name that is not a test would leave out the test that used the server.
             let all = list(&program)?;
             if let Some(unknown) = tests.iter().find(|test| !all.contains(**test)) {
                 return Err(format!("{}: {unknown} had a server and is no test", program.name));
@@ -266,13 +266,13 @@ fn run_one(program: &Program, server: Server, folder: &Path, served: &Path) -> R
         name: program.name.clone(),
         took: begun.elapsed(),
         passed,
-        // A suite without tests proves nothing; a library without unit tests is nothing unusual.
+        // A suite without tests proves nothing; a library without unit tests is normal.
         went_well: status.success() && (passed > 0 || !program.is_suite),
         output,
     })
 }
 
-/// How many tests passed, as the test harness says.
+/// The number of passed tests in the output of the test harness.
 fn passed(output: &str) -> usize {
     let results = output.lines().filter_map(|line| line.strip_prefix("test result: "));
     let counts = results.filter_map(|result| result.split(' ').nth(1)?.parse::<usize>().ok());
@@ -302,7 +302,7 @@ fn tell(outcome: &Outcome) {
     anstream::print!("{text}");
 }
 
-/// Runs the examples in documentation; false when one failed.
+/// Runs the documentation tests. Returns false if one failed.
 fn doc_tests(root: &Path) -> Result<bool, String> {
     let begun = Instant::now();
     let mut command = cargo::cargo(root, &["test", "--quiet", "--workspace", "--doc"]);
@@ -319,7 +319,7 @@ fn doc_tests(root: &Path) -> Result<bool, String> {
     Ok(outcome.went_well)
 }
 
-/// Prints what came of it; whether it is all well.
+/// Prints the results. Returns whether all succeeded.
 fn summary(outcomes: &[Outcome]) -> bool {
     let passed: usize = outcomes.iter().map(|outcome| outcome.passed).sum();
     let left_out = outcomes.iter().flat_map(|outcome| outcome.output.lines());
@@ -339,7 +339,7 @@ fn summary(outcomes: &[Outcome]) -> bool {
     failed.is_empty()
 }
 
-/// How long each program took the last time; those that are not known come first.
+/// The duration of each program in the last run; unknown ones come first.
 struct Times {
     file: PathBuf,
     known: BTreeMap<String, u64>,
@@ -358,7 +358,7 @@ impl Times {
 
     /// In milliseconds.
     fn of(&self, program: &str) -> u64 {
-        // Unknown suites are more likely long than unknown unit tests.
+        // Unknown suites probably take longer than unknown unit tests.
         let guess = u64::MAX - u64::from(!program.ends_with(" it"));
         self.known.get(program).copied().unwrap_or(guess)
     }

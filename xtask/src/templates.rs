@@ -1,8 +1,8 @@
-//! `cargo xtask templates`: what Go's text/template with Sprig gives for every case of the template corpus.
+//! `cargo xtask templates`: renders every case of the template corpus with Go's text/template and Sprig.
 //!
-//! The corpus is in `crates/gotemplate/testdata`, a JSON object a line: a template, its data, and what came out. A new case is
-//! a line without the latter, and this adds it. The tests of `gotemplate` hold our engine against it; this holds it
-//! against Go.
+//! The corpus is in `crates/gotemplate/testdata`, one JSON object per line: a template, its data, and the output. For a new case,
+//! add a line without the output, and this task adds it. The tests of `gotemplate` compare our engine with it; this task compares
+//! it with Go.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use crate::tools::{Go, ask};
 const CORPUS: &str = "crates/gotemplate/testdata";
 const PROGRAM: &str = "tools/template-corpus";
 
-/// What we give otherwise, which is not Go's to say.
+/// The intended differences, which Go cannot generate.
 const DIFFERENCES: &str = "differences.jsonl";
 
-/// What was found.
+/// The result.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// Files that are not what Go gives.
+    /// Files that differ from Go's output.
     pub(crate) stale: Vec<String>,
-    /// How many cases there are.
+    /// The number of cases.
     pub(crate) cases: usize,
 }
 
-/// Asks Go, and writes what it gives unless only asked to `check`. Without Go a check has nothing to say.
+/// Runs Go, and writes its output, or only compares it with `check`. Without Go, a check succeeds with a message.
 pub(crate) fn run(root: &Path, check: bool) -> Result<Option<Report>, String> {
     if let Err(why) = Go::find(root, [(PROGRAM, "the template corpus")]) {
         if !check {

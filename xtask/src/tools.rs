@@ -1,8 +1,8 @@
-//! `cargo xtask tools`: builds the programs that `envtest` and the end-to-end tests need, from their Go modules.
+//! `cargo xtask tools`: builds the programs for `envtest` and the end-to-end tests from their Go modules.
 //!
-//! `tools/go.mod`, `tools/helm/go.mod` and `tools/helm4/go.mod` pin them; what is built is left alone until a pin, a flag or the Go version changes.
-//! Each helm has a file of its own because it builds on other Kubernetes libraries than the API server. There are two, of
-//! the two major versions that users have.
+//! `tools/go.mod`, `tools/helm/go.mod` and `tools/helm4/go.mod` pin them. Existing programs are kept until a pin, a flag or the
+//! Go version changes. Each helm has its own module file, because it uses other Kubernetes libraries than the API server. There
+//! are two, for the two major versions in use.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -31,13 +31,13 @@ pub(crate) struct Options {
 #[derive(Clone, Copy, Debug)]
 struct Tool {
     name: &'static str,
-    /// The folder of its module file, below the root.
+    /// The folder of its module file, relative to the root.
     dir: &'static str,
     /// The package of its `main`.
     package: &'static str,
-    /// The module whose version it says that it has.
+    /// The module with its version.
     module: &'static str,
-    /// The variables that a release sets when it links: given its version.
+    /// The linker variables of a release, by version.
     stamps: fn(&Version) -> Vec<(&'static str, String)>,
 }
 
@@ -88,12 +88,12 @@ const TOOLS: [Tool; 6] = [
     },
 ];
 
-/// The version of a tool, and of the Kubernetes libraries in it.
+/// The version of a tool, and of its Kubernetes libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Version {
     /// `v1.36.3`.
     text: String,
-    /// The minor version of Kubernetes that its libraries belong to.
+    /// The minor version of its Kubernetes libraries.
     kubernetes_minor: String,
 }
 
@@ -105,7 +105,7 @@ fn kubernetes(version: &Version) -> Vec<(&'static str, String)> {
             "k8s.io/component-base/version.gitMinor",
             version.kubernetes_minor.clone(),
         ),
-        // What a build from a source archive says; the commit is not in a module.
+        // The value of a build from a source archive; a module has no commit.
         ("k8s.io/component-base/version.gitTreeState", "archive".to_owned()),
         ("k8s.io/component-base/version.gitCommit", String::new()),
         ("k8s.io/client-go/pkg/version.gitVersion", version.text.clone()),
@@ -132,14 +132,14 @@ fn helm(version: &Version) -> Vec<(&'static str, String)> {
 }
 
 fn helm4(version: &Version) -> Vec<(&'static str, String)> {
-    // The version of its Kubernetes libraries it reads from what it was built of.
+    // It reads the version of its Kubernetes libraries from its build information.
     vec![
         ("helm.sh/helm/v4/internal/version.version", version.text.clone()),
         ("helm.sh/helm/v4/internal/version.gitTreeState", "clean".to_owned()),
     ]
 }
 
-/// Builds what is not built yet.
+/// Builds missing tools.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     let chosen = choose(&options.only)?;
     let go = match Go::find(root, chosen.iter().map(|tool| (tool.dir, tool.name))) {
@@ -161,7 +161,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the tools are.
+/// The folder of the tools.
 fn folder(root: &Path) -> PathBuf {
     cargo::target(root).join("tools")
 }
@@ -175,7 +175,7 @@ fn choose(only: &[String]) -> Result<Vec<Tool>, String> {
     Ok(TOOLS.iter().filter(is_chosen).copied().collect())
 }
 
-/// The Go of this machine.
+/// A Go installation.
 #[derive(Clone, Debug)]
 pub(crate) struct Go {
     /// `go1.26.8`.
@@ -183,7 +183,7 @@ pub(crate) struct Go {
 }
 
 impl Go {
-    /// Finds one that is new enough for some modules, given by folder and by what is to be called of them.
+    /// Finds a Go that is new enough for some modules, given by folder and name.
     pub(crate) fn find<'a>(root: &Path, modules: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         let mut asked = go();
         let answer = asked
@@ -207,7 +207,7 @@ impl Go {
     }
 }
 
-/// Go, unmoved by what the user has set for other work; caches stay in the user's places.
+/// A Go command without the user's settings for other work; caches stay in the user's folders.
 pub(crate) fn go() -> Command {
     let mut command = Command::new("go");
     command
@@ -217,7 +217,7 @@ pub(crate) fn go() -> Command {
     command
 }
 
-/// What a Go program in a folder answers to cases on its standard input.
+/// Runs a Go program with cases on its standard input. Returns its output.
 pub(crate) fn ask(program: &Path, words: &[&str], cases: String) -> Result<String, String> {
     let failed = |error| format!("cannot run go: {error}");
     let mut child = go()
@@ -227,7 +227,7 @@ pub(crate) fn ask(program: &Path, words: &[&str], cases: String) -> Result<Strin
         .stdout(std::process::Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    // It answers while it is asked, so who only asks before listening may wait for ever.
+    // It writes while it reads, so writing everything before reading could block forever.
     let asking = child
         .stdin
         .take()
@@ -240,7 +240,7 @@ pub(crate) fn ask(program: &Path, words: &[&str], cases: String) -> Result<Strin
     String::from_utf8(out.stdout).map_err(|_| format!("{}: its answer is no text", program.display()))
 }
 
-/// The numbers of `go1.26.8` or `1.26.0`.
+/// The numbers in `go1.26.8` or `1.26.0`.
 fn numbers(version: &str) -> Option<Vec<u32>> {
     let plain = version.trim().trim_start_matches("go");
     let end = plain
@@ -253,7 +253,7 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))
 }
 
-/// The version that a module file pins a module to.
+/// The version of a module in a module file.
 fn pinned<'a>(pins: &'a str, module: &str) -> Option<&'a str> {
     pins.lines().find_map(|line| {
         let mut words = line.trim().trim_start_matches("require ").split_whitespace();
@@ -268,7 +268,7 @@ impl Tool {
     fn version(&self, pins: &str) -> Result<Version, String> {
         let missing = |module: &str| format!("{}/go.mod does not pin {module}", self.dir);
         let text = pinned(pins, self.module).ok_or_else(|| missing(self.module))?;
-        // Kubernetes v1.36.3 has its libraries as v0.36.3.
+        // The libraries of Kubernetes v1.36.3 have the version v0.36.3.
         let library = if self.module == KUBERNETES {
             Some(text)
         } else {
@@ -291,7 +291,7 @@ impl Tool {
         flags
     }
 
-    /// Builds the tool unless it is there already, from the same pins with the same flags and the same Go.
+    /// Builds the tool, unless it exists already with the same pins, flags and Go version.
     fn make(&self, root: &Path, folder: &Path, go: &Go) -> Result<(), String> {
         let dir = root.join(self.dir);
         let pins = read(&dir.join("go.mod"))?;

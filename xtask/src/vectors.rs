@@ -1,7 +1,8 @@
-//! `cargo xtask vectors`: what Kubernetes' own libraries make of the test vectors of our schemas, patches and applies.
+//! `cargo xtask vectors`: computes the test vectors of schemas, patches and applies with Kubernetes' own libraries.
 //!
-//! A vector is a JSON value a line with its outcome beside it. A new one is a line without the latter, and this adds it. The tests of
-//! `schema` and `smd` hold our code against the vectors; this holds the vectors against the libraries, at the versions of `tools/go.mod`.
+//! A vector is a JSON value per line, with its result. For a new vector, add a line without the result, and this task adds it.
+//! The tests of `schema` and `smd` compare our code with the vectors; this task compares the vectors with the libraries, at the
+//! versions of `tools/go.mod`.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use windlass_envtest::missing;
 
 use crate::tools::{Go, ask};
 
-/// What the program calls a sort of vectors, and the file with them.
+/// The program's name of each type of vectors, and the file with them.
 const SORTS: [(&str, &str); 3] = [
     ("schemas", "crates/schema/tests/it/cases.jsonl"),
     ("patches", "crates/smd/tests/it/patches.jsonl"),
@@ -18,8 +19,8 @@ const SORTS: [(&str, &str); 3] = [
 ];
 const MODULE: &str = "tools";
 
-/// Asks Kubernetes' libraries, and writes what they give unless only asked to `check`. Returns the files that are not what they give;
-/// without Go a check has nothing to say.
+/// Runs Kubernetes' libraries, and writes their results, or only compares them with `check`. Returns the files that differ;
+/// without Go, a check succeeds.
 pub(crate) fn run(root: &Path, check: bool) -> Result<Option<Vec<&'static str>>, String> {
     if let Err(why) = Go::find(root, [(MODULE, "the test vectors")]) {
         if !check {

@@ -1,12 +1,12 @@
-//! What is known of the objects' fields: which there are, and how Go spells them.
+//! The known fields of objects, and their names in Go.
 //!
-//! Of a Cluster everything is known, from the schema that its definition publishes; a name that neither the schema nor the
-//! object has is unknown, and the closest that exists is offered. Of control planes and infrastructure nothing is known but
-//! that they are Kubernetes objects: whatever they do not have is not set.
+//! The fields of a Cluster are known from the schema of its definition. A name that neither the schema nor the object has is
+//! unknown, and the error suggests the closest known name. Control planes and infrastructure are only known to be Kubernetes
+//! objects: fields that they lack count as unset.
 //!
-//! The keys of the data come first. Beyond them a name may be spelled as in Go: with a capital (`Spec`), with its first word
-//! in capitals where that is an acronym (`CIDRBlocks`, `APIServerPort`, `UID`), and fields of the metadata of an object
-//! directly below it (`.Cluster.Name`, also as `.Cluster.ObjectMeta.Name`).
+//! The keys of the data take precedence. Otherwise a name may be spelled as in Go: with a capital (`Spec`), with an acronym as
+//! its first word in capitals (`CIDRBlocks`, `APIServerPort`, `UID`), and with metadata fields directly below the object
+//! (`.Cluster.Name`, also `.Cluster.ObjectMeta.Name`).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,13 +17,13 @@ use windlass_gotemplate::{Form, Knowledge, Member};
 
 use crate::{CLUSTER, CONTROL_PLANE, INFRA_CLUSTER};
 
-/// Nothing is known: every key may be there, spelled as it is.
+/// Nothing is known: any key may exist, in its own spelling.
 const ANYTHING: Form = Form(0);
 /// Neither a list nor an object.
 const SCALAR: Form = Form(1);
-/// Part of an object of which no schema is known.
+/// Part of an object without a known schema.
 const LOOSE: Form = Form(2);
-/// An object of which no schema is known.
+/// An object without a known schema.
 const LOOSE_OBJECT: Form = Form(3);
 /// The data as a whole.
 pub(crate) const DATA: Form = Form(4);
@@ -34,7 +34,7 @@ const ACRONYMS: &[&str] = &[
     "url", "vm", "yaml",
 ];
 
-/// Fields of every object's metadata, with what they are.
+/// The fields of every object's metadata, with their types.
 const METADATA: &[(&str, Kind)] = &[
     ("name", Kind::Scalar),
     ("generateName", Kind::Scalar),
@@ -60,7 +60,7 @@ enum Kind {
     Loose,
 }
 
-/// A form with what it consists of.
+/// A form with its parts.
 #[derive(Debug)]
 enum Shape {
     Anything,
@@ -68,14 +68,14 @@ enum Shape {
     Loose,
     /// A list, with the form of its elements.
     List(Form),
-    /// An object with known fields; `other` is the form of any further ones, where there may be some.
+    /// An object with known fields; `other` is the form of additional ones, if they are allowed.
     Object {
         fields: BTreeMap<String, Form>,
         other: Option<Form>,
     },
 }
 
-/// Everything that is known.
+/// All known forms.
 #[derive(Debug)]
 pub(crate) struct Known {
     shapes: Vec<Shape>,
@@ -83,7 +83,7 @@ pub(crate) struct Known {
     with_metadata: Vec<Form>,
 }
 
-/// What is known, worked out once.
+/// The known forms, computed once.
 pub(crate) fn known() -> &'static Known {
     static KNOWN: LazyLock<Known> = LazyLock::new(Known::new);
     &KNOWN
@@ -148,7 +148,7 @@ impl Known {
         self.shapes.get_mut(usize::try_from(form.0).ok()?)
     }
 
-    /// The form that a schema describes.
+    /// The form of a schema.
     fn read(&mut self, schema: &Value) -> Form {
         if schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true) {
             return ANYTHING;
@@ -175,7 +175,7 @@ impl Known {
         }
     }
 
-    /// A field of the metadata that Go shows on the object itself.
+    /// A metadata field that Go shows on the object itself.
     fn promoted(&self, form: Form, name: &str) -> Option<Member> {
         if !self.with_metadata.contains(&form) {
             return None;
@@ -239,14 +239,14 @@ impl Knowledge for Known {
     }
 }
 
-/// Whether `name` is how Go spells the field with this key.
+/// Whether `name` is the Go spelling of the field with this key.
 fn is_go_name(name: &str, key: &str) -> bool {
     let (first, rest) = first_word(key);
     let acronym = ACRONYMS.contains(&first).then(|| first.to_ascii_uppercase() + rest);
     name == capitalised(key) || acronym.is_some_and(|acronym| name == acronym)
 }
 
-/// Keys that a name spelled as in Go may stand for, where no schema tells them.
+/// The keys that a Go spelling may mean, if no schema has them.
 fn json_spellings(name: &str) -> Vec<String> {
     if !name.starts_with(|c: char| c.is_ascii_uppercase()) {
         return Vec::new();
@@ -269,12 +269,12 @@ fn capitalised(key: &str) -> String {
     })
 }
 
-/// The leading small letters of a key, and what follows them.
+/// The leading lower-case letters of a key, and the rest.
 fn first_word(key: &str) -> (&str, &str) {
     key.split_at(key.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(key.len()))
 }
 
-/// The name that was most likely meant.
+/// The closest known name.
 fn closest<'a>(name: &str, keys: impl Iterator<Item = &'a String>, has_metadata: bool) -> Option<String> {
     let lower = name.to_lowercase();
     let allowed = (name.chars().count() / 3).max(1);
@@ -289,7 +289,7 @@ fn closest<'a>(name: &str, keys: impl Iterator<Item = &'a String>, has_metadata:
         .map(|(_, shown)| shown)
 }
 
-/// How many characters must be changed, added or removed.
+/// The number of characters to change, add or remove.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,13 +1,13 @@
-//! The values of an add-on: a Go template over the objects of a cluster, rendered to the YAML that Helm takes.
+//! The values of an add-on: a Go template over the objects of a cluster, rendered to YAML for Helm.
 //!
-//! A template sees the Cluster as `.Cluster` and, where they exist, the objects that it refers to as `.ControlPlane` and
-//! `.InfraCluster`, each as the API server gives it. Fields are spelled as in YAML (`.Cluster.spec.clusterNetwork`) or as in
-//! Go (`.Cluster.Spec.ClusterNetwork`, `.Cluster.Name`); see [`fields`] for what is known of them.
+//! A template sees the Cluster as `.Cluster` and, if they exist, the objects that it refers to as `.ControlPlane` and
+//! `.InfraCluster`, each as stored in the API server. Fields are spelled as in YAML (`.Cluster.spec.clusterNetwork`) or as in Go
+//! (`.Cluster.Spec.ClusterNetwork`, `.Cluster.Name`); [`fields`] has the known ones.
 //!
-//! What is missing must not become a gap in a user's network configuration. While the template runs, every field that it looks up is
-//! held against the object and the schema of a Cluster: a field that neither has is an error. One that exists and is just not
-//! set is empty for `if`, `with` and `range`, as in Go, and an error where it would be written. So only what is really looked
-//! up is judged: what stands behind a condition that does not hold has no part in the values, and is judged where it does.
+//! A missing value must not become a gap in a user's network configuration. During rendering, every field lookup is checked
+//! against the object and the schema of a Cluster: a field that neither has is an error. A field that exists but is unset is
+//! empty for `if`, `with` and `range`, as in Go, and an error where it would be written. So only real lookups are checked: fields
+//! behind a condition that does not hold do not affect the values.
 
 mod fields;
 mod mapping;
@@ -35,7 +35,7 @@ pub struct Objects<'a> {
     pub infra_cluster: Option<&'a Value>,
 }
 
-/// Which objects besides the Cluster a template may look at.
+/// The objects besides the Cluster that a template may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refers {
     /// The object behind `controlPlaneRef`.
@@ -44,10 +44,10 @@ pub struct Refers {
     pub infra_cluster: bool,
 }
 
-/// A template that gives no values. Lines are counted from 1.
+/// Why a template gives no values. Lines are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValuesError {
-    /// The text is no template.
+    /// The text is not a valid template.
     #[error("valuesTemplate line {line}: {why}")]
     Parse {
         /// The line of the template.
@@ -55,29 +55,29 @@ pub enum ValuesError {
         /// What is wrong.
         why: String,
     },
-    /// The template failed for these objects, for one because it names a field that no such object has.
+    /// Rendering failed for these objects, for example because the template names an unknown field.
     #[error("valuesTemplate line {line}: {why}")]
     Render {
         /// The line of the template.
         line: usize,
-        /// What it failed with.
+        /// The cause.
         why: String,
     },
-    /// The template writes something that these objects do not have.
+    /// The template writes a value that these objects do not have.
     #[error("valuesTemplate line {line}: {what} is not set; use `default`, or write it only within `if` or `with`")]
     Missing {
         /// The line of the template.
         line: usize,
-        /// The path of what is missing, and whose it is.
+        /// The missing path, and its object.
         what: String,
     },
-    /// What the template gives is no YAML.
+    /// The result is not YAML.
     #[error("valuesTemplate renders to what is not YAML: {why}")]
     NotYaml {
-        /// What is wrong with it, and where in the rendered text.
+        /// The problem, and its position in the rendered text.
         why: String,
     },
-    /// What the template gives is YAML, but no values.
+    /// The result is YAML, but not a mapping.
     #[error("valuesTemplate renders to {found}; values are a mapping (`key: value`)")]
     NotAMapping {
         /// What it is instead.
@@ -85,7 +85,7 @@ pub enum ValuesError {
     },
 }
 
-/// A values template that has been read, to be rendered for any number of clusters.
+/// A parsed values template, to be rendered for any number of clusters.
 #[derive(Clone, Debug)]
 pub struct Template {
     template: GoTemplate,
@@ -93,7 +93,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads a template: its syntax, and that every function exists.
+    /// Parses a template, and checks that its functions exist.
     pub fn parse(text: &str) -> Result<Self, ValuesError> {
         let template = GoTemplate::parse(text, Functions::Sprig).map_err(|error| told(error, None))?;
         let uses = template.uses();
@@ -104,12 +104,12 @@ impl Template {
         Ok(Self { template, refers })
     }
 
-    /// Which objects it may look at besides the Cluster; what it surely does not look at need be neither read nor watched.
+    /// The objects besides the Cluster that it may read. Others need be neither read nor watched.
     pub fn refers_to(&self) -> Refers {
         self.refers
     }
 
-    /// The values for one cluster: one YAML mapping, or an empty text where the template gives none.
+    /// The values for a cluster: a YAML mapping, or an empty text if the template gives none.
     pub fn render(&self, objects: &Objects<'_>) -> Result<String, ValuesError> {
         let named = [
             (CLUSTER, Some(objects.cluster)),
@@ -139,7 +139,7 @@ fn told(error: TemplateError, objects: Option<&Objects<'_>>) -> ValuesError {
     }
 }
 
-/// A missing path, with the reason where the whole object is missing.
+/// A missing path, with the reason if the whole object is missing.
 fn missing(path: String, objects: Option<&Objects<'_>>) -> String {
     let absent = [
         (CONTROL_PLANE, "controlPlaneRef", objects.and_then(|o| o.control_plane)),

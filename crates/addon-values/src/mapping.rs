@@ -1,4 +1,4 @@
-//! Whether a rendered text is what Helm takes for values: YAML with a mapping at the top, or nothing.
+//! Checks that a rendered text is valid as Helm values: YAML with a mapping at the top, or empty.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_saphyr::DuplicateKeyPolicy;
 
 use crate::ValuesError;
 
-/// What stands at the top of a document.
+/// The top level of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Top {
     Nothing,
@@ -18,7 +18,7 @@ enum Top {
     Boolean,
 }
 
-/// Whether a text holds values; an error where it holds something else.
+/// Whether a text has values; an error if it has other content.
 pub(crate) fn has_values(text: &str) -> Result<bool, ValuesError> {
     let found = match top(text)? {
         Top::Nothing => return Ok(false),
@@ -36,7 +36,7 @@ fn top(text: &str) -> Result<Top, ValuesError> {
     if !text.lines().any(is_content) {
         return Ok(Top::Nothing);
     }
-    // The last of equal keys counts for Helm. What an error quotes might be a secret.
+    // Of equal keys, Helm uses the last. Errors must not quote the text, which may be a secret.
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         with_snippet: false,

@@ -1,4 +1,4 @@
-//! What templates of values give, by the rows of the requirements.
+//! Results of values templates, by requirement.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -198,7 +198,7 @@ fn functions_that_look_up_judge_names_and_those_that_ask_do_not() {
     );
     gives("{{ dig \"spec\" \"topologie\" \"none\" .Cluster }}", "none");
     gives("{{ get .Cluster.spec \"paused\" | quote }}", "\"\"");
-    // What a template adds by itself is there.
+    // A value that the template itself adds is present.
     gives(
         "{{ $s := .Cluster.spec }}{{ $_ := set $s \"mine\" 1 }}{{ $s.mine }}",
         "1",
@@ -256,7 +256,7 @@ fn control_plane_and_infrastructure_are_there_where_they_exist() {
         render(text, &objects).as_deref(),
         Ok("v: cp cp DevCluster 3 i 10.1.0.0/16 label")
     );
-    // No schema is known of them: what they do not have is not set.
+    // They have no known schema: missing fields count as unset.
     assert_eq!(
         render("v: {{ if .ControlPlane.spec.nope }}a{{ else }}b{{ end }}", &objects).as_deref(),
         Ok("v: b")
@@ -302,7 +302,7 @@ fn a_template_says_which_objects_it_refers_to() {
         (false, true)
     );
     assert_eq!(refers("{{ (.).ControlPlane }}"), (true, false));
-    // A template that passes on all data may use all data.
+    // A template that passes on all data may use all of it.
     assert_eq!(refers("{{ toJson . }}"), (true, true));
     assert_eq!(refers("{{ index $ \"ControlPlane\" }}"), (true, true));
     assert_eq!(refers("{{ $all := . }}{{ $all.ControlPlane }}"), (true, true));
@@ -391,7 +391,7 @@ fn errors_tell_their_line() {
     assert!(error.contains("not YAML") && error.contains("line"), "{error}");
 }
 
-/// Templates from pieces that mean something, more often than from any characters.
+/// Templates from meaningful pieces, rather than from arbitrary characters.
 fn templates() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("{{ range $i, $x := .Cluster.spec.clusterNetwork.pods.cidrBlocks }}".to_owned()),

@@ -1,4 +1,4 @@
-//! Admission: hooks within the process and admission webhooks.
+//! Admission: in-process hooks and admission webhooks.
 
 pub(crate) mod chain;
 pub(crate) mod hook;

@@ -1,4 +1,4 @@
-//! The resources of the built-in kinds, and the rules of a kind applied to an object.
+//! The resources of the built-in kinds, and the functions that apply a kind's strategy to an object.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -17,7 +17,7 @@ fn list(text: &str) -> Vec<String> {
     text.split(',').filter(|s| !s.is_empty()).map(str::to_owned).collect()
 }
 
-/// The strategy of a kind, with the validation of what configures the server itself.
+/// The strategy of a kind, with the validation of kinds that configure the server itself.
 fn strategy(kind: &Kind) -> Strategy {
     let mut strategy = kind.strategy;
     match strategy.special {
@@ -43,7 +43,7 @@ fn strategy(kind: &Kind) -> Strategy {
 }
 
 fn resource(kind: &'static Kind) -> Resource {
-    // Both event groups show the same objects, which are stored in the core form.
+    // Both event groups show the same objects, stored in the form of the core group.
     let storage = if kind.group.is_empty() || kind.kind == "Event" {
         kind.plural.to_owned()
     } else {
@@ -119,37 +119,37 @@ pub(crate) fn resources() -> &'static [Arc<Resource>] {
     &RESOURCES
 }
 
-/// Sets what the server alone decides of a new object.
+/// Sets the fields of a new object that only the server sets.
 pub(crate) fn on_create(resource: &Resource, object: &mut Value, fresh: &Fresh) {
     (resource.strategy.on_create)(object, fresh.now);
     if let Some(schema) = resource.schema().filter(|_| !resource.is_custom()) {
-        // The types of Kubernetes have a status from the start, with a zero for each number that must be there.
+        // The types of Kubernetes have a status from the start, with zeros for required numbers.
         windlass_schema::default(schema, object);
-        // A stored object is read with its defaults once more: some follow from what was just set.
+        // A stored object is decoded with defaults again: some follow from the fields that were just set.
         (resource.strategy.default)(object);
         windlass_builtin_kinds::settle(schema.root(), object);
     }
-    // The conditions of a definition are there from the start, and null.
+    // The conditions of a definition exist from the start, as null.
     if resource.special == Special::Crd {
         crds::initial(object);
     }
 }
 
-/// The stored form of an object, once nothing changes it any more.
+/// The stored form of an object after all changes.
 pub(crate) fn settle(resource: &Resource, object: &mut Value) {
     if let Some(schema) = resource.schema().filter(|_| !resource.is_custom()) {
         windlass_builtin_kinds::settle(schema.root(), object);
     }
 }
 
-/// Sets what the server alone decides of a changed object.
+/// Sets the fields of a changed object that only the server sets.
 pub(crate) fn on_update(resource: &Resource, old: &Value, new: &mut Value, part: Part) {
     if part == Part::Main {
         (resource.strategy.on_update)(old, new);
     }
 }
 
-/// Whether a binding names a node that a pod can be bound to.
+/// Validates the node name of a binding.
 pub(crate) fn binding(name: &str, binding: &Value) -> Result<(), ApiError> {
     let errors = windlass_builtin_kinds::binding_errors(binding);
     if errors.is_empty() {

@@ -1,5 +1,5 @@
-//! The task that follows deletions: garbage collection, namespaces and definitions that go with what is in them. It is driven by
-//! the store's changes; nothing is polled.
+//! The task of the built-in controllers: garbage collection, and the deletion of the contents of namespaces and definitions.
+//! Changes of the store drive it; nothing is polled.
 
 pub(crate) mod definitions;
 mod jobs;
@@ -36,22 +36,22 @@ use windlass_rbac::user::UserInfo;
 
 use self::jobs::{Done, Job, Jobs};
 
-/// Deletions in one namespace, of one kind, under way at once.
+/// Concurrent deletions of one kind in one namespace.
 const CONCURRENT: usize = 32;
-/// Events are kept this long after they were last written.
+/// Events are kept for this time after their last write.
 const EVENT_TTL: Duration = Duration::from_hours(1);
 
-/// What the task keeps track of.
+/// The state of the task.
 struct Work {
     graph: Graph,
     /// Namespaces being deleted.
     namespaces: BTreeSet<String>,
     /// Definitions being deleted.
     definitions: BTreeSet<String>,
-    /// Of these, the ones to look at now.
+    /// Namespaces being deleted, to process now.
     empty_namespaces: BTreeSet<String>,
     empty_definitions: BTreeSet<String>,
-    /// Groups in which a definition has gone, and its names are free.
+    /// Groups in which a definition was deleted, so that its names are free.
     freed_groups: BTreeSet<String>,
     /// Events in the order in which they expire.
     expiring: VecDeque<(Instant, Key, u64)>,
@@ -120,7 +120,7 @@ async fn run(server: &Weak<Inner>, feed: &mut UnboundedReceiver<Arc<Event>>, mut
     }
 }
 
-/// Does what is to be done.
+/// Runs a job.
 async fn perform(server: Arc<Inner>, job: Job) -> Done {
     let result = match &job {
         Job::Action(action) => carry_out(&server, action).await,
@@ -138,7 +138,7 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// Removes the events whose time is up, unless they were written again.
+/// Deletes expired events, unless they were written again.
 async fn expire(server: &Arc<Inner>, work: &mut Work) {
     let now = Instant::now();
     while work.expiring.front().is_some_and(|(at, _, _)| *at <= now) {
@@ -150,7 +150,7 @@ async fn expire(server: &Arc<Inner>, work: &mut Work) {
             expect: Expect::Revision(revision),
             change: Change::Delete(None),
         };
-        // A conflict means that the event lives on, with a later entry here.
+        // A conflict means that the event was written again and has a later entry here.
         let _ = server.store.commit(vec![write]).await;
     }
 }
@@ -168,7 +168,7 @@ impl Work {
         }
     }
 
-    /// Has something looked at again.
+    /// Schedules another look at the subject of a job.
     fn again(&mut self, job: Job) {
         match job {
             Job::Action(action) => self.graph.again(&action),
@@ -184,7 +184,7 @@ impl Work {
         }
     }
 
-    /// What follows from what has happened.
+    /// Derives jobs from the changes so far.
     fn decide(&mut self, jobs: &mut Jobs) {
         let actions = self.graph.decide().into_iter().map(Job::Action);
         let namespaces = std::mem::take(&mut self.empty_namespaces);
@@ -254,7 +254,7 @@ impl Work {
     }
 }
 
-/// Runs a write as the controller that does such things in Kubernetes.
+/// Performs writes as the controller that does them in Kubernetes.
 struct Internal<'a> {
     server: &'a Arc<Inner>,
     user: UserInfo,
@@ -301,7 +301,7 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
             tracing::debug!(key = ?record.key, "has an owner of a kind that is not served, and is left alone");
             Ok(())
         }
-        // It has found another owner, or none owns it any more: its change has it looked at again.
+        // The object has another owner now, or no owner any more: that change schedules it again.
         Action::Delete { owners, .. }
             if record.header.owners.is_empty()
                 || record
@@ -359,8 +359,8 @@ async fn carry_out(server: &Arc<Inner>, action: &Action) -> Result<(), ApiError>
     }
 }
 
-/// Whether it can be known that owners are gone which were never seen: only if their kinds are served here, and if they could
-/// own the object at all.
+/// Whether missing owners that were never seen count as deleted. Their kinds must be served here, and they must be able to own
+/// the object.
 fn resolvable(server: &Inner, resource: &Resource, object: &Value, unseen: &[Arc<str>]) -> bool {
     let registry = server.registry();
     meta_value(object, "ownerReferences")
@@ -383,7 +383,7 @@ async fn patch(call: &Call<'_>, record: &Record, field: &str, left: Vec<Value>) 
     call.change(record.key.name(), &mutation, Part::Main).await.map(|_| ())
 }
 
-/// Deletes the objects of a definition that is being deleted; when none is left, the definition goes.
+/// Deletes the objects of a definition that is being deleted, and then the definition.
 async fn empty_definition(server: &Arc<Inner>, name: &str) -> Result<(), ApiError> {
     let Some(record) = server.store.get(crds::STORAGE, "", name) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: validation, status, and the resources they define. Pure.
+//! CustomResourceDefinitions: validation, status, and the resources that they define. Pure.
 
 mod approval;
 mod check;
@@ -20,9 +20,9 @@ pub(crate) use self::formats::warnings;
 pub(crate) use self::resources::{definition, fingerprint};
 pub(crate) use self::status::{Deletion, initial, note_storage_version, set_terminating};
 
-/// The store's name for definitions.
+/// The storage name of definitions.
 pub(crate) const STORAGE: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// Keeps a definition until its objects are gone.
+/// The finalizer that keeps a definition until its objects are deleted.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 fn names(crd: &Value) -> &Value {
@@ -33,7 +33,7 @@ fn flag(value: &Value, key: &str) -> bool {
     value.get(key) == Some(&Value::Bool(true))
 }
 
-/// The version that is written.
+/// The storage version.
 pub(crate) fn storage_version(crd: &Value) -> &str {
     versions(crd)
         .iter()
@@ -41,7 +41,7 @@ pub(crate) fn storage_version(crd: &Value) -> &str {
         .map_or("", |v| text(v, "name"))
 }
 
-/// Notes the storage version where nothing is noted.
+/// Adds the storage version to the stored versions if they are empty.
 fn default_stored(crd: &mut Value) {
     let storage = storage_version(crd).to_owned();
     if let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut)
@@ -52,13 +52,13 @@ fn default_stored(crd: &mut Value) {
     }
 }
 
-/// `plural.group`, which is its name.
+/// `plural.group`, the required name.
 fn full_name(crd: &Value) -> String {
     let group = crd.pointer("/spec/group").and_then(Value::as_str).unwrap_or("");
     format!("{}.{group}", text(names(crd), "plural"))
 }
 
-/// Whether its resources are served.
+/// Whether the definition is established.
 pub(crate) fn is_established(crd: &Value) -> bool {
     condition(crd, "Established").is_some_and(|c| text(c, "status") == "True")
 }
@@ -70,7 +70,7 @@ fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
         .find(|c| text(c, "type") == kind)
 }
 
-/// Fills in names that follow from others.
+/// Fills in the default names.
 pub(crate) fn default(crd: &mut Value) {
     default_stored(crd);
     let Some(names) = crd.pointer_mut("/spec/names").and_then(Value::as_object_mut) else {

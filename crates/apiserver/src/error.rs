@@ -1,4 +1,4 @@
-//! Errors as Kubernetes answers them: a `Status` with reason, details and causes.
+//! Errors in the form of Kubernetes: a `Status` with reason, details and causes.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 use windlass_objects::names::qualified;
 use windlass_schema::FieldError;
 
-/// The reason of errors that are not answered with a `Status`.
+/// The reason of errors that are sent as plain text instead of a `Status`.
 const PLAIN: &str = "plain text";
 
-/// An answer that is not a success.
+/// An error response.
 #[derive(Debug, Clone)]
 pub struct ApiError {
     /// HTTP status code.
     pub code: u16,
-    /// Reason, empty when Kubernetes has none.
+    /// Reason, empty if Kubernetes has none.
     pub reason: Cow<'static, str>,
-    /// Words for people.
+    /// Message for users.
     pub message: String,
     pub(crate) details: Option<Box<Details>>,
-    /// What else the client should know.
+    /// Warnings of the response.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Details {
     pub(crate) uid: String,
     pub(crate) causes: Vec<Cause>,
     pub(crate) retry_after: Option<u32>,
-    /// Where a list may go on in spite of the error.
+    /// The token with which a list may continue in spite of the error.
     pub(crate) continues: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl ApiError {
         }
     }
 
-    /// The request cannot be understood.
+    /// The request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
@@ -83,7 +83,7 @@ impl ApiError {
         error
     }
 
-    /// The error, with what else the client should know.
+    /// The error with warnings.
     pub(crate) fn warned(mut self, warnings: &mut Vec<String>) -> Self {
         self.warnings.append(warnings);
         self
@@ -99,25 +99,25 @@ impl ApiError {
         self
     }
 
-    /// No such object.
+    /// The object does not exist.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", qualified(group, resource));
         Self::new(404, "NotFound", message).with(group, resource, name)
     }
 
-    /// No such path.
+    /// The path does not exist.
     pub fn no_resource() -> Self {
         let mut error = Self::new(404, "NotFound", "the server could not find the requested resource");
         error.details = Some(Box::default());
         error
     }
 
-    /// No such page: what is said of it is no object.
+    /// The path does not exist, and the response is not a `Status`.
     pub(crate) fn no_page() -> Self {
         Self::new(404, PLAIN, "404 page not found\n")
     }
 
-    /// Whether the message is the whole answer.
+    /// Whether the response is the plain message.
     pub(crate) fn is_plain(&self) -> bool {
         self.reason == PLAIN
     }
@@ -128,7 +128,7 @@ impl ApiError {
         Self::new(409, "AlreadyExists", message).with(group, resource, name)
     }
 
-    /// The error, for a name that the server chose itself.
+    /// The error for a name that the server generated.
     pub(crate) fn of_generated_name(mut self) -> Self {
         self.message
             .push_str(", the server was not able to generate a unique name for the object");
@@ -137,7 +137,7 @@ impl ApiError {
         self
     }
 
-    /// The object was changed by somebody else, or a precondition failed.
+    /// Another client has changed the object, or a precondition failed.
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": {why}",
@@ -156,7 +156,7 @@ impl ApiError {
         )
     }
 
-    /// Not allowed, whoever asks.
+    /// Forbidden for all users.
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let what = qualified(group, resource);
         let message = if name.is_empty() {
@@ -201,7 +201,7 @@ impl ApiError {
         error
     }
 
-    /// Server-side apply met fields of other managers.
+    /// Server-side apply conflicts with other field managers.
     pub(crate) fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
         let mut error = Self::new(409, "Conflict", message);
         error.details = Some(Box::new(Details {
@@ -211,7 +211,7 @@ impl ApiError {
         error
     }
 
-    /// The verb does not exist for the resource.
+    /// The resource does not support the verb.
     pub fn method_not_allowed(verb: &str) -> Self {
         let mut error = Self::new(
             405,
@@ -223,19 +223,19 @@ impl ApiError {
         error
     }
 
-    /// The verb does not exist for a part of a custom object.
+    /// The resource does not support the verb for a subresource.
     pub(crate) fn not_supported(group: &str, resource: &str, verb: &str) -> Self {
         let what = qualified(group, resource);
         let message = format!("{verb} is not supported on resources of kind \"{what}\"");
         Self::new(405, "MethodNotAllowed", message).with(group, resource, "")
     }
 
-    /// The history asked for is gone.
+    /// The requested revision is no longer available.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
-    /// The body has a form nobody here reads.
+    /// The media type of the body is not supported.
     pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
         Self::new(
             415,
@@ -244,7 +244,7 @@ impl ApiError {
         )
     }
 
-    /// The answer cannot be written in a form that the client takes.
+    /// The response is not available in a media type that the client accepts.
     pub(crate) fn not_acceptable(accepted: &str) -> Self {
         Self::new(
             406,
@@ -253,7 +253,7 @@ impl ApiError {
         )
     }
 
-    /// The same, as the router says it, which looks first.
+    /// [`Self::not_acceptable`] in the wording of the router, which checks first.
     pub(crate) fn not_available(available: &str) -> Self {
         let mut error = Self::new(
             406,
@@ -264,14 +264,14 @@ impl ApiError {
         error
     }
 
-    /// The body has a form that the router knows for no path.
+    /// The media type of the body is not known to the router.
     pub(crate) fn unrouted_media_type() -> Self {
         let mut error = Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
         error.details = Some(Box::default());
         error
     }
 
-    /// A version that this server has not reached.
+    /// The requested resourceVersion is newer than the current one.
     pub(crate) fn too_large(wanted: u64, current: u64) -> Self {
         let mut error = Self::new(
             504,
@@ -290,7 +290,7 @@ impl ApiError {
         error
     }
 
-    /// Who asks is unknown.
+    /// The request is not authenticated.
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }

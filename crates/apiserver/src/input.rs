@@ -1,5 +1,5 @@
-//! What clients send, read without a server: bodies, patches, the query of a list. Pure, and total: whatever comes in, the answer is a value
-//! or an error for the client. The fuzz targets hold them to that.
+//! Client input, parsed without a server: bodies, patches, the query of a list. Pure, and total: for any input, the result is a
+//! value or an error for the client. The fuzz targets check this.
 
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
@@ -45,7 +45,7 @@ pub fn list_query(query: &str) -> Result<(), ApiError> {
 mod tests {
     use super::*;
 
-    /// Else an object would change by being read and written, and applying it again would never rest.
+    /// Otherwise reading and writing would change an object, and repeated applies would never settle.
     #[test]
     fn numbers_are_read_as_what_was_written() {
         let check = |text: &str| {

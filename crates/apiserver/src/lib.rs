@@ -1,4 +1,4 @@
-//! A Kubernetes-compatible API server that knows no kind but the built-in ones.
+//! A Kubernetes-compatible API server with the built-in kinds only.
 //!
 //! An [`ApiServer`] serves the objects of a store: the built-in kinds, and those that stored CustomResourceDefinitions define. Within
 //! a process, [`ApiServer::client_service`] answers a `kube::Client` without a socket; [`ApiServer::serve`] answers over TLS. The README

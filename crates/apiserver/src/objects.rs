@@ -1,4 +1,5 @@
-//! Objects, whatever their kind: metadata, names, owner references, selectors, preparation, validation, conversion and table rows.
+//! Functions for objects of any kind: metadata, names, owner references, selectors, preparation, validation, conversion and table
+//! rows.
 
 pub(crate) mod conversion;
 pub(crate) mod convert;

@@ -1,4 +1,4 @@
-//! The server: what it holds, and how it is made.
+//! The server: its state, and its start.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ impl std::fmt::Debug for ApiServer {
 }
 
 impl ApiServer {
-    /// Starts a server: makes the namespaces that every cluster has and, where they count, the roles, reads the definitions
-    /// that are stored, and starts the task that follows deletions. Must be called within a tokio runtime.
+    /// Starts a server. Creates the default namespaces and, with RBAC, the default roles, reads the stored definitions, and
+    /// starts the task of the built-in controllers. Must be called within a tokio runtime.
     // Boxed, like all futures that leave this crate: otherwise the whole server is compiled again in the crate that polls them.
     pub fn start(options: Options) -> BoxFuture<'static, Result<Self, ApiError>> {
         Box::pin(Self::begin(options))
@@ -79,7 +79,7 @@ impl ApiServer {
         Ok(Self { inner })
     }
 
-    /// A service that answers requests in this process as if the user had authenticated: fit for
+    /// A service that handles requests in this process for an authenticated user, for
     /// `kube::Client::new(server.client_service(user), "default")`.
     pub fn client_service(&self, user: UserInfo) -> ClientService {
         ClientService::new(Arc::clone(&self.inner), user)
@@ -90,20 +90,19 @@ impl ApiServer {
         &self.inner.store
     }
 
-    /// How many requests there were.
+    /// Counters of requests.
     pub fn counters(&self) -> &Counters {
         &self.inner.counters
     }
 
-    /// Ends watches, and refuses new ones; what serves a listener ends, too. Data folders are released by
-    /// [`Store::close`].
+    /// Ends watches, refuses new ones, and ends listeners. [`Store::close`] releases data folders.
     pub fn shutdown(&self) {
         self.inner.shutdown.cancel();
     }
 }
 
 impl Inner {
-    /// Takes over what the server itself goes by, after an object was written or removed.
+    /// Updates the server's own state after an object was written or deleted.
     pub(crate) fn written(&self, resource: &Resource, namespace: &str, name: &str) {
         if resource.group == windlass_rbac::GROUP
             && let Some(roles) = self.authorizer.rbac()
@@ -140,7 +139,7 @@ impl Inner {
         }
     }
 
-    /// Takes over what a definition says after it was written or removed.
+    /// Reloads a definition after it was written or deleted.
     fn refresh_definition(&self, name: &str) {
         // The stored definition is read under the lock, so the last refresh always sees the last write.
         let mut custom = self.custom.write();

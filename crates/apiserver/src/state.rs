@@ -1,4 +1,4 @@
-//! The state of a server: its options, the store, and what is kept in memory beside it.
+//! The state of a server: its options, the store, and derived data in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,28 +19,28 @@ use crate::http::webhook_client::WebhookServices;
 use crate::verbs::watch_lines::Lines;
 use windlass_rbac::user::UserInfo;
 
-/// How a server is set up.
+/// The configuration of a server.
 #[derive(Clone)]
 pub struct Options {
-    /// Where objects are kept.
+    /// The store of objects.
     pub store: Store,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Suffixes for `generateName`.
+    /// Generates suffixes for `generateName`.
     pub names: Arc<dyn NameSource>,
-    /// Hooks, in order.
+    /// In-process admission hooks, in order.
     pub admission: Vec<Arc<dyn AdmissionHook>>,
-    /// Who may do what.
+    /// The authorization mode.
     pub authorization: Authorization,
-    /// Who answers connections to pods.
+    /// Opens connections to pods.
     pub pod_tunnel: Option<Arc<dyn PodTunnel>>,
-    /// Bearer tokens and whose they are.
+    /// Bearer tokens and their users.
     pub tokens: BTreeMap<String, UserInfo>,
-    /// What `/version` says.
+    /// The version in `/version`.
     pub kubernetes_version: String,
-    /// Pods on a node stay until their kubelet has ended them. Without kubelets they go at once.
+    /// Whether pods on a node stay until their kubelet has stopped them. Without kubelets they are deleted at once.
     pub graceful_pods: bool,
-    /// Where the services are that admission webhooks name.
+    /// The addresses of services that admission webhooks name.
     pub webhook_services: WebhookServices,
 }
 
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Options {
 }
 
 impl Options {
-    /// The usual set-up over a store.
+    /// The default options for a store.
     pub fn new(store: Store) -> Self {
         Self {
             store,
@@ -81,7 +81,7 @@ pub(crate) struct Inner {
     pub(crate) shutdown: CancellationToken,
     pub(crate) tokens: Tokens,
     pub(crate) crd_writes: tokio::sync::Mutex<()>,
-    /// Held while a service is written, which has addresses and ports of its own.
+    /// Held while a service is written, because its addresses and ports must be unique.
     pub(crate) service_writes: tokio::sync::Mutex<()>,
     pub(crate) webhooks: webhook::Registry,
     pub(crate) lines: Lines,
@@ -93,12 +93,12 @@ impl Inner {
         self.options.clock.now()
     }
 
-    /// The registry as it is now.
+    /// The current registry.
     pub(crate) fn registry(&self) -> Arc<Custom> {
         Arc::clone(&self.custom.read())
     }
 
-    /// A shared copy of a store name of a built-in resource.
+    /// The shared storage name of a built-in resource.
     pub(crate) fn storage_name(&self, name: &'static str) -> Arc<str> {
         Arc::clone(self.names.lock().entry(name).or_insert_with(|| Arc::from(name)))
     }

@@ -1,6 +1,6 @@
-//! HorizontalPodAutoscalers of version 1 as those of version 2, in which they are stored, and back. Pure.
+//! Converts HorizontalPodAutoscalers between version 1 and version 2, the stored version. Pure.
 //!
-//! Version 1 has fields for the use of processors only. What else there is, it has as texts in annotations.
+//! Version 1 has fields for CPU utilization only. The other fields of version 2 are texts in annotations.
 
 use serde_json::{Map, Value, json};
 
@@ -14,10 +14,10 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const PERCENT: &str = "targetCPUUtilizationPercentage";
 const CURRENT_PERCENT: &str = "currentCPUUtilizationPercentage";
 
-/// A field of a metric in version 1, where version 2 has it, and whether version 1 always has it.
+/// A field of a metric in version 1, its place in version 2, and whether version 1 always has it.
 type Fields = &'static [(&'static str, &'static str, bool)];
 
-/// By the sort of the metric.
+/// By type of metric.
 const WANTED: &[(&str, Fields)] = &[
     (
         "object",
@@ -112,7 +112,7 @@ const CURRENT: &[(&str, Fields)] = &[
     ),
 ];
 
-/// The order of fields in the texts; others follow by name.
+/// The order of fields in the texts; other fields follow by name.
 const ORDER: [&str; 33] = [
     "type",
     "status",
@@ -149,7 +149,7 @@ const ORDER: [&str; 33] = [
     "Value",
 ];
 
-/// Writes a value as Go would write its type.
+/// Writes a value in the field order of Go's types.
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -184,7 +184,7 @@ fn write(value: &Value, out: &mut String) {
 fn written(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);
-    // Go's encoder takes its texts for parts of web pages.
+    // Go's encoder escapes characters with a meaning in HTML.
     for (sign, code) in [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026")] {
         out = out.replace(sign, code);
     }
@@ -239,7 +239,7 @@ fn metric_to_v2(metric: &Value, table: &[(&str, Fields)]) -> Value {
     out
 }
 
-/// The use of processors that a metric is about, in percent of what was asked for.
+/// The target of a CPU metric, in percent of the request.
 fn percent_of(metric: &Value, place: &str) -> Option<Value> {
     let resource = metric.get("resource").filter(|r| text(r, "name") == "cpu")?;
     resource
@@ -255,7 +255,7 @@ fn taken(map: &mut Map<String, Value>, key: &str) -> Vec<Value> {
     }
 }
 
-/// Behaviour under the names that Go has for its fields.
+/// The behavior, with the field names of Go's types.
 fn behavior_to_v1(behavior: &Value) -> Value {
     let field = |object: &Value, key: &str| object.get(key).cloned().unwrap_or_default();
     let policy = |policy: &Value| {
@@ -342,7 +342,7 @@ pub(crate) fn to_v1(object: &mut Value) {
     set_meta(object, "annotations", Some(annotations));
 }
 
-/// Takes the annotations off that stand for fields of version 2; gives what is in them, as far as it can be read.
+/// Removes the annotations for fields of version 2. Returns their contents, as far as they can be parsed.
 fn notes_of(object: &mut Value) -> Map<String, Value> {
     let mut notes = Map::new();
     let Some(Value::Object(mut annotations)) = meta_value(object, "annotations").cloned() else {

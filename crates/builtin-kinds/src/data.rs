@@ -1,4 +1,4 @@
-//! The schemas and table columns of the built-in kinds, as kube-apiserver publishes them.
+//! The schemas and table columns of the built-in kinds, from kube-apiserver.
 //!
 //! `kinds.json` is written by `cargo xtask gen --server KUBECONFIG`: one JSON object with one line for each entry, sorted by name.
 //! The lines are split once per process; an entry is parsed when it is asked for.

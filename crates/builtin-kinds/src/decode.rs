@@ -1,5 +1,5 @@
-//! Built-in kinds are decoded into types: what does not fit is no object of the kind, and texts that stand for numbers and times are
-//! written in one form only.
+//! Decodes objects of built-in kinds into their types. Values that do not match the type are errors; numbers and times as text
+//! get a canonical form.
 
 use base64::Engine as _;
 use serde_json::Value;
@@ -7,12 +7,12 @@ use windlass_schema::{Additional, Node, Schema, Type};
 
 use super::quantity::{self, Quantity};
 
-/// Brings an object into the form of its types; says in the words of Go's decoder what does not fit.
+/// Converts an object to the form of its types. The errors have the wording of Go's decoder.
 pub fn decode(schema: &Schema, kind: &str, object: &mut Value) -> Result<(), String> {
     Decoder { path: Vec::new() }.value(schema.root(), kind, object)
 }
 
-/// Texts of which nothing is left when they are empty, by their type. Published schemas do not tell them from texts that are optional.
+/// Text fields that are omitted if empty, by type. Published schemas do not distinguish them from optional pointers.
 const EMPTY: &[(&str, &str)] = &[
     ("Container", "image"),
     ("Container", "workingDir"),
@@ -33,7 +33,7 @@ const EMPTY: &[(&str, &str)] = &[
 ];
 
 struct Decoder {
-    /// Names of fields only: neither indexes nor keys.
+    /// Names of fields only, without indexes and keys.
     path: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Decoder {
                     }
                 }
                 map.retain(|key, child| {
-                    // An empty list of managers is a request to forget them.
+                    // An empty list of managers resets them.
                     if key == "managedFields" {
                         return true;
                     }
@@ -90,7 +90,7 @@ impl Decoder {
             (Some(Type::Integer), Value::Number(number)) => {
                 let small = node.format.as_deref() == Some("int32");
                 let fits = number.as_i64().is_some_and(|n| !small || i32::try_from(n).is_ok());
-                // Go takes `1.0` and `1e3` for no integers.
+                // Go does not accept `1.0` and `1e3` for integers.
                 if fits && !number.is_f64() {
                     Ok(())
                 } else {
@@ -113,7 +113,7 @@ impl Decoder {
         let have = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            // A number that is none of the wanted sort is named, one in another's place is not.
+            // For a number of the wrong type, the error shows the value; for other types it does not.
             Value::Number(n) if want.starts_with("int") => format!("number {n}"),
             Value::Number(_) => "number".to_owned(),
             Value::String(_) => "string".to_owned(),
@@ -166,8 +166,7 @@ impl Decoder {
     }
 }
 
-/// Brings an object into the form in which it is read once it is stored: lists that are written even when there is nothing in them
-/// become null.
+/// Converts an object to the form in which it is read from the store: some empty lists become null.
 pub fn settle(node: &Node, value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -191,7 +190,7 @@ pub fn settle(node: &Node, value: &mut Value) {
     }
 }
 
-/// A list or a map without anything in it, of which nothing is left once it is stored.
+/// An empty list or map that is omitted in the store.
 fn is_hollow(node: &Node, value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty() && node.kind == Some(Type::Array),
@@ -232,7 +231,7 @@ fn bytes(text: &mut String) -> Result<(), String> {
     }
 }
 
-/// What Go calls the type of a field.
+/// The name of a field's type in Go.
 fn go_type(node: &Node) -> String {
     if let Some(name) = &node.type_name {
         return name.to_string();

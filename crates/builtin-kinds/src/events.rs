@@ -1,4 +1,4 @@
-//! Events of events.k8s.io, which are stored in the core form.
+//! Conversion of events.k8s.io events, which are stored in the core form.
 
 use serde_json::Value;
 

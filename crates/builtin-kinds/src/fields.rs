@@ -1,4 +1,4 @@
-//! The text of the fields that field selectors may name.
+//! The values of fields in field selectors.
 
 use serde_json::Value;
 use windlass_objects::metadata::text;
@@ -9,7 +9,7 @@ fn or(object: &Value, field: &str, fallback: &str) -> String {
     if text.is_empty() { fallback.to_owned() } else { text }
 }
 
-/// Of an event: `source` is the component that reports it, in either of its two places.
+/// Fields of an event: `source` is the reporting component, from either of its two fields.
 pub(crate) fn of_event(object: &Value, field: &str) -> String {
     match field {
         "source" => or(object, "source.component", &field_text(object, "reportingComponent")),
@@ -17,7 +17,7 @@ pub(crate) fn of_event(object: &Value, field: &str) -> String {
     }
 }
 
-/// Of a node: unset booleans are false.
+/// Fields of a node: unset booleans are false.
 pub(crate) fn of_node(object: &Value, field: &str) -> String {
     match field {
         "spec.unschedulable" => or(object, field, "false"),
@@ -25,7 +25,7 @@ pub(crate) fn of_node(object: &Value, field: &str) -> String {
     }
 }
 
-/// Of a pod: unset booleans are false, and its addresses are one text.
+/// Fields of a pod: unset booleans are false, and its addresses are one text.
 pub(crate) fn of_pod(object: &Value, field: &str) -> String {
     match field {
         "spec.hostNetwork" => or(object, field, "false"),
@@ -38,7 +38,7 @@ pub(crate) fn of_pod(object: &Value, field: &str) -> String {
     }
 }
 
-/// Of a kind whose selectable fields are numbers: unset ones are zero.
+/// Fields of a kind with numeric fields: unset numbers are zero.
 pub(crate) fn of_numbers(object: &Value, field: &str) -> String {
     or(object, field, "0")
 }

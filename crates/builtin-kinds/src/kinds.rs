@@ -23,11 +23,11 @@ pub struct Kind {
     flags: &'static str,
     /// The fields that field selectors may name, separated by commas.
     pub fields: &'static str,
-    /// The rules of the kind.
+    /// The strategy of the kind.
     pub strategy: Strategy,
 }
 
-/// What a kind can do, and how its objects are named.
+/// A capability of a kind, or a naming rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trait {
     /// Objects are in namespaces.
@@ -36,7 +36,7 @@ pub enum Trait {
     Status,
     /// There is a scale subresource.
     Scale,
-    /// Generations are counted.
+    /// Objects have a generation.
     Generation,
     /// It is in the category `all`.
     All,
@@ -44,9 +44,9 @@ pub enum Trait {
     ApiExtensions,
     /// PUT may create an object.
     CreateOnUpdate,
-    /// PUT must name a resourceVersion.
+    /// PUT requires a resourceVersion.
     NeedsRevision,
-    /// Names are path segments, as RBAC has them.
+    /// Names are path segments, as in RBAC.
     PathSegmentNames,
     /// Names are DNS labels.
     LabelNames,

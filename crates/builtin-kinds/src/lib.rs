@@ -1,4 +1,4 @@
-//! The kinds that Kubernetes itself has, as far as the embedded API server serves them: schemas, columns and rules.
+//! The built-in kinds of Kubernetes that the embedded API server serves: schemas, columns and strategies.
 //!
 //! Everything is pure: objects are JSON values, time is an argument. [`KINDS`] is the table; a [`Strategy`] is a row's behaviour.
 

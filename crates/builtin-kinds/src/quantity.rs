@@ -1,3 +1,3 @@
-//! Amounts of resources, as Kubernetes reads and writes them.
+//! Parses and formats quantities of resources as Kubernetes does.
 
 pub(crate) use windlass_gocompat::quantity::{Quantity, WRONG};

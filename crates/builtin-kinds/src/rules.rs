@@ -1,9 +1,9 @@
-//! What kube-apiserver does to and asks of each built-in kind, beyond what its schema says: defaults, what the server sets when an object
-//! is made or changed, and what it refuses. One module for kinds of a sort; all functions are pure.
+//! The rules of kube-apiserver for each built-in kind that its schema does not contain: defaults, fields that the server sets on
+//! create and update, and validation. One module per group of similar kinds; all functions are pure.
 //!
-//! Left out, because they need somebody who is not there (controllers, kubelets) or a part of the cluster that is not simulated: the
-//! taint on new nodes and the finalizers that protect volumes and claims (nobody here would take them away), service account tokens
-//! in pods, the use of LimitRange and ResourceQuota, pod security levels, runtime class overhead.
+//! Some rules are left out, because they need controllers, kubelets or parts of a cluster that are not simulated: the taint on
+//! new nodes and the finalizers that protect volumes and claims (no controller here would remove them), service account tokens in
+//! pods, LimitRange and ResourceQuota, pod security levels, runtime class overhead.
 
 pub(crate) mod cluster;
 pub(crate) mod config;
@@ -23,7 +23,7 @@ pub(crate) mod workloads;
 use serde_json::Value;
 use windlass_schema::FieldError;
 
-/// What is wrong with a binding of a pod to a node.
+/// Errors of a binding of a pod to a node.
 pub fn binding_errors(binding: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     pods::check_binding(binding, &mut errors);

@@ -1,9 +1,9 @@
-//! Schemas of the built-in kinds, from what a real server publishes.
+//! Schemas of the built-in kinds, derived from those that a real server publishes.
 //!
-//! A published schema says what goes over the wire. To store objects as Kubernetes does, three things are read out of it: a field that
-//! is required, or has a default that is a zero value, is always written, as Go's encoder does; a list or a time that is required is
-//! written as null when there is none; and what kube-apiserver checks with rules (required fields, enums, limits) is no matter of
-//! the schema: its own words are in `rules`.
+//! A published schema describes the wire format. The stored form follows from it. A field that is required, or has a zero value
+//! as default, is always written, as Go's encoder does. A required list or time is written as null if it is not set. The
+//! validation of kube-apiserver (required fields, enums, limits) is not part of the schema, but in `rules`, with its own
+//! messages.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use windlass_schema::Schema;
 
 use super::data;
 
-/// Fields whose published default is a zero value, but which are left out when they have it.
+/// Fields with a zero value as published default that are omitted if they have it.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("ConfigMapEnvSource", "name"),
     ("ConfigMapKeySelector", "name"),
@@ -27,7 +27,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("NodeRuntimeHandler", "name"),
 ];
 
-/// Fields that are written as null although nobody must set them.
+/// Optional fields that are written as null.
 const NULL: &[(&str, &str)] = &[
     ("io.k8s.api.core.v1.Event", "firstTimestamp"),
     ("io.k8s.api.core.v1.Event", "lastTimestamp"),
@@ -44,7 +44,7 @@ const NULL: &[(&str, &str)] = &[
     ),
 ];
 
-/// Times that are written as null wherever they are not set: those of conditions and of the states of containers.
+/// Times that are written as null if they are not set: those of conditions and of container states.
 const TIMES: &[&str] = &[
     "finishedAt",
     "lastHeartbeatTime",
@@ -54,7 +54,7 @@ const TIMES: &[&str] = &[
     "startedAt",
 ];
 
-/// Types that stand for any JSON.
+/// Types that accept any JSON value.
 const ANY: &[&str] = &[
     "JSON",
     "JSONSchemaPropsOrArray",
@@ -74,8 +74,7 @@ pub fn parsed(name: &str) -> Option<Arc<Schema>> {
     }
 }
 
-/// What Kubernetes has of a kind before anybody says anything: the structs within structs, and zeros that are always written. Nobody
-/// owns these.
+/// The zero value of a kind: nested structs, and zeros that are always written. No field manager owns these fields.
 pub fn nothing(schema: &Schema) -> Value {
     fn zeros(value: &mut Value) {
         if let Value::Object(map) = value {
@@ -94,7 +93,7 @@ pub fn nothing(schema: &Schema) -> Value {
     out
 }
 
-/// A definition and all that it refers to, as objects are stored.
+/// A definition and all definitions that it refers to, in the stored form.
 fn closure(name: &str) -> Map<String, Value> {
     let mut out = Map::new();
     let mut queue = vec![name.to_owned()];
@@ -128,7 +127,7 @@ pub fn references(schema: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// From the published form to the stored one.
+/// Converts a definition from the published to the stored form.
 fn adapt(name: &str, definition: &mut Value) {
     let short = name.rsplit('.').next().unwrap_or(name);
     if ANY.contains(&short) {
@@ -136,7 +135,7 @@ fn adapt(name: &str, definition: &mut Value) {
         return;
     }
     match short {
-        // Whatever it holds is one value.
+        // The whole value is atomic.
         "RawExtension" => {
             *definition = json!({
                 "type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-map-type": "atomic",
@@ -167,7 +166,7 @@ fn adapt(name: &str, definition: &mut Value) {
         property.remove("enum");
         if let Some(Value::Object(items)) = property.get_mut("items") {
             items.remove("enum");
-            // Items are never made from nothing.
+            // Items are never created by defaulting.
             items.remove("default");
         }
         if null {

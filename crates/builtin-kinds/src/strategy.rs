@@ -1,4 +1,4 @@
-//! What the server does with the objects of a kind, beyond what holds for all kinds.
+//! The strategy of a kind: functions beyond the rules for all kinds.
 
 use serde_json::Value;
 use windlass_objects::Part;
@@ -6,42 +6,42 @@ use windlass_objects::metadata::meta;
 use windlass_objects::selector::field_text;
 use windlass_schema::FieldError;
 
-/// The rules of one kind: a row of the table in `kinds`.
+/// The strategy of a kind: a row of the table in `kinds`.
 #[derive(Debug, Clone, Copy)]
 pub struct Strategy {
-    /// Behaviour of the verbs that only this kind has.
+    /// Special cases of the verbs for this kind.
     pub special: Special,
-    /// Sets the fields that are left out.
+    /// Sets defaults.
     pub default: fn(&mut Value),
     /// Adds the fields that admission plugins set; no manager owns them.
     pub admit: fn(&mut Value),
-    /// What a new object needs of other objects.
+    /// The fields that a new object takes from other objects.
     pub lookup: Lookup,
-    /// Sets the fields that only the server decides, of a new object.
+    /// Sets the fields of a new object that only the server sets.
     pub on_create: fn(&mut Value, jiff::Timestamp),
-    /// Sets the fields that only the server decides, of a changed object.
+    /// Sets the fields of a changed object that only the server sets.
     pub on_update: fn(&Value, &mut Value),
-    /// Finds what is wrong with an object.
+    /// Validates an object.
     pub validate: Validate,
     /// Warnings for a write that is accepted.
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
     /// The cells of a table row.
     pub cells: Cells,
-    /// The text of a field that a field selector may name.
+    /// The value of a field in a field selector.
     pub field: fn(&Value, &str) -> String,
-    /// The stored form, where it differs from the served one by more than its apiVersion.
+    /// The conversion to the stored form, if it is more than another apiVersion.
     pub stored: Option<StoredForm>,
     /// Warning for every request of the version.
     pub deprecation: Option<&'static str>,
 }
 
-/// Kinds for which verbs have rules of their own.
+/// Kinds with special cases in the verbs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Special {
     /// Only the common rules.
     #[default]
     None,
-    /// Namespaces: deletion takes their content along.
+    /// Namespaces: deletion includes their contents.
     Namespace,
     /// Pods: eviction, binding, grace period.
     Pod,
@@ -53,7 +53,7 @@ pub enum Special {
     Webhooks,
 }
 
-/// What a new object takes over from other objects.
+/// The fields that a new object takes from other objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
     /// Nothing.
@@ -67,26 +67,26 @@ pub enum Lookup {
 /// How objects are validated.
 #[derive(Debug, Clone, Copy)]
 pub enum Validate {
-    /// By the common rules only.
+    /// Common rules only.
     None,
-    /// The same rules for every part: object, what it replaces, errors.
+    /// The same rules for every subresource: object, old object, errors.
     Object(fn(&Value, Option<&Value>, &mut Vec<FieldError>)),
-    /// By the part that is written.
+    /// Rules that depend on the subresource.
     Part(fn(&Value, Option<&Value>, Part, &mut Vec<FieldError>)),
 }
 
-/// How the cells of a row are made.
+/// The cells of a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Cells {
     /// The name and the time of creation.
     Created,
-    /// The name, then these.
+    /// The name, then these cells.
     Named(fn(&Value, jiff::Timestamp) -> Vec<Value>),
-    /// All of them.
+    /// All cells.
     All(fn(&Value, jiff::Timestamp) -> Vec<Value>),
 }
 
-/// The way between the served and the stored form.
+/// The conversion between the served and the stored form.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredForm {
     /// From the served form.
@@ -112,11 +112,11 @@ impl Strategy {
         deprecation: None,
     };
 
-    /// The errors of an object by the rules of its kind; `old` is what it replaces.
+    /// The errors of an object by the rules of its kind; `old` is the object that it replaces.
     pub fn errors(&self, object: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
         let mut errors = Vec::new();
         match self.validate {
-            // A binding is validated on its own.
+            // A binding has its own validation.
             _ if part == Part::Binding => {}
             Validate::None => {}
             Validate::Object(check) => check(object, old, &mut errors),

@@ -335,7 +335,7 @@ fn version(text: &str) -> Result<KubernetesVersion, String> {
     KubernetesVersion::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Reads `90s`, `5m`, `500ms` or `1h`.
+/// Parses `90s`, `5m`, `500ms` or `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a duration: expected a number and ms, s, m or h, such as 90s");
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;

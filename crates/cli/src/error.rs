@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use windlass_demo::DemoError;
 use windlass_manager::ManagerError;
 
-/// Why a command did not succeed.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// The management cluster could not start.
     #[error(transparent)]
     Manager(#[from] ManagerError),
-    /// Something else failed.
+    /// Another failure.
     #[error("{what}")]
     Failed {
         what: String,
@@ -21,10 +21,10 @@ pub(crate) enum CliError {
         source: Option<Box<dyn Error + Send + Sync>>,
         hint: Option<String>,
     },
-    /// The demo did not reach its end.
+    /// The demo did not finish.
     #[error(transparent)]
     Demo(#[from] DemoError),
-    /// What was asked for makes no sense.
+    /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),
     /// Output could not be written.
@@ -42,7 +42,7 @@ impl CliError {
         }
     }
 
-    /// A failure that says everything itself.
+    /// A failure whose text needs no cause.
     pub(crate) fn plain(what: impl Into<String>, hint: Option<String>) -> Self {
         Self::Failed {
             what: what.into(),
@@ -51,7 +51,7 @@ impl CliError {
         }
     }
 
-    /// What the user can do.
+    /// The remedy for the user.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Manager(error) => error.hint(),
@@ -62,7 +62,7 @@ impl CliError {
         }
     }
 
-    /// What explains it, line by line.
+    /// More lines that explain the error.
     pub(crate) fn lines(&self) -> &[String] {
         match self {
             Self::Demo(error) => error.lines(),
@@ -78,7 +78,7 @@ impl CliError {
         }
     }
 
-    /// Whether the reader of the output is gone.
+    /// Whether the reader of the output has closed it.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let (Self::Output(output) | Self::Demo(DemoError::Output(output))) = self else {
             return false;
@@ -96,9 +96,9 @@ impl CliError {
                 break;
             }
             let text = cause.to_string();
-            // Parsers draw what they mean below; that needs lines.
+            // Parsers draw a position below their message; that needs several lines.
             let text = text.split("\n -->").next().unwrap_or_default();
-            // The name that a library uses does not help the user.
+            // The type name of a library does not help the user.
             let text = text.strip_prefix("ServiceError: ").unwrap_or(text);
             // Some libraries repeat their cause in their own text.
             if !line.ends_with(text) {
@@ -110,7 +110,7 @@ impl CliError {
     }
 }
 
-/// What a server said when it refused; the library's own text has the whole answer behind it.
+/// The message of a refusal by a server, without the whole response that the library appends.
 fn refusal<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a str> {
     let boxed = || cause.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
     match cause.downcast_ref::<kube::Error>().or_else(boxed)? {

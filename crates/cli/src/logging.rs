@@ -12,7 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::LogFormat;
 
-/// Starts logging. What libraries say is only interesting from warnings on, unless everything is asked for.
+/// Starts logging. Libraries log from warnings on, except at the levels debug and trace.
 pub(crate) fn start(level: LevelFilter, format: LogFormat) {
     let others = if level >= LevelFilter::DEBUG {
         LevelFilter::INFO
@@ -37,6 +37,6 @@ pub(crate) fn start(level: LevelFilter, format: LogFormat) {
             }
         }
     };
-    // Fails only when logging was started before.
+    // Fails only if logging was started before.
     let _ = tracing_subscriber::registry().with(targets).with(layer).try_init();
 }

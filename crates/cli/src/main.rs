@@ -19,7 +19,7 @@ use crate::printer::Printer;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Prints help, or what is wrong with the arguments (exit code 2), by itself.
+    // Prints help or argument errors (exit code 2) by itself.
     let args = Args::parse();
     let printer = Printer::standard();
     let level = args.log_level.unwrap_or_else(|| args.command.log_level());

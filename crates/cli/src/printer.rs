@@ -11,7 +11,7 @@ pub(crate) use windlass_demo::terminal::{BOLD, styled};
 
 use crate::error::CliError;
 
-/// Writes to standard output and standard error; colours only where they are wanted (`NO_COLOR`, pipes).
+/// Writes to standard output and standard error, with colours only on terminals (`NO_COLOR`, pipes).
 #[derive(Debug)]
 pub(crate) struct Printer {
     terminal: bool,
@@ -33,7 +33,7 @@ impl Printer {
         }
     }
 
-    /// Writes text as it is (styles are dropped where they are not wanted), at once.
+    /// Writes text at once; styles are removed unless the output supports them.
     pub(crate) fn text(&self, text: &str) -> Result<(), CliError> {
         Ok(self.write(text)?)
     }
@@ -49,7 +49,7 @@ impl Printer {
         out.flush()
     }
 
-    /// Tells an error: one line, those that explain it, and one for the hint. Nothing can be done when that fails, too.
+    /// Prints an error: one line, its explaining lines, and one for the hint. A failure to print is ignored.
     pub(crate) fn error(&self, error: &CliError) {
         let mut text = format!("{} {}\n", styled(ERROR, "error:"), error.line());
         for line in error.lines() {

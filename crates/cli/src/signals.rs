@@ -11,7 +11,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// From now on the signals no longer end the process at once.
+    /// Installs the handlers: from now on the signals no longer end the process at once.
     pub(crate) fn listen() -> Result<Self, CliError> {
         let listen = |kind| signal(kind).map_err(|source| CliError::failed("cannot listen for signals", source));
         Ok(Self {
@@ -20,7 +20,7 @@ impl Stop {
         })
     }
 
-    /// Resolves when the process shall stop.
+    /// Resolves at a stop signal.
     pub(crate) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -28,7 +28,7 @@ impl Stop {
         }
     }
 
-    /// As [`Self::wait`]. A second signal ends the process without a graceful shutdown.
+    /// [`Self::wait`] once. A second signal ends the process without a graceful shutdown.
     pub(crate) async fn wait_once(mut self) {
         self.wait().await;
         tracing::info!("stopping");

@@ -1,14 +1,14 @@
-//! Arguments of controllers: flags are found, set and removed in whatever form they are written (`--a=b`, `--a b`, `-a`,
-//! repeated), and written back as `--a=b`.
+//! Arguments of controllers: flags are found, set and removed in any form (`--a=b`, `--a b`, `-a`, repeated), and written back as
+//! `--a=b`.
 //!
-//! What a flag means is not known here; whether the next argument is a flag's value is decided by its form.
+//! The meaning of a flag is unknown here; its form decides whether the next argument is its value.
 
 #[cfg(test)]
 mod tests;
 
 use serde_json::Value;
 
-/// Everything behind this argument is not a flag.
+/// Arguments after this one are not flags.
 const END: &str = "--";
 
 /// The arguments of one container.
@@ -17,10 +17,10 @@ pub struct Arguments {
     list: Vec<String>,
 }
 
-/// Where a flag was found.
+/// The position of a flag.
 struct Place {
     at: usize,
-    /// How many arguments it takes: two for `--a b`.
+    /// The number of its arguments: two for `--a b`.
     takes: usize,
     /// `-` or `--`.
     dashes: &'static str,
@@ -30,17 +30,17 @@ struct Place {
 /// The result of [`Arguments::set`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Was {
-    /// The flag was not there.
+    /// The flag was absent.
     Absent,
-    /// It was there with another value, in another form, or more than once.
+    /// It had another value or form, or occurred more than once.
     Different,
-    /// It was there just so.
+    /// It had exactly this value and form.
     Same,
 }
 
-/// The name of a flag that a person wrote with or without dashes: `--sync-period` is `sync-period`.
+/// The name of a flag that a user wrote with or without dashes: `--sync-period` is `sync-period`.
 ///
-/// `None` if it cannot be one: it is empty, or has a value or a space in it.
+/// `None` if it is not a valid name: empty, or with a value or a space.
 pub fn flag_name(key: &str) -> Option<&str> {
     let name = key.trim().trim_start_matches('-');
     let bad = |c: char| c == '=' || c.is_whitespace() || c.is_control();
@@ -48,7 +48,7 @@ pub fn flag_name(key: &str) -> Option<&str> {
 }
 
 impl Arguments {
-    /// The `args` of a container. An argument that is not text is an error: its place in the list.
+    /// The `args` of a container. The error is the index of an argument that is not text.
     pub fn of(container: &Value) -> Result<Self, usize> {
         let items = container.get("args").and_then(Value::as_array);
         let list = items
@@ -60,7 +60,7 @@ impl Arguments {
         Ok(Self { list })
     }
 
-    /// Puts them back into the container; a list that is empty is left away.
+    /// Writes them back into the container; an empty list is omitted.
     pub fn write(self, container: &mut Value) {
         let Some(container) = container.as_object_mut() else {
             return;
@@ -72,18 +72,18 @@ impl Arguments {
         }
     }
 
-    /// One by one, as they are written.
+    /// The arguments as written.
     pub fn list(&self) -> &[String] {
         &self.list
     }
 
-    /// The value of a flag: the last one counts, and a flag without a value is `true`.
+    /// The value of a flag: the last one wins, and a flag without a value is `true`.
     pub fn get(&self, name: &str) -> Option<String> {
         let last = self.places(name, false).pop()?;
         Some(last.value.unwrap_or_else(|| "true".to_owned()))
     }
 
-    /// All values of a flag, in their order.
+    /// All values of a flag, in order.
     pub fn all(&self, name: &str) -> Vec<String> {
         let places = self.places(name, false).into_iter();
         places
@@ -91,12 +91,12 @@ impl Arguments {
             .collect()
     }
 
-    /// Whether the flag is there.
+    /// Whether the flag is present.
     pub fn has(&self, name: &str) -> bool {
         !self.places(name, false).is_empty()
     }
 
-    /// Gives a flag this value and no other: at the place where it first was, or at the end.
+    /// Sets a flag to this single value: at its first position, or at the end.
     pub fn set(&mut self, name: &str, value: &str) -> Was {
         let mut places = self.places(name, matches!(value, "true" | "false"));
         if places.is_empty() {
@@ -116,7 +116,7 @@ impl Arguments {
         was
     }
 
-    /// Takes a flag away, wherever it is. Whether it was there.
+    /// Removes all occurrences of a flag. Returns whether there were any.
     pub fn remove(&mut self, name: &str) -> bool {
         let places = self.places(name, false);
         self.cut(&places);
@@ -129,7 +129,7 @@ impl Arguments {
         }
     }
 
-    /// Where a flag is. A switch takes the next argument only if that is `true` or `false`.
+    /// The positions of a flag. A switch takes the next argument only if that is `true` or `false`.
     fn places(&self, name: &str, switch: bool) -> Vec<Place> {
         let mut out = Vec::new();
         let mut at = 0;
@@ -158,7 +158,7 @@ impl Arguments {
     }
 }
 
-/// Whether an argument is this flag, with how many dashes, and with which value.
+/// The dashes and the value of an argument, if it is this flag.
 fn read<'a>(arg: &'a str, name: &str) -> Option<(&'static str, Option<&'a str>)> {
     let (dashes, body) = match arg.strip_prefix("--") {
         Some(body) => ("--", body),
@@ -171,19 +171,19 @@ fn read<'a>(arg: &'a str, name: &str) -> Option<(&'static str, Option<&'a str>)>
     if let Some(value) = rest.strip_prefix('=') {
         return Some((dashes, Some(value)));
     }
-    // A letter with a number behind it: -v5.
+    // A letter followed by a number: -v5.
     let short = dashes == "-" && name.chars().count() == 1 && rest.bytes().all(|b| b.is_ascii_digit());
     short.then_some((dashes, Some(rest)))
 }
 
-/// Whether an argument behind a flag looks like its value.
+/// Whether the argument after a flag looks like its value.
 fn is_value(next: &str, switch: bool) -> bool {
     if switch {
         return matches!(next, "true" | "false");
     }
     match next.strip_prefix('-') {
         None => true,
-        // A negative number, or a lone dash, which stands for standard input.
+        // A negative number, or a single dash, which means standard input.
         Some(rest) => rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit()),
     }
 }

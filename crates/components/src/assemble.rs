@@ -1,9 +1,8 @@
-//! The objects of a release, put into one namespace, labelled, checked and ordered.
+//! Moves the objects of a release to one namespace, and labels, checks and sorts them.
 //!
-//! Everything that a provider has within namespaces comes into one: that of its declaration. What refers to it follows: subjects of
-//! bindings, the services that webhooks and conversions are sent to, the names in certificates, the certificate that
-//! authorities are taken from. A provider looks after all namespaces, so an argument of its manager that would confine it to one
-//! goes.
+//! All namespaced objects of a provider move to the namespace of its declaration. References follow: subjects of bindings, the
+//! Services of webhooks and conversions, the names in certificates, the sources of CA injection. A provider watches all
+//! namespaces, so an argument of its manager that limits it to one is removed.
 
 mod namespace;
 mod order;
@@ -31,40 +30,40 @@ pub struct Input<'a> {
     pub type_: ProviderType,
     /// Its name.
     pub name: &'a str,
-    /// The namespace to put it into; without one, that which the release names.
+    /// The target namespace; defaults to the one in the release.
     pub namespace: Option<&'a str>,
     /// Its objects, as [`manifest::parse`](crate::manifest::parse) reads them.
     pub objects: Vec<Value>,
 }
 
-/// A release that is put together.
+/// An assembled release.
 #[derive(Debug)]
 pub struct Components {
     /// The value of the label `cluster.x-k8s.io/provider` on all objects.
     pub label: String,
-    /// The namespace that they are in.
+    /// Their namespace.
     pub namespace: String,
-    /// The objects, in the order of the release, which may have a Namespace.
+    /// The objects in the order of the release, which may include a Namespace.
     pub objects: Vec<Value>,
     /// Notes about changes that may surprise the user.
     pub notes: Vec<String>,
 }
 
-/// Why a release cannot be put together.
+/// Why a release cannot be assembled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssembleError {
-    /// It is not known where to.
+    /// No namespace is known.
     #[error("no namespace is given, and the components have none; name the namespace to install into")]
     NoNamespace,
     /// Several Namespaces.
     #[error("the components have the Namespaces {first} and {second}: a provider is installed into one")]
     TwoNamespaces {
-        /// One.
+        /// The first one.
         first: String,
-        /// Another.
+        /// The second one.
         second: String,
     },
-    /// Nothing that would run.
+    /// No Deployment.
     #[error("the components have no Deployment, so nothing would run; is it the right file?")]
     NoDeployment,
     /// A Deployment without containers.
@@ -73,41 +72,41 @@ pub enum AssembleError {
         /// Which one.
         object: Identity,
     },
-    /// Two objects of the same kind have the same name, now that they are in the same namespace.
+    /// Two objects of the same kind have the same name after the move to one namespace.
     #[error("{object} is there twice, from different namespaces: everything of a provider is installed into one")]
     Collision {
         /// Which object.
         object: Identity,
     },
-    /// A definition is named otherwise than controllers will look for it.
+    /// The name of a definition is not the one that controllers look for.
     #[error(
         "the CustomResourceDefinition of {kind} is named {name:?}, and Cluster API looks for it as {expected:?}; if no object of the \
          core refers to the kind, the annotation {} on it says so",
         annotations::SKIP_CRD_NAME_PREFLIGHT_CHECK
     )]
     DefinitionName {
-        /// Whose definition.
+        /// The kind of the definition.
         kind: String,
-        /// What it is named.
+        /// Its name.
         name: String,
-        /// What it should be named.
+        /// The expected name.
         expected: String,
     },
-    /// A field of an object is not what its kind has there.
+    /// A field of an object has the wrong type.
     #[error("{object}: {field} is {found}; expected {expected}")]
     Field {
         /// Which object.
         object: Box<Identity>,
         /// Which field.
         field: String,
-        /// What it is.
+        /// The type that it has.
         found: String,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
 }
 
-/// Puts a release together.
+/// Assembles a release.
 pub fn assemble(input: Input<'_>) -> Result<Components, AssembleError> {
     let Input {
         type_,
@@ -138,7 +137,7 @@ pub fn assemble(input: Input<'_>) -> Result<Components, AssembleError> {
     })
 }
 
-/// Labels an object as one of this provider.
+/// Labels an object as part of this provider.
 fn put_labels(object: &mut Value, label: &str) -> Result<(), AssembleError> {
     if let Some(found) = map_at(object, &["metadata", "labels"]) {
         found.insert(labels::CLUSTERCTL.to_owned(), String::new().into());
@@ -166,8 +165,8 @@ fn own_namespace(objects: &[Value]) -> Result<Option<String>, AssembleError> {
     }
 }
 
-/// Checks what is about to be installed, also after settings and patches have changed it: there is a Deployment, each has
-/// containers, no two objects are the same, definitions are named as they are looked for.
+/// Validates the objects to install, also after settings and patches: there is a Deployment, each has containers, no two objects
+/// are the same, and definitions have the expected names.
 pub fn check(objects: &[Value]) -> Result<(), AssembleError> {
     let mut seen = BTreeSet::new();
     let mut runs = false;
@@ -218,8 +217,8 @@ fn check_name(definition: &Value) -> Result<(), AssembleError> {
     })
 }
 
-/// Definitions none of whose contract labels (`cluster.x-k8s.io/v1beta2: v1beta1_v1beta2`) names a version that they serve: a
-/// reader of the labels finds nothing. Labels of contracts that are no longer in use are often left behind, and do no harm.
+/// Notes about definitions whose contract labels (`cluster.x-k8s.io/v1beta2: v1beta1_v1beta2`) name none of their served
+/// versions: readers of the labels find nothing. Labels of old contracts are often left behind, and do no harm.
 fn contract_notes(objects: &[Value]) -> Vec<String> {
     let definitions = objects
         .iter()

@@ -27,60 +27,60 @@ use crate::customize::Note;
 
 /// The certificate, in Secrets of the type `kubernetes.io/tls`.
 pub const CERTIFICATE: &str = "tls.crt";
-/// The key that belongs to it.
+/// Its key.
 pub const KEY: &str = "tls.key";
 /// The CA bundle; the issuer of the certificate comes first.
 pub const BUNDLE: &str = "ca.crt";
 
-/// Why there cannot be certificates.
+/// Errors of certificates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
-    /// The provider's files ask for what only cert-manager can do.
+    /// The provider's files have requests that only cert-manager can fulfil.
     #[error("cert-manager is not installed, and what the provider asks of it cannot be done without: {}", .0.join("; "))]
     NeedsCertManager(Vec<String>),
-    /// A certificate or key could not be made.
+    /// A certificate or key could not be created.
     #[error("{what}: {source}")]
     Pki {
-        /// What was to be made.
+        /// Its description.
         what: String,
-        /// Why it could not.
+        /// The cause.
         source: PkiError,
     },
-    /// A certificate that is needed was not given.
+    /// A required certificate is missing.
     #[error("no certificate was issued for Secret {0}")]
     Missing(String),
 }
 
-/// Everything beside the objects that certificates are made of.
+/// The inputs beside the objects.
 pub struct Means<'a> {
     /// The namespace of the provider.
     pub namespace: &'a str,
-    /// The name of the Secret that keeps the authority; it must be the provider's alone.
+    /// The name of the Secret for the authority, which must belong to this provider alone.
     pub authority: &'a str,
-    /// What is stored: the name of a Secret, and a key in it.
+    /// Reads stored data: the name of a Secret, and a key in it.
     pub stored: &'a dyn Fn(&str, &str) -> Option<Vec<u8>>,
-    /// Makes a key.
+    /// Creates a key.
     pub new_key: &'a mut dyn FnMut() -> Result<PrivateKey, PkiError>,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
 }
 
 /// The result of [`stand_in`].
 #[derive(Debug, Default)]
 pub struct StandIn {
-    /// The decision.
+    /// The decisions.
     pub notes: Vec<Note>,
-    /// When it has to be done again; never, if the provider has no certificates.
+    /// When it must run again; never if the provider has no certificates.
     pub again: Option<Timestamp>,
 }
 
-/// Replaces what a provider's objects ask cert-manager for, and issues what has to be issued.
+/// Replaces the requests of a provider's objects to cert-manager, and issues due certificates.
 ///
-/// Whatever is stored and still good is used again, so that the same objects come out until a certificate is due.
+/// Stored certificates that are still valid are reused, so that the result is the same until a certificate is due.
 pub fn stand_in(objects: &mut Vec<Value>, means: &mut Means<'_>) -> Result<StandIn, CertificateError> {
     let plan = plan(objects)?;
     if plan.requests.is_empty() {
-        // Without any, there still may be objects of cert-manager that nothing uses.
+        // Without certificates, there still may be unused objects of cert-manager.
         let notes = put(objects, &plan, &BTreeMap::new())?;
         return Ok(StandIn { notes, again: None });
     }
@@ -127,10 +127,9 @@ fn secret_name(means: &Means<'_>, name: &str) -> String {
     format!("Secret {}/{name}", means.namespace)
 }
 
-/// When a certificate that ends then must be renewed: after two thirds of its life, or as long before its end as is
-/// asked for.
+/// When a certificate must be renewed: after two thirds of its life, or at the requested time before its end.
 ///
-/// Certificates are valid from when their authority is, so their life is not what lies between their two dates.
+/// Certificates are valid from the same time as their authority, so their life is not the difference between their dates.
 pub fn renew_at(not_after: Timestamp, life: SignedDuration, before: Option<SignedDuration>) -> Timestamp {
     let third = SignedDuration::from_secs(life.as_secs() / 3);
     let margin = before
@@ -174,7 +173,7 @@ fn kept_leaf(
     })
 }
 
-/// A Certificate that is an authority: this one has the provider's.
+/// The result for a Certificate that is an authority: the provider's own authority.
 fn authority_itself(authorities: &Authorities) -> Issued {
     Issued {
         certificate: authorities.using().certificate().to_pem(),

@@ -1,15 +1,15 @@
-//! Settings of a declaration, applied to the Deployments of a provider (and the Services in front of them).
+//! Applies the settings of a declaration to the Deployments of a provider (and to their Services).
 //!
 //! Which Deployments:
 //!
-//! - one that `spec.additionalDeployments` names has the settings given there, and no others;
-//! - the only one of a provider has `spec.deployment` and `spec.manager`;
-//! - of several, these are for those named like `capi-controller-manager` (`ca*-controller-manager`), or, where there is
+//! - a Deployment in `spec.additionalDeployments` has the settings given there, and no others;
+//! - the only Deployment of a provider has `spec.deployment` and `spec.manager`;
+//! - of several Deployments, those named like `capi-controller-manager` (`ca*-controller-manager`) have these or, if there is
 //!   none, those with a container `manager`. A container that only another Deployment has is found there.
 //!
-//! What wins for a flag, the strongest first: `manager.debug`, fields of `manager`, `manager.additionalArgs`,
-//! `containers[].args`, what the provider's files say. Everything that is set replaces, nothing that is not set counts.
-//! The result is the same for the same input, and applying the same settings again changes nothing.
+//! The precedence for a flag, highest first: `manager.debug`, fields of `manager`, `manager.additionalArgs`, `containers[].args`,
+//! the provider's files. A field that is set replaces the value, and one that is unset has no effect. The result is the same for
+//! the same input, and applying the same settings again changes nothing.
 
 mod container;
 mod deployment;
@@ -37,24 +37,24 @@ pub enum CustomizeError {
     /// No Deployment has a container of that name.
     #[error("{field}: there is no container {container:?}; there are {have}")]
     UnknownContainer {
-        /// The field that names it.
+        /// The field with the name.
         field: String,
         /// The name.
         container: String,
-        /// What there is.
+        /// The existing names.
         have: String,
     },
     /// The provider has no Deployment of that name.
     #[error("{field}: the provider has no Deployment {name:?}; it has {have}")]
     UnknownDeployment {
-        /// The field that names it.
+        /// The field with the name.
         field: String,
         /// The name.
         name: String,
-        /// What there is.
+        /// The existing names.
         have: String,
     },
-    /// It is not known which container the settings of a manager are for.
+    /// No container is recognized as the manager.
     #[error("{field}: {object} has no container \"manager\", so it is not known which one is meant; it has {have}")]
     NoManager {
         /// The settings.
@@ -64,25 +64,25 @@ pub enum CustomizeError {
         /// Its containers.
         have: String,
     },
-    /// A setting has a value that cannot be used.
+    /// A setting has an invalid value.
     #[error("{field}: {why}")]
     Setting {
         /// The field.
         field: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
-    /// The provider's files are not as Kubernetes wants them.
+    /// The provider's files have an invalid structure.
     #[error("{object}: {why}")]
     Shape {
         /// The object.
         object: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
 }
 
-/// Which settings a Deployment has.
+/// The settings of a Deployment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role<'a> {
     Main,
@@ -92,16 +92,16 @@ enum Role<'a> {
 
 /// The settings of one Deployment.
 struct Chosen<'a> {
-    /// Where it was declared: `spec`, `spec.additionalDeployments[x]`.
+    /// The field with the settings: `spec`, `spec.additionalDeployments[x]`.
     field: String,
     manager: &'a Settings,
     deployment: &'a DeploymentSettings,
-    /// By their place in the list, with those that are for this Deployment.
+    /// By their index in the list, with those for this Deployment.
     containers: Vec<(usize, &'a ContainerSettings)>,
 }
 
-/// Applies the settings of a declaration to a provider's objects. On an error, some objects may have been changed: use
-/// none of them then.
+/// Applies the settings of a declaration to a provider's objects. After an error, some objects may have been changed: discard
+/// them.
 pub fn customize(objects: &mut [Value], declared: &Declared) -> Result<Vec<Note>, CustomizeError> {
     let deployments: Vec<usize> = (0..objects.len()).filter(|at| is_deployment(&objects[*at])).collect();
     let roles = roles(objects, &deployments, declared)?;
@@ -149,7 +149,7 @@ fn one(
 ) -> Result<(), CustomizeError> {
     let name = object_name(object);
     let manager = manager_of(object);
-    // Seen before anything changes: what was there tells which port is which.
+    // Read before any change: the old ports determine which port is which.
     let before = match &manager {
         Some(manager) => Some(ports::Endpoints::of(&arguments(object, manager)?)),
         None => None,
@@ -220,8 +220,8 @@ fn roles<'a>(
     Ok((0..names.len()).map(role).collect())
 }
 
-/// For each of the settings of containers, in which Deployments the container is; and whether all that
-/// `spec.additionalDeployments` names are where they should be.
+/// For each container setting, the Deployments with that container. Also checks that the Deployments in
+/// `spec.additionalDeployments` exist.
 fn containers(
     objects: &[Value],
     deployments: &[usize],
@@ -275,7 +275,7 @@ fn listed(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// Where the containers of a Deployment are; the plain ones come first.
+/// The paths of a Deployment's containers; regular ones first.
 const LISTS: [&str; 2] = ["/spec/template/spec/containers", "/spec/template/spec/initContainers"];
 
 fn container_names(object: &Value) -> Vec<&str> {
@@ -299,8 +299,7 @@ fn container_mut<'v>(object: &'v mut Value, name: &str) -> Option<&'v mut Value>
     object.pointer_mut(&path)
 }
 
-/// The container that the settings of a manager are for: `manager`; else the one that the Deployment shows first to
-/// people, else the only one.
+/// The manager container: `manager`; else the default container of kubectl, else the only one.
 fn manager_of(object: &Value) -> Option<String> {
     let containers = object.pointer(LISTS[0])?.as_array()?;
     let names: Vec<&str> = containers
@@ -316,7 +315,7 @@ fn manager_of(object: &Value) -> Option<String> {
         .map(|name| (*name).to_owned())
 }
 
-/// The arguments of a container, or what is wrong with them.
+/// The arguments of a container, or the error.
 fn arguments(object: &Value, container: &str) -> Result<crate::args::Arguments, CustomizeError> {
     let none = Value::Null;
     let at = container_path(object, container);

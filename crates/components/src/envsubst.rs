@@ -1,7 +1,7 @@
-//! Variables in texts, as `clusterctl` replaces them.
+//! Replaces variables in texts, as `clusterctl` does.
 //!
 //! `${NAME}` is a variable. `$NAME` is text, and `$$` outside of variables is one dollar, so that `$${NAME}` is text, too. Blanks
-//! around a name (`${ NAME }`) are forgiven.
+//! around a name (`${ NAME }`) are accepted.
 //!
 //! | form | becomes |
 //! | --- | --- |
@@ -15,15 +15,14 @@
 //! | `${NAME/text/other}`, `${NAME//text/other}` | with the first, with every occurrence replaced; `\/` is a slash |
 //! | `${NAME/#text/other}`, `${NAME/%text/other}` | with that beginning, that end replaced |
 //!
-//! What clusterctl does not know is an error here as well: `${NAME-text}`, `${NAME+text}`, `${NAME?text}`.
+//! Forms that clusterctl does not know are errors: `${NAME-text}`, `${NAME+text}`, `${NAME?text}`.
 //!
-//! **Which variables are required** ([`Template::variables`]): those that stand in the text itself, not within another's default,
-//! and whose first occurrence has nothing after the name or an empty default (`${NAME:=}`). Whatever a first occurrence has for
-//! arguments, be it the pattern of a replacement, counts as its default. A variable that is only named within a default is empty
-//! when it is not set.
+//! **Required variables** ([`Template::variables`]): variables in the text itself, not within another's default, whose first
+//! occurrence has nothing after the name or an empty default (`${NAME:=}`). Any arguments of the first occurrence, also the
+//! pattern of a replacement, count as its default. An unset variable that occurs only within a default is empty.
 //!
-//! Three differences from clusterctl, where its behaviour is a defect: a zero byte does not end the text, a negative length counts
-//! from the end instead of ending the program, and characters are never cut in two.
+//! Three differences from clusterctl, where its behaviour is a defect: a zero byte does not end the text, a negative length
+//! counts from the end instead of ending the program, and characters are never split.
 
 mod ops;
 mod parse;
@@ -34,10 +33,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use ops::Op;
 pub use parse::{Problem, SyntaxError};
 
-/// The longest text that one variable may become. Replacements within replacements could grow beyond any memory.
+/// The size limit of a variable's result. Nested replacements could exceed any memory.
 const MAX_VALUE: usize = 4 << 20;
 
-/// The longest text that a template may become.
+/// The size limit of a template's result.
 const MAX_TEXT: usize = 64 << 20;
 
 /// A text with variables. It borrows the text: parsing copies nothing.
@@ -53,7 +52,7 @@ enum Node<'a> {
     Call(Box<Call<'a>>),
 }
 
-/// A variable and what is done with its value.
+/// A variable and the operation on its value.
 #[derive(Debug)]
 struct Call<'a> {
     name: &'a str,
@@ -67,7 +66,7 @@ enum Arg<'a> {
     Call(Call<'a>),
 }
 
-/// Why a template has no text.
+/// Why a template cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// Required variables have no value; all of them, sorted.
@@ -76,7 +75,7 @@ pub enum RenderError {
         /// Their names.
         names: Vec<String>,
     },
-    /// The text of one variable would be too long, or take too long to find.
+    /// The result of a variable would be too long, or take too long to compute.
     #[error(
         "what ${{{name}}} becomes is longer than {MAX_VALUE} bytes or takes too long to find; simplify the expression"
     )]
@@ -98,8 +97,8 @@ impl<'a> Template<'a> {
         })
     }
 
-    /// The variables by name with their defaults, as `clusterctl generate provider --describe` lists them: without a default, a
-    /// value is required. A default that is another variable is `${OTHER}`.
+    /// The variables by name with their defaults, as in `clusterctl generate provider --describe`: without a default, a value is
+    /// required. A default that is another variable is `${OTHER}`.
     pub fn variables(&self) -> BTreeMap<String, Option<String>> {
         let mut found = BTreeMap::new();
         for call in self.calls() {
@@ -110,7 +109,7 @@ impl<'a> Template<'a> {
         found
     }
 
-    /// Every variable that may be asked for, also those within the defaults of others.
+    /// Every variable that may be looked up, including those within defaults.
     pub fn names(&self) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         for call in self.calls() {

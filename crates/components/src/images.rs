@@ -1,4 +1,4 @@
-//! Images of containers: which ones a provider needs, and taking them from elsewhere.
+//! Images of containers: lists the ones that a provider needs, and overrides them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,21 +29,21 @@ pub struct ImageMeta {
     pub repository: Option<String>,
     /// Another name.
     pub name: Option<String>,
-    /// Another tag. The image is no longer the one that the digest names, so the digest goes.
+    /// Another tag. The digest is dropped, as it identifies another image.
     pub tag: Option<String>,
 }
 
 /// The overrides of clusterctl's configuration, its field `images`: by `all`, by component (`infrastructure-aws`, `cert-manager`)
-/// and by component and name of the image (`infrastructure-aws/cluster-api-aws-controller`). The more is said, the more it counts.
+/// and by component and image name (`infrastructure-aws/cluster-api-aws-controller`). More specific ones take precedence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Overrides(pub BTreeMap<String, ImageMeta>);
 
-/// An image that cannot be read.
+/// An invalid image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{image:?} is not an image: expected REPOSITORY/NAME:TAG or REPOSITORY/NAME@DIGEST")]
 pub struct ImageError {
-    /// What is written.
+    /// The text of the image.
     pub image: String,
 }
 
@@ -55,12 +55,12 @@ pub struct OverrideError {
     pub object: Box<Identity>,
     /// Its container.
     pub container: String,
-    /// What is wrong.
+    /// The error.
     pub error: ImageError,
 }
 
 impl Image {
-    /// Takes an image apart.
+    /// Parses an image.
     pub fn parse(text: &str) -> Result<Self, ImageError> {
         let failed = || ImageError { image: text.to_owned() };
         let (rest, digest) = match text.split_once('@') {
@@ -94,7 +94,7 @@ impl Image {
         })
     }
 
-    /// The image with some parts replaced. What is empty replaces nothing.
+    /// The image with some parts replaced. Empty parts replace nothing.
     #[must_use]
     pub fn with(mut self, meta: &ImageMeta) -> Self {
         if let Some(repository) = given(meta.repository.as_ref()) {
@@ -146,7 +146,7 @@ impl ImageMeta {
 }
 
 impl Overrides {
-    /// What holds for an image of a component.
+    /// The overrides for an image of a component.
     pub fn of(&self, component: &str, image: &str) -> ImageMeta {
         let mut meta = ImageMeta::default();
         for key in ["all", component, &format!("{component}/{image}")] {
@@ -158,7 +158,7 @@ impl Overrides {
     }
 }
 
-/// The images that the workloads among the objects need, each once, sorted.
+/// The images of the workloads, without duplicates, sorted.
 pub fn list(objects: &[Value]) -> Vec<String> {
     let images: BTreeSet<&str> = objects
         .iter()
@@ -169,7 +169,7 @@ pub fn list(objects: &[Value]) -> Vec<String> {
     images.into_iter().map(str::to_owned).collect()
 }
 
-/// Takes the images of all workloads from where the overrides say. An image that none of them is about stays as it is written.
+/// Overrides the images of all workloads. An image without an override is unchanged.
 pub fn override_images(objects: &mut [Value], component: &str, overrides: &Overrides) -> Result<(), OverrideError> {
     if overrides.0.is_empty() {
         return Ok(());

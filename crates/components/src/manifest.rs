@@ -1,7 +1,7 @@
 //! The objects of a file with several YAML documents.
 //!
-//! Documents are read one by one, so that no more than one of them is in memory in more than its final form, and an error names
-//! the document and the line of the file. Errors are distinguished by their remedy.
+//! Documents are parsed one by one, so that only one of them is in memory in several forms, and an error names the document and
+//! the line of the file. Errors are distinguished by their remedy.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::object::{self, Identity};
 use crate::yaml::{self, NotYaml};
 
-/// Why a file is not a list of objects. Lines and documents are counted from 1; lines are those of the text that was read, after
-/// variables have been replaced.
+/// Why a file is not a list of objects. Lines and documents are counted from 1; lines are those of the text after the replacement
+/// of variables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
     /// No objects at all.
@@ -20,10 +20,10 @@ pub enum ManifestError {
     /// A web page or an error of an object store.
     #[error("it is {what}, not YAML: the address answers with a page for people, a login or an error")]
     Html {
-        /// What it is: `a web page`, `XML`.
+        /// Its type: `a web page`, `XML`.
         what: &'static str,
     },
-    /// No text.
+    /// Not text.
     #[error("it is not text: it may be compressed or an archive, which is not unpacked")]
     Binary,
     /// A line is indented with a tab.
@@ -34,7 +34,7 @@ pub enum ManifestError {
         /// Which line.
         line: usize,
     },
-    /// The text ends where it cannot.
+    /// The text ends unexpectedly.
     #[error("document {document}, line {line}: the text ends in the middle of an object; it is not whole")]
     Truncated {
         /// Which document.
@@ -42,36 +42,36 @@ pub enum ManifestError {
         /// Its last line.
         line: usize,
     },
-    /// No YAML.
+    /// Not YAML.
     #[error("document {document}, line {line}: {problem}")]
     Syntax {
         /// Which document.
         document: usize,
         /// Which line.
         line: usize,
-        /// What is wrong there.
+        /// The problem.
         problem: String,
     },
-    /// A document that is no object.
+    /// A document that is not an object.
     #[error("document {document}, line {line}: it is {found}, not an object with apiVersion, kind and metadata")]
     NotAnObject {
         /// Which document.
         document: usize,
-        /// Where it begins.
+        /// Its first line.
         line: usize,
-        /// What it is instead.
+        /// Its type.
         found: &'static str,
     },
-    /// An object lacks what names it.
+    /// An object has no name or kind.
     #[error("document {document}, line {line}: {object} has no {field}, which must be a text")]
     Missing {
         /// Which document.
         document: usize,
-        /// Where it begins.
+        /// Its first line.
         line: usize,
-        /// What is known of it.
+        /// The known parts of its identity.
         object: String,
-        /// What it lacks.
+        /// The missing field.
         field: &'static str,
     },
     /// Two objects are the same.
@@ -79,14 +79,14 @@ pub enum ManifestError {
     Twice {
         /// Which object.
         object: Identity,
-        /// Where the document with the first begins.
+        /// The first line of the first document.
         first: usize,
-        /// Where the document with the second begins.
+        /// The first line of the second document.
         second: usize,
     },
 }
 
-/// A document and where it is.
+/// A document and its position.
 struct Document<'a> {
     text: &'a str,
     number: usize,
@@ -94,7 +94,7 @@ struct Document<'a> {
     last: bool,
 }
 
-/// Reads all objects of a text, in order. A `List` counts as its items.
+/// Parses all objects of a text, in order. A `List` is replaced by its items.
 pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
     match yaml::sniff(text) {
         Some(NotYaml::Html) => return Err(ManifestError::Html { what: "a web page" }),
@@ -124,7 +124,7 @@ pub fn parse(text: &str) -> Result<Vec<Value>, ManifestError> {
     Ok(objects)
 }
 
-/// The documents of a text that have content, each with its number and its first line.
+/// The documents of a text with content, each with its number and its first line.
 fn documents(text: &str) -> Vec<Document<'_>> {
     let mut found: Vec<Document<'_>> = Vec::new();
     let mut start = 0;
@@ -189,7 +189,7 @@ impl Document<'_> {
     fn classify(&self, (line, problem): &(usize, String)) -> ManifestError {
         let document = self.number;
         let lines: Vec<&str> = self.text.lines().collect();
-        // The parser may notice a tab on the line after it.
+        // The parser may report a tab on the following line.
         let near = line.saturating_sub(2)..(line + 1).min(lines.len());
         let tab = near.clone().find(|index| {
             let indentation = lines[*index].len() - lines[*index].trim_start().len();
@@ -217,7 +217,7 @@ impl Document<'_> {
         }
     }
 
-    /// Which object it is; all of what names it has to be there.
+    /// The identity of an object; all parts of it are required.
     fn identify(&self, value: &Value) -> Result<Identity, ManifestError> {
         if !value.is_object() {
             return Err(ManifestError::NotAnObject {

@@ -1,4 +1,4 @@
-//! `metadata.yaml` of a release: which contract each release series of a provider speaks.
+//! `metadata.yaml` of a release: the contract of each release series of a provider.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::yaml::{self, NotYaml};
 /// The version of the file's own format.
 const API_VERSION: &str = "clusterctl.cluster.x-k8s.io/v1alpha3";
 
-/// The contracts that this Cluster API works with, the newest first.
+/// The contracts that this Cluster API supports, the newest first.
 pub const CONTRACTS: [&str; 2] = ["v1beta2", "v1beta1"];
 
 /// The release series in a release's metadata.
@@ -21,60 +21,60 @@ pub struct Metadata {
 /// A release series and its contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// The first number of its versions.
+    /// The major version.
     pub major: u64,
-    /// The second number of its versions.
+    /// The minor version.
     pub minor: u64,
     /// The contract, `v1beta2`.
     pub contract: String,
 }
 
-/// Why metadata cannot be used.
+/// Why metadata is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
-    /// A web page, XML, bytes.
+    /// A web page, XML, or binary data.
     #[error("it is {0}, not YAML: the address answers with something else than the file")]
     NotYaml(&'static str),
-    /// No YAML.
+    /// Not YAML.
     #[error("line {line}: {problem}")]
     Syntax {
-        /// Where.
+        /// The line.
         line: usize,
-        /// What is wrong there.
+        /// The problem.
         problem: String,
     },
     /// Null, or a value that is not an object.
     #[error("it is no object: expected apiVersion {API_VERSION}, kind Metadata and releaseSeries")]
     NotAnObject,
-    /// An object of another sort.
+    /// An object of another kind.
     #[error("{field} is {found:?}: expected {expected:?}")]
     Kind {
         /// The field.
         field: &'static str,
-        /// What it says.
+        /// Its value.
         found: String,
-        /// What it should say.
+        /// The expected value.
         expected: &'static str,
     },
     /// No release series.
     #[error("releaseSeries is empty: a release names at least its own series with its contract")]
     NoSeries,
-    /// A release series is not as it should be.
+    /// A field of a release series is invalid.
     #[error("releaseSeries[{index}].{field} is {found}: expected {expected}")]
     Field {
         /// Which series, from 0.
         index: usize,
         /// Which field of it.
         field: &'static str,
-        /// What it is.
+        /// The value that it has.
         found: String,
-        /// What it should be.
+        /// The expected value.
         expected: &'static str,
     },
 }
 
 impl Metadata {
-    /// Reads the file.
+    /// Parses the file.
     pub fn parse(text: &str) -> Result<Self, MetadataError> {
         match yaml::sniff(text) {
             Some(NotYaml::Html) => return Err(MetadataError::NotYaml("a web page")),
@@ -100,7 +100,7 @@ impl Metadata {
                 expected: API_VERSION,
             });
         }
-        // Some providers publish the file without its kind, which clusterctl accepts.
+        // Some providers publish the file without its kind, and clusterctl accepts that.
         let kind = object::kind(&value);
         if !matches!(kind, "" | "Metadata") {
             return Err(MetadataError::Kind {
@@ -122,7 +122,7 @@ impl Metadata {
         })
     }
 
-    /// The contract of a version: that of its release series.
+    /// The contract of a version's release series.
     pub fn contract(&self, version: &Version) -> Option<&str> {
         self.series
             .iter()
@@ -130,12 +130,12 @@ impl Metadata {
             .map(|series| series.contract.as_str())
     }
 
-    /// All release series, as the file has them.
+    /// All release series, in the order of the file.
     pub fn series(&self) -> &[Series] {
         &self.series
     }
 
-    /// The release series in words, for the message that a version belongs to none: `0.9, 1.0, 1.1`.
+    /// The release series as a text for error messages: `0.9, 1.0, 1.1`.
     pub fn known(&self) -> String {
         let mut numbers: Vec<_> = self.series.iter().map(|series| (series.major, series.minor)).collect();
         numbers.sort_unstable();
@@ -156,7 +156,7 @@ impl Series {
             found: value.get(field).map_or_else(|| "missing".to_owned(), Value::to_string),
             expected,
         };
-        // A number that is left out is 0, as Go's encoder leaves it out.
+        // An absent number is 0, because Go's encoder omits zeros.
         let number = |field: &'static str| match value.get(field) {
             None | Some(Value::Null) => Ok(0),
             Some(number) => number.as_u64().ok_or_else(|| wrong(field, "a whole number from 0 on")),
@@ -173,7 +173,8 @@ impl Series {
     }
 }
 
-/// Whether providers of a contract work beside a core of another: a core knows its own contract, and `v1beta2` also `v1beta1`.
+/// Whether providers of a contract work with a core of another one: a core supports its own contract, and `v1beta2` also supports
+/// `v1beta1`.
 pub fn compatible(core: &str, provider: &str) -> bool {
     core == provider || (core == CONTRACTS[0] && provider == CONTRACTS[1])
 }

@@ -1,21 +1,21 @@
-//! What is read from objects of any kind: names, kinds, pods.
+//! Fields of objects of any kind: names, kinds, pods.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 use windlass_meta::{GroupKind, ObjectKey};
 
-/// Which object something is, whatever its version.
+/// The identity of an object, without its version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// The kind.
     pub kind: GroupKind,
-    /// The namespace, empty for objects of the whole cluster, and the name.
+    /// The namespace, empty for cluster scope, and the name.
     pub key: ObjectKey,
 }
 
 impl Identity {
-    /// Reads it from an object. What is not there is empty.
+    /// The identity of an object. Missing parts are empty.
     pub fn of(object: &Value) -> Self {
         Self {
             kind: GroupKind::new(group(object), kind(object)),
@@ -25,13 +25,13 @@ impl Identity {
 }
 
 impl fmt::Display for Identity {
-    /// `Deployment capa-system/capa-controller-manager`, as messages name objects.
+    /// `Deployment capa-system/capa-controller-manager`, the form of messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind.kind, self.key)
     }
 }
 
-/// The text at a path, empty where there is none.
+/// The text at a path, empty if absent.
 pub fn text<'v>(object: &'v Value, path: &[&str]) -> &'v str {
     path.iter()
         .try_fold(object, |value, part| value.get(part))
@@ -56,7 +56,7 @@ pub fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"])
 }
 
-/// The field `metadata.namespace`, empty where there is none.
+/// The field `metadata.namespace`, empty if absent.
 pub fn namespace(object: &Value) -> &str {
     text(object, &["metadata", "namespace"])
 }
@@ -66,7 +66,7 @@ pub fn is(object: &Value, group: &str, kind: &str) -> bool {
     self::kind(object) == kind && self::group(object) == group
 }
 
-/// A map within an object, made where it is missing; nothing where something else is in its place.
+/// A map within an object, created if missing; `None` if another type is in its place.
 pub fn map_at<'v>(object: &'v mut Value, path: &[&str]) -> Option<&'v mut Map<String, Value>> {
     path.iter()
         .try_fold(object, |value, part| {
@@ -80,7 +80,7 @@ pub fn map_at<'v>(object: &'v mut Value, path: &[&str]) -> Option<&'v mut Map<St
         .as_object_mut()
 }
 
-/// Where the pod of a workload is described.
+/// The path of a workload's Pod template.
 fn pod_path(object: &Value) -> Option<&'static [&'static str]> {
     match (group(object), kind(object)) {
         ("apps", "Deployment" | "DaemonSet" | "StatefulSet" | "ReplicaSet") | ("batch", "Job") => {
@@ -97,7 +97,7 @@ pub fn pod(object: &Value) -> Option<&Value> {
     pod_path(object)?.iter().try_fold(object, |value, part| value.get(part))
 }
 
-/// The same to change it.
+/// [`pod`], mutable.
 pub fn pod_mut(object: &mut Value) -> Option<&mut Value> {
     let path = pod_path(object)?;
     path.iter().try_fold(object, |value, part| value.get_mut(part))
@@ -105,7 +105,7 @@ pub fn pod_mut(object: &mut Value) -> Option<&mut Value> {
 
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
-/// The containers of a workload's pods, those that run first included.
+/// The containers of a workload's Pods, including init containers.
 pub fn containers(object: &Value) -> impl Iterator<Item = &Value> {
     let pod = pod(object);
     CONTAINERS
@@ -114,7 +114,7 @@ pub fn containers(object: &Value) -> impl Iterator<Item = &Value> {
         .flatten()
 }
 
-/// The same to change them.
+/// [`containers`], mutable.
 pub fn containers_mut(object: &mut Value) -> impl Iterator<Item = &mut Value> {
     pod_mut(object)
         .and_then(Value::as_object_mut)

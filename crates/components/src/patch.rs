@@ -1,10 +1,10 @@
-//! `spec.patches` and `spec.manifestPatches` of a declaration, applied to the objects of a provider.
+//! Applies `spec.patches` and `spec.manifestPatches` of a declaration to the objects of a provider.
 //!
-//! - `spec.patches`: a list of operations (RFC 6902), or a strategic merge patch, which is a JSON merge patch where the
-//!   object's kind is not one of Kubernetes itself. `$patch: delete` at the top removes the object.
-//! - `spec.manifestPatches`: JSON merge patches that say themselves which objects they are for.
+//! - `spec.patches`: a list of operations (RFC 6902), or a strategic merge patch, which is a JSON merge patch for kinds that are
+//!   not built in. `$patch: delete` at the top removes the object.
+//! - `spec.manifestPatches`: JSON merge patches that contain the identity of their objects.
 //!
-//! What an object is (API version, kind, namespace, name) and the labels by which it is found again cannot be patched.
+//! The identity of an object (API version, kind, namespace, name) and the labels by which it is found cannot be patched.
 
 #[cfg(test)]
 mod tests;
@@ -37,32 +37,32 @@ const BUILT_IN: [&str; 17] = [
     "storage.k8s.io",
 ];
 
-/// Labels by which the operator and clusterctl find what belongs to a provider.
+/// Labels by which the operator and clusterctl find the objects of a provider.
 const KEPT_LABELS: [&str; 2] = [labels::CLUSTERCTL, labels::PROVIDER];
 
 /// Why a patch cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// One patch is wrong, whatever it is applied to.
+    /// A patch is invalid for any object.
     #[error("{list}[{index}]: {why}")]
     Malformed {
         /// `spec.patches` or `spec.manifestPatches`.
         list: &'static str,
-        /// Its place in the list, from zero.
+        /// Its index in the list.
         index: usize,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
-    /// One patch does not fit an object that it is for.
+    /// A patch does not match the structure of an object.
     #[error("{list}[{index}] cannot be applied to {object}: {why}")]
     Refused {
         /// `spec.patches` or `spec.manifestPatches`.
         list: &'static str,
-        /// Its place in the list, from zero.
+        /// Its index in the list.
         index: usize,
         /// Kind, namespace and name.
         object: String,
-        /// Why not.
+        /// The problem.
         why: String,
     },
 }
@@ -84,7 +84,7 @@ struct Entry {
     strategic: bool,
 }
 
-/// Which objects a patch is for: what is empty does not matter.
+/// The target of a patch; empty fields match everything.
 #[derive(Default)]
 struct Target {
     api_version: String,
@@ -96,11 +96,11 @@ struct Target {
     labels: Option<Selector>,
 }
 
-/// Applies a declaration's patches in their order. On an error, some objects may have been patched: use none of them then.
+/// Applies a declaration's patches in order. After an error, some objects may have been patched: discard them.
 ///
 /// A patch that matches no object is reported in a note.
 pub fn apply(objects: &mut Vec<Value>, patches: &Patches) -> Result<Vec<Note>, PatchError> {
-    // All are read before the first is applied.
+    // All patches are parsed before the first one is applied.
     let entries: Vec<Entry> = match patches {
         Patches::None => return Ok(Vec::new()),
         Patches::Targeted(list) => list.iter().enumerate().map(Entry::targeted).collect::<Result<_, _>>()?,
@@ -120,7 +120,7 @@ impl Entry {
         let document = document(&patch.patch).map_err(|why| malformed(format!("patch {why}")))?;
         let target = match &patch.target {
             Some(target) => Target::declared(target).map_err(malformed)?,
-            // A patch that is a whole object says itself what it is for.
+            // A patch that is a whole object contains its target.
             None if document.get("kind").is_some() => Target::itself(&document),
             None => Target::default(),
         };
@@ -258,7 +258,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The one document of a patch's text.
+/// The only document of a patch.
 fn document(patch: &str) -> Result<Value, String> {
     let has_content = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
     let separators = || patch.lines().enumerate().filter(|(_, line)| line.trim_end() == "---");
@@ -298,7 +298,7 @@ impl Change {
                 if map.get("$patch").and_then(Value::as_str) == Some("delete") {
                     return Ok(Self::Delete);
                 }
-                // A patch may be written as a whole object: its name is for human readers.
+                // A patch may be written as a whole object; its name only informs readers.
                 map.remove("apiVersion");
                 map.remove("kind");
                 if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -1,12 +1,12 @@
-//! The plural of a kind, as definitions are named after it.
+//! The plural of a kind, for the names of definitions.
 //!
-//! Controllers find the definition of a kind by its name alone, which they work out from the kind with English rules, exceptions and
-//! all. So a definition that is named otherwise is never found, however right its own plural is.
+//! Controllers find the definition of a kind by its name, which they derive from the kind with English rules and exceptions. So a
+//! definition with another name is never found, even if its own plural is right.
 
-/// Words with a plural of their own when they are the whole kind.
+/// Words with an irregular plural if they are the whole kind.
 const WHOLE: &str = "ox:oxen louse:lice die:dice axis:axes alias:aliases use:uses toe:toes";
 
-/// Words with a plural of their own, also at the end of a kind.
+/// Words with an irregular plural, also at the end of a kind.
 const WORDS: &str = "equipment:equipment information:information jeans:jeans money:money news:news rice:rice \
     aircraft:aircraft beef:beef bison:bison blues:blues chassis:chassis deer:deer fish:fish moose:moose police:police salmon:salmon \
     series:series sheep:sheep shrimp:shrimp species:species trout:trout tuna:tuna you:you graffiti:graffiti media:media \
@@ -20,7 +20,7 @@ const WORDS: &str = "equipment:equipment information:information jeans:jeans mon
     house:houses muse:muses pause:pauses ache:aches topaz:topazes buffalo:buffaloes potato:potatoes tomato:tomatoes \
     dwarf:dwarfs hoof:hoofs thief:thieves chive:chives hive:hives movie:movies move:moves cookie:cookies shoe:shoes";
 
-/// Endings, the first that is found counts. An ending that is the plural of one before it is left as it is.
+/// Endings; the first match wins. An ending that is already the plural of an earlier one is unchanged.
 const ENDINGS: &str = "tive:tives eaf:eaves oaf:oaves afe:aves arf:arves rfe:rves rf:rves lf:lves fe:ves \
     ay:ays ey:eys oy:oys quy:quies uy:uys y:ies eau:eaux bula:bulae dula:bulae lula:bulae nula:bulae vula:bulae hedron:hedra \
     ium:ia seum:seums eum:ea oum:oa stracum:straca dum:da elum:ela ilum:ila olum:ola ulum:ula llum:lla ylum:yla imum:ima \
@@ -29,7 +29,7 @@ const ENDINGS: &str = "tive:tives eaf:eaves oaf:oaves afe:aves arf:arves rfe:rve
     opsis:opses ysis:yses ouse:ouses lause:lauses us:uses ch:ches io:ios sh:shes ss:sses ez:ezzes iz:izzes tz:tzes zz:zzes \
     ano:anos lo:los to:tos oo:oos o:oes x:xes";
 
-/// The name that the definition of a kind has: `awsclusters.infrastructure.cluster.x-k8s.io`.
+/// The name of a kind's definition: `awsclusters.infrastructure.cluster.x-k8s.io`.
 pub(crate) fn definition_name(group: &str, kind: &str) -> String {
     format!("{}.{group}", plural(&kind.to_lowercase()))
 }
@@ -41,7 +41,7 @@ fn plural(word: &str) -> String {
             return plural.to_owned();
         }
     }
-    // A whole word goes before what it ends with.
+    // A whole word takes precedence over its endings.
     if let Some((_, plural)) = pairs(WORDS).find(|(singular, _)| word == *singular) {
         return plural.to_owned();
     }
@@ -90,7 +90,7 @@ mod tests {
         check("Portfolio", "portfolios");
         check("Cache", "caches");
         check("Move", "moves");
-        // Which is why that definition says that it is not looked up.
+        // So that definition states that it is not looked up.
         check("Metal3Data", "metal3data");
     }
 }

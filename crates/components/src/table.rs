@@ -1,4 +1,4 @@
-//! Where the releases of the providers that `clusterctl` knows by default are: all of its version 1.14, by type and name.
+//! The repositories of the providers that `clusterctl` 1.14 knows by default, by type and name.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ impl Entry {
         self.parts().0
     }
 
-    /// The file with its components. Not all are named after the type of the provider.
+    /// The component file. Not all are named after the type of the provider.
     pub fn file(&self) -> &'static str {
         self.parts().1
     }
@@ -55,7 +55,7 @@ pub fn lookup(type_: ProviderType, name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.type_ == type_ && entry.name == name)
 }
 
-/// The names that are known of a type, for the message that another one is not.
+/// The known names of a type, for error messages.
 pub fn names(type_: ProviderType) -> impl Iterator<Item = &'static str> {
     ENTRIES
         .iter()

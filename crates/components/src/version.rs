@@ -1,4 +1,4 @@
-//! Versions of providers: which texts are versions, and which release is the latest.
+//! Versions of providers: valid versions, and the latest release.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub struct VersionError {
 }
 
 impl Version {
-    /// Reads a version, which begins with `v`.
+    /// Parses a version, which begins with `v`.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         let failed = |why: String| VersionError {
             text: text.to_owned(),
@@ -30,22 +30,22 @@ impl Version {
             .map_err(|error| failed(error.to_string()))
     }
 
-    /// The first number.
+    /// The major version.
     pub fn major(&self) -> u64 {
         self.0.major
     }
 
-    /// The second number.
+    /// The minor version.
     pub fn minor(&self) -> u64 {
         self.0.minor
     }
 
-    /// The third number.
+    /// The patch version.
     pub fn patch(&self) -> u64 {
         self.0.patch
     }
 
-    /// Whether it comes before the release that it is named after, as `v1.2.3-rc.0` does.
+    /// Whether it is a pre-release, such as `v1.2.3-rc.0`.
     pub fn is_prerelease(&self) -> bool {
         !self.0.pre.is_empty()
     }
@@ -65,8 +65,8 @@ impl FromStr for Version {
     }
 }
 
-/// The versions among the tags of a repository, in the order in which they are candidates for the latest: releases before
-/// pre-releases, then the higher one. Tags that are not versions are left out; they can be asked for by name only.
+/// The versions among the tags of a repository, best candidate for the latest first: releases before pre-releases, then the
+/// higher one. Tags that are not versions are omitted; they are available by name only.
 pub fn newest_first<T: AsRef<str>>(tags: impl IntoIterator<Item = T>) -> Vec<Version> {
     let mut found: Vec<Version> = tags
         .into_iter()
@@ -77,7 +77,7 @@ pub fn newest_first<T: AsRef<str>>(tags: impl IntoIterator<Item = T>) -> Vec<Ver
     found
 }
 
-/// The latest of the tags that are versions: the highest release, or the highest pre-release where nothing is released.
+/// The latest version: the highest release, or the highest pre-release if there is no release.
 pub fn latest<T: AsRef<str>>(tags: impl IntoIterator<Item = T>) -> Option<Version> {
     newest_first(tags).into_iter().next()
 }

@@ -1,24 +1,24 @@
-//! YAML as Go's Kubernetes tools read it, and what people get where they expected YAML.
+//! Parses YAML as Go's Kubernetes tools do, and recognizes other content.
 
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, Error};
 
-/// Something other than YAML that servers answer with.
+/// Content other than YAML that servers send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotYaml {
-    /// A web page: of a login, of a proxy, of an error.
+    /// A web page: a login, proxy or error page.
     Html,
-    /// XML: object stores tell their errors so.
+    /// XML: the error format of object stores.
     Xml,
-    /// Bytes that no text has.
+    /// Binary data.
     Binary,
 }
 
-/// Up to here every whole number that is a float is that number exactly.
+/// Up to this limit, floats represent whole numbers exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Reads one document: `0644` is octal, `yes` is true, `1e3` and `1.0` are whole numbers, the last of equal keys counts. (That a *key*
-/// `y` is `true` to Go is left out: who writes it means the letter. What is too large for a number is refused, not a text.)
+/// Parses one document: `0644` is octal, `yes` is true, `1e3` and `1.0` are whole numbers, the last of equal keys wins. (Go reads
+/// a *key* `y` as `true`; this is left out, because authors mean the letter. A number that is too large is an error, not a text.)
 pub(crate) fn read(text: &str) -> Result<Value, Error> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
@@ -31,7 +31,7 @@ pub(crate) fn read(text: &str) -> Result<Value, Error> {
     Ok(value)
 }
 
-/// Go writes floats that are whole numbers without a point, and servers take them for integers.
+/// Go writes whole floats without a point, and servers read them as integers.
 fn make_whole(value: &mut Value) {
     match value {
         Value::Array(list) => list.iter_mut().for_each(make_whole),
@@ -40,7 +40,7 @@ fn make_whole(value: &mut Value) {
             let whole = number
                 .as_f64()
                 .filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);
-            // As text, which needs no cast: `-0` is `0` there, too.
+            // By text, which needs no cast: `-0` is `0` there, too.
             let whole = whole.and_then(|float| format!("{float:.0}").parse::<i64>().ok());
             if let Some(whole) = whole {
                 *value = whole.into();
@@ -66,8 +66,8 @@ pub(crate) fn sniff(text: &str) -> Option<NotYaml> {
     start.starts_with('<').then_some(NotYaml::Xml)
 }
 
-/// The problem and its line, from 1. The caller adds the place. The text itself is left out, because it may contain the
-/// value of a variable.
+/// The problem and its line, from 1. The caller adds the position of the document. The text itself is omitted, because it may
+/// contain the value of a variable.
 pub(crate) fn problem(error: &Error) -> (usize, String) {
     let line = error
         .location()

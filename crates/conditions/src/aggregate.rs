@@ -1,4 +1,4 @@
-//! One condition from the same condition of many objects.
+//! Aggregates the same condition of many objects into one condition.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -22,7 +22,7 @@ pub struct Source<'a> {
     pub conditions: &'a [Condition],
 }
 
-/// How to aggregate.
+/// Options of an aggregation.
 #[derive(Clone, Copy)]
 pub struct Aggregate<'a> {
     /// Type at the sources.
@@ -35,12 +35,12 @@ pub struct Aggregate<'a> {
     pub reasons: Reasons<'a>,
     /// Another way to compute the reason.
     pub compute_reason: Option<ComputeReason<'a>>,
-    /// Another way to weigh conditions.
+    /// Another priority of conditions.
     pub priority: Option<GetPriority<'a>>,
 }
 
 impl<'a> Aggregate<'a> {
-    /// With everything else as usual.
+    /// An aggregation with default options.
     pub fn new(source: &'a str, target: &'a str) -> Self {
         Self {
             source,
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Aggregate<'_> {
     }
 }
 
-/// The aggregate: the worst of all, with the most important messages and who reports them. `None` without sources.
+/// The aggregate: the worst status, with the most important messages and the objects that report them. `None` without sources.
 pub fn aggregate(
     sources: &[Source<'_>],
     how: &Aggregate<'_>,

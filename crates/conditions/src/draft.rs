@@ -1,4 +1,4 @@
-//! Conditions before they are stamped with generation and time, and the builder that stamps them.
+//! Conditions without generation and time, and the builder that adds these.
 
 use std::borrow::Cow;
 
@@ -28,22 +28,22 @@ impl Draft {
         }
     }
 
-    /// A condition that holds.
+    /// A condition with status True.
     pub fn yes(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self::new(Status::True, reason, message)
     }
 
-    /// A condition that does not hold.
+    /// A condition with status False.
     pub fn no(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self::new(Status::False, reason, message)
     }
 
-    /// A condition of which nothing is known.
+    /// A condition with status Unknown.
     pub fn unknown(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self::new(Status::Unknown, reason, message)
     }
 
-    /// What a stored condition says, to be written again.
+    /// The draft of a stored condition, to write it again.
     pub fn of(stored: &Condition) -> Self {
         Self::new(
             Status::parse(&stored.status),
@@ -52,12 +52,12 @@ impl Draft {
         )
     }
 
-    /// Whether a stored condition says the same.
+    /// Whether a stored condition has the same status, reason and message.
     pub fn is_said_by(&self, stored: &Condition) -> bool {
         stored.status == self.status.as_str() && stored.reason == self.reason && stored.message == self.message
     }
 
-    /// The condition to write: its transition time moves only when the status differs from that in `previous`.
+    /// The condition to write. Its transition time changes only if the status differs from that in `previous`.
     pub fn stamp(self, type_: &str, previous: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
         let new = condition(type_, self.status, &self.reason, self.message, now, generation);
         carried(previous, new)
@@ -74,7 +74,7 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// A builder that takes transition times from the conditions that the object has.
+    /// A builder that takes transition times from the object's existing conditions.
     pub fn new(previous: &'a [Condition], generation: Option<i64>, now: Timestamp) -> Self {
         Self {
             previous,
@@ -91,7 +91,7 @@ impl<'a> Builder<'a> {
         self
     }
 
-    /// The conditions, in the order that all objects have them in.
+    /// The conditions, in the common order.
     pub fn done(mut self) -> Vec<Condition> {
         sort(&mut self.built);
         self.built

@@ -9,14 +9,14 @@ use crate::whole_seconds;
 /// A condition as v1beta1 has it.
 pub type Legacy = V1Beta1Condition;
 
-/// How bad False is.
+/// The severity of False.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// It will not get better by itself.
+    /// It needs a change by a user.
     Error,
-    /// It may get better by itself.
+    /// It may resolve by itself.
     Warning,
-    /// It is only not finished.
+    /// Work in progress.
     Info,
 }
 
@@ -63,7 +63,7 @@ fn make(
     }
 }
 
-/// Adds or replaces a condition. The time moves when anything but the time changes. Ready goes first, others by name.
+/// Adds or replaces a condition. The time changes if another field does. Ready comes first, others by name.
 pub fn set(conditions: &mut Vec<Legacy>, mut new: Legacy) {
     match conditions.iter_mut().find(|c| c.type_ == new.type_) {
         Some(old) => {
@@ -84,7 +84,7 @@ pub fn get<'a>(conditions: &'a [Legacy], type_: &str) -> Option<&'a Legacy> {
     conditions.iter().find(|c| c.type_ == type_)
 }
 
-/// True when the condition is there and True.
+/// True if the condition exists and is True.
 pub fn is_true(conditions: &[Legacy], type_: &str) -> bool {
     get(conditions, type_).is_some_and(|c| c.status == "True")
 }
@@ -98,8 +98,8 @@ fn same_state(a: &Legacy, b: &Legacy) -> bool {
     a.status == b.status && a.reason == b.reason && a.severity == b.severity && a.message == b.message
 }
 
-/// Summary of the given types into `Ready`: the worst condition that is not True speaks (False by severity, then Unknown); True when
-/// all that are there are True; nothing when none is there. With `steps`, the message says how many of the types are done.
+/// Summarizes the given types in `Ready`. The worst condition that is not True determines it (False by severity, then Unknown).
+/// It is True if all existing ones are True, and absent if none exists. With `steps`, the message counts the types that are done.
 pub fn summary(conditions: &[Legacy], types: &[&str], steps: bool, now: Timestamp) -> Option<Legacy> {
     let present: Vec<&Legacy> = types.iter().filter_map(|t| get(conditions, t)).collect();
     let worst = present.iter().filter(|c| c.status != "True").min_by_key(|c| badness(c));

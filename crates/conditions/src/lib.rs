@@ -1,4 +1,4 @@
-//! Conditions: set, get, mirror, summary, aggregate, their order; and the deprecated v1beta1 conditions.
+//! Conditions: set, get, mirror, summarize, aggregate, sort; and the deprecated v1beta1 conditions.
 //!
 //! Pure: the time of a change is an argument.
 
@@ -28,7 +28,7 @@ pub use set::{
 pub use slow::{Going, slow_deletions};
 pub use summary::{Summary, TransformMessages, summary};
 
-/// Reason of a condition that stands for one that is missing.
+/// The reason in place of a missing condition.
 pub const NOT_YET_REPORTED: &str = "NotYetReported";
-/// Reason of a condition of a provider's object that has none.
+/// The reason in place of a missing reason in a provider's condition.
 pub const NO_REASON_REPORTED: &str = "NoReasonReported";

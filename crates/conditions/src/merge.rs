@@ -1,23 +1,23 @@
-//! Merging conditions into one: status and reason.
+//! Merges conditions into one: status and reason.
 
 use jiff::Timestamp;
 
 use crate::{Condition, Status};
 
-/// How a condition counts when it is merged with others.
+/// The priority of a condition in a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Something is not as it should be.
+    /// A problem.
     Issue,
     /// The status is unknown.
     Unknown,
-    /// All is as it should be.
+    /// No problem.
     Info,
 }
 
-/// Decides how a condition counts.
+/// A function that returns the priority of a condition.
 pub type GetPriority<'a> = &'a dyn Fn(&Condition) -> Priority;
-/// Decides the reason from the issues, the unknown ones and the infos.
+/// A function that returns the reason, from the issues, the unknown conditions and the infos.
 pub type ComputeReason<'a> = &'a dyn Fn(&[Owned<'_>], &[Owned<'_>], &[Owned<'_>]) -> String;
 
 /// Reasons of a merged condition, by the worst of what was merged.
@@ -41,7 +41,7 @@ impl Default for Reasons<'_> {
     }
 }
 
-/// A condition and whose it is.
+/// A condition and its object.
 #[derive(Clone, Debug)]
 pub struct Owned<'a> {
     /// Kind of the object.
@@ -50,16 +50,16 @@ pub struct Owned<'a> {
     pub name: &'a str,
     /// True for Machines of a control plane, which are named first.
     pub control_plane: bool,
-    /// The condition; one that stands for a missing condition began at the beginning of time.
+    /// The condition; in place of a missing condition, one with the earliest time.
     pub condition: Condition,
 }
 
-/// What a merge gives besides its message.
+/// The result of a merge, without its message.
 #[derive(Clone, Debug)]
 pub struct Merged<'a> {
-    /// The worst of all.
+    /// The worst status.
     pub status: Status,
-    /// Reason for that.
+    /// The reason.
     pub reason: String,
     /// Issues, in order.
     pub issues: Vec<Owned<'a>>,
@@ -69,7 +69,7 @@ pub struct Merged<'a> {
     pub infos: Vec<Owned<'a>>,
 }
 
-/// Usual priority: False is an issue, of `negative` types True is.
+/// The default priority: False is an issue, and for `negative` types True is.
 pub fn default_priority(condition: &Condition, negative: &[&str]) -> Priority {
     let is_negative = negative.contains(&condition.type_.as_str());
     match (condition.status.as_str(), is_negative) {
@@ -79,7 +79,7 @@ pub fn default_priority(condition: &Condition, negative: &[&str]) -> Priority {
     }
 }
 
-/// What to merge by.
+/// The options of a merge.
 pub(crate) struct Strategy<'a> {
     pub(crate) priority: &'a dyn Fn(&Condition) -> Priority,
     pub(crate) reasons: Reasons<'a>,
@@ -122,5 +122,5 @@ pub(crate) fn merge<'a>(conditions: &mut Vec<Owned<'a>>, types: &[&str], strateg
     }
 }
 
-/// The time of conditions that stand for missing ones: before all others.
+/// The time of conditions in place of missing ones: before all others.
 pub(crate) const BEGINNING: Timestamp = Timestamp::MIN;

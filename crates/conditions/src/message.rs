@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Owned, Priority};
 
-/// Messages of an aggregate that are spelled out.
+/// The number of messages in an aggregate; others are only counted.
 const MOST_MESSAGES: usize = 3;
-/// Objects that are named for one message.
+/// The number of objects named per message.
 const MOST_NAMES: usize = 3;
 
-/// `" text"` for a plain line; a block of bullets for several lines, or for a text that has bullets itself.
+/// `" text"` for a single line; a block of bullets for several lines, or for a text with bullets.
 pub(crate) fn indented(text: &str) -> String {
     if !text.contains('\n') && !has_bullet(text) {
         return format!(" {text}");
@@ -20,7 +20,7 @@ pub(crate) fn indented(text: &str) -> String {
         block.push('\n');
         block.push_str(match (all_bullets, has_bullet(line)) {
             (true, _) => "  ",
-            // Plain lines become bullets, and what has bullets already goes one step further in.
+            // Plain lines become bullets, and lines with bullets are indented by one level.
             (false, false) => "  * ",
             (false, true) => "    ",
         });
@@ -29,7 +29,7 @@ pub(crate) fn indented(text: &str) -> String {
     block
 }
 
-/// True when an asterisk is followed by space, anywhere in the text.
+/// Whether an asterisk is followed by a space, anywhere in the text.
 fn has_bullet(text: &str) -> bool {
     let mut after_star = false;
     for c in text.chars() {
@@ -41,7 +41,7 @@ fn has_bullet(text: &str) -> bool {
     false
 }
 
-/// What the counts of objects that are not spelled out are called.
+/// The word for objects whose messages are only counted.
 fn rest_of(priority: Priority) -> &'static str {
     match priority {
         Priority::Issue => "with other issues",
@@ -56,8 +56,7 @@ struct Report<'a> {
     names: Vec<&'a str>,
 }
 
-/// The lines of an aggregate: by kind, what concerns control plane Machines first, then issues before unknown, then what most
-/// objects report.
+/// The lines of an aggregate: by kind, control plane Machines first, then issues before unknown, then by the number of objects.
 pub(crate) fn aggregated(
     conditions: &[Owned<'_>],
     drop_empty: bool,
@@ -128,7 +127,7 @@ fn named(kind: &str, names: &[&str]) -> String {
     }
 }
 
-/// Names for a sentence: `a, b, c, ... (2 more)`, at most so many of them.
+/// Names for a sentence: `a, b, c, ... (2 more)`, with this limit.
 pub fn listed<S: AsRef<str>>(names: &[S], most: usize) -> String {
     let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
     let shown = shown.join(", ");

@@ -1,21 +1,21 @@
-//! Showing a condition of one object on another.
+//! Mirrors a condition of one object on another.
 
 use jiff::Timestamp;
 
 use crate::{Condition, NOT_YET_REPORTED, Status, condition};
 
-/// How to mirror.
+/// Options of a mirror.
 #[derive(Clone, Debug)]
 pub struct Mirror<'a> {
     /// Type at the source.
     pub source_type: &'a str,
     /// Type at the target.
     pub target_type: &'a str,
-    /// What stands at the target when the source has no such condition.
+    /// The condition if the source has none.
     pub fallback: Option<Fallback<'a>>,
 }
 
-/// What stands for a missing condition.
+/// The condition in place of a missing one.
 #[derive(Clone, Debug)]
 pub struct Fallback<'a> {
     /// Its status.
@@ -26,7 +26,7 @@ pub struct Fallback<'a> {
     pub message: String,
 }
 
-/// The condition for the target. It keeps the source's time of transition; without a source and a fallback it is Unknown.
+/// The condition for the target. It keeps the source's transition time. Without a source and a fallback it is Unknown.
 pub fn mirror(source: Option<&Condition>, how: &Mirror<'_>, now: Timestamp, generation: Option<i64>) -> Condition {
     match (source, &how.fallback) {
         (Some(source), _) => Condition {

@@ -1,10 +1,10 @@
-//! The order in which conditions are kept, for people who read them.
+//! The order of conditions, for readers.
 
 use std::cmp::Ordering;
 
 use crate::Condition;
 
-/// Known types in their order. Types that are not in it (those of readiness and availability gates) go where `GATES` is.
+/// Known types in order. Other types (those of readiness and availability gates) go to the place of `GATES`.
 const ORDER: [&str; 38] = [
     "Available",
     "Ready",
@@ -46,7 +46,7 @@ const ORDER: [&str; 38] = [
     "Deleting",
 ];
 
-/// Where all other types go.
+/// The place of other types.
 const GATES: &str = "";
 
 fn rank(type_: &str) -> usize {
@@ -54,12 +54,12 @@ fn rank(type_: &str) -> usize {
     place(type_).or_else(|| place(GATES)).unwrap_or(ORDER.len())
 }
 
-/// Orders two types: as in the list, others between the aggregated ones and Paused, by name.
+/// Compares two types: by the list, with other types by name between the aggregated ones and Paused.
 pub fn compare_types(a: &str, b: &str) -> Ordering {
     rank(a).cmp(&rank(b)).then_with(|| a.cmp(b))
 }
 
-/// Sorts conditions into their order.
+/// Sorts conditions.
 pub fn sort(conditions: &mut [Condition]) {
     conditions.sort_by(|a, b| compare_types(&a.type_, &b.type_));
 }

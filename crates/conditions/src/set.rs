@@ -1,4 +1,4 @@
-//! Making, setting and reading single conditions.
+//! Creates, sets and reads single conditions.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -17,7 +17,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Reads the word in the API; everything odd is unknown.
+    /// Parses the word of the API; any other word is unknown.
     pub fn parse(text: &str) -> Self {
         match text {
             "True" => Self::True,
@@ -42,7 +42,7 @@ impl From<bool> for Status {
     }
 }
 
-/// A condition that changed `now`. [`set`] keeps the earlier time when the status is still the same.
+/// A condition with the transition time `now`. [`set`] keeps the earlier time if the status is the same.
 pub fn condition(
     type_: &str,
     status: Status,
@@ -61,12 +61,12 @@ pub fn condition(
     }
 }
 
-/// The API keeps whole seconds; comparing anything finer would find differences that are none.
+/// A time in whole seconds, as the API stores it. A comparison of finer times would find false differences.
 pub fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-/// Adds or replaces a condition, keeping the order. The time of the last transition moves only when the status changes.
+/// Adds or replaces a condition, keeping the order. The transition time changes only if the status does.
 pub fn set(conditions: &mut Vec<Condition>, mut new: Condition) {
     new = carried(conditions, new);
     match conditions.iter_mut().find(|c| c.type_ == new.type_) {
@@ -76,7 +76,7 @@ pub fn set(conditions: &mut Vec<Condition>, mut new: Condition) {
     sort(conditions);
 }
 
-/// A condition with the transition time it had before, when its status is still the same.
+/// A condition with its previous transition time if the status is the same.
 pub fn carried(previous: &[Condition], mut new: Condition) -> Condition {
     new.last_transition_time = match get(previous, &new.type_) {
         Some(old) if old.status == new.status => old.last_transition_time.clone(),
@@ -95,7 +95,7 @@ pub fn get<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition
     conditions.iter().find(|c| c.type_ == type_)
 }
 
-/// The status of a condition, if there is one and its status is one of the three.
+/// The status of a condition, if it exists and is valid.
 pub fn status(conditions: &[Condition], type_: &str) -> Option<Status> {
     match get(conditions, type_)?.status.as_str() {
         "True" => Some(Status::True),
@@ -105,32 +105,32 @@ pub fn status(conditions: &[Condition], type_: &str) -> Option<Status> {
     }
 }
 
-/// True when the condition is there and True.
+/// True if the condition exists and is True.
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     status(conditions, type_) == Some(Status::True)
 }
 
-/// True when the condition is there and False.
+/// True if the condition exists and is False.
 pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
     status(conditions, type_) == Some(Status::False)
 }
 
-/// True when the condition is Unknown, or not there.
+/// True if the condition is Unknown or missing.
 pub fn is_unknown(conditions: &[Condition], type_: &str) -> bool {
     get(conditions, type_).is_none_or(|c| c.status == "Unknown")
 }
 
-/// The reason of a condition; empty when it is not there.
+/// The reason of a condition; empty if it is missing.
 pub fn reason<'a>(conditions: &'a [Condition], type_: &str) -> &'a str {
     get(conditions, type_).map_or("", |c| c.reason.as_str())
 }
 
-/// The message of a condition; empty when it is not there.
+/// The message of a condition; empty if it is missing.
 pub fn message<'a>(conditions: &'a [Condition], type_: &str) -> &'a str {
     get(conditions, type_).map_or("", |c| c.message.as_str())
 }
 
-/// True when two conditions say the same, whenever they began to.
+/// True if two conditions differ only in their transition times.
 pub fn has_same_state(a: &Condition, b: &Condition) -> bool {
     a.type_ == b.type_
         && a.status == b.status

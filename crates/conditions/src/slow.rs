@@ -1,13 +1,13 @@
-//! The line about objects whose deletion takes long.
+//! The message about objects whose deletion takes long.
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_meta::Moment;
 
 use crate::{Condition, listed};
 
-/// How long a deletion may take before it is called slow.
+/// The age from which a deletion counts as slow.
 const SLOW: SignedDuration = SignedDuration::from_mins(15);
-/// Parts of a message of draining, and what they tell of the cause.
+/// Parts of a drain message, and the causes that they indicate.
 const CAUSES: [(&str, &str); 4] = [
     (
         "cannot evict pod as it would violate the pod's disruption budget.",
@@ -21,18 +21,18 @@ const CAUSES: [(&str, &str); 4] = [
     ("waiting for completion", "Pods not completed yet"),
 ];
 
-/// A Machine, as far as its deletion goes.
+/// The deletion state of a Machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Going<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Since when it is being deleted.
+    /// Its deletion timestamp.
     pub since: Option<Timestamp>,
     /// Its condition Deleting.
     pub deleting: Option<&'a Condition>,
 }
 
-/// `Machine a is in deletion since more than 15m`, with what their draining says about it; `None` when none takes long.
+/// `Machine a is in deletion since more than 15m`, with the causes from their drain messages; `None` if no deletion is slow.
 pub fn slow_deletions<'a>(machines: impl IntoIterator<Item = Going<'a>>, now: &Moment) -> Option<String> {
     let slow: Vec<Going<'_>> = machines
         .into_iter()

@@ -1,4 +1,4 @@
-//! One condition from several conditions of the same object.
+//! Summarizes several conditions of an object in one.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -13,31 +13,31 @@ use crate::{
 /// Changes the lines of a message before they are joined.
 pub type TransformMessages<'a> = &'a dyn Fn(Vec<String>) -> Vec<String>;
 
-/// How to summarize.
+/// Options of a summary.
 #[derive(Clone, Copy)]
 pub struct Summary<'a> {
     /// Type of the new condition; True is good.
     pub target: &'a str,
-    /// Types that count, the most important first.
+    /// The types to summarize, the most important first.
     pub for_types: &'a [&'a str],
-    /// Types of which True is bad.
+    /// Types for which True is bad.
     pub negative: &'a [&'a str],
-    /// Types that do not count when they are missing; others count as Unknown then.
+    /// Types that are ignored if missing; other missing types count as Unknown.
     pub ignore_if_missing: &'a [&'a str],
-    /// Conditions that count instead of those of the object.
+    /// Conditions that replace those of the object.
     pub overrides: &'a [Condition],
     /// Reasons.
     pub reasons: Reasons<'a>,
     /// Another way to compute the reason.
     pub compute_reason: Option<ComputeReason<'a>>,
-    /// Another way to weigh conditions; `negative` is then its business.
+    /// Another priority of conditions, which then has to handle `negative`.
     pub priority: Option<GetPriority<'a>>,
     /// Changes the lines of the message.
     pub transform: Option<TransformMessages<'a>>,
 }
 
 impl<'a> Summary<'a> {
-    /// With everything else as usual.
+    /// A summary with default options.
     pub fn new(target: &'a str, for_types: &'a [&'a str]) -> Self {
         Self {
             target,
@@ -106,7 +106,7 @@ pub fn summary(conditions: &[Condition], how: &Summary<'_>, now: Timestamp, gene
     )
 }
 
-/// The condition that counts for a type: the override, the object's, or one that stands for the missing one.
+/// The condition of a type: the override, the object's, or one in place of a missing condition.
 fn chosen(conditions: &[Condition], type_: &str, how: &Summary<'_>) -> Option<Condition> {
     let find = |list: &[Condition]| list.iter().find(|c| c.type_ == type_).cloned();
     if let Some(present) = find(conditions) {
@@ -134,7 +134,7 @@ fn own(condition: Condition) -> Owned<'static> {
     }
 }
 
-/// Issues and unknown ones always speak; infos only when all is well and they have something to say.
+/// The line of a condition: always for issues and unknown ones; for infos only if all is well and the message is not empty.
 fn line(condition: &Condition, priority: Priority, status: Status) -> Option<String> {
     if priority == Priority::Info && (status != Status::True || condition.message.is_empty()) {
         return None;

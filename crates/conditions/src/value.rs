@@ -1,4 +1,4 @@
-//! Conditions of objects whose type is not known: those of providers, of either generation.
+//! Conditions of objects without a known type: those of providers, of both contract versions.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Condition, NO_REASON_REPORTED};
 
-/// A provider's conditions are not as they should be.
+/// A provider's conditions are malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(String);
 
@@ -77,12 +77,12 @@ fn read(item: &Value) -> Result<Condition, Malformed> {
     })
 }
 
-/// The longest reason and message that a condition may have, and how much of a wrong reason is shown.
+/// The limits of a reason and a message, and of how much of an invalid reason is shown.
 const LONGEST_REASON: usize = 1024;
 const LONGEST_MESSAGE: usize = 32_768;
 const LONGEST_SHOWN: usize = 64;
 
-/// Whether API servers take this as a reason: a condition that shows another one would take the whole status down with it.
+/// Whether API servers accept this as a reason: with an invalid one, the whole status would be refused.
 fn is_reason(text: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.len() <= LONGEST_REASON
@@ -91,7 +91,7 @@ fn is_reason(text: &str) -> bool {
         && text.chars().all(|c| word(c) || c == ',' || c == ':')
 }
 
-/// A message as long as API servers take it, with room for the words around it.
+/// A message shortened to the limit of API servers, with room for additional text.
 fn cut(message: String) -> String {
     const ROOM: usize = 1024;
     if message.chars().count() <= LONGEST_MESSAGE - ROOM {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::ContractVersion;
 use crate::path::{bool_at, flag_lack, str_at};
 
-/// Where readiness is: `status.initialization.dataSecretCreated`, or `status.ready` by the older contract.
+/// The path of readiness: `status.initialization.dataSecretCreated`, or `status.ready` in the older contract.
 pub fn data_secret_created_path(contract: ContractVersion) -> &'static [&'static str] {
     match contract {
         ContractVersion::V1Beta2 => &["status", "initialization", "dataSecretCreated"],
@@ -13,12 +13,12 @@ pub fn data_secret_created_path(contract: ContractVersion) -> &'static [&'static
     }
 }
 
-/// True once the Secret with the data is there.
+/// True once the Secret with the data exists.
 pub fn data_secret_created(object: &Value, contract: ContractVersion) -> bool {
     bool_at(object, data_secret_created_path(contract)).unwrap_or(false)
 }
 
-/// What keeps the data from being there, beginning with the field; `None` when it is there.
+/// Why the data is not ready, beginning with the field; `None` if it is.
 pub fn data_secret_created_lack(object: &Value, contract: ContractVersion) -> Option<String> {
     flag_lack(object, data_secret_created_path(contract))
 }

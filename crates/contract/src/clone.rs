@@ -1,4 +1,4 @@
-//! Objects made from templates.
+//! Creates objects from templates.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use windlass_api::{annotations, labels};
 
 use crate::path::{str_at, value_at};
 
-/// What a clone is made from.
+/// The inputs of a clone.
 #[derive(Clone, Debug)]
 pub struct Cloning<'a> {
     /// The template object.
@@ -17,17 +17,17 @@ pub struct Cloning<'a> {
     pub namespace: &'a str,
     /// Name of the clone.
     pub name: &'a str,
-    /// The cluster it is for.
+    /// The name of its cluster.
     pub cluster_name: &'a str,
     /// Its owner.
     pub owner: Option<OwnerReference>,
-    /// Labels besides those of the template.
+    /// Labels in addition to those of the template.
     pub labels: BTreeMap<String, String>,
-    /// Annotations besides those of the template.
+    /// Annotations in addition to those of the template.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The object that `spec.template` of a template describes, with its origin in annotations and its cluster in a label.
+/// The object from `spec.template` of a template, with its origin in annotations and its cluster in a label.
 pub fn clone_template(from: &Cloning<'_>) -> Value {
     let template = from.template;
     let mut object = value_at(template, &["spec", "template"])

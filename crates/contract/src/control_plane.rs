@@ -8,7 +8,7 @@ use windlass_meta::KubernetesVersion;
 use crate::ContractVersion;
 use crate::path::{bool_at, flag_lack, int_at, str_at, value_at};
 
-/// Where initialization is: `status.initialization.controlPlaneInitialized`, or `status.initialized` by the older contract.
+/// The path of initialization: `status.initialization.controlPlaneInitialized`, or `status.initialized` in the older contract.
 pub fn initialized_path(contract: ContractVersion) -> &'static [&'static str] {
     match contract {
         ContractVersion::V1Beta2 => &["status", "initialization", "controlPlaneInitialized"],
@@ -16,17 +16,17 @@ pub fn initialized_path(contract: ContractVersion) -> &'static [&'static str] {
     }
 }
 
-/// True once the API server of the new control plane takes requests.
+/// True once the API server of the new control plane accepts requests.
 pub fn initialized(object: &Value, contract: ContractVersion) -> bool {
     bool_at(object, initialized_path(contract)).unwrap_or(false)
 }
 
-/// What keeps a control plane from being initialized, beginning with the field; `None` when it is.
+/// Why a control plane is not initialized, beginning with the field; `None` if it is.
 pub fn initialized_lack(object: &Value, contract: ContractVersion) -> Option<String> {
     flag_lack(object, initialized_path(contract))
 }
 
-/// `spec.controlPlaneEndpoint`, once host and port are known.
+/// `spec.controlPlaneEndpoint`, if host and port are set.
 pub fn endpoint(object: &Value) -> Option<APIEndpoint> {
     crate::infra_cluster::endpoint(object)
 }
@@ -36,7 +36,7 @@ pub fn version(object: &Value) -> Option<&str> {
     str_at(object, &["spec", "version"])
 }
 
-/// The lowest version that runs: the first of `status.versions`, else `status.version`.
+/// The lowest running version: the first of `status.versions`, else `status.version`.
 pub fn status_version(object: &Value) -> Option<&str> {
     let first = value_at(object, &["status", "versions"])
         .and_then(Value::as_array)
@@ -67,7 +67,7 @@ pub fn ready_replicas(object: &Value) -> Option<i32> {
     int_at(object, &["status", "readyReplicas"])
 }
 
-/// `status.availableReplicas`; by the older contract what is not in `status.unavailableReplicas`.
+/// `status.availableReplicas`; in the older contract, the replicas not in `status.unavailableReplicas`.
 pub fn available_replicas(object: &Value, contract: ContractVersion) -> Option<i32> {
     match contract {
         ContractVersion::V1Beta2 => int_at(object, &["status", "availableReplicas"]),
@@ -78,7 +78,7 @@ pub fn available_replicas(object: &Value, contract: ContractVersion) -> Option<i
     }
 }
 
-/// `status.upToDateReplicas`, or `status.updatedReplicas` by the older contract.
+/// `status.upToDateReplicas`, or `status.updatedReplicas` in the older contract.
 pub fn up_to_date_replicas(object: &Value, contract: ContractVersion) -> Option<i32> {
     let field = match contract {
         ContractVersion::V1Beta2 => "upToDateReplicas",
@@ -97,7 +97,7 @@ pub fn external_managed(object: &Value) -> bool {
     bool_at(object, &["status", "externalManagedControlPlane"]).unwrap_or(false)
 }
 
-/// The template of the control plane's machines, by either contract.
+/// The template of the control plane's machines, in either contract.
 pub fn machine_template(object: &Value) -> Option<ContractVersionedObjectReference> {
     if let Some(value) = value_at(object, &["spec", "machineTemplate", "spec", "infrastructureRef"]) {
         return ContractVersionedObjectReference::deserialize(value).ok();
@@ -111,8 +111,7 @@ pub fn machine_template(object: &Value) -> Option<ContractVersionedObjectReferen
     })
 }
 
-/// True while something runs another version than the wanted one and is behind it. False while nothing runs yet, or when a
-/// version cannot be read.
+/// True while a running version is behind the desired one. False before anything runs, or if a version cannot be parsed.
 pub fn is_upgrading(object: &Value) -> bool {
     let parse = |text: &str| KubernetesVersion::parse_tolerant(text).ok();
     let Some(wanted) = version(object).and_then(parse) else {
@@ -120,7 +119,7 @@ pub fn is_upgrading(object: &Value) -> bool {
     };
     let behind = |text: &str| {
         parse(text).is_some_and(|running| {
-            // Another build of the same version counts as behind, whichever is the newer.
+            // Another build of the same version counts as behind, in either direction.
             wanted > running || (wanted == running && wanted.build() != running.build())
         })
     };
@@ -132,7 +131,7 @@ pub fn is_upgrading(object: &Value) -> bool {
     }
 }
 
-/// True while counts differ from what is wanted, or are not reported. False for control planes without replicas.
+/// True while counts differ from the desired ones, or are not reported. False for control planes without replicas.
 pub fn is_scaling(object: &Value, contract: ContractVersion) -> bool {
     let Some(wanted) = replicas(object) else {
         return false;

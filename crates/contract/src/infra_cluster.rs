@@ -12,7 +12,7 @@ mod admission;
 
 pub use admission::{Refusal, check_update};
 
-/// Where readiness is: `status.initialization.provisioned`, or `status.ready` by the older contract.
+/// The path of readiness: `status.initialization.provisioned`, or `status.ready` in the older contract.
 pub fn provisioned_path(contract: ContractVersion) -> &'static [&'static str] {
     match contract {
         ContractVersion::V1Beta2 => &["status", "initialization", "provisioned"],
@@ -20,29 +20,29 @@ pub fn provisioned_path(contract: ContractVersion) -> &'static [&'static str] {
     }
 }
 
-/// True once the infrastructure is there.
+/// True once the infrastructure is provisioned.
 pub fn provisioned(object: &Value, contract: ContractVersion) -> bool {
     bool_at(object, provisioned_path(contract)).unwrap_or(false)
 }
 
-/// What keeps an object from being provisioned, beginning with the field; `None` when it is.
+/// Why an object is not provisioned, beginning with the field; `None` if it is.
 pub fn provisioned_lack(object: &Value, contract: ContractVersion) -> Option<String> {
     flag_lack(object, provisioned_path(contract))
 }
 
-/// `spec.controlPlaneEndpoint`, as far as it is there.
+/// The state of `spec.controlPlaneEndpoint`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Endpoint {
-    /// Nothing is written yet.
+    /// Not set.
     Absent,
-    /// It cannot be used; what is wrong, beginning with the field.
+    /// Invalid; the problem, beginning with the field.
     Incomplete(String),
     /// Host and port.
     Complete(APIEndpoint),
 }
 
-/// Reads `spec.controlPlaneEndpoint`. A schema of a provider may allow anything there: only a host and a port that a Cluster may
-/// have are complete.
+/// Parses `spec.controlPlaneEndpoint`. A provider's schema may allow any value there: only a host and a port that are valid in a
+/// Cluster are complete.
 pub fn read_endpoint(object: &Value) -> Endpoint {
     let Some(value) = value_at(object, &["spec", "controlPlaneEndpoint"]) else {
         return Endpoint::Absent;
@@ -55,7 +55,7 @@ pub fn read_endpoint(object: &Value) -> Endpoint {
             host: Some(host.to_owned()),
             port: Some(port),
         }),
-        // A zero value, as programs write it that leave no field out.
+        // A zero value, from programs that omit no field.
         (Err(NOT_SET), Err(NOT_SET)) => Endpoint::Absent,
         (host, port) => {
             let wrong = [("host", host.err()), ("port", port.err())];
@@ -69,7 +69,7 @@ pub fn read_endpoint(object: &Value) -> Endpoint {
 
 const ENDPOINT: &str = "spec.controlPlaneEndpoint";
 const NOT_SET: &str = "not set";
-/// The longest host that a Cluster may have.
+/// The longest host that is valid in a Cluster.
 const LONGEST_HOST: usize = 512;
 
 fn read_host(host: &Value) -> Result<&str, &'static str> {
@@ -94,7 +94,7 @@ fn read_port(port: &Value) -> Result<i32, &'static str> {
     }
 }
 
-/// `spec.controlPlaneEndpoint`, once host and port are known.
+/// `spec.controlPlaneEndpoint`, if host and port are set.
 pub fn endpoint(object: &Value) -> Option<APIEndpoint> {
     match read_endpoint(object) {
         Endpoint::Complete(endpoint) => Some(endpoint),
@@ -102,8 +102,8 @@ pub fn endpoint(object: &Value) -> Option<APIEndpoint> {
     }
 }
 
-/// `status.failureDomains`, by name. A list now, a map by the older contract. What a Cluster may not have is left out, and of
-/// several with one name all but the first.
+/// `status.failureDomains`, by name: a list, or a map in the older contract. Failure domains that are not valid in a Cluster are
+/// dropped, and so are duplicates after the first.
 pub fn failure_domains(object: &Value, contract: ContractVersion) -> Vec<FailureDomain> {
     let found = value_at(object, &["status", "failureDomains"]);
     let named = |name: &str, value: &Value| {
@@ -131,9 +131,9 @@ pub fn failure_domains(object: &Value, contract: ContractVersion) -> Vec<Failure
     by_name.into_values().take(MOST_DOMAINS).collect()
 }
 
-/// The longest name of a failure domain that a Cluster may have.
+/// The longest name of a failure domain that is valid in a Cluster.
 const LONGEST_DOMAIN: usize = 256;
-/// The most failure domains that a Cluster may have.
+/// The limit of failure domains in a Cluster.
 const MOST_DOMAINS: usize = 100;
 
 fn attributes(value: &Value) -> BTreeMap<String, String> {
@@ -142,12 +142,12 @@ fn attributes(value: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// `status.failureReason`: a failure that needs a person, as one word. Informational.
+/// `status.failureReason`: a failure that needs a user, as one word. Informational.
 pub fn failure_reason(object: &Value) -> Option<&str> {
     str_at(object, &["status", "failureReason"])
 }
 
-/// `status.failureMessage`: a failure that needs a person, in words. Informational.
+/// `status.failureMessage`: a failure that needs a user, as text. Informational.
 pub fn failure_message(object: &Value) -> Option<&str> {
     str_at(object, &["status", "failureMessage"])
 }

@@ -7,17 +7,17 @@ use windlass_api::core::MachineAddress;
 use crate::ContractVersion;
 use crate::path::{bool_at, str_at, value_at};
 
-/// Where readiness is: `status.initialization.provisioned`, or `status.ready` by the older contract.
+/// The path of readiness: `status.initialization.provisioned`, or `status.ready` in the older contract.
 pub fn provisioned_path(contract: ContractVersion) -> &'static [&'static str] {
     crate::infra_cluster::provisioned_path(contract)
 }
 
-/// True once the machine is there.
+/// True once the machine is provisioned.
 pub fn provisioned(object: &Value, contract: ContractVersion) -> bool {
     bool_at(object, provisioned_path(contract)).unwrap_or(false)
 }
 
-/// What keeps a machine from being provisioned, beginning with the field; `None` when it is.
+/// Why a machine is not provisioned, beginning with the field; `None` if it is.
 pub fn provisioned_lack(object: &Value, contract: ContractVersion) -> Option<String> {
     crate::infra_cluster::provisioned_lack(object, contract)
 }
@@ -34,7 +34,7 @@ pub fn addresses(object: &Value) -> Vec<MachineAddress> {
         .unwrap_or_default()
 }
 
-/// `status.failureDomain`, or `spec.failureDomain` as older providers have it.
+/// `status.failureDomain`, or `spec.failureDomain` of older providers.
 pub fn failure_domain(object: &Value) -> Option<&str> {
     str_at(object, &["status", "failureDomain"]).or_else(|| str_at(object, &["spec", "failureDomain"]))
 }

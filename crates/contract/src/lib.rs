@@ -1,7 +1,7 @@
-//! The provider contract: which version of a provider's kind to use, typed access to its objects, template cloning;
-//! and the label selectors by which objects of clusters are chosen.
+//! The provider contract: the version of a provider's kind to use, typed access to its objects, template cloning; and the label
+//! selectors for objects of clusters.
 //!
-//! Reads are total: a field that is absent, or is not what the contract says, reads as absent.
+//! Reads are total: a field that is absent or does not match the contract reads as absent.
 
 pub mod bootstrap;
 mod clone;
@@ -21,9 +21,9 @@ pub use version::{ContractVersion, choose_version, compare_versions};
 
 use serde_json::Value;
 
-/// The condition that providers report as the state of the whole object.
+/// The condition of a provider's object as a whole.
 pub const READY: &str = "Ready";
-/// The condition that control plane providers report as the state of the control plane.
+/// The condition of a control plane as a whole.
 pub const AVAILABLE: &str = "Available";
 
 /// `status.failureReason` and `status.failureMessage`: terminal failures, as v1beta1 providers report them.

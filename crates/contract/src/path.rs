@@ -19,7 +19,7 @@ pub fn bool_at(object: &Value, path: &[&str]) -> Option<bool> {
     value_at(object, path)?.as_bool()
 }
 
-/// What keeps the flag at a path from being true, beginning with the path; `None` when it is true.
+/// Why the flag at a path is not true, beginning with the path; `None` if it is.
 pub(crate) fn flag_lack(object: &Value, path: &[&str]) -> Option<String> {
     let words = match value_at(object, path) {
         Some(Value::Bool(true)) => return None,
@@ -42,7 +42,7 @@ pub fn conditions_at(object: &Value) -> &[Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// Puts a value at a path, making maps where there are none.
+/// Sets the value at a path. Creates missing maps.
 pub fn set_at(object: &mut Value, path: &[&str], value: Value) {
     let mut here = object;
     for step in path {

@@ -1,9 +1,9 @@
-//! Label selectors with all of Kubernetes' meaning: every requirement has to hold.
+//! Label selectors with the semantics of Kubernetes: all requirements must hold.
 //!
-//! - [`Selector::parse`] reads the typed form, and [`Selector::parse_text`] that of `kubectl -l`. A selector that is wrong is an error;
-//!   one without requirements chooses everything.
-//! - [`owns`] is for controllers that adopt what their selector chooses: a selector without requirements chooses nothing there, and
-//!   neither does one that is wrong.
+//! - [`Selector::parse`] parses the typed form, and [`Selector::parse_text`] that of `kubectl -l`. An invalid selector is an
+//!   error; one without requirements matches everything.
+//! - [`owns`] is for controllers that adopt the objects of their selector: a selector without requirements matches nothing there,
+//!   and neither does an invalid one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +17,7 @@ pub use text::to_text;
 /// Labels of an object.
 pub type Labels = BTreeMap<String, String>;
 
-/// A selector whose terms are known to be right.
+/// A valid selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector(Vec<Term>);
 
@@ -47,7 +47,7 @@ impl Operator {
         })
     }
 
-    /// Whether a requirement holds for the value of its label; `NotIn` also holds where there is no such label.
+    /// Whether a requirement holds for the value of its label; `NotIn` also holds without the label.
     fn holds<'a>(self, value: Option<&str>, mut values: impl Iterator<Item = &'a String>) -> bool {
         match self {
             Self::In => value.is_some_and(|value| values.any(|one| one == value)),
@@ -58,14 +58,14 @@ impl Operator {
     }
 }
 
-/// What is wrong with a selector, and in which field of it.
+/// The error of a selector, and its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectorError {
     /// The field: `matchExpressions[0].operator`.
     pub field: String,
-    /// What it says.
+    /// The invalid value.
     pub value: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for SelectorError {
 impl std::error::Error for SelectorError {}
 
 impl Selector {
-    /// Reads a selector; tells the first thing that is wrong with it.
+    /// Parses a selector; the error is the first one.
     pub fn parse(selector: &LabelSelector) -> Result<Self, SelectorError> {
         let mut terms = Vec::new();
         for (key, value) in selector.match_labels.iter().flatten() {
@@ -126,25 +126,25 @@ impl Selector {
         Ok(Self(terms))
     }
 
-    /// Whether an object with these labels is chosen.
+    /// Whether an object with these labels matches.
     pub fn matches(&self, labels: Option<&Labels>) -> bool {
         self.matches_by(|key| labels.and_then(|labels| labels.get(key)).map(String::as_str))
     }
 
-    /// Whether an object is chosen whose labels `value` gives by key.
+    /// Whether an object matches; `value` returns its labels by key.
     pub fn matches_by<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
         let holds = |term: &Term| term.operator.holds(value(&term.key), term.values.iter());
         self.0.iter().all(holds)
     }
 
-    /// Whether everything is chosen.
+    /// Whether it matches everything.
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Whether a controller with this selector owns an object with these labels. A selector without requirements chooses nothing (an object
-/// must not own everything), and so does one with an unknown operator; keys and values are compared as they are.
+/// Whether a controller with this selector owns an object with these labels. A selector without requirements matches nothing (an
+/// object must not own everything), and neither does one with an unknown operator; keys and values are compared unchanged.
 pub fn owns(selector: &LabelSelector, labels: Option<&Labels>) -> bool {
     let value = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
     let mut pairs = selector.match_labels.iter().flatten().peekable();
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(to_text(&selector), "a=1,b notin (2)");
     }
 
-    /// Where the two policies differ: what owns objects takes a selector as it is, and an empty one for nothing.
+    /// The two policies differ: for ownership, a selector is not validated, and an empty one matches nothing.
     #[test]
     fn owners_take_selectors_as_they_are() {
         assert!(!owns(&LabelSelector::default(), Some(&pairs(&[("a", "1")]))));

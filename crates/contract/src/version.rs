@@ -1,4 +1,4 @@
-//! Contract versions, and which API version of a provider's kind speaks which contract.
+//! Contract versions, and the API versions of a provider's kind for each.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -7,9 +7,9 @@ use std::fmt;
 /// A version of the contract between Cluster API and providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ContractVersion {
-    /// v1beta1, understood for providers that have not moved on.
+    /// v1beta1, for older providers.
     V1Beta1,
-    /// v1beta2, the present one.
+    /// v1beta2, the current one.
     V1Beta2,
 }
 
@@ -25,7 +25,7 @@ impl ContractVersion {
         }
     }
 
-    /// The label of a CustomResourceDefinition that lists the API versions which speak this contract.
+    /// The label of a CustomResourceDefinition with the API versions of this contract.
     pub fn label(self) -> &'static str {
         match self {
             Self::V1Beta1 => "cluster.x-k8s.io/v1beta1",
@@ -40,7 +40,7 @@ impl fmt::Display for ContractVersion {
     }
 }
 
-/// The newest contract that a definition's labels name, and the newest API version listed for it.
+/// The newest contract in a definition's labels, and its newest API version.
 pub fn choose_version(labels: &BTreeMap<String, String>) -> Option<(ContractVersion, String)> {
     ContractVersion::ALL.into_iter().find_map(|contract| {
         let listed = labels.get(contract.label())?;
@@ -52,13 +52,13 @@ pub fn choose_version(labels: &BTreeMap<String, String>) -> Option<(ContractVers
     })
 }
 
-/// Orders API versions as Kubernetes does: stable above beta above alpha, then by number; other words below all, by letters.
+/// Compares API versions as Kubernetes does: stable above beta above alpha, then by number; other words below all, by letters.
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
         (Some(_), None) => Ordering::Greater,
         (None, Some(_)) => Ordering::Less,
-        // Among words, the one that sorts first is the greater.
+        // Of two other words, the first one in sort order is greater.
         (None, None) => b.cmp(a),
     }
 }

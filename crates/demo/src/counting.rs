@@ -1,4 +1,4 @@
-//! Counts the writes of a client on their way to a server that does not report who wrote what.
+//! Counts the writes of a client, because the server does not report which client wrote.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -54,7 +54,7 @@ impl Service<Request<Body>> for Counted {
     }
 }
 
-/// The key of a write; nothing for a read.
+/// The key of a write; `None` for a read.
 fn write_of<B>(request: &Request<B>, agent: &str) -> Option<RequestKey> {
     if request.method() == Method::GET {
         return None;

@@ -1,16 +1,16 @@
-//! How the demo fails.
+//! Errors of the demo.
 
 use std::error::Error;
 
 use windlass_manager::ManagerError;
 
-/// Why the demo did not reach its end.
+/// Why the demo did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// The management cluster could not start.
     #[error(transparent)]
     Manager(#[from] ManagerError),
-    /// Something else failed.
+    /// Another failure.
     #[error("{what}")]
     Failed {
         /// What failed.
@@ -22,11 +22,11 @@ pub enum DemoError {
     /// A step did not finish in time.
     #[error("{what}")]
     TooLate {
-        /// Which step.
+        /// The step.
         what: String,
         /// The conditions that explain it, a line each.
         lines: Vec<String>,
-        /// What the user can do.
+        /// The remedy for the user.
         hint: String,
     },
     /// Output could not be written.
@@ -43,7 +43,7 @@ impl DemoError {
         }
     }
 
-    /// A failure that says everything itself.
+    /// A failure whose text needs no cause.
     pub(crate) fn plain(what: impl Into<String>) -> Self {
         Self::Failed {
             what: what.into(),
@@ -51,7 +51,7 @@ impl DemoError {
         }
     }
 
-    /// What the user can do.
+    /// The remedy for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Manager(error) => error.hint(),
@@ -60,7 +60,7 @@ impl DemoError {
         }
     }
 
-    /// What explains it, line by line.
+    /// More lines that explain the error.
     pub fn lines(&self) -> &[String] {
         match self {
             Self::TooLate { lines, .. } => lines,

@@ -13,21 +13,21 @@ use super::witness::Witness;
 use super::{Demo, MANAGER, all, count, refused, report};
 use crate::error::DemoError;
 
-/// Who plays it: the annotation's value, its user and its field manager.
+/// The name of the external system: the annotation's value, its user and its field manager.
 pub(super) const SYSTEM: &str = "terraform";
-/// The conditions that say what a Cluster waits for.
+/// The conditions that show what a Cluster waits for.
 const WAITS: [&str; 3] = ["InfrastructureReady", "ControlPlaneInitialized", "WorkersAvailable"];
 
 /// The external system.
 pub(super) struct External {
     client: kube::Client,
     witness: Witness,
-    /// Where the API servers will be: taken, so that no other process takes the ports before the machines exist.
+    /// Sockets of the API server endpoints. They are bound, so that no other process takes the ports before the machines exist.
     endpoints: Vec<TcpSocket>,
 }
 
 impl External {
-    /// Begins to watch who writes, and gives the external system the rights of the example: no others.
+    /// Starts recording field managers, and grants the external system the permissions of the example, and no others.
     pub(super) async fn begin(demo: &Demo<'_>) -> Result<Self, DemoError> {
         for grant in manifests::role().map_err(DemoError::plain)? {
             let text = |field: &str| grant[field].as_str().unwrap_or_default();
@@ -48,7 +48,7 @@ impl External {
 }
 
 impl Demo<'_> {
-    /// Shows what the clusters wait for, and provides it.
+    /// Shows what the clusters wait for, and provisions it.
     pub(super) async fn provide(&mut self, external: &mut External, shape: &Shape) -> Result<(), DemoError> {
         let waits = self.waits_for();
         for line in &waits {
@@ -80,7 +80,7 @@ impl Demo<'_> {
         self.world.kind("DevCluster").map(|item| item.id.name.clone()).collect()
     }
 
-    /// What the conditions of the first Cluster say that it waits for.
+    /// What the first Cluster waits for, from its conditions.
     fn waits_for(&self) -> Vec<String> {
         let first = self.names.first().map(String::as_str).unwrap_or_default();
         let cluster = self.world.of(first).find(|item| item.id.kind == "Cluster");
@@ -92,7 +92,7 @@ impl Demo<'_> {
             .collect()
     }
 
-    /// Tries to give the infrastructure to the provider, which shall be refused.
+    /// Tries to hand the infrastructure over to the provider, which must be refused.
     pub(super) async fn refuse(&mut self, shape: &Shape) -> Result<(), DemoError> {
         let what = "taking the annotation away".to_owned();
         let begun = self.begin("refuse", &what)?;
@@ -122,7 +122,7 @@ impl Demo<'_> {
         self.finish("refuse", what, begun, &self.running(shape)).await
     }
 
-    /// Notes who wrote the infrastructure objects. The provider shall be none of them.
+    /// Records which field managers wrote the infrastructure objects. The provider must not be one of them.
     pub(super) async fn account(&mut self, external: Option<&mut External>) -> Result<(), DemoError> {
         let Some(external) = external else { return Ok(()) };
         let seen = external.witness.tell().await?;
@@ -141,7 +141,7 @@ impl Demo<'_> {
         Err(DemoError::plain(what))
     }
 
-    /// The clusters, waiting for infrastructure.
+    /// The goal: clusters that wait for infrastructure.
     pub(super) fn waiting(&self) -> Wanted {
         Wanted::Waiting {
             clusters: self.names.clone(),
@@ -161,7 +161,7 @@ fn take_port() -> Result<(TcpSocket, u16), DemoError> {
     take().map_err(|source: std::io::Error| DemoError::failed("there is no free port on 127.0.0.1", source))
 }
 
-/// Writes the endpoint, and then that the infrastructure can be used.
+/// Writes the endpoint, and then reports the infrastructure as provisioned.
 async fn tell_of(api: &Api<DynamicObject>, name: String, port: u16) -> Result<(), DemoError> {
     let parameters = PatchParams {
         field_manager: Some(SYSTEM.to_owned()),

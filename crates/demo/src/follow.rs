@@ -10,7 +10,7 @@ use windlass_kit::{Cx, Object, key_of};
 use super::item::{Id, Item};
 use super::world::Update;
 
-/// Every change from now on, and all that is there already.
+/// All existing objects, and every later change.
 pub(crate) fn follow(cx: &Cx) -> mpsc::UnboundedReceiver<Update> {
     let (updates, receiver) = mpsc::unbounded_channel();
     kind::<Cluster>(cx, &updates);
@@ -19,7 +19,7 @@ pub(crate) fn follow(cx: &Cx) -> mpsc::UnboundedReceiver<Update> {
     kind::<MachineDeployment>(cx, &updates);
     kind::<MachineSet>(cx, &updates);
     kind::<Machine>(cx, &updates);
-    // Not shown, but nothing of them may be left at the end.
+    // Not shown, but none of them may be left at the end.
     kind::<DevMachine>(cx, &updates);
     kind::<KubeadmConfig>(cx, &updates);
     receiver
@@ -44,7 +44,7 @@ fn kind<K: Object>(cx: &Cx, updates: &mpsc::UnboundedSender<Update>) {
             }
             (None, None) => return,
         };
-        // There is no receiver any more once the demo is over.
+        // The receiver is gone after the demo.
         let _ = updates.send(update);
     });
 }

@@ -47,7 +47,7 @@ pub(crate) struct Item {
     pub(crate) references: Vec<(String, String)>,
     pub(crate) is_control_plane: bool,
     pub(crate) is_deleting: bool,
-    /// Whether status speaks of the present specification.
+    /// Whether the status is about the current spec.
     pub(crate) is_observed: bool,
     pub(crate) phase: String,
     pub(crate) version: String,
@@ -144,7 +144,7 @@ impl Item {
         self.status(kind) == "True"
     }
 
-    /// The condition that says best why the object is not as it should be.
+    /// The condition that best explains why the object is not ready.
     pub(crate) fn trouble(&self) -> Option<&Condition> {
         if let Some(deleting) = self.condition("Deleting").filter(|c| c.status == "True") {
             return Some(deleting);

@@ -1,7 +1,8 @@
 //! The demo: from nothing to a running cluster and back, shown live.
 //!
-//! [`run`] starts a management cluster (the embedded one, or the controllers against a running API server), creates, scales,
-//! upgrades and deletes clusters, and reports what each step took. The program that calls it owns the terminal and the signals.
+//! [`run`] starts a management cluster (the embedded one, or the controllers against a running API server). It creates, scales,
+//! upgrades and deletes clusters, and reports the duration and cost of each step. The program that calls it owns the terminal and
+//! the signals.
 
 mod counting;
 mod error;
@@ -41,11 +42,11 @@ pub use crate::error::DemoError;
 pub use crate::options::{Options, Output, Server};
 use crate::terminal::Terminal;
 
-/// Who applies the manifests.
+/// The field manager of the manifests.
 const MANAGER: &str = "windlass-demo";
-/// Requests of the demo itself that are under way at a time.
+/// The number of concurrent requests of the demo itself.
 const AT_A_TIME: usize = 16;
-/// Without a write for so long, the controllers are taken to rest.
+/// After this time without a write, the controllers count as idle.
 const QUIET: Duration = Duration::from_secs(3);
 /// Lines that explain a step that did not finish.
 const EXPLAIN_LINES: usize = 40;
@@ -211,7 +212,7 @@ impl<'a> Demo<'a> {
         Ok(())
     }
 
-    /// Waits until the controllers rest, and does nothing for a while; the report says what they did meanwhile.
+    /// Waits until the controllers are idle, and then for a while; the report has their writes meanwhile.
     async fn idle(&mut self, time: Duration, shape: &Shape) -> Result<(), DemoError> {
         let begun = self.begin("settle", "until nothing is written any more")?;
         let mut last = (Instant::now(), begun.requests.clone());
@@ -310,7 +311,7 @@ impl<'a> Demo<'a> {
         })
     }
 
-    /// Waits until a step has reached what it wants, and notes what it cost.
+    /// Waits until a step has reached its goal, and records its cost.
     async fn finish(
         &mut self,
         name: &'static str,
@@ -373,7 +374,7 @@ impl<'a> Demo<'a> {
         self.view.changed(before.as_ref(), self.world.get(&id))
     }
 
-    /// Tells the conditions that explain why a step did not finish.
+    /// The error with the conditions that explain why a step did not finish.
     fn too_late(&mut self, step: &str, wanted: &Wanted) -> Result<DemoError, DemoError> {
         let missing = wanted.missing(&self.world);
         let lines = wanted::explain(&self.world, &missing, EXPLAIN_LINES);
@@ -386,7 +387,7 @@ impl<'a> Demo<'a> {
         })
     }
 
-    /// Prints what was measured.
+    /// Prints the report.
     fn tell(&mut self) -> Result<(), DemoError> {
         self.report.peak_memory_bytes = peak_memory();
         match self.options.output {

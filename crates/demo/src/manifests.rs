@@ -7,7 +7,7 @@ use super::{external, kind};
 use crate::error::DemoError;
 use crate::options::Options;
 
-/// Manifests that are built in.
+/// Built-in manifests.
 #[derive(Clone, Copy, Debug)]
 struct Example {
     /// A ClusterClass and its templates.
@@ -28,13 +28,13 @@ const EXTERNALLY_MANAGED: Example = Example {
 };
 /// The Role of an external system.
 const ROLE: &str = include_str!("../../../examples/externally-managed/role.yaml");
-/// Where the demo's objects live.
+/// The namespace of the demo's objects.
 pub(crate) const NAMESPACE: &str = "default";
 
-/// How the clusters shall be.
+/// The desired shape of the clusters.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// How many.
+    /// The number of clusters.
     pub(crate) clusters: u32,
     /// Control plane machines of each.
     pub(crate) control_plane: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// As the command line says.
+    /// The shape from the command line.
     pub(crate) fn of(options: &Options) -> Self {
         Self {
             clusters: options.clusters,
@@ -56,7 +56,7 @@ impl Shape {
     }
 }
 
-/// What is created.
+/// The manifests to create.
 #[derive(Debug)]
 pub(crate) struct Manifests {
     /// The ClusterClass and its templates.
@@ -68,7 +68,7 @@ pub(crate) struct Manifests {
 }
 
 impl Manifests {
-    /// The example's, or those of the file that the command line names.
+    /// The manifests of the example, or of the file in the command line.
     pub(crate) fn read(options: &Options, shape: &Shape) -> Result<Self, DemoError> {
         let file = options.class.as_deref();
         let place = file.map_or_else(|| "the example".to_owned(), |file| file.display().to_string());
@@ -118,7 +118,7 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
     Ok(documents)
 }
 
-/// A ClusterClass and its templates: the example's, or those of a file that has this text.
+/// A ClusterClass and its templates: the example's, or those in this text.
 fn class(example: Example, text: Option<&str>) -> Result<Vec<Value>, String> {
     let documents = documents(text.unwrap_or(example.class))?;
     match documents
@@ -131,7 +131,7 @@ fn class(example: Example, text: Option<&str>) -> Result<Vec<Value>, String> {
     }
 }
 
-/// What an external system may do.
+/// The Role of an external system.
 pub(crate) fn role() -> Result<Vec<Value>, String> {
     documents(ROLE)
 }
@@ -189,7 +189,7 @@ fn clusters(example: Example, shape: &Shape, class: &[Value]) -> Result<Vec<Valu
     let topology = &mut example["spec"]["topology"];
     topology["classRef"]["name"] = json!(name(cluster_class));
     topology["workers"]["machineDeployments"][0]["class"] = json!(worker_class(class)?);
-    // The example's variables mean nothing to a class that does not know them.
+    // The example's variables are dropped if the class does not have them.
     let known = cluster_class["spec"]["variables"].as_array();
     let is_known =
         |variable: &Value| known.is_some_and(|known| known.iter().any(|other| other["name"] == variable["name"]));
@@ -280,7 +280,7 @@ mod tests {
                 .filter_map(|document| document.pointer("/spec/template/metadata/annotations")?.get(MANAGED_BY));
             assert_eq!(held.collect::<Vec<_>>(), [expect]);
         };
-        // The example's is in other hands already.
+        // The example's infrastructure is externally managed already.
         check(None, "terraform");
         check(Some(QUICK_START.class), "another-system");
         let made = clusters(EXTERNALLY_MANAGED, &shape(1), &class(EXTERNALLY_MANAGED, None).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! What the demo is asked to do.
+//! The options of the demo.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,31 +23,31 @@ pub struct Options {
     pub externally_managed: bool,
     /// The API server that the controllers run against.
     pub server: Server,
-    /// How long to leave the clusters alone after the creation, counting what the controllers write meanwhile.
+    /// How long to wait after the creation; the writes of the controllers are counted meanwhile.
     pub idle: Option<Duration>,
-    /// How long each step may take.
+    /// The timeout of each step.
     pub timeout: Duration,
-    /// The form of output.
+    /// The output format.
     pub output: Output,
-    /// Stay up after the creation until the process is asked to stop.
+    /// Keep running after the creation until the process is stopped.
     pub keep: bool,
 }
 
 /// The API server of the demo's management cluster.
 #[derive(Clone, Debug)]
 pub enum Server {
-    /// The embedded one, with its objects in this folder; without a folder, in a temporary one that is removed at the end.
+    /// The embedded one, with its objects in this folder or, without one, in a temporary folder that is removed at the end.
     Embedded(Option<PathBuf>),
     /// A running one.
     Running {
         /// Its kubeconfig.
         kubeconfig: PathBuf,
-        /// Where its admission reviews are answered, at an address that it can reach; without one there is no admission.
+        /// The address of the webhook server, which the API server must be able to reach; without one there is no admission.
         webhook_address: Option<SocketAddr>,
     },
 }
 
-/// A form of output.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A tree on a terminal, lines of changes elsewhere.

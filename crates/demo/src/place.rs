@@ -23,13 +23,13 @@ use crate::options::Server;
 
 /// A management cluster with its controllers.
 pub(super) enum Place {
-    /// What `windlass up` runs; the folder, if it is temporary, is removed with it.
+    /// The same as `windlass up`. A temporary folder is removed with it.
     Embedded { up: Box<Up>, _folder: Option<TempDir> },
-    /// What `windlass manager` runs, against a running API server.
+    /// The same as `windlass manager`, against a running API server.
     Running(Box<Controllers>),
 }
 
-/// The controllers, and how they reach their API server.
+/// The controllers, and their connection to the API server.
 pub(super) struct Controllers {
     kubeconfig: PathBuf,
     config: Config,
@@ -68,7 +68,7 @@ impl Place {
         }
     }
 
-    /// Where the API server answers.
+    /// The URL of the API server.
     pub(super) fn url(&self) -> String {
         match self {
             Self::Embedded { up, .. } => up.embedded().url(),
@@ -107,7 +107,7 @@ impl Place {
         }
     }
 
-    /// What the controllers read by.
+    /// The caches of the controllers.
     pub(super) fn cx(&self) -> Cx {
         match self {
             Self::Embedded { up, .. } => up.running().kit().cx(),
@@ -115,7 +115,7 @@ impl Place {
         }
     }
 
-    /// Requests since the start; with a running API server only the writes of the controllers.
+    /// The requests since the start; for a running API server, only the writes of the controllers.
     pub(super) fn requests(&self) -> BTreeMap<RequestKey, u64> {
         match self {
             Self::Embedded { up, .. } => up.embedded().server().counters().snapshot(),
@@ -179,9 +179,9 @@ impl Controllers {
     async fn shutdown(&self) {
         self.running.shutdown().await;
         let Some(webhooks) = &self.webhooks else { return };
-        // First: while it serves, it restores a deleted configuration.
+        // First, because while it serves, it restores a deleted configuration.
         webhooks.shutdown().await;
-        // A configuration that names a server which has ended would have every write refused.
+        // With a configuration that names a stopped server, every write would be refused.
         let withdrawn = match network::connect(&self.config, &Metrics::new()) {
             Ok(client) => windlass_webhook::withdraw(&client)
                 .await

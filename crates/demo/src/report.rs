@@ -11,17 +11,17 @@ use crate::terminal::{BOLD, DIM, GOOD, styled};
 /// Requests by verb and resource.
 pub(crate) type Requests = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// A step that was done.
+/// A finished step.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Step {
     /// `create`, `provide`, `settle`, `idle`, `scale`, `upgrade`, `refuse` or `delete`.
     pub(crate) name: &'static str,
-    /// What it did, in words.
+    /// A description.
     pub(crate) what: String,
-    /// How long it took.
+    /// Its duration.
     pub(crate) seconds: f64,
-    /// Processor time of the process meanwhile.
+    /// The processor time of the process during the step.
     pub(crate) cpu_seconds: Option<f64>,
     /// Writes of the controllers to the API server by verb and resource.
     pub(crate) writes: Requests,
@@ -39,19 +39,19 @@ pub(crate) struct Step {
 pub(crate) struct External {
     /// The system that manages it.
     pub(crate) system: String,
-    /// What the first Cluster waited for, in the words of its conditions.
+    /// The messages of the first Cluster's conditions while it waited.
     pub(crate) waited_for: Vec<String>,
-    /// Why the provider does not get it.
+    /// Why the infrastructure cannot be handed over to the provider.
     pub(crate) refusal: Option<String>,
-    /// The infrastructure objects there were.
+    /// The number of infrastructure objects.
     pub(crate) objects: u64,
-    /// How often the provider wrote to them.
+    /// The number of writes by the provider.
     pub(crate) provider_writes: u64,
-    /// Everybody who did, by the names of their field managers.
+    /// All field managers of these objects.
     pub(crate) managers: Vec<String>,
 }
 
-/// Everything.
+/// The whole report.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
@@ -68,7 +68,7 @@ pub(crate) struct Report {
     pub(crate) writes_per_machine: f64,
     /// Events written while creating, by the number of Machines.
     pub(crate) events_per_machine: f64,
-    /// The most memory the process had.
+    /// The peak of the process's memory.
     pub(crate) peak_memory_bytes: Option<u64>,
     /// With `--externally-managed`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ pub(crate) fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// What a user agent wrote between two snapshots.
+/// The writes of a user agent between two snapshots.
 pub(crate) fn writes(before: &BTreeMap<RequestKey, u64>, after: &BTreeMap<RequestKey, u64>, agent: &str) -> Requests {
     let mut requests = Requests::new();
     for (key, count) in after {
@@ -133,15 +133,15 @@ pub(crate) fn peak_memory(status: &str) -> Option<u64> {
 /// The processor time of a process, from the text of `/proc/self/stat`.
 #[expect(clippy::cast_precision_loss, reason = "a process does not run for 2^52 ticks")]
 pub(crate) fn cpu_seconds(stat: &str) -> Option<f64> {
-    // The name of the program, in parentheses, may hold anything. User and system time are the 14th and the 15th field; the
-    // kernel tells them in hundredths of a second on every architecture.
+    // The name of the program, in parentheses, may contain anything. User and system time are the 14th and the 15th field, in
+    // hundredths of a second on every architecture.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();
     Some((ticks()? + ticks()?) as f64 / 100.0)
 }
 
 impl Report {
-    /// The report as lines for people.
+    /// The report as text lines.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![styled(BOLD, "STEP      SECONDS  WRITES  WHAT")];
         for step in &self.steps {
@@ -152,7 +152,7 @@ impl Report {
         }
         lines.push(format!("{:<9} {:>7.2}", "all", self.seconds));
         lines.push(String::new());
-        // Infrastructure that is provided from outside parts the creation in two.
+        // Externally managed infrastructure splits the creation into two steps.
         let creation = self
             .steps
             .iter()

@@ -1,4 +1,4 @@
-//! The text of the tree, of changes, and of what is missing.
+//! Formats the tree, changes, and missing items.
 
 use anstyle::Style;
 
@@ -8,7 +8,7 @@ use crate::terminal::{BAD, BOLD, DIM, GOOD, styled};
 
 /// Headings of the columns.
 const HEADINGS: [&str; 6] = ["NAME", "REPLICAS", "VERSION", "PHASE", "AVAILABLE", "READY"];
-/// Clusters up to which every object is shown.
+/// The largest number of clusters whose objects are all shown.
 pub(crate) const FEW: usize = 3;
 
 /// A line: text in columns, and the style of each.
@@ -51,7 +51,7 @@ fn phase(item: &Item) -> (String, Style) {
     (text.to_owned(), style)
 }
 
-/// The first thing that a message says: a line that only says about what goes with the next one.
+/// The first sentence of a message: a line that is only a heading is joined with the next one.
 fn first_words(message: &str) -> Option<String> {
     let mut out = String::new();
     let lines = message.lines().map(|line| line.trim().trim_start_matches("* "));
@@ -67,7 +67,7 @@ fn first_words(message: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// Reason and first words of the message of what is wrong.
+/// The reason and the first words of the message of a problem.
 pub(crate) fn why(item: &Item) -> String {
     let Some(trouble) = item.trouble() else {
         return String::new();

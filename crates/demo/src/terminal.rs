@@ -1,4 +1,4 @@
-//! Where the demo writes, and in which styles. The program that runs the demo owns the streams.
+//! The output of the demo, with styles. The program that runs the demo owns the streams.
 
 use anstyle::{AnsiColor, Style};
 
@@ -6,11 +6,11 @@ use crate::error::DemoError;
 
 /// Good.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// Not yet, or not well.
+/// Not ready, or failed.
 pub const BAD: Style = AnsiColor::Yellow.on_default();
 /// A heading.
 pub const BOLD: Style = Style::new().bold();
-/// Beside the point.
+/// Less important.
 pub const DIM: Style = Style::new().dimmed();
 
 /// Text in a style.
@@ -18,15 +18,15 @@ pub fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Standard output, as the program writes it.
+/// Standard output.
 pub trait Terminal: Sync {
     /// Whether lines can be redrawn.
     fn is_terminal(&self) -> bool;
 
-    /// Writes text at once; styles are dropped where they are not wanted.
+    /// Writes text at once; styles are removed unless the output supports them.
     fn text(&self, text: &str) -> Result<(), DemoError>;
 
-    /// Writes control sequences, which stay even where styles are not wanted; writes nothing where there is no terminal.
+    /// Writes control sequences on a terminal; writes nothing elsewhere.
     fn control(&self, text: &str) -> Result<(), DemoError>;
 
     /// Writes a line.

@@ -1,4 +1,4 @@
-//! Shows the world while it changes: redrawn in place on a terminal, as lines of changes elsewhere.
+//! Shows the objects while they change: redrawn in place on a terminal, as lines of changes elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::terminal::{BOLD, DIM, Terminal, styled};
 const FRAME: Duration = Duration::from_millis(80);
 
 enum Form {
-    /// The tree, redrawn; how many lines of it are on the screen.
+    /// The tree, redrawn, with the number of its lines on the screen.
     Live { drawn: usize },
     /// Lines of changes.
     Lines,
@@ -20,7 +20,7 @@ enum Form {
     Silent,
 }
 
-/// What is shown.
+/// The current view.
 pub(crate) struct View<'a> {
     terminal: &'a dyn Terminal,
     form: Form,
@@ -97,12 +97,12 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// When the screen has to be drawn next, if it has to.
+    /// When the screen must be redrawn, if it must.
     pub(crate) fn due(&self) -> Option<Instant> {
         (self.is_stale && matches!(self.form, Form::Live { .. })).then(|| self.last + FRAME)
     }
 
-    /// Draws when it is time.
+    /// Redraws if it is due.
     pub(crate) fn tick(&mut self, world: &World) -> Result<(), DemoError> {
         match self.due() {
             Some(due) if due <= Instant::now() => self.draw(world),
@@ -110,7 +110,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A step is done: its last picture stays when there is a little of it.
+    /// Ends a step: a small tree stays on the screen.
     pub(crate) fn end(&mut self, world: &World, line: &str) -> Result<(), DemoError> {
         match self.form {
             Form::Live { .. } => {
@@ -123,7 +123,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The tree once more, to stay; nothing where lines were told.
+    /// Prints the tree; nothing if changes were printed as lines.
     pub(crate) fn picture(&mut self, world: &World) -> Result<(), DemoError> {
         if matches!(self.form, Form::Silent) {
             return Ok(());
@@ -162,7 +162,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Takes the drawn lines off the screen.
+    /// Removes the drawn lines from the screen.
     fn erase(&mut self) -> Result<(), DemoError> {
         if let Form::Live { drawn } = self.form
             && drawn > 0

@@ -3,10 +3,10 @@
 use super::item::Item;
 use super::world::World;
 
-/// How all clusters shall be.
+/// The desired state of all clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// There, complete and available.
+    /// They exist, and are complete and available.
     Running {
         /// Names of the Clusters.
         clusters: Vec<String>,
@@ -22,18 +22,18 @@ pub(crate) enum Wanted {
         /// Names of the Clusters.
         clusters: Vec<String>,
     },
-    /// Gone, with everything that belonged to them.
+    /// Deleted, with all their objects.
     Gone,
 }
 
-/// What is not as it shall be.
+/// A missing part of the goal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Missing {
     /// The cluster.
     pub(crate) cluster: String,
     /// The object, `Kind/name`.
     pub(crate) object: String,
-    /// What is missing about it.
+    /// The missing part.
     pub(crate) what: String,
 }
 
@@ -61,7 +61,7 @@ impl Wanted {
         }
     }
 
-    /// Whether nothing is missing. Cheaper than [`Self::missing`] while much is.
+    /// Whether the goal is reached. Cheaper than [`Self::missing`] while many parts are missing.
     pub(crate) fn is_met(&self, world: &World) -> bool {
         match self {
             Self::Running { clusters, .. } => clusters.iter().all(|cluster| self.cluster(world, cluster).is_empty()),
@@ -123,7 +123,7 @@ impl Wanted {
     }
 }
 
-/// What a cluster lacks that shall wait for its infrastructure.
+/// What a cluster lacks to be waiting for its infrastructure.
 fn waiting(world: &World, name: &str) -> Vec<Missing> {
     let cluster = format!("Cluster/{name}");
     let ready = world
@@ -198,7 +198,7 @@ fn counts(found: &mut Vec<Missing>, cluster: &str, item: &Item) {
     }
 }
 
-/// Conditions that are well when they are false.
+/// Conditions that are good when they are false.
 const NEGATIVE: [&str; 9] = [
     "Deleting",
     "Paused",

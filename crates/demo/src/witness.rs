@@ -11,9 +11,9 @@ use tokio::task::JoinHandle;
 
 use crate::error::DemoError;
 
-/// What the field managers of the dev provider begin with.
+/// The prefix of the dev provider's field managers.
 const PROVIDER: &str = "capd-manager";
-/// How long the last events may take to come.
+/// The timeout until the last events arrive.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Follows the objects from now on.
@@ -23,13 +23,13 @@ pub(crate) struct Witness {
     task: JoinHandle<()>,
 }
 
-/// What was seen.
+/// The result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     objects: BTreeMap<String, Record>,
-    /// Writes of the provider to any of the objects.
+    /// The number of writes by the provider.
     pub(crate) provider_writes: u64,
-    /// Everybody who wrote to one of them.
+    /// All field managers of the objects.
     pub(crate) managers: BTreeSet<String>,
     failure: Option<String>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Seen {
 struct Record {
     /// Its last version; nothing once it is gone.
     version: Option<String>,
-    /// What the provider had written.
+    /// The provider's entries in managedFields.
     provider: Vec<Value>,
 }
 
@@ -49,7 +49,7 @@ impl Seen {
         self.objects.len() as u64
     }
 
-    /// Takes over an object as it is after a write.
+    /// Records an object after a write.
     fn take(&mut self, object: &Value, is_gone: bool) {
         let metadata = &object["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
@@ -63,14 +63,14 @@ impl Seen {
                 provider.push(entry.clone());
             }
         }
-        // A write that gives fields up shows as well as one that takes some.
+        // A write that gives up fields counts as well.
         if record.provider != provider {
             record.provider = provider;
             self.provider_writes += 1;
         }
     }
 
-    /// Whether everything was seen of these objects, and that all others are gone.
+    /// Whether all versions of these objects, and the deletion of all others, have been seen.
     fn is_up_to(&self, there: &BTreeMap<String, String>) -> bool {
         let are_there = there.iter().all(|(uid, version)| {
             self.objects
@@ -83,14 +83,14 @@ impl Seen {
 }
 
 impl Witness {
-    /// Begins to follow.
+    /// Starts to follow.
     pub(crate) fn of(api: Api<DynamicObject>) -> Self {
         let (sender, seen) = watch::channel(Seen::default());
         let task = tokio::spawn(follow(api.clone(), sender));
         Self { api, seen, task }
     }
 
-    /// What was written up to now.
+    /// The writes so far.
     pub(crate) async fn tell(&mut self) -> Result<Seen, DemoError> {
         let failed = |why: String| DemoError::plain(format!("cannot tell who wrote the infrastructure objects: {why}"));
         let list = self.api.list(&ListParams::default()).await;
@@ -120,11 +120,11 @@ impl Drop for Witness {
     }
 }
 
-/// Receives all events, until the receiver is gone.
+/// Receives all events until the receiver is gone.
 async fn follow(api: Api<DynamicObject>, sender: watch::Sender<Seen>) {
     let mut version = "0".to_owned();
     let fail = |why: String| sender.send_modify(|seen| seen.failure = Some(why));
-    // The server ends watches after a while; the next one goes on where the last ended.
+    // The server ends watches after a while; the next one continues where the last ended.
     while !sender.is_closed() {
         let events = match api.watch(&WatchParams::default(), &version).await {
             Ok(events) => events,
@@ -140,7 +140,7 @@ async fn follow(api: Api<DynamicObject>, sender: watch::Sender<Seen>) {
                     continue;
                 }
                 Ok(WatchEvent::Error(status)) => return fail(status.message),
-                // Broken by the end of the server, or by the time.
+                // Ended by the server or by its timeout.
                 Err(_) => break,
             };
             if let Some(newer) = &object.metadata.resource_version {

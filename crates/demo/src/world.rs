@@ -1,4 +1,4 @@
-//! All objects of the demo as they are now, and the tree they form.
+//! All objects of the demo in their current state, and their tree.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ const ORDER: [&str; 5] = [
 /// What happened to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
-    /// It is there, as it is now.
+    /// An added or changed object.
     There(Box<Item>),
-    /// It is gone.
+    /// A deleted object.
     Gone(Id),
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Node<'a> {
 }
 
 impl World {
-    /// Takes over what happened; returns what was known before.
+    /// Applies a change; returns the object before it.
     pub(crate) fn update(&mut self, update: Update) -> Option<Item> {
         match update {
             Update::There(item) => self.0.insert(item.id.clone(), *item),
@@ -74,7 +74,7 @@ impl World {
         self.0.values()
     }
 
-    /// A Cluster and all that hangs below it. What has lost its owner hangs below the Cluster.
+    /// A Cluster and all objects below it. An object without an owner is directly below the Cluster.
     pub(crate) fn tree(&self, cluster: &str) -> Vec<Node<'_>> {
         let items: Vec<&Item> = self.0.values().filter(|item| item.cluster == cluster).collect();
         let mut nodes = Vec::new();
@@ -84,7 +84,7 @@ impl World {
             if rank(item).is_none() {
                 continue;
             }
-            // The nearest owner that is shown; the Cluster owns many things besides.
+            // The nearest owner that is shown; the Cluster owns most objects as well.
             let owner = items
                 .iter()
                 .filter(|owner| item.owners.contains(&owner.uid) && !owner.uid.is_empty())
@@ -109,7 +109,7 @@ impl World {
     }
 }
 
-/// The place of a kind among those shown below a Cluster.
+/// The position of a kind below a Cluster.
 fn rank(item: &Item) -> Option<usize> {
     ORDER.iter().position(|kind| *kind == item.id.kind)
 }
@@ -122,7 +122,7 @@ fn hang<'a>(below: &BTreeMap<&str, Vec<&'a Item>>, parent: &str, prefix: &str, n
             prefix: format!("{prefix}{}", if is_last { "└─" } else { "├─" }),
             item,
         });
-        // An object that owned itself would have no end.
+        // An object that owns itself would cause endless recursion.
         if item.uid != parent && !item.uid.is_empty() {
             let deeper = format!("{prefix}{}", if is_last { "  " } else { "│ " });
             hang(below, &item.uid, &deeper, nodes);

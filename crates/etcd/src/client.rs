@@ -40,13 +40,13 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member that was added but has not started yet has no name.
+    /// Whether the member has started: an added member has no name until then.
     pub fn is_started(&self) -> bool {
         !self.name.is_empty()
     }
 }
 
-/// The member list, and who answered.
+/// The member list, and the member that answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberList {
     /// Identity of the etcd cluster.
@@ -112,13 +112,13 @@ pub enum EtcdError {
     Unreachable {
         /// The call that was made.
         call: &'static str,
-        /// What the transport said.
+        /// The transport's error.
         reason: String,
     },
     /// The member named in the call is not in the member list.
     #[error("etcd member {0} is not in the member list")]
     NoSuchMember(MemberId),
-    /// Leadership can only be moved by asking the leader.
+    /// Only the leader can move the leadership.
     #[error("the asked etcd member is not the leader")]
     NotLeader,
     /// etcd refused.
@@ -126,7 +126,7 @@ pub enum EtcdError {
     Refused {
         /// The call that was made.
         call: &'static str,
-        /// What etcd said.
+        /// etcd's error.
         reason: String,
     },
 }
@@ -140,9 +140,9 @@ pub trait EtcdMembers: Send + Sync {
     async fn status(&self) -> Result<Status, EtcdError>;
     /// All active alarms.
     async fn alarms(&self) -> Result<Vec<Alarm>, EtcdError>;
-    /// Makes `target` the leader; only the leader's endpoint can do it.
+    /// Makes `target` the leader. Only the leader's endpoint can do this.
     async fn move_leader(&self, target: MemberId) -> Result<(), EtcdError>;
-    /// Removes a member; removing one that is not there gives [`EtcdError::NoSuchMember`].
+    /// Removes a member. A missing member is [`EtcdError::NoSuchMember`].
     async fn remove_member(&self, id: MemberId) -> Result<(), EtcdError>;
 }
 
@@ -164,7 +164,7 @@ impl GrpcEtcd {
         }
     }
 
-    /// The same, with another limit for each call.
+    /// The same client with another timeout of calls.
     #[must_use]
     pub fn with_call_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -1,10 +1,10 @@
-//! The part of the etcd v3 API that control plane management needs.
+//! The part of the etcd v3 API for control plane management.
 //!
-//! * [`proto`] holds the generated messages with client and server stubs (the simulated etcd serves the same ones).
-//! * [`EtcdMembers`] is what a controller needs of one etcd endpoint; [`GrpcEtcd`] speaks it over a tonic channel.
-//! * [`server::EtcdService`] serves one member's side of it.
-//! * [`quorum`] says which membership changes are safe.
-//! * [`testing`] holds a fake cluster.
+//! * [`proto`] has the generated messages with client and server stubs (the simulated etcd uses the same ones).
+//! * [`EtcdMembers`] is a controller's interface to one etcd endpoint; [`GrpcEtcd`] implements it over a tonic channel.
+//! * [`server::EtcdService`] serves the API of one member.
+//! * [`quorum`] computes which membership changes are safe.
+//! * [`testing`] has a fake cluster.
 
 mod client;
 pub mod quorum;

@@ -1,4 +1,4 @@
-//! Both services on one connection, for simulated etcd members.
+//! Both gRPC services on one connection, for simulated etcd members.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -11,7 +11,7 @@ use crate::proto::maintenance_server::{Maintenance, MaintenanceServer};
 
 /// A tower service that answers the Cluster and Maintenance services of one member.
 ///
-/// Serve it with hyper over HTTP/2; unknown services are answered as gRPC asks.
+/// Serve it with hyper over HTTP/2. Unknown services get the gRPC status Unimplemented.
 #[derive(Debug)]
 pub struct EtcdService<T> {
     cluster: ClusterServer<T>,
@@ -28,7 +28,7 @@ impl<T> Clone for EtcdService<T> {
 }
 
 impl<T: Cluster + Maintenance + Clone> EtcdService<T> {
-    /// Answers with `member`.
+    /// A service for `member`.
     pub fn new(member: T) -> Self {
         Self {
             cluster: ClusterServer::new(member.clone()),

@@ -1,4 +1,4 @@
-//! The functions of text/template itself.
+//! The built-in functions of text/template.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::sprig::cast;
 use crate::value::{Out, Value};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
-    // Evaluation stops at the argument that decides; what arrives here did not.
+    // Evaluation stops at the argument that decides; this call has none.
     f("and", "..*", |_, a| Ok(a[a.len() - 1].clone())),
     f("or", "..*", |_, a| Ok(a[a.len() - 1].clone())),
     f("not", ".", |m, a| Ok(Value::Bool(!a[0].is_true(&m.heap)))),
@@ -24,7 +24,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     f("le", "..", |m, a| {
         compare(m, a).map(|o| Value::Bool(matches!(o, Some(Ordering::Less | Ordering::Equal))))
     }),
-    // Go turns these round, which numbers that compare to nothing show.
+    // Go negates the opposite comparison, which shows with NaN.
     f("gt", "..", |m, a| {
         compare(m, a).map(|o| Value::Bool(!matches!(o, Some(Ordering::Less | Ordering::Equal))))
     }),
@@ -125,7 +125,7 @@ fn compare(m: &mut Machine<'_>, args: &[Value]) -> Out<Option<Ordering>> {
     })
 }
 
-/// A place in a list or text of `length`, which may be its end only where `end` says so.
+/// An index in a list or text of `length`; equal to `length` only if `end` allows it.
 fn place(m: &Machine<'_>, value: &Value, length: usize, end: bool) -> Out<usize> {
     let n = match value {
         Value::Int(n) | Value::Int64(n) => *n,
@@ -199,7 +199,7 @@ fn slice(m: &mut Machine<'_>, args: &[Value]) -> Out {
 fn escape(m: &mut Machine<'_>, args: &[Value], how: impl Fn(&str) -> String) -> Out {
     let shown = match args {
         [Value::Text(text)] => text.to_string(),
-        // These three print nothing as a template does, not as `print` does.
+        // These three print an absent value as a template does, not as `print` does.
         args => {
             let args: Vec<Value> = args
                 .iter()
@@ -257,7 +257,7 @@ fn js(text: &str) -> String {
     out
 }
 
-/// Text as a part of a URL's query.
+/// Escapes a text for the query of a URL.
 pub(crate) fn query_escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! Evaluation of a parsed template, by the rules of Go's text/template.
+//! Evaluates a parsed template by the rules of Go's text/template.
 
 use std::rc::Rc;
 
@@ -10,10 +10,10 @@ use crate::syntax::{Block, Body, Call, Command, Node, Number, Operand, Pipeline,
 use crate::value::{Fault, Out, Value};
 use crate::{Missing, TemplateError};
 
-/// The longest text that a template may give.
+/// The size limit of a template's output.
 const MAX_OUTPUT: usize = 1 << 20;
 
-/// How deep templates, blocks and parentheses may be nested while they run: each level costs stack.
+/// The limit of nested templates, blocks and parentheses at run time: each level uses stack.
 const DEEPEST: usize = 100;
 
 /// The completion of a body: normal, break or continue.
@@ -34,7 +34,7 @@ struct Run<'t, 'm, 'k> {
     depth: usize,
 }
 
-/// The text of a template for some data.
+/// Renders a template with data.
 pub(crate) fn render(parsed: &Parsed, machine: &mut Machine<'_>, data: &Value) -> Result<String, TemplateError> {
     let mut run = Run {
         parsed,
@@ -47,7 +47,7 @@ pub(crate) fn render(parsed: &Parsed, machine: &mut Machine<'_>, data: &Value) -
     Ok(run.out)
 }
 
-/// A fault at a line.
+/// Adds a line to a fault.
 fn stop(line: usize, fault: Fault) -> Stop {
     match fault {
         Fault::Failed(why) => TemplateError::Render { line, why },
@@ -209,7 +209,7 @@ impl<'t> Run<'t, '_, '_> {
         }
     }
 
-    /// One round of a loop: variables, then the body with the element as dot.
+    /// An iteration of a loop: variables, then the body with the element as dot.
     fn round(&mut self, block: &'t Block, index: Value, element: &Value) -> Result<Flow, Stop> {
         let line = block.pipeline.line;
         self.spend(line, 64)?;
@@ -253,7 +253,7 @@ impl<'t> Run<'t, '_, '_> {
         let mut value = None;
         for command in &pipeline.commands {
             let next = self.command(command, dot, value.take())?;
-            // Go has no null that a pipeline could hand on: it is as if there were no value.
+            // Go has no null in a pipeline: it is treated as an absent value.
             value = Some(if matches!(next, Value::Nil) {
                 Value::Missing(None)
             } else {
@@ -307,7 +307,7 @@ impl<'t> Run<'t, '_, '_> {
         Ok(value)
     }
 
-    /// The value of an operand by itself.
+    /// The value of an operand.
     fn operand(&mut self, line: usize, operand: &'t Operand, dot: &Value) -> Result<Value, Stop> {
         match operand {
             Operand::Dot => Ok(dot.clone()),
@@ -368,7 +368,7 @@ impl<'t> Run<'t, '_, '_> {
         })
     }
 
-    /// An argument as the function wants it: constants take the type of the parameter.
+    /// An argument of a function: constants take the type of the parameter.
     fn argument(
         &mut self,
         line: usize,
@@ -386,7 +386,7 @@ impl<'t> Run<'t, '_, '_> {
         self.fit(function, at, value).map_err(|fault| stop(line, fault))
     }
 
-    /// A value that a parameter accepts. Go insists on types; where that is not asked for, numbers and texts are converted.
+    /// Converts a value to a parameter's type. Go requires the exact type; in lenient mode, numbers and texts are converted.
     fn fit(&mut self, function: &Function, at: usize, value: Value) -> Out {
         let heap = &self.machine.heap;
         let (wanted, fits) = match function.kind(at) {
@@ -416,7 +416,7 @@ impl<'t> Run<'t, '_, '_> {
                 _ => {}
             }
         }
-        // The value itself may be a secret or long: its type says enough.
+        // The value may be secret or long: only its type is shown.
         Err(Fault::Failed(format!(
             "{}: argument {} must be a {wanted}, not a {}",
             function.name,

@@ -1,16 +1,16 @@
-//! The functions of templates: what they are called, what they take, and which there are not.
+//! The functions of templates: names, parameters, and the ones that are not supported.
 
 use crate::builtins;
 use crate::machine::Machine;
 use crate::sprig;
 use crate::value::{Out, Value};
 
-/// Which functions a template may use.
+/// The set of available functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Functions {
     /// Those of text/template.
     Builtin,
-    /// Those and Sprig's, as far as they always give the same result.
+    /// Those and the deterministic functions of Sprig.
     Sprig,
 }
 
@@ -20,8 +20,8 @@ pub(crate) type Run = fn(&mut Machine<'_>, &[Value]) -> Out;
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) name: &'static str,
-    /// Its parameters, a letter each: `.` anything, `s` a text, `i` an int, `f` a float64, `b` a bool, `m` a dictionary;
-    /// a `*` at the end allows the last one any number of times.
+    /// Its parameters, one letter each: `.` anything, `s` a text, `i` an int, `f` a float64, `b` a bool, `m` a dictionary; a
+    /// final `*` repeats the last one any number of times.
     pub(crate) takes: &'static str,
     pub(crate) run: Run,
 }
@@ -31,7 +31,7 @@ pub(crate) const fn f(name: &'static str, takes: &'static str, run: Run) -> Func
     Function { name, takes, run }
 }
 
-/// Names of Sprig that do not exist here, and why.
+/// Sprig functions that are not supported, and why.
 pub(crate) const NOT_OFFERED: &[(&[&str], &str)] = &[
     (
         &[
@@ -93,14 +93,14 @@ pub(crate) const NOT_OFFERED: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// The function of a name.
+/// The function with a name.
 pub(crate) fn find(name: &str, functions: Functions) -> Option<&'static Function> {
     let sprig = (functions == Functions::Sprig).then(|| sprig::find(name)).flatten();
     sprig.or_else(|| builtins::FUNCTIONS.iter().find(|function| function.name == name))
 }
 
 impl Function {
-    /// The minimum number of arguments, and whether there may be more.
+    /// The minimum number of arguments, and whether more are allowed.
     pub(crate) fn arity(&self) -> (usize, bool) {
         match self.takes.strip_suffix('*') {
             Some(fixed) => (fixed.len() - 1, true),
@@ -108,13 +108,13 @@ impl Function {
         }
     }
 
-    /// What it takes at a place.
+    /// The type of the parameter at an index.
     pub(crate) fn kind(&self, at: usize) -> u8 {
         let kinds = self.takes.trim_end_matches('*').as_bytes();
         kinds.get(at).or(kinds.last()).copied().unwrap_or(b'.')
     }
 
-    /// Whether it stops evaluating its arguments once one of them decides: which one, true or false.
+    /// The value at which it stops evaluating its arguments, if it short-circuits.
     pub(crate) fn decides(&self) -> Option<bool> {
         match self.name {
             "and" => Some(false),

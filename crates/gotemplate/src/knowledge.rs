@@ -1,19 +1,19 @@
-//! Knowledge of a caller about its data: alternative spellings of fields, and the set of known fields.
+//! A caller's knowledge about its data: alternative spellings of fields, and the set of known fields.
 
-/// A caller's number for what it knows of one kind of object.
+/// A caller's number for a kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form(pub u32);
 
 /// The meaning of a name in a template for an object of some form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Member {
-    /// These keys, one below the other; without keys, the object itself. The form is that of what is found.
+    /// These keys, nested in order; without keys, the object itself. The form is that of the result.
     Keys(Vec<String>, Form),
-    /// No object of this form has it. With the closest known name, if any.
+    /// No object of this form has the name. With the closest known name, if any.
     Unknown(Option<String>),
 }
 
-/// Answers questions about forms. The answers must be the same whenever they are asked.
+/// Knowledge about forms. The results must not change over time.
 pub trait Knowledge {
     /// Resolves `name` for an object of this form. `has` returns whether the object has a key.
     fn member(&self, form: Form, name: &str, has: &dyn Fn(&str) -> bool) -> Member;

@@ -1,4 +1,4 @@
-//! Text into lexemes, by the rules of Go's text/template: delimiters, trim markers, comments, strings, numbers.
+//! Splits a text into lexemes by the rules of Go's text/template: delimiters, trim markers, comments, strings, numbers.
 
 use crate::number;
 use crate::syntax::Number;
@@ -12,11 +12,11 @@ pub(crate) struct Lexeme {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
-    /// What stands outside of actions, trimmed as the markers beside it say.
+    /// Text outside of actions, trimmed by adjacent markers.
     Text(String),
-    /// `}}`; what opens an action has no token, as an action's first lexeme follows it.
+    /// `}}`. The opening delimiter has no token, because an action's first lexeme follows it.
     Close,
-    /// Blanks within an action: they part operands.
+    /// Blanks within an action, which separate operands.
     Space,
     /// A name: a keyword, `true`, `false`, or a function.
     Word(String),
@@ -33,13 +33,13 @@ pub(crate) enum Token {
     Comma,
     Left,
     Right,
-    /// Anything else that can be printed; no action has a place for it.
+    /// Any other printable character, which is invalid in actions.
     Other(char),
     End,
 }
 
 impl Token {
-    /// The token as an error quotes it.
+    /// The token in the form of error messages.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Text(_) => "text".to_owned(),
@@ -63,7 +63,7 @@ impl Token {
     }
 }
 
-/// What is wrong with a text, and where.
+/// The position and text of an error.
 pub(crate) type Wrong = (usize, String);
 
 const OPEN: &str = "{{";
@@ -105,12 +105,12 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
-/// `- `: what comes before an action loses its trailing blanks.
+/// `- `: trims the blanks before an action.
 fn is_left_trim(text: &str) -> bool {
     text.strip_prefix('-').is_some_and(|rest| rest.starts_with(is_blank))
 }
 
-/// The end of an action: its length, and whether what follows loses its leading blanks.
+/// The end of an action: its length, and whether it trims the following blanks.
 fn close(text: &str) -> Option<(usize, bool)> {
     if text.starts_with(CLOSE) {
         return Some((CLOSE.len(), false));
@@ -167,7 +167,7 @@ impl<'a> Lexer<'a> {
         Ok(trims)
     }
 
-    /// The inside of an action up to its end; says whether that trims what follows.
+    /// The inside of an action up to its end. Returns whether that trims the following text.
     fn action(&mut self) -> Result<bool, Wrong> {
         let begins = self.line;
         let mut open = 0usize;
@@ -235,7 +235,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Blanks, but for the one that belongs to a trim marker at the end of the action.
+    /// Blanks, except for the one in a trim marker at the end of the action.
     fn blanks(&mut self) {
         let rest = self.rest();
         let mut length = 0;
@@ -248,7 +248,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A name after `sigil` bytes; one without a name is the dot, or the variable `$`.
+    /// A name after `sigil` bytes; without a name, it is the dot or the variable `$`.
     fn name(&mut self, sigil: usize, token: fn(String) -> Token) -> Result<(), Wrong> {
         let rest = self.rest();
         let length = rest[sigil..]
@@ -281,7 +281,7 @@ impl<'a> Lexer<'a> {
         let hexadecimal = digits.starts_with("0x") || digits.starts_with("0X");
         let mut before = ' ';
         for c in digits.chars() {
-            // A sign belongs to a number only where its exponent begins.
+            // A sign is part of a number only at the start of its exponent.
             let signs_exponent = matches!(c, '+' | '-')
                 && if hexadecimal {
                     matches!(before, 'p' | 'P')
@@ -300,7 +300,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// The bytes up to the closing quote, which a backslash protects.
+    /// The text up to the closing quote; a backslash escapes it.
     fn up_to(&self, quote: char, what: &str) -> Result<&'a str, Wrong> {
         let inside = &self.rest()[1..];
         let mut escaped = false;
@@ -334,7 +334,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// `'x'`, which is the number of the character.
+    /// `'x'`, the number of a character.
     fn character(&mut self) -> Result<(), Wrong> {
         let inside = self.up_to('\'', "character constant")?;
         let text = unescaped(inside, '\'').map_err(|why| (self.line, why))?;
@@ -353,7 +353,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Text with Go's escapes replaced; what is not UTF-8 afterwards is refused, as texts here are.
+/// Replaces Go's escapes. A result that is not UTF-8 is an error, because texts here are UTF-8.
 fn unescaped(inside: &str, quote: char) -> Result<String, String> {
     let bad = |what: &str| format!("invalid escape {what:?} in a quoted string");
     let mut out: Vec<u8> = Vec::with_capacity(inside.len());

@@ -1,10 +1,10 @@
-//! Go text templates with the deterministic part of the Sprig functions: the one template engine of the project.
+//! Go text templates with the deterministic Sprig functions: the only template engine of the project.
 //!
-//! Values of Helm charts, patches of ClusterClasses, names of Machines and files of bootstrap data are written as Go
-//! templates. This is the language itself: syntax, types and functions are those of Go's text/template and of Sprig, held
-//! against what the real engine gives (`testdata`). Nothing here reads a clock, the environment, the network or a source of
-//! chance, and maps are walked in the order of their keys: the same template and data always give the same text. A template
-//! may come from any user: its depth, its rounds and what it writes are bounded.
+//! Values of Helm charts, patches of ClusterClasses, names of Machines and files of bootstrap data are Go templates. This crate
+//! implements the language: syntax, types and functions are those of Go's text/template and of Sprig, and tests compare them with
+//! the real engine (`testdata`). It reads neither a clock nor the environment, the network or a random source, and walks maps in
+//! the order of their keys: the same template and data always give the same text. A template may come from any user, so its
+//! depth, iterations and output are limited.
 
 mod builtins;
 mod exec;
@@ -36,72 +36,72 @@ use value::{Entries, Numbers, Value};
 pub enum Missing {
     /// Write `<no value>`, as Go does.
     Print,
-    /// Fail where one is written; conditions and loops take it as empty.
+    /// Fail if one is written; conditions and loops treat it as empty.
     Refuse,
-    /// Fail where one is looked up.
+    /// Fail if one is looked up.
     Fail,
 }
 
-/// How a template is rendered.
+/// The rules of rendering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The policy for missing values.
     pub missing: Missing,
-    /// Whether numbers of different types compare, and functions convert what they get, where Go insists on types.
+    /// Whether numbers of different types are comparable, and functions convert their arguments, where Go requires exact types.
     pub lenient: bool,
 }
 
 impl Rules {
-    /// Go's own.
+    /// The rules of Go.
     pub const GO: Self = Self {
         missing: Missing::Print,
         lenient: false,
     };
 }
 
-/// A template that does not parse or does not run.
+/// An error in parsing or rendering a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The text is no valid template.
+    /// The text is not a valid template.
     #[error("template cannot be parsed: line {line}: {why}")]
     Parse {
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
-    /// The template failed while it ran.
+    /// Rendering failed.
     #[error("template cannot be rendered: line {line}: {why}")]
     Render {
         /// The line of the action, from 1.
         line: usize,
-        /// What it failed with.
+        /// The cause.
         why: String,
     },
-    /// The template writes something that is not there.
+    /// The template writes a missing value.
     #[error("template uses a field that does not exist: line {line}: {}", if path.is_empty() { "the value is null or was never given" } else { path })]
     Missing {
         /// The line of the action, from 1.
         line: usize,
-        /// The path of what is missing, as far as it is known; else empty.
+        /// The path of the missing value; empty if unknown.
         path: String,
     },
 }
 
-/// A template that has been parsed, to be rendered any number of times.
+/// A parsed template, which can be rendered any number of times.
 #[derive(Clone, Debug)]
 pub struct Template {
     parsed: Parsed,
 }
 
 impl Template {
-    /// Reads a template; every function that it names must exist.
+    /// Parses a template. All functions in it must exist.
     pub fn parse(text: &str, functions: Functions) -> Result<Self, TemplateError> {
         let parsed = parser::parse(text, functions).map_err(|(line, why)| TemplateError::Parse { line, why })?;
         Ok(Self { parsed })
     }
 
-    /// Its text for some data.
+    /// Renders it with data.
     pub fn render(&self, data: &Json, rules: Rules) -> Result<String, TemplateError> {
         let mut machine = Machine::new(rules, None);
         let data = match data {
@@ -111,7 +111,7 @@ impl Template {
         exec::render(&self.parsed, &mut machine, &data)
     }
 
-    /// Its text for named objects of which something is known: `form` is that of the data as a whole.
+    /// Renders it with data of a known form.
     pub fn render_known(
         &self,
         objects: &[(&str, &Json)],
@@ -133,13 +133,13 @@ impl Template {
         exec::render(&self.parsed, &mut machine, &data)
     }
 
-    /// Which of the data's top-level names it refers to.
+    /// The top-level names of the data that it refers to.
     pub fn uses(&self) -> Uses {
         uses::of(&self.parsed)
     }
 }
 
-/// The data itself is too much; no line is to blame.
+/// The data itself exceeds the limit; the error has no line.
 fn too_large(fault: value::Fault) -> TemplateError {
     let value::Fault::Failed(why) = fault else {
         return TemplateError::Missing {
@@ -153,23 +153,23 @@ fn too_large(fault: value::Fault) -> TemplateError {
     }
 }
 
-/// Checks that `text` parses and uses only functions that exist.
+/// Checks that `text` parses and that its functions exist.
 pub fn check(text: &str) -> Result<(), TemplateError> {
     Template::parse(text, Functions::Sprig).map(drop)
 }
 
-/// Of templates that were written for an engine that did not know Go's types.
+/// The rules for templates that were written for an engine without Go's types.
 const LENIENT: Rules = Rules {
     missing: Missing::Print,
     lenient: true,
 };
 
-/// Renders `text` with the Sprig functions; a missing field prints `<no value>`, as it does in Go, and types are converted.
+/// Renders `text` with the Sprig functions. A missing field is `<no value>`, as in Go, and types are converted.
 pub fn render(text: &str, data: &Json) -> Result<String, TemplateError> {
     Template::parse(text, Functions::Sprig)?.render(data, LENIENT)
 }
 
-/// Renders a naming template: no Sprig functions, and a missing field is an error.
+/// Renders a naming template: without Sprig functions, and with an error for a missing field.
 pub fn render_strict(text: &str, data: &Json) -> Result<String, TemplateError> {
     let rules = Rules {
         missing: Missing::Refuse,

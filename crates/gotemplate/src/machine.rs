@@ -10,7 +10,7 @@ use crate::patterns::translated;
 use crate::value::{Fault, Gap, Heap, Map, Out, Value};
 use crate::{Missing, Rules, sprig};
 
-/// The state of one render that is not the template's own.
+/// The state of a rendering, apart from the template.
 pub(crate) struct Machine<'k> {
     pub(crate) heap: Heap,
     pub(crate) rules: Rules,
@@ -28,7 +28,7 @@ impl<'k> Machine<'k> {
         }
     }
 
-    /// The fault of a missing value that was to be written.
+    /// The fault for writing a missing value.
     pub(crate) fn missing(value: &Value) -> Fault {
         Fault::Missing(match value {
             Value::Missing(Some(gap)) => gap.path.clone(),
@@ -36,7 +36,7 @@ impl<'k> Machine<'k> {
         })
     }
 
-    /// A field of a value, by Go's rules for maps: a key that is not there gives nothing, and so does a field of nothing.
+    /// A field of a value, by Go's rules for maps: a missing key has no value, and neither has a field of a missing value.
     pub(crate) fn field(&mut self, receiver: &Value, name: &str) -> Out {
         let found = match receiver {
             Value::Missing(None) => Value::Missing(None),
@@ -67,7 +67,7 @@ impl<'k> Machine<'k> {
         Ok(Value::Missing(Some(Rc::new(Gap { path, form: Some(form) }))))
     }
 
-    /// A key of a map, as a template spells it.
+    /// A key of a map, in a template's spelling.
     pub(crate) fn member(&mut self, map: Map, name: &str) -> Out {
         let data = self.heap.map(map);
         let known = data.origin.as_ref().and_then(|gap| Some((gap.clone(), gap.form?)));
@@ -94,13 +94,13 @@ impl<'k> Machine<'k> {
         Ok(at.unwrap_or_else(|| Value::Missing(Some(Rc::new(Gap { path, form: Some(form) })))))
     }
 
-    /// A compiled regular expression, paid for searching a text with it.
+    /// A compiled regular expression. Charges the cost of searching a text with it.
     pub(crate) fn regex(&mut self, pattern: &str, text: &str) -> Out<Regex> {
         self.heap.spend(text.len().saturating_mul(16))?;
         if let Some(regex) = self.regexes.get(pattern) {
             return Ok(regex.clone());
         }
-        // To compile one is dear, so a template has a few hundred of them.
+        // Compilation is expensive, so a template can have a few hundred.
         self.heap.spend(200_000)?;
         let regex = RegexBuilder::new(&translated(pattern))
             .size_limit(1 << 18)

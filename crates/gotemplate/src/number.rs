@@ -1,8 +1,8 @@
-//! Numbers as templates write them, and floating point numbers as Go prints them.
+//! Parses numbers of templates, and prints floats as Go does.
 
 use crate::syntax::Number;
 
-/// Reads a number: decimal, `0x`, `0o`, `0b`, a leading zero for octal, `_` between digits, exponents.
+/// Parses a number: decimal, `0x`, `0o`, `0b`, a leading zero for octal, `_` between digits, exponents.
 pub(crate) fn read(text: &str) -> Result<Number, String> {
     let bad = || format!("bad number syntax: {text:?}");
     if text.ends_with('i') && !is_hexadecimal(text) {
@@ -53,7 +53,7 @@ fn is_hexadecimal(text: &str) -> bool {
     digits.starts_with("0x") || digits.starts_with("0X")
 }
 
-/// A float that is a whole number of 64 bits, as one.
+/// A float as a 64-bit integer, if it is a whole number.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
 pub(crate) fn as_whole(float: f64) -> Option<i64> {
     let fits = float.fract() == 0.0 && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
@@ -65,7 +65,7 @@ fn to_float(whole: i128) -> f64 {
     whole as f64
 }
 
-/// The digits without separators, where separators stand as Go wants them: between two digits, or after a prefix.
+/// The digits without separators, if these are where Go allows them: between two digits, or after a prefix.
 fn plain(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let is_digit = |b: Option<&u8>| b.is_some_and(u8::is_ascii_hexdigit);
@@ -82,7 +82,7 @@ fn plain(text: &str) -> Option<String> {
     Some(text.replace('_', ""))
 }
 
-/// An integer in Go's syntax with a base by prefix; nothing where it is none or needs more than 64 bits.
+/// An integer in Go's syntax with a base prefix; `None` if it is invalid or exceeds 64 bits.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
@@ -102,7 +102,7 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     } else {
         (10, lower.as_str())
     };
-    // A sign is not a digit, although the standard library would take one.
+    // A sign is not a digit here, although the standard library would accept one.
     if !digits.chars().all(|c| c.is_digit(base)) {
         return None;
     }
@@ -127,7 +127,7 @@ fn hexadecimal_float(text: &str) -> Option<f64> {
     (-1000..1000).contains(&shift).then(|| sign * value * 2f64.powi(shift))
 }
 
-/// A float as Go prints it by itself: the shortest digits that mean it, with an exponent where it is large or small.
+/// A float in Go's default format: the shortest digits that identify it, with an exponent if it is large or small.
 pub(crate) fn print(float: f64) -> String {
     format(float, 'g', None)
 }
@@ -140,7 +140,7 @@ pub(crate) fn format(float: f64, verb: char, precision: Option<usize>) -> String
     if float.is_infinite() {
         return if float > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    // More digits than a double has are zeros anyway, and the standard library refuses very many.
+    // More digits than a double has are zeros, and the standard library refuses very many.
     let precision = precision.map(|p| p.min(1100));
     let sign = if float.is_sign_negative() { "-" } else { "" };
     let size = float.abs();
@@ -190,7 +190,7 @@ fn general(size: f64, precision: Option<usize>) -> String {
     place_point(digits, exponent)
 }
 
-/// Digits with the point after `exponent + 1` of them, filled up with zeros.
+/// Places the point after `exponent + 1` digits, padded with zeros.
 fn place_point(digits: &str, exponent: i32) -> String {
     let Ok(before) = usize::try_from(exponent + 1) else {
         let zeros = "0".repeat(usize::try_from(-exponent - 1).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Lexemes into templates.
+//! Parses lexemes to templates.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::syntax::{Block, Body, Call, Command, Node, Operand, Pipeline, Word};
 /// Maximum nesting of blocks and parentheses: each level costs stack, in parsing and in evaluation.
 const DEEPEST: usize = 50;
 
-/// A template and those that it defines, by name.
+/// A template and its defined templates, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parsed {
     pub(crate) main: Body,
     pub(crate) defined: BTreeMap<String, Body>,
 }
 
-/// Reads a template.
+/// Parses a template.
 pub(crate) fn parse(text: &str, functions: Functions) -> Result<Parsed, Wrong> {
     let mut parser = Parser {
         lexemes: lexemes(text)?,
@@ -49,9 +49,9 @@ struct Parser {
     lexemes: Vec<Lexeme>,
     at: usize,
     functions: Functions,
-    /// Variables that can be used where the parser stands.
+    /// The variables in scope.
     variables: Vec<String>,
-    /// How many loops there are around it.
+    /// The number of enclosing loops.
     loops: usize,
     depth: usize,
     defined: BTreeMap<String, Body>,
@@ -101,13 +101,13 @@ impl Parser {
         out
     }
 
-    /// Whether the next action begins with this word.
+    /// Whether the next action begins with a word.
     fn at_word(&mut self, word: &str) -> bool {
         self.skip_blanks();
         matches!(self.peek(), Token::Word(w) if w == word)
     }
 
-    /// Texts and actions up to the action that ends them.
+    /// Texts and actions, up to the action that ends them.
     fn body(&mut self, top: bool) -> Result<(Body, Ends), Wrong> {
         let mut body = Body::default();
         loop {
@@ -217,7 +217,7 @@ impl Parser {
         })
     }
 
-    /// What follows `else`: a body up to `end`, or a block that goes on.
+    /// The part after `else`: a body up to `end`, or another block.
     fn otherwise(&mut self, word: Word) -> Result<Body, Wrong> {
         for (next, allowed) in [("if", Word::If), ("with", Word::With)] {
             if self.after_else() && self.at_word(next) {
@@ -225,7 +225,7 @@ impl Parser {
                     return self.fail(format!("unexpected {next:?} in else of {}", word.text()));
                 }
                 self.at += 1;
-                // The `end` of the inner block is that of the outer one as well.
+                // The inner block's `end` also ends the outer one.
                 let inner = self.deeper(|p| p.block(allowed))?;
                 return Ok(Body {
                     nodes: vec![Node::Block(inner)],
@@ -239,7 +239,7 @@ impl Parser {
         Ok(body)
     }
 
-    /// Whether the action that `else` began goes on.
+    /// Whether the `else` action continues with a block.
     fn after_else(&self) -> bool {
         let before = self.lexemes[..self.at].iter().rev().find(|l| l.token != Token::Space);
         before.is_some_and(|l| l.token != Token::Close)
@@ -252,7 +252,7 @@ impl Parser {
         }
     }
 
-    /// `"name" pipeline`, of which `block` needs the pipeline.
+    /// `"name" pipeline`; `block` requires the pipeline.
     fn call(&mut self, place: &str) -> Result<Call, Wrong> {
         let line = self.line();
         let name = self.name(place)?;
@@ -272,7 +272,7 @@ impl Parser {
         self.named_body(name)
     }
 
-    /// A body with variables and loops of its own, kept by name. One that has only blanks replaces nothing.
+    /// A body with its own variables and loops, stored by name. A body of blanks does not replace another one.
     fn named_body(&mut self, name: String) -> Result<(), Wrong> {
         let variables = std::mem::replace(&mut self.variables, vec!["$".to_owned()]);
         let loops = std::mem::take(&mut self.loops);
@@ -337,7 +337,7 @@ impl Parser {
                 ));
             }
         }
-        // In Go a variable can be used in what it is declared with, and is then nothing yet; here it is refused when evaluated.
+        // In Go, a variable can be used in its own declaration, where it has no value; here evaluation refuses this.
         Ok(Pipeline {
             line,
             variables,
@@ -346,7 +346,7 @@ impl Parser {
         })
     }
 
-    /// `$a, $b :=` or `$a =` before a pipeline, if they are there.
+    /// `$a, $b :=` or `$a =` before a pipeline, if present.
     fn declarations(&mut self, place: &str) -> Result<(Vec<String>, bool), Wrong> {
         let mut names: Vec<String> = Vec::new();
         loop {
@@ -385,7 +385,7 @@ impl Parser {
         }
     }
 
-    /// Operands up to a pipe, or up to what ends the pipeline (which stays).
+    /// Operands up to a pipe, or up to the end of the pipeline (which is not consumed).
     fn command(&mut self) -> Result<Command, Wrong> {
         let line = self.line();
         let mut operands = Vec::new();
@@ -413,7 +413,7 @@ impl Parser {
         Ok(Command { line, operands })
     }
 
-    /// A term with the fields that follow it without a blank.
+    /// A term with the fields directly after it.
     fn operand(&mut self) -> Result<Option<Operand>, Wrong> {
         let Some(term) = self.term()? else {
             return Ok(None);
@@ -492,7 +492,7 @@ impl Parser {
     }
 }
 
-/// Whether a body writes nothing but blanks.
+/// Whether a body has only blanks.
 fn is_blank(body: &Body) -> bool {
     body.nodes
         .iter()

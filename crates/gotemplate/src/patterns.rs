@@ -1,7 +1,7 @@
-//! Regular expressions in Go's syntax, where it is not that of the regex crate: classes such as `\d` are of ASCII alone, and
-//! within brackets no sets are reckoned with.
+//! Translates regular expressions from Go's syntax to that of the regex crate. They differ in that Go's classes such as `\d` are
+//! ASCII only, and Go has no set operations within brackets.
 
-/// The same expression for the regex crate.
+/// The expression for the regex crate.
 pub(crate) fn translated(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut in_class = false;
@@ -17,7 +17,7 @@ pub(crate) fn translated(pattern: &str) -> String {
             '[' if !in_class => {
                 in_class = true;
                 out.push('[');
-                // A bracket that closes is a character of the class where it comes first.
+                // A closing bracket in first position is a character of the class.
                 for first in ["^", "]"] {
                     if let Some(after) = rest.strip_prefix(first) {
                         out.push_str(if first == "]" { "\\]" } else { first });

@@ -1,4 +1,4 @@
-//! Values as text, in the way of Go's fmt: `%v` for what a template writes, and `printf`.
+//! Formats values as Go's fmt does: `%v` for the output of templates, and `printf`.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::number;
 use crate::value::{DEEPEST, MAX_TEXT, Out, Value, too_deep, too_long};
 
-/// What stands between `%` and the verb.
+/// The flags between `%` and the verb.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spec {
     plus: bool,
@@ -21,11 +21,11 @@ struct Spec {
     precision: Option<usize>,
 }
 
-/// Widths and precisions beyond this are refused, as in Go.
+/// The limit of widths and precisions, as in Go.
 const MAX_WIDTH: i64 = 1_000_000;
 
 impl Machine<'_> {
-    /// A value as `%v` prints it.
+    /// A value in the `%v` format.
     pub(crate) fn shown(&mut self, value: &Value) -> Out<String> {
         if let Value::Text(text) = value {
             return Ok(text.to_string());
@@ -35,7 +35,7 @@ impl Machine<'_> {
         Ok(out)
     }
 
-    /// Go's `Sprint`: blanks between operands of which neither is a text.
+    /// Go's `Sprint`: blanks between operands if neither is a text.
     pub(crate) fn sprint(&mut self, values: &[Value]) -> Out<String> {
         let mut out = String::new();
         let mut after_text = true;
@@ -101,7 +101,7 @@ impl Machine<'_> {
         Ok(out)
     }
 
-    /// One directive after its `%`; gives what follows it.
+    /// A directive after its `%`. Returns the rest of the format.
     fn directive<'f>(&mut self, out: &mut String, format: &'f str, arguments: &mut Arguments<'_>) -> Out<&'f str> {
         let mut spec = Spec::default();
         let mut rest = format;
@@ -160,7 +160,7 @@ impl Machine<'_> {
             let _ = write!(out, "%!{verb}(BADINDEX)");
         } else if let Some(value) = arguments.values.get(arguments.at) {
             arguments.at += 1;
-            // With `%+v` Go adds the names of fields of structures, which there are none of.
+            // `%+v` adds the field names of structures in Go, but there are no structures here.
             spec.plus &= verb != 'v';
             self.print(out, value, verb, spec, DEEPEST)?;
         } else {
@@ -232,7 +232,7 @@ impl Machine<'_> {
     }
 }
 
-/// The arguments of `printf`, in their order or by number.
+/// The arguments of `printf`, in order or by number.
 struct Arguments<'a> {
     values: &'a [Value],
     at: usize,
@@ -241,7 +241,7 @@ struct Arguments<'a> {
 }
 
 impl Arguments<'_> {
-    /// `[n]`: the next argument is the nth.
+    /// `[n]`: selects the nth argument.
     fn index<'f>(&mut self, format: &'f str) -> &'f str {
         let Some(inside) = format.strip_prefix('[') else {
             return format;
@@ -258,7 +258,7 @@ impl Arguments<'_> {
         &inside[end + 1..]
     }
 
-    /// The next argument as a width or precision.
+    /// The next argument, as a width or precision.
     fn number(&mut self) -> Option<i64> {
         let value = self.values.get(self.at);
         self.at += usize::from(value.is_some());
@@ -269,7 +269,7 @@ impl Arguments<'_> {
     }
 }
 
-/// Leading digits as a number, and what follows them.
+/// Leading digits as a number, and the rest.
 fn digits(text: &str) -> (Option<usize>, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number = text[..end]
@@ -279,7 +279,7 @@ fn digits(text: &str) -> (Option<usize>, &str) {
     (number, &text[end..])
 }
 
-/// Text within its width.
+/// Pads a text to its width.
 fn pad(out: &mut String, text: &str, spec: Spec) {
     let missing = spec.width.unwrap_or_default().saturating_sub(text.chars().count());
     if spec.minus {

@@ -1,4 +1,4 @@
-//! The Sprig functions that always give the same result, by area.
+//! The deterministic Sprig functions, by area.
 //!
 //! Names, parameters and results are those of Masterminds/sprig v3. A piped value arrives as the last argument.
 
@@ -41,18 +41,18 @@ const TABLES: &[&[Function]] = &[
     urls::FUNCTIONS,
 ];
 
-/// The function of a name.
+/// The function with a name.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
     TABLES.iter().flat_map(|table| table.iter()).find(|f| f.name == name)
 }
 
-/// Every name, for tests that hold the list against Sprig's.
+/// All names, for tests that compare the list with Sprig's.
 #[cfg(test)]
 pub(crate) fn names() -> Vec<&'static str> {
     TABLES.iter().flat_map(|table| table.iter().map(|f| f.name)).collect()
 }
 
-/// A parameter that is a text; the evaluator has seen to that.
+/// A text parameter; the evaluator has checked the type.
 fn text(value: &Value) -> Rc<str> {
     match value {
         Value::Text(text) => Rc::clone(text),
@@ -60,7 +60,7 @@ fn text(value: &Value) -> Rc<str> {
     }
 }
 
-/// A parameter that is an int.
+/// An int parameter.
 fn int(value: &Value) -> i64 {
     match value {
         Value::Int(n) => *n,
@@ -68,12 +68,12 @@ fn int(value: &Value) -> i64 {
     }
 }
 
-/// A parameter that counts something, where a negative number is a mistake.
+/// A parameter that is a count, so that a negative number is an error.
 fn count(value: &Value) -> Out<usize> {
     usize::try_from(int(value)).map_err(|_| format!("{} is negative", int(value)).into())
 }
 
-/// Any value as a text, as Sprig takes it.
+/// Any value as a text, by Sprig's rules.
 fn any_text(m: &mut Machine<'_>, value: &Value) -> Out<Rc<str>> {
     match value {
         Value::Text(text) => Ok(Rc::clone(text)),
@@ -81,7 +81,7 @@ fn any_text(m: &mut Machine<'_>, value: &Value) -> Out<Rc<str>> {
     }
 }
 
-/// Any value as a list of texts: a list without what is nil, anything else by itself.
+/// Any value as a list of texts: the non-nil elements of a list, or the value itself.
 fn texts(m: &mut Machine<'_>, value: &Value) -> Out<Vec<Rc<str>>> {
     match value {
         Value::List(list) => {
@@ -97,7 +97,7 @@ fn texts(m: &mut Machine<'_>, value: &Value) -> Out<Vec<Rc<str>>> {
     }
 }
 
-/// A value as it is kept in a list or map: there is no difference between nothing and null any more.
+/// A value in a list or map, where missing and null are the same.
 fn kept(value: &Value) -> Value {
     if value.is_nothing() { Value::Nil } else { value.clone() }
 }

@@ -19,9 +19,9 @@ pub(crate) enum Node {
     Block(Block),
     /// A call of a defined template.
     Template(Call),
-    /// The end of the loop around it.
+    /// Ends the enclosing loop.
     Break,
-    /// The end of this round of the loop around it.
+    /// Ends this iteration of the enclosing loop.
     Continue,
 }
 
@@ -60,11 +60,11 @@ pub(crate) struct Call {
     pub(crate) argument: Option<Pipeline>,
 }
 
-/// Commands of which each gets the value of the one before it as its last argument.
+/// Commands, each of which gets the previous one's value as its last argument.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
     pub(crate) line: usize,
-    /// Variables that take the value, with their `$`.
+    /// Variables that are set to the value, with their `$`.
     pub(crate) variables: Vec<String>,
     /// Whether the variables exist already (`=` instead of `:=`).
     pub(crate) assigns: bool,
@@ -79,7 +79,7 @@ pub(crate) struct Command {
     pub(crate) operands: Vec<Operand>,
 }
 
-/// A value that a command names.
+/// An operand of a command.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Dot,
@@ -92,19 +92,19 @@ pub(crate) enum Operand {
     /// `$x.a.b`: the variable with its `$`, and the fields.
     Variable(String, Vec<String>),
     Function(&'static Function),
-    /// Fields of an operand that is none of the above: `(f x).a.b`.
+    /// Fields of any other operand: `(f x).a.b`.
     Chain(Box<Self>, Vec<String>),
     Pipeline(Box<Pipeline>),
 }
 
-/// A number in a template has no type until it is known what takes it.
+/// A number of a template. It has no type until it is used.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Number {
-    /// As it is written.
+    /// The text of the number.
     pub(crate) text: String,
-    /// Its value, where it is whole and fits.
+    /// Its value, if it is an integer and fits.
     pub(crate) whole: Option<i64>,
-    /// Its value; a whole number that only fits without a sign has this alone.
+    /// Its value; the only one for an integer that fits only without a sign.
     pub(crate) float: f64,
     /// Whether it is written as a floating point number.
     pub(crate) has_point: bool,

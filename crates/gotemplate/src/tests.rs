@@ -180,7 +180,7 @@ fn maps_are_walked_in_the_order_of_their_keys() {
     assert_eq!(Ok(first), render(text, &data));
 }
 
-/// Runs on the stack of an ordinary thread: who takes too much of it takes the whole process along.
+/// Runs on the stack of an ordinary thread: a stack overflow would end the whole process.
 fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
     thread::Builder::new()
         .stack_size(2 << 20)
@@ -208,7 +208,7 @@ fn nesting_is_bounded() {
             let text = format!("{{{{ {}1{} }}}}", "(".repeat(depth), ")".repeat(depth));
             assert_eq!(render(&text, &json!({})).is_ok(), good, "{depth}");
         }
-        // The worst: each call goes as deep as a template may, in blocks and in parentheses.
+        // The worst case: each call is as deep as allowed, in blocks and in parentheses.
         let (open, close) = ("{{ range list 1 }}".repeat(45), "{{ end }}".repeat(45));
         let inner = format!("{{{{ {}1{} }}}}", "(not ".repeat(45), ")".repeat(45));
         let text = format!(
@@ -315,7 +315,7 @@ fn extreme_numbers_end_in_no_panic() {
     }
 }
 
-/// Templates from pieces that mean something, more often than from any characters.
+/// Templates from meaningful pieces, rather than from arbitrary characters.
 fn templates() -> impl Strategy<Value = String> {
     let names: Vec<&'static str> = sprig::names();
     let call = (prop::sample::select(names), prop::collection::vec(operand(), 0..4))

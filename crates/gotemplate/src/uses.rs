@@ -1,21 +1,21 @@
-//! Which top-level names of its data a template refers to, from its text alone.
+//! Finds the top-level names of its data that a template refers to, from its text alone.
 
 use std::collections::BTreeSet;
 
 use crate::parser::Parsed;
 use crate::syntax::{Body, Node, Operand, Pipeline, Word};
 
-/// The top-level names that a template can reach.
+/// The top-level names that a template can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
-    /// Names that stand in the template.
+    /// The names in the template.
     pub names: BTreeSet<String>,
-    /// Whether it hands on its data as a whole, and so may reach any name.
+    /// Whether it passes on its data as a whole, and so may read any name.
     pub everything: bool,
 }
 
 impl Uses {
-    /// Whether a name may be reached.
+    /// Whether a name may be read.
     pub fn has(&self, name: &str) -> bool {
         self.everything || self.names.contains(name)
     }
@@ -24,14 +24,14 @@ impl Uses {
 pub(crate) fn of(parsed: &Parsed) -> Uses {
     let mut uses = Uses::default();
     uses.body(&parsed.main, true);
-    // The argument of a defined template is known only at the call: it may be the whole data.
+    // The argument of a defined template is known only at the call: it may be all data.
     for body in parsed.defined.values() {
         uses.body(body, true);
     }
     uses
 }
 
-/// Whether an operand is the data as a whole; a `$` that was assigned something else only makes the answer too large.
+/// Whether an operand is all data. A reassigned `$` only makes the result larger than necessary.
 fn is_root(operand: &Operand, dot_is_root: bool) -> bool {
     match operand {
         Operand::Dot => dot_is_root,
@@ -54,7 +54,7 @@ impl Uses {
                 Node::Text(_) | Node::Break | Node::Continue => {}
                 Node::Action(pipeline) => self.pipeline(pipeline, dot_is_root),
                 Node::Template(call) => {
-                    // With the whole data it is looked at by itself.
+                    // A template that gets all data is analysed separately.
                     if let Some(argument) = call.argument.as_ref().filter(|p| !is_just_root(p, dot_is_root)) {
                         self.pipeline(argument, dot_is_root);
                     }

@@ -1,7 +1,7 @@
-//! Values while a template runs, and the heap that holds lists and maps.
+//! Values during rendering, and the heap of lists and maps.
 //!
-//! Functions such as `set` change a map that others refer to, so a map may come to hold itself. Lists and maps therefore
-//! live in a heap that is freed as a whole. Code that walks them counts its depth and pays for each step.
+//! Functions such as `set` change a map that other values refer to, so a map may contain itself. Lists and maps therefore are in
+//! a heap that is freed as a whole. Code that walks them limits its depth and charges a cost for each step.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,9 +15,9 @@ use crate::sprig::cast;
 /// The error of a function or a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// In words.
+    /// An error text.
     Failed(String),
-    /// A value that is not there was to be written: its path, where it is known.
+    /// A missing value was to be written: its path, if known.
     Missing(String),
 }
 
@@ -35,26 +35,26 @@ impl From<&str> for Fault {
 
 pub(crate) type Out<T = Value> = Result<T, Fault>;
 
-/// The budget of one render: a unit is about a byte of memory, or one or two nanoseconds.
+/// The budget of a rendering: a unit is about a byte of memory, or one or two nanoseconds.
 const WORK: usize = 96 << 20;
 
-/// The largest single text.
+/// The size limit of a text.
 pub(crate) const MAX_TEXT: usize = 1 << 20;
 
-/// How deep values may be nested where they are walked.
+/// The depth limit of walks through nested values.
 pub(crate) const DEEPEST: usize = 100;
 
-/// A value of a template. Go's types matter, as functions insist on them.
+/// A value of a template. It has a Go type, because functions check types.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// Nothing at all: a key that is not there.
+    /// A missing value: the key does not exist.
     Missing(Option<Rc<Gap>>),
-    /// JSON's null, in a place that could hold anything.
+    /// JSON's null, where any type is possible.
     Nil,
     Bool(bool),
-    /// Go's `int`: numbers of templates, lengths.
+    /// Go's `int`: number literals, lengths.
     Int(i64),
-    /// Go's `int64`: whole numbers of Kubernetes objects, and what arithmetic gives.
+    /// Go's `int64`: integers of Kubernetes objects, and results of arithmetic.
     Int64(i64),
     Float(f64),
     Text(Rc<str>),
@@ -63,19 +63,19 @@ pub(crate) enum Value {
     Version(Rc<VersionText>),
 }
 
-/// A version as `semver` gives it.
+/// A version, the result of `semver`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct VersionText {
     pub(crate) version: Version,
-    /// As it was written.
+    /// The original text.
     pub(crate) original: String,
 }
 
-/// The place of missing data.
+/// The path of missing data.
 #[derive(Debug)]
 pub(crate) struct Gap {
     pub(crate) path: String,
-    /// What is known of it; nothing where nothing is known of the data.
+    /// The form of the data, if known.
     pub(crate) form: Option<Form>,
 }
 
@@ -93,19 +93,19 @@ pub(crate) type Entries = BTreeMap<Rc<str>, Value>;
 #[derive(Debug, Default)]
 pub(crate) struct MapData {
     pub(crate) entries: Entries,
-    /// Where in the data it stands, and what is known of its fields.
+    /// Its path in the data, and its form.
     pub(crate) origin: Option<Rc<Gap>>,
-    /// Whether it is one of Go's maps of texts, which functions on dictionaries refuse.
+    /// Whether it is a Go map of texts, which dictionary functions refuse.
     pub(crate) only_texts: bool,
 }
 
-/// Every list and map of one render, and what that may still cost.
+/// All lists and maps of a rendering, and its remaining budget.
 #[derive(Debug)]
 pub(crate) struct Heap {
     lists: Vec<Rc<[Value]>>,
     maps: Vec<MapData>,
     left: usize,
-    /// Whether numbers of different types may be the same.
+    /// Whether numbers of different types can be equal.
     lenient: bool,
 }
 
@@ -130,7 +130,7 @@ impl Value {
         }
     }
 
-    /// Go's name of its kind.
+    /// Go's name of the value's kind.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Missing(_) | Self::Nil => "invalid",
@@ -159,7 +159,7 @@ impl Value {
         matches!(self, Self::Missing(_) | Self::Nil)
     }
 
-    /// Truth of a value in `if`: neither nil nor zero nor empty. Sprig's `empty` is the opposite.
+    /// Whether a value is true in `if`: neither nil nor zero nor empty. Sprig's `empty` is the opposite.
     pub(crate) fn is_true(&self, heap: &Heap) -> bool {
         match self {
             Self::Missing(_) | Self::Nil => false,
@@ -184,7 +184,7 @@ impl Heap {
         }
     }
 
-    /// Pays for work.
+    /// Charges a cost.
     pub(crate) fn spend(&mut self, work: usize) -> Out<()> {
         self.left = self
             .left
@@ -227,7 +227,7 @@ impl Heap {
         self.new_list(texts)
     }
 
-    /// A new text, if it is not too long.
+    /// A new text, within the size limit.
     pub(crate) fn new_text(&mut self, text: impl AsRef<str>) -> Out {
         let text = text.as_ref();
         if text.len() > MAX_TEXT {
@@ -246,7 +246,7 @@ impl Heap {
         .map(Value::Map)
     }
 
-    /// A new map as Go's `map[string]string`.
+    /// A new map of Go's type `map[string]string`.
     pub(crate) fn new_text_map(&mut self, entries: Entries) -> Out {
         self.keep(MapData {
             entries,
@@ -256,7 +256,7 @@ impl Heap {
         .map(Value::Map)
     }
 
-    /// The data as a whole, of which something is known.
+    /// The data as a whole, with its form.
     pub(crate) fn new_root(&mut self, entries: Entries, form: Form) -> Out {
         let origin = Some(Rc::new(Gap {
             path: String::new(),
@@ -276,12 +276,12 @@ impl Heap {
         Ok(Map(self.maps.len() - 1))
     }
 
-    /// JSON as a template sees it: whole numbers are `int64`, as in Go's unstructured objects.
+    /// Converts JSON: integers are `int64`, as in Go's unstructured objects.
     pub(crate) fn load(&mut self, json: &Json, numbers: Numbers) -> Out {
         self.load_known(json, numbers, None, DEEPEST)
     }
 
-    /// JSON of which the form is known; `path` leads to it.
+    /// Converts JSON with a known form; `path` is its path.
     pub(crate) fn load_form(&mut self, json: &Json, path: &str, form: Form, knowledge: &dyn Knowledge) -> Out {
         self.load_known(json, Numbers::Unstructured, Some((path, form, knowledge)), DEEPEST)
     }
@@ -336,7 +336,7 @@ impl Heap {
         }
     }
 
-    /// A value as JSON; what has no counterpart there is null.
+    /// Converts a value to JSON; a value without a counterpart is null.
     pub(crate) fn json(&mut self, value: &Value) -> Out<Json> {
         self.json_deep(value, DEEPEST)
     }
@@ -420,7 +420,7 @@ impl Heap {
         })
     }
 
-    /// A copy that shares nothing that can change.
+    /// A deep copy.
     pub(crate) fn copy(&mut self, value: &Value, deepest: usize) -> Out {
         let deeper = deepest.checked_sub(1).ok_or_else(too_deep)?;
         match value {
@@ -456,9 +456,9 @@ impl Heap {
 /// The types of JSON numbers in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbers {
-    /// `int64` where they are whole, as in unstructured objects.
+    /// `int64` for integers, as in unstructured objects.
     Unstructured,
-    /// `float64`, as Go reads JSON into no particular type.
+    /// `float64`, as in Go's JSON without a type.
     Floats,
 }
 

@@ -1,4 +1,4 @@
-//! Validates a chart source and converts it for helm's command line: pure.
+//! Validates a chart source and converts it for helm's command line. Pure.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,10 +12,10 @@ use crate::{ChartSource, Credentials, HelmError, Kind, Secret, Tls};
 #[path = "address/tests.rs"]
 mod tests;
 
-/// The name that a repository with an index has for helm.
+/// The name of a repository with an index in helm's files.
 pub(crate) const NAME: &str = "r";
 
-/// A source that can be asked for.
+/// A valid chart source.
 #[derive(Clone, Debug)]
 pub(crate) struct Address<'a> {
     pub(crate) source: &'a ChartSource,
@@ -24,16 +24,16 @@ pub(crate) struct Address<'a> {
     pub(crate) host: &'a str,
 }
 
-/// A sort of repository.
+/// A type of repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
-    /// With an index.
+    /// A repository with an index.
     Index,
-    /// A registry.
+    /// An OCI registry.
     Registry,
 }
 
-/// A name and a password, as they are found.
+/// A name and a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Login {
     username: String,
@@ -42,7 +42,7 @@ struct Login {
 }
 
 impl<'a> Address<'a> {
-    /// Checks a source.
+    /// Validates a source.
     pub(crate) fn new(source: &'a ChartSource) -> Result<Self, HelmError> {
         let invalid = |what: &str, why: &str| Err(HelmError::new(Kind::Invalid, format!("{what}: {why}")));
         let url = &source.repo_url;
@@ -87,7 +87,7 @@ impl<'a> Address<'a> {
         Ok(Self { source, sort, host })
     }
 
-    /// The whole reference to a chart in a registry.
+    /// The full reference of a chart in a registry.
     pub(crate) fn reference(&self) -> String {
         format!("{}/{}", self.source.repo_url.trim_end_matches('/'), self.source.chart)
     }
@@ -114,7 +114,7 @@ impl<'a> Address<'a> {
         ))
     }
 
-    /// helm's `repositories.yaml`, with the one repository.
+    /// helm's `repositories.yaml`, with this single repository.
     pub(crate) fn repositories(&self, ca: Option<&str>) -> Result<Vec<u8>, HelmError> {
         let mut entry = json!({
             "name": NAME,
@@ -133,7 +133,7 @@ impl<'a> Address<'a> {
         Ok(file.to_string().into_bytes())
     }
 
-    /// helm's `config.json` of registries; only what says who asks.
+    /// helm's `config.json` of registries, with credentials only.
     pub(crate) fn registries(&self) -> Result<Vec<u8>, HelmError> {
         let auths = match &self.source.credentials {
             None => json!({}),
@@ -146,7 +146,7 @@ impl<'a> Address<'a> {
         Ok(json!({"auths": auths}).to_string().into_bytes())
     }
 
-    /// Whether certificates are not looked at.
+    /// Whether certificates are not verified.
     pub(crate) fn insecure(&self) -> bool {
         self.source.tls.as_ref().is_some_and(|tls| tls.insecure_skip_verify)
     }
@@ -157,7 +157,7 @@ impl<'a> Address<'a> {
         ca.as_deref().filter(|ca| !ca.trim().is_empty())
     }
 
-    /// Hides what must not be seen.
+    /// Adds the secrets to a mask.
     pub(crate) fn hide(&self, mask: &mut Mask) {
         match &self.source.credentials {
             None => {}
@@ -200,13 +200,13 @@ impl<'a> Address<'a> {
 }
 
 impl ChartSource {
-    /// The version that is asked for, unless it is the newest.
+    /// The requested version; `None` for the newest.
     pub(crate) fn version(&self) -> Option<&str> {
         let version = self.version.as_deref().map(str::trim);
         version.filter(|version| !version.is_empty())
     }
 
-    /// Whether there is only one version that will do, which does not change.
+    /// Whether only a single, immutable version matches.
     pub(crate) fn is_exact(&self) -> bool {
         let version = self
             .version()
@@ -215,7 +215,7 @@ impl ChartSource {
     }
 }
 
-/// Credentials tell their readers apart, and are not to be kept for that.
+/// A hash of the credentials, which separates callers in keys without keeping the credentials.
 fn seen_by(credentials: Option<&Credentials>) -> Option<String> {
     let text = match credentials? {
         Credentials::RegistryConfig(config) => format!("config {}", config.reveal()),
@@ -240,7 +240,7 @@ fn auths(config: &Secret) -> Result<Value, HelmError> {
     }
 }
 
-/// `config.json` names hosts with or without scheme and path.
+/// The host of a `config.json` entry, which may have a scheme and a path.
 fn host_of(name: &str) -> &str {
     let name = name
         .strip_prefix("https://")

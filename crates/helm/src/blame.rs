@@ -1,8 +1,8 @@
-//! Classifies helm's error messages by their remedy: pure.
+//! Classifies helm's error messages by their remedy. Pure.
 //!
-//! Helm has one exit code for all errors, so its words are all there is. They are looked for in lower case and in the order of the
-//! tables: what is more telling comes first, since words of several layers stand in one line (a hook that failed because it timed out, a
-//! cluster that is unreachable because of a certificate).
+//! Helm has one exit code for all errors, so only its messages distinguish them. They are compared in lower case and in the order
+//! of the tables. More specific rows come first, because a line may contain the messages of several layers (a hook that failed
+//! because it timed out, a cluster that is unreachable because of a certificate).
 
 use crate::Kind;
 
@@ -21,10 +21,10 @@ pub(crate) enum Asked {
     Cluster,
 }
 
-/// Some words that stand for a kind, all of them together.
+/// Texts that together indicate a kind.
 type Row = (&'static [&'static str], Kind);
 
-/// A chart that is no chart, wherever it turns out.
+/// Invalid charts, in any operation.
 const CHART: &[Row] = &[
     (&["missing in charts/ directory"], Kind::ChartBroken),
     (&["library charts are not installable"], Kind::ChartBroken),
@@ -54,13 +54,13 @@ const REPOSITORY: &[Row] = &[
     (&[": unauthorized"], Kind::Unauthorized),
     (&["denied:"], Kind::Unauthorized),
     (&["credential not found"], Kind::Unauthorized),
-    // An answer about the repository as a whole, before the one about a version.
+    // A response about the repository as a whole, before the one about a version.
     (&["tags/list", "404"], Kind::ChartNotFound),
     (&["name unknown"], Kind::ChartNotFound),
     (&["name_unknown"], Kind::ChartNotFound),
     (&["index.yaml"], Kind::RepositoryUnreachable),
     (&["dial tcp"], Kind::RepositoryUnreachable),
-    // Of a tag.
+    // The response about a tag.
     (&["manifest unknown"], Kind::VersionNotFound),
     (&[": not found"], Kind::VersionNotFound),
 ];
@@ -79,7 +79,7 @@ const CLUSTER: &[Row] = &[
     (&["is being terminated"], Kind::NamespaceTerminating),
     (&["has no deployed releases"], Kind::ReleaseNotFound),
     (&["release: not found"], Kind::ReleaseNotFound),
-    // Uninstalled before, with its history kept.
+    // Uninstalled earlier, with its history kept.
     (&["is already deleted"], Kind::ReleaseNotFound),
     (&["release has no", "version"], Kind::ReleaseNotFound),
     (&["must be logged in"], Kind::ClusterForbidden),
@@ -92,7 +92,7 @@ const CLUSTER: &[Row] = &[
     (&["apply failed with", "conflict"], Kind::ResourceExists),
     (&["no matches for kind"], Kind::KindUnknown),
     (&["ensure crds are installed first"], Kind::KindUnknown),
-    // A hook that took too long needs a longer time-out rather than another hook.
+    // A hook that timed out needs a longer timeout rather than another hook.
     (&["timed out waiting"], Kind::TimedOut),
     (&["deadline exceeded"], Kind::TimedOut),
     (&["resource not ready"], Kind::TimedOut),

@@ -1,8 +1,8 @@
 //! The chart cache: each chart is resolved and fetched once for all callers.
 //!
-//! All who ask for the same chart wait for one of them to fetch it, and share what that one found, also an error. Lists of versions (the
-//! index of a repository) are shared by all charts of it. Archives are kept by their digest, and are looked at again before they are
-//! used again: folders for temporary files are tidied by others.
+//! Concurrent callers with the same chart wait for one of them to fetch it, and share its result, also an error. Lists of
+//! versions (the index of a repository) are shared by all charts of a repository. Archives are stored by their digest, and
+//! verified before reuse, because other programs may clean up temporary folders.
 
 use std::collections::HashMap;
 use std::fs;
@@ -23,10 +23,10 @@ use crate::version::Version;
 use crate::words::Mask;
 use crate::{Chart, ChartSource, Freshness, HelmError, Kind};
 
-/// After that, an unused chart or index is dropped when there are many.
+/// After this time, an unused chart or index is dropped if there are many.
 const FORGOTTEN: Duration = Duration::from_hours(24);
 const MANY: usize = 128;
-/// A version that no chart has: who asks for it hears of the list alone.
+/// A constraint that no version matches: with it, helm's error is about the list alone.
 const NO_VERSION: &str = "<0.0.0-0";
 
 /// Fetched and pending entries.
@@ -42,7 +42,7 @@ struct Entry<T> {
     what: Arc<T>,
 }
 
-/// A chart as one source names it.
+/// A chart from one source.
 #[derive(Debug, Default)]
 struct Slot {
     found: Option<Found>,
@@ -53,9 +53,9 @@ struct Slot {
 #[derive(Clone, Debug)]
 struct Found {
     chart: Chart,
-    /// When the list was read that the version is from.
+    /// When the list was read that contains the version.
     read: Instant,
-    /// Of the index.
+    /// The digest of the index.
     list: Option<String>,
 }
 
@@ -75,14 +75,14 @@ struct Fetch<'a> {
     mask: Mask,
 }
 
-/// Files of a call.
+/// The files of a call.
 struct Files {
     folder: CallFolder,
     flags: Vec<String>,
 }
 
 impl Freshness {
-    /// Whether a list that was read then will do for a call that began then.
+    /// Whether a list that was read at `read` is fresh enough for a call that began at `began`.
     fn allows(self, read: Instant, began: Instant) -> bool {
         match self {
             Self::Any => true,
@@ -151,7 +151,7 @@ impl Fetch<'_> {
                 read,
                 list: None,
             }),
-            // That there is no such tag, or no such chart, is said in the same words.
+            // The message for a missing tag and for a missing chart is the same.
             Err(error) if error.kind == Kind::VersionNotFound && self.address.source.is_exact() => {
                 match self.pull(Some(NO_VERSION)).await {
                     Err(list) if list.kind == Kind::ChartNotFound => Err(list),
@@ -178,7 +178,7 @@ impl Fetch<'_> {
                 self.refresh(&repository, &folder, began).await?;
                 continue;
             };
-            // What a list says is the same while the list is.
+            // The result for an unchanged list is unchanged.
             if let Some(known) = known.filter(|known| known.list.as_ref() == Some(&index.digest))
                 && is_intact(&known.chart).await
             {
@@ -189,7 +189,7 @@ impl Fetch<'_> {
                     let list = Some(index.digest.clone());
                     return Ok(Found { chart, read, list });
                 }
-                // It may have been published since.
+                // The version may have been published since.
                 Err(error) if matches!(error.kind, Kind::VersionNotFound | Kind::ChartNotFound) && read < began => {
                     drop(index);
                     self.refresh(&repository, &folder, began).await?;
@@ -270,7 +270,7 @@ impl Fetch<'_> {
     async fn pulled(&self, mut args: Vec<String>, mut files: Files, version: Option<&str>) -> Result<Chart, HelmError> {
         args.append(&mut files.flags);
         args.extend(version.map(|version| format!("--version={version}")));
-        // Beside the call's folder, which goes with the process.
+        // Outside of the call's folder, which is removed with the process.
         let here = self.helm.folder()?;
         args.push(format!("--destination={}", text(here.path())?));
         let pulled = self.run("pull", args, files.folder).await;
@@ -283,7 +283,7 @@ impl Fetch<'_> {
         self.show(digest, archive).await
     }
 
-    /// Asks helm what a chart says of itself.
+    /// Asks helm for the metadata of a chart.
     async fn show(&self, digest: String, archive: PathBuf) -> Result<Chart, HelmError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -353,7 +353,8 @@ impl Fetch<'_> {
     }
 }
 
-/// Says which repository lacks what: helm names it by its name in our folder, and gives advice that is impossible there.
+/// The error for a missing chart or version with the repository's address: helm's message has the name in our files, and advice
+/// that does not apply.
 fn not_there(address: &Address<'_>, version: Option<&str>, error: HelmError) -> HelmError {
     let (url, chart) = (&address.source.repo_url, &address.source.chart);
     let lacks = match (error.kind, version) {
@@ -362,7 +363,7 @@ fn not_there(address: &Address<'_>, version: Option<&str>, error: HelmError) -> 
         (Kind::VersionNotFound, None) => format!("chart {chart:?} of {url} has no version but pre-releases"),
         _ => return error,
     };
-    // A registry may say so of what it does not let us see.
+    // A registry may answer the same if the credentials lack permission.
     let message = match address.sort {
         Sort::Registry => format!("{lacks}: {error}"),
         Sort::Index => lacks,
@@ -378,7 +379,7 @@ fn index_file(folder: &Path) -> PathBuf {
 fn entry<T: Default>(all: &Mutex<HashMap<String, Entry<T>>>, key: &str) -> Arc<T> {
     let mut all = all.lock();
     if all.len() > MANY {
-        // Who uses one now holds it.
+        // Entries in use are held.
         all.retain(|_, entry| entry.used.elapsed() < FORGOTTEN || Arc::strong_count(&entry.what) > 1);
     }
     let entry = all.entry(key.to_owned()).or_insert_with(|| Entry {
@@ -389,7 +390,7 @@ fn entry<T: Default>(all: &Mutex<HashMap<String, Entry<T>>>, key: &str) -> Arc<T
     Arc::clone(&entry.what)
 }
 
-/// Moves the archive that was pulled to where it stays: its digest, and the file.
+/// Moves a fetched archive to its final place. Returns its digest and path.
 fn keep(from: &CallFolder, charts: &Path, largest: u64) -> Result<(String, PathBuf), HelmError> {
     let broken = |why: String| HelmError::new(Kind::ChartBroken, why);
     let failed = |error: std::io::Error| file("the archive of a chart", &error);
@@ -417,7 +418,7 @@ fn keep(from: &CallFolder, charts: &Path, largest: u64) -> Result<(String, PathB
     Ok((format!("sha256:{digest}"), kept))
 }
 
-/// Removes archives that were not fetched or looked at for long, when there are many.
+/// Removes archives that were not used for a long time, if there are many.
 fn tidy(charts: &Path, kept: &Path) {
     let Ok(entries) = fs::read_dir(charts) else { return };
     let archives: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -433,12 +434,12 @@ fn tidy(charts: &Path, kept: &Path) {
     }
 }
 
-/// Whether the archive of a chart is there as it was fetched.
+/// Whether the archive of a chart is unchanged.
 async fn is_intact(chart: &Chart) -> bool {
     let (archive, expect) = (chart.archive.clone(), chart.digest.clone());
     let check = move || {
         let Ok(content) = fs::read(&archive) else { return false };
-        // It is in use: see `tidy`.
+        // Marks it as used: see `tidy`.
         let used = fs::File::options().append(true).open(&archive);
         let _ = used.and_then(|file| file.set_modified(std::time::SystemTime::now()));
         format!("sha256:{}", digest(content)) == expect

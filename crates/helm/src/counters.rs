@@ -16,16 +16,16 @@ pub struct Counted {
     pub result: &'static str,
 }
 
-/// How much there was of it.
+/// The sums of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Processes that have ended.
     pub processes: u64,
-    /// How long they ran, together.
+    /// Their total duration.
     pub time: Duration,
 }
 
-/// All that was counted by an engine.
+/// All counters of an engine.
 #[derive(Clone, Debug, Default)]
 pub struct Counters(Arc<Mutex<Inner>>);
 
@@ -59,7 +59,7 @@ impl Counters {
         inner.running.iter().map(|(verb, count)| (*verb, *count)).collect()
     }
 
-    /// Counts a process as running until the guard goes.
+    /// Counts a process as running until the guard is dropped.
     pub(crate) fn start(&self, verb: &'static str) -> Running {
         *self.0.lock().running.entry(verb).or_default() += 1;
         Running {
@@ -76,7 +76,7 @@ impl Counters {
     }
 }
 
-/// A process that runs.
+/// A running process.
 #[derive(Debug)]
 pub(crate) struct Running {
     counters: Counters,

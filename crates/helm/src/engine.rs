@@ -1,4 +1,4 @@
-//! The interface to Helm for controllers.
+//! The interface of controllers to Helm.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -9,23 +9,22 @@ use crate::{Chart, ChartSource, HelmError, Options, Release, Secret, Status};
 /// The result of an [`Engine`] call.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The label by which a release says whose it is; on the release's Secrets, as Helm's own labels are.
+/// The label with the owner of a release, on the release's Secrets, where Helm's own labels are.
 pub const MARK: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/owner";
 
-/// Helm's operations. A call that is dropped is cancelled: Helm is asked to stop, and no file of the call stays.
+/// Helm's operations. Dropping a call cancels it: Helm is asked to stop, and the call's files are removed.
 pub trait Engine: Send + Sync + 'static {
-    /// Why Helm cannot be used here (not installed, too old), in words for a condition that say how to get it; `None` when it can, as
-    /// far as is known.
+    /// Why Helm is unusable here (not installed, too old), as a condition message with the remedy; `None` if no problem is known.
     fn unusable(&self) -> Option<String>;
 
-    /// Finds the version of a chart by Helm's own rules, and fetches it once for all who ask.
+    /// Resolves the version of a chart by Helm's rules, and fetches it once for all concurrent callers.
     ///
-    /// `fresh` says whether a list of versions that was read a while ago will do; it does not concern a source with an exact version.
+    /// `fresh` is the required age of the list of versions; it has no effect on a source with an exact version.
     fn chart<'a>(&'a self, source: &'a ChartSource, fresh: Freshness) -> BoxFuture<'a, Result<Chart, HelmError>>;
 
-    /// Installs a release that is not there. `values` is YAML; an empty text stands for the chart's defaults.
+    /// Installs a new release. `values` is YAML; an empty text means the chart's defaults.
     ///
-    /// Where an uninstalled release kept its history, its name is free again only with [`crate::Install::replace`].
+    /// The name of an uninstalled release with history is available only with [`crate::Install::replace`].
     fn install<'a>(
         &'a self,
         target: &'a Target,
@@ -34,8 +33,8 @@ pub trait Engine: Send + Sync + 'static {
         options: &'a Options,
     ) -> BoxFuture<'a, Result<Summary, HelmError>>;
 
-    /// Upgrades a release that is there, deployed or failed, also to an older chart. Helm refuses one whose newest revision is pending
-    /// ([`Kind::Locked`](crate::Kind::Locked)): see [`rollback`](Self::rollback).
+    /// Upgrades an existing release, deployed or failed, also to an older chart. Helm refuses it if the newest revision is
+    /// pending ([`Kind::Locked`](crate::Kind::Locked)): see [`rollback`](Self::rollback).
     fn upgrade<'a>(
         &'a self,
         target: &'a Target,
@@ -44,10 +43,10 @@ pub trait Engine: Send + Sync + 'static {
         options: &'a Options,
     ) -> BoxFuture<'a, Result<Summary, HelmError>>;
 
-    /// Makes a revision the newest again, as a new revision.
+    /// Restores an earlier revision as a new revision.
     ///
-    /// It is the one operation that Helm allows on a release whose newest revision is pending. Rolled "back" to the pending revision
-    /// itself, the release gets what that revision wanted and is deployed.
+    /// Helm allows no other operation on a release whose newest revision is pending. A rollback to the pending revision itself
+    /// completes that revision.
     fn rollback<'a>(
         &'a self,
         target: &'a Target,
@@ -55,14 +54,14 @@ pub trait Engine: Send + Sync + 'static {
         options: &'a Options,
     ) -> BoxFuture<'a, Result<(), HelmError>>;
 
-    /// Uninstalls a release; that it is not there is success.
+    /// Uninstalls a release; a missing release is a success.
     fn uninstall<'a>(&'a self, target: &'a Target, options: &'a Options) -> BoxFuture<'a, Result<(), HelmError>>;
 }
 
 /// Maximum age of the list of versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Freshness {
-    /// Whatever was read last.
+    /// Any age.
     Any,
     /// Read no longer ago than this.
     Within(Duration),
@@ -73,7 +72,7 @@ pub enum Freshness {
 /// A release in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The text of a kubeconfig that holds all it needs: one that names files or programs is refused.
+    /// The text of a self-contained kubeconfig: one that refers to files or programs is refused.
     pub kubeconfig: Secret,
     /// The release's namespace.
     pub namespace: String,
@@ -91,14 +90,14 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// One that names an owner, whose name must be a legal value of a label.
+    /// A marker with an owner, whose name must be a valid label value.
     pub fn owner(value: &str) -> Self {
         Self {
             labels: BTreeMap::from([(MARK.to_owned(), value.to_owned())]),
         }
     }
 
-    /// Whether a release bears it. Nothing bears an empty one.
+    /// Whether a release has all labels of the marker. No release has an empty marker.
     pub fn is_on(&self, release: &Release) -> bool {
         let has = |(key, value): (&String, &String)| release.labels.get(key) == Some(value);
         !self.labels.is_empty() && self.labels.iter().all(has)
@@ -112,7 +111,7 @@ pub struct Summary {
     pub revision: u32,
     /// Its status.
     pub status: Status,
-    /// Helm's words about it.
+    /// Helm's description of it.
     pub description: String,
 }
 

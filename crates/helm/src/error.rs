@@ -1,24 +1,24 @@
-//! Errors of Helm, by their remedy.
+//! Errors of Helm, classified by their remedy.
 
-/// Why Helm did not do what it was asked.
+/// Why a Helm operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HelmError {
     /// The remedy.
     pub kind: Kind,
-    /// Helm's words where it said any; bounded, and without anything secret.
+    /// Helm's message, if it has one; limited in length, and without secrets.
     pub message: String,
 }
 
 impl HelmError {
-    /// One of a kind.
+    /// An error of a kind.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { kind, message }
     }
 }
 
-/// Declares the kinds with their names and whether they may pass.
+/// Declares the kinds with their names and whether a retry may succeed.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal, $passes:literal;)*) => {
         /// The remedy of an error.
@@ -49,9 +49,9 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The `helm` program is missing: install it, or name it with --helm.
+    /// The `helm` program is missing: install it, or set --helm.
     NotInstalled = "not-installed", true;
-    /// The `helm` here is too old, for all or for an option: install a newer one.
+    /// The `helm` program is too old, in general or for an option: install a newer one.
     TooOld = "too-old", true;
     /// Invalid input: an address, a version, a kubeconfig, an option.
     Invalid = "invalid", false;
@@ -61,11 +61,11 @@ kinds! {
     VersionNotFound = "version-not-found", true;
     /// The fetched file is not a chart, or Helm cannot install it (a library, missing dependencies, too large).
     ChartBroken = "chart-broken", false;
-    /// The repository does not answer, or not as one.
+    /// The repository does not respond, or not as a repository.
     RepositoryUnreachable = "repository-unreachable", true;
-    /// The repository wants credentials, or others.
+    /// The repository requires credentials, or other ones.
     Unauthorized = "unauthorized", true;
-    /// The repository's certificate is of no authority that is trusted here.
+    /// The issuer of the repository's certificate is not trusted.
     CertificateNotTrusted = "certificate-not-trusted", true;
     /// The values are not YAML, or not a mapping.
     ValuesInvalid = "values-invalid", false;
@@ -73,35 +73,35 @@ kinds! {
     ValuesRefused = "values-refused", false;
     /// The chart does not allow the cluster's version of Kubernetes.
     KubeVersionRefused = "kube-version-refused", true;
-    /// A release of this name is there already.
+    /// A release of this name exists already.
     NameInUse = "name-in-use", true;
     /// The release does not exist, or was never deployed.
     ReleaseNotFound = "release-not-found", true;
     /// A resource of the chart exists and belongs to another release or to none.
     ResourceExists = "resource-exists", true;
-    /// A kind of the chart is not served by the cluster: its definition has to come first.
+    /// The cluster does not serve a kind of the chart: its definition must be installed first.
     KindUnknown = "kind-unknown", true;
     /// The cluster refuses a resource of the chart.
     ResourceRefused = "resource-refused", true;
-    /// Another operation on the release is going on, or was when it was killed.
+    /// Another operation on the release is running, or was killed.
     Locked = "locked", true;
     /// The namespace is being deleted.
     NamespaceTerminating = "namespace-terminating", true;
-    /// The namespace is not there, and was not to be made.
+    /// The namespace does not exist, and was not to be created.
     NamespaceNotFound = "namespace-not-found", true;
-    /// The cluster's API server does not answer.
+    /// The cluster's API server does not respond.
     ClusterUnreachable = "cluster-unreachable", true;
-    /// The cluster does not let us: the kubeconfig's identity is unknown there or may not do it.
+    /// The cluster refuses access: the kubeconfig's user is unknown there or lacks a permission.
     ClusterForbidden = "cluster-forbidden", true;
     /// A hook of the chart failed.
     HookFailed = "hook-failed", true;
-    /// Something took longer than it may.
+    /// A time limit was exceeded.
     TimedOut = "timed-out", true;
     /// A template of the chart cannot be rendered, or not to YAML.
     TemplateFailed = "template-failed", false;
-    /// The call was given up.
+    /// The call was cancelled.
     Cancelled = "cancelled", true;
-    /// Anything else: Helm's words say what.
+    /// Any other error; Helm's message describes it.
     Other = "other", true;
 }
 

@@ -1,4 +1,4 @@
-//! The command line of helm: pure, and the same table as in docs/helm-addons.md.
+//! The command line of helm. Pure, and documented by the same table in docs/helm-addons.md.
 //!
 //! It never contains secrets. User input always follows a `=`, so that it cannot be parsed as a flag.
 
@@ -12,13 +12,13 @@ use crate::{HelmError, Kind, Options, Target};
 #[path = "flags/tests.rs"]
 mod tests;
 
-/// Takes resources over.
+/// The first version with `--take-ownership`.
 const TAKES_OWNERSHIP: Version = Version { major: 3, minor: 17 };
 
-/// The longest name of a release that helm allows.
+/// The longest release name that helm accepts.
 const LONGEST_NAME: usize = 53;
 
-/// In milliseconds: what Go's durations hold, which count nanoseconds.
+/// The limit of Go's durations, which count nanoseconds; in milliseconds.
 const LONGEST_TIMEOUT: u128 = 9_000_000_000_000;
 
 /// The common parameters of all operations on a release.
@@ -30,7 +30,7 @@ pub(crate) struct On<'a> {
     pub(crate) options: &'a Options,
 }
 
-/// An operation's command line.
+/// The command line of an operation.
 pub(crate) type Flags = Vec<String>;
 
 impl On<'_> {
@@ -45,7 +45,7 @@ impl On<'_> {
     pub(crate) fn upgrade(&self, archive: &Path) -> Result<Flags, HelmError> {
         let mut flags = self.apply("upgrade", archive)?;
         let upgrade = &self.options.upgrade;
-        // Without any of the three, helm takes empty values for "as they are".
+        // Without any of the three, helm interprets empty values as "unchanged".
         let reuses = upgrade.reuse_values || upgrade.reset_then_reuse_values;
         flags.when(upgrade.reset_values || !reuses, "--reset-values");
         flags.when(upgrade.reuse_values, "--reuse-values");
@@ -115,8 +115,8 @@ impl On<'_> {
         Ok(flags)
     }
 
-    /// Changes are made as helm 3 makes them with either version: what others changed of the same resources by hand is put back, and is
-    /// no conflict; and a fleet can go from one version to the other and back.
+    /// Applies on the client side, as helm 3 does, with either version: manual changes of fields are reverted without conflicts,
+    /// and a fleet can switch between the versions.
     fn apply_as_client(&self, flags: &mut List) {
         flags.when(self.version.is_four(), "--server-side=false");
     }
@@ -149,7 +149,7 @@ impl On<'_> {
     }
 }
 
-/// The rules of names that helm has, too; here they keep names from being flags.
+/// Validates names like helm does; here this also keeps names from being parsed as flags.
 fn checked(target: &Target) -> Result<(), HelmError> {
     let invalid = |what: &str, name: &str, longest: usize| {
         let message = format!(
@@ -183,7 +183,7 @@ pub(crate) fn text(path: &Path) -> Result<String, HelmError> {
     })
 }
 
-/// A command line that grows.
+/// A command line under construction.
 struct List(Flags);
 
 impl List {

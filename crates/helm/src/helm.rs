@@ -26,7 +26,7 @@ use crate::{
     values,
 };
 
-/// Variables of our own environment that helm has, too: what stands between it and the network, and whom this machine trusts.
+/// Environment variables that are passed to helm: proxies, and trusted certificates.
 const PASSED_ON: [&str; 8] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -45,25 +45,25 @@ pub struct Settings {
     pub program: PathBuf,
     /// The folders to look in, as in `PATH`.
     pub search: Option<OsString>,
-    /// The folder below which files are kept; it is made private.
+    /// The parent folder of all files; it is made private.
     pub home: PathBuf,
     /// Number of concurrent operations on releases. Operations that wait for their release are counted separately and
     /// may be four times as many: they use little CPU and block no other call.
     pub operations: usize,
-    /// How many charts are fetched at once.
+    /// The number of concurrent fetches.
     pub fetches: usize,
-    /// How long fetching a chart, or a list of versions, may take.
+    /// The time limit for fetching a chart or a list of versions.
     pub fetch_limit: Duration,
     /// Grace period beyond helm's own timeout, and for its termination.
     pub grace: Duration,
     /// Maximum size of a chart archive in bytes.
     pub largest_chart: u64,
-    /// Variables that helm gets.
+    /// The environment of helm.
     pub environment: Vec<(String, OsString)>,
 }
 
 impl Settings {
-    /// helm of `PATH`, as many processes as suit the machine, and files below `home`.
+    /// The helm in `PATH`, with a number of processes that suits the machine, and files below `home`.
     pub fn new(home: impl Into<PathBuf>) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, NonZero::get);
         let variable = |name: &str| Some((name.to_owned(), std::env::var_os(name)?));
@@ -71,7 +71,7 @@ impl Settings {
             program: "helm".into(),
             search: std::env::var_os("PATH"),
             home: home.into(),
-            // Most of the time an operation waits for the cluster's answers.
+            // Most of the time an operation waits for responses of the cluster.
             operations: (4 * cores).clamp(8, 32),
             fetches: cores.clamp(2, 8),
             fetch_limit: Duration::from_mins(2),
@@ -82,7 +82,7 @@ impl Settings {
     }
 }
 
-/// The real helm. Clones are handles to the same engine; its files go with the last one.
+/// The real helm. Clones are handles to the same engine; its files are removed with the last one.
 #[derive(Clone, Debug)]
 pub struct Helm(Arc<Inner>);
 
@@ -91,20 +91,20 @@ struct Inner {
     settings: Settings,
     home: Home,
     probe: Mutex<Probe>,
-    /// Held by the caller that asks helm for its version.
+    /// Held by the caller that determines helm's version.
     probing: Turn<()>,
     operations: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     fetches: Arc<Semaphore>,
     charts: Charts,
-    /// Secrets that no message may show, of all callers.
+    /// All callers' secrets, which must not be in messages.
     mask: Mask,
     counters: Counters,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
-/// A process that is to be run, and what stands for it in counters and errors.
+/// A process to run, with its name in counters and errors.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) verb: &'static str,
@@ -135,7 +135,7 @@ impl Helm {
         })))
     }
 
-    /// The version of the helm that is there.
+    /// The version of helm.
     pub async fn version(&self) -> Result<String, HelmError> {
         Ok(self.ready().await?.1.to_string())
     }
@@ -145,8 +145,8 @@ impl Helm {
         &self.0.counters
     }
 
-    /// Asks every helm that runs to end and waits until all have; nothing is started after that. What was under way is left failed
-    /// rather than pending, where helm still gets to write that down.
+    /// Stops all running helm processes and waits for their end; no process starts afterwards. Running operations end as failed
+    /// rather than pending, if helm can still record that.
     pub async fn close(&self) {
         self.0.stop.cancel();
         self.0.tasks.close();
@@ -165,7 +165,7 @@ impl Helm {
         &self.0.charts
     }
 
-    /// The program and its version. It is asked once, and again when the file has changed.
+    /// The program and its version. The version is determined once, and again if the file changes.
     pub(crate) async fn ready(&self) -> Result<(PathBuf, Version), HelmError> {
         let settings = &self.0.settings;
         let found = Probe::look(&settings.program, settings.search.as_deref())?;
@@ -188,7 +188,7 @@ impl Helm {
             .start(&found.path, call, self.folder()?, Arc::clone(&self.0.fetches))
             .await;
         let answer = found.judge(output.as_ref());
-        // Not to be had for reasons of the moment is no answer.
+        // A temporary problem is not stored as the result.
         match output {
             Err(error) if error.kind == Kind::Cancelled => Err(error),
             _ => {
@@ -242,7 +242,7 @@ impl Helm {
         self.start(&program, call, folder, Arc::clone(turns)).await
     }
 
-    /// Runs a process in a task of its own, when it is its turn, and makes an error of what went wrong.
+    /// Runs a process in its own task when there is room, and converts failures to errors.
     async fn start(
         &self,
         program: &Path,
@@ -252,7 +252,7 @@ impl Helm {
     ) -> Result<String, HelmError> {
         let cancelled = || HelmError::new(Kind::Cancelled, "helm is being shut down");
         let stop = self.0.stop.child_token();
-        // A call that is dropped while it waits has begun nothing; later the task hears of it.
+        // A call that is dropped while it waits has started nothing; later the task is cancelled.
         let stops = stop.clone().drop_guard();
         let turn = tokio::select! {
             biased;
@@ -264,7 +264,7 @@ impl Helm {
         let mask = mask.with(&self.0.mask);
         let counters = self.0.counters.clone();
         let task = self.0.tasks.spawn(async move {
-            // These go when the process has ended, in whatever way.
+            // Dropped after the process has ended in any way.
             let (_turn, _folder, _running) = (turn, folder, counters.start(verb));
             let begun = Instant::now();
             let result = match process::run(plan, stop).await {
@@ -287,7 +287,7 @@ impl Helm {
         let settings = &self.0.settings;
         let own = |name: &str| OsString::from(folder.path().join(name));
         let mut environment = settings.environment.clone();
-        // Caches of what a cluster serves are kept below HOME; a call has its own, as another cluster may have the address tomorrow.
+        // Caches of discovery are below HOME; each call has its own, because another cluster may have the same address later.
         for (name, place) in [
             ("HOME", "home"),
             ("TMPDIR", "."),
@@ -372,7 +372,7 @@ impl Engine for Helm {
         Box::pin(async move {
             let flags = |on: &On<'_>| on.uninstall();
             match self.operate("uninstall", target, options, Vec::new(), flags).await {
-                // (Helm's own flag for this ignores every error of the look-up.)
+                // (Helm's own flag for this ignores every error of the lookup.)
                 Err(error) if error.kind == Kind::ReleaseNotFound => Ok(()),
                 other => other.map(drop),
             }
@@ -399,7 +399,7 @@ fn hidden(environment: &[(String, OsString)]) -> Mask {
     mask
 }
 
-/// Values as helm gets them: the data that they are compared as, so that nothing is read in two ways.
+/// Values in the form for helm: the data that is compared, so that nothing is parsed in two ways.
 fn input(text: &str) -> Result<Vec<u8>, HelmError> {
     let values = values::parse(text).map_err(|why| HelmError::new(Kind::ValuesInvalid, why))?;
     serde_json::to_vec(&values).map_err(|error| HelmError::new(Kind::ValuesInvalid, error.to_string()))
@@ -414,7 +414,7 @@ fn judge(asked: Asked, output: Output, limit: Duration, mask: &Mask) -> Result<S
             Ok(stdout.into_owned())
         }
         End::Exit(status) => {
-            // What a repository said is on the standard output, set off by tabs.
+            // The repository's message is on standard output, separated by tabs.
             let told = stdout
                 .as_deref()
                 .filter(|_| asked == Asked::Repository)
@@ -440,12 +440,12 @@ fn judge(asked: Asked, output: Output, limit: Duration, mask: &Mask) -> Result<S
     }
 }
 
-/// An error of our own files.
+/// The error of a local file.
 pub(crate) fn file(what: &str, error: &std::io::Error) -> HelmError {
     HelmError::new(Kind::Other, format!("{what} cannot be made: {error}"))
 }
 
-/// Reads what helm prints of a release.
+/// Parses helm's output about a release.
 fn summary(printed: &str) -> Result<Summary, HelmError> {
     #[derive(Deserialize)]
     struct Printed {
@@ -458,7 +458,7 @@ fn summary(printed: &str) -> Result<Summary, HelmError> {
         #[serde(default)]
         description: String,
     }
-    // It is one line; logs of hooks may come before it.
+    // It is one line; logs of hooks may precede it.
     let line = printed.lines().rev().find(|line| line.starts_with('{'));
     let release: Printed = serde_json::from_str(line.unwrap_or_default()).map_err(|_| {
         let message = "helm succeeded, but what it printed of the release cannot be read";

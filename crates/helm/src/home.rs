@@ -1,7 +1,7 @@
-//! The folders of an engine: private, and removed with it.
+//! The folders of an engine, which are private and removed with it.
 //!
-//! Below the home, each engine has a folder of its own that it holds locked. One that is not locked belonged to a process that was
-//! killed: the next process removes it, with the files of interrupted calls.
+//! Below the home, each engine has its own locked folder. An unlocked folder belonged to a killed process: the next process
+//! removes it, with the files of interrupted calls.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,10 +15,10 @@ const PRIVATE_FILE: u32 = 0o600;
 const LOCK: &str = "lock";
 const PREFIX: &str = "engine-";
 
-/// Engines of this process so far.
+/// The number of engines created by this process.
 static ENGINES: AtomicU64 = AtomicU64::new(0);
 
-/// The folder of an engine. It goes with the last handle.
+/// The folder of an engine. It is removed with the last handle.
 #[derive(Clone, Debug)]
 pub(crate) struct Home(Arc<Inner>);
 
@@ -33,7 +33,7 @@ struct Inner {
 impl Home {
     /// Creates a folder below `base`, and removes leftovers.
     pub(crate) fn open(base: &Path) -> io::Result<Self> {
-        // Helm is started in another folder than the one that the path may be told from.
+        // Helm runs in another working directory, so the path must be absolute.
         let base = &std::path::absolute(base)?;
         make(base)?;
         // A folder that other users can read was not created here.
@@ -44,9 +44,9 @@ impl Home {
         sweep(base)?;
         let number = ENGINES.fetch_add(1, Ordering::Relaxed);
         let folder = base.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        // Of a process that had the same id.
+        // The leftover of a process with the same id.
         let _ = fs::remove_dir_all(&folder);
-        // Locked before it has its name, so that no other process takes it for a leftover.
+        // Locked before it gets its name, so that no other process takes it for a leftover.
         let begun = base.join(format!(".{PREFIX}{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&begun);
         DirBuilder::new().mode(PRIVATE_DIR).create(&begun)?;
@@ -63,19 +63,19 @@ impl Home {
         })))
     }
 
-    /// Where archives are.
+    /// The folder of archives.
     pub(crate) fn charts(&self) -> PathBuf {
         self.0.folder.join("charts")
     }
 
-    /// Where the index of a repository is.
+    /// The folder of a repository's index.
     pub(crate) fn index(&self, repository: &str) -> io::Result<PathBuf> {
         let folder = self.0.folder.join("indexes").join(repository);
         make(&folder)?;
         Ok(folder)
     }
 
-    /// A folder for a call, which is also all that helm finds of its own places.
+    /// A folder for a call, which helm also uses for its own folders.
     pub(crate) fn call(&self) -> io::Result<CallFolder> {
         let number = self.0.calls.fetch_add(1, Ordering::Relaxed);
         let path = self.0.folder.join("calls").join(number.to_string());
@@ -94,7 +94,7 @@ impl Drop for Inner {
     }
 }
 
-/// The folder of a call. It goes with the call, however that ends.
+/// The folder of a call. It is removed at the end of the call.
 #[derive(Debug)]
 pub(crate) struct CallFolder {
     path: PathBuf,
@@ -106,7 +106,7 @@ impl CallFolder {
         &self.path
     }
 
-    /// Writes a file that only we can read.
+    /// Writes a file that only the owner can read.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         private_file(&path)?.write_all(content)?;
@@ -133,7 +133,7 @@ fn private_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Removes the folders that no process has locked.
+/// Removes unlocked folders.
 fn sweep(base: &Path) -> io::Result<()> {
     for entry in fs::read_dir(base)? {
         let path = entry?.path();
@@ -167,7 +167,7 @@ mod tests {
             .collect()
     }
 
-    /// The same place, told from the folder that this runs in.
+    /// The path relative to the current directory.
     fn relative(path: &Path) -> PathBuf {
         let here = std::env::current_dir().unwrap();
         let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!((mode(call.path()), mode(&file)), (0o700, 0o600));
         assert_eq!(fs::read(&file).unwrap(), b"hidden");
         assert!(call.write("kubeconfig", b"again").is_err());
-        // The engine's folder stays for as long as a call needs it.
+        // The engine's folder exists as long as a call needs it.
         drop(home);
         assert!(file.is_file());
         drop(call);

@@ -1,4 +1,4 @@
-//! The kubeconfig for helm: pure.
+//! The kubeconfig for helm. Pure.
 //!
 //! It comes from a Secret. A user who may write Secrets in one namespace must not be able to run programs here, nor to send files of
 //! this machine to another server. Helm gets the checked data, serialized again, and not the original text.
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::words::Mask;
 use crate::{HelmError, Kind, Secret};
 
-/// Fields that lead outside, in lower case.
+/// Fields that refer to anything outside, in lower case.
 const OUTSIDE: [&str; 6] = [
     "exec",
     "auth-provider",
@@ -21,7 +21,7 @@ const OUTSIDE: [&str; 6] = [
 /// Secret fields.
 const HIDDEN: [&str; 3] = ["token", "password", "client-key-data"];
 
-/// Checks a kubeconfig and returns it as JSON; what is secret in it is hidden from now on.
+/// Validates a kubeconfig and returns it as JSON. Its secrets are added to the mask.
 pub(crate) fn read(text: &Secret, mask: &mut Mask) -> Result<Vec<u8>, HelmError> {
     let invalid = |why: String| HelmError::new(Kind::Invalid, format!("kubeconfig: {why}"));
     // The parser's error may quote the file.

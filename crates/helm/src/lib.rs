@@ -1,16 +1,15 @@
-//! Helm, as the real `helm` program.
+//! Helm, by the real `helm` program.
 //!
-//! [`Engine`] is what a controller asks: find and fetch a [`Chart`], install, upgrade, roll back and uninstall a release in the
-//! cluster that a [`Target`] names. Every [`HelmError`] has a [`Kind`] that stands for something else that a person can do, and
-//! Helm's own words.
+//! [`Engine`] is the interface of controllers: find and fetch a [`Chart`], install, upgrade, roll back and uninstall a release in
+//! the cluster of a [`Target`]. Every [`HelmError`] has Helm's message and a [`Kind`], and each kind has a different remedy.
 //!
-//! What a cluster really has is read without Helm: [`release`] decodes the Secrets that Helm stores releases in. They are Helm's own
-//! and are never written here.
+//! The actual releases of a cluster are read without Helm: [`release`] decodes the Secrets in which Helm stores releases. Only
+//! Helm itself writes them.
 //!
-//! [`Helm`] is the engine. It runs the program in processes of their own, with private files that are removed with the
-//! call, an environment of its own, and nothing secret on a command line. What others of a fleet ask for at the same time is fetched once.
+//! [`Helm`] is the engine. It runs the program in separate processes, with private files that are removed with the call, their
+//! own environment, and no secrets on command lines. Concurrent requests of a fleet for the same chart share one fetch.
 //!
-//! [`values`] reads the values of a chart as Helm does, so that they can be compared as data.
+//! [`values`] parses the values of a chart as Helm does, so that they can be compared as data.
 
 mod address;
 mod blame;

@@ -2,68 +2,68 @@
 
 use std::time::Duration;
 
-/// The `options` of a HelmChartProxy that have a Helm flag (docs/helm-addons.md has the table).
+/// The `options` of a HelmChartProxy with a Helm flag (docs/helm-addons.md has the table).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Hooks of the chart do not run.
     pub disable_hooks: bool,
-    /// The operation ends when what was installed is ready, or, uninstalled, gone.
+    /// Wait until installed resources are ready or, after uninstalling, deleted.
     pub wait: bool,
-    /// And when its Jobs are done; with `wait`.
+    /// With `wait`: also wait until Jobs have completed.
     pub wait_for_jobs: bool,
-    /// How long Helm waits for any one thing, such as a hook.
+    /// The timeout of each wait, such as for a hook.
     pub timeout: Duration,
     /// CRDs of the chart are not installed.
     pub skip_crds: bool,
-    /// Notes of subcharts are shown, too.
+    /// Notes of subcharts are included.
     pub sub_notes: bool,
     /// Skips the validation against the cluster's schemas.
     pub disable_openapi_validation: bool,
-    /// An operation that fails is undone; this waits, too.
+    /// A failed operation is rolled back; implies `wait`.
     pub atomic: bool,
-    /// Existing resources are adopted, also those of other releases.
+    /// Existing resources are adopted, including those of other releases.
     pub take_ownership: bool,
-    /// Of installing alone.
+    /// For install only.
     pub install: Install,
-    /// Of upgrading alone.
+    /// For upgrade only.
     pub upgrade: Upgrade,
-    /// Of uninstalling alone.
+    /// For uninstall only.
     pub uninstall: Uninstall,
 }
 
-/// Of installing alone.
+/// Options of install only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Install {
-    /// The release's namespace is made if it is missing. Nothing ever removes it.
+    /// The release's namespace is created if it is missing. It is never removed.
     pub create_namespace: bool,
-    /// The name may be one whose uninstalled release is still in the history; not a field of the API, but what the one who finds
-    /// [`Status::Uninstalled`](crate::Status::Uninstalled) there has to say.
+    /// The name may belong to an uninstalled release with history. Not a field of the API: the controller sets it when it finds
+    /// [`Status::Uninstalled`](crate::Status::Uninstalled).
     pub replace: bool,
 }
 
-/// Of upgrading alone.
+/// Options of upgrade only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade {
     /// Resources that cannot be patched are replaced.
     pub force: bool,
-    /// The values of the release are forgotten.
+    /// The values of the release are dropped.
     pub reset_values: bool,
-    /// The values of the release are kept, and those given now are laid over them.
+    /// The values of the release are kept, and overridden by the given ones.
     pub reuse_values: bool,
-    /// The same over the new chart's defaults.
+    /// [`Self::reuse_values`] on top of the new chart's defaults.
     pub reset_then_reuse_values: bool,
-    /// How many revisions are kept; 0 for all.
+    /// The number of revisions to keep; 0 for all.
     pub max_history: u32,
     /// Resources that a failed upgrade has created are removed.
     pub cleanup_on_fail: bool,
 }
 
-/// Of uninstalling alone.
+/// Options of uninstall only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uninstall {
-    /// The history stays, and with it the name is taken.
+    /// The history is kept, so that the name stays taken.
     pub keep_history: bool,
-    /// Words to keep with it.
+    /// A description to keep with it.
     pub description: Option<String>,
 }
 

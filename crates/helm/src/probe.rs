@@ -8,27 +8,27 @@ use crate::process;
 use crate::version::{BECAUSE, OLDEST, Version};
 use crate::{HelmError, Kind};
 
-/// Where to get it.
+/// The download page.
 const GET: &str =
     "install helm (https://helm.sh/docs/intro/install) where the manager runs, or say with --helm where it is";
 
-/// The last helm that was asked, and what came of it.
+/// The last helm whose version was determined, and the result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probe(Option<(Found, Answer)>);
 
 type Answer = Result<(PathBuf, Version), HelmError>;
 
-/// A file that could be helm.
+/// A candidate for helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
-    /// What another program in its place would have otherwise.
+    /// The modification time, which differs if another program replaces the file.
     changed: Option<SystemTime>,
     size: u64,
 }
 
 impl Probe {
-    /// Looks for the program.
+    /// Looks up the program.
     pub(crate) fn look(program: &Path, search: Option<&OsStr>) -> Result<Found, HelmError> {
         let Some(path) = process::find(program, search) else {
             let message = format!("there is no program {} here: {GET}", program.display());
@@ -44,7 +44,7 @@ impl Probe {
         })
     }
 
-    /// The facts about a file.
+    /// The result for an unchanged file.
     pub(crate) fn known(&self, found: &Found) -> Option<Answer> {
         let (known, answer) = self.0.as_ref()?;
         (known == found).then(|| answer.clone())
@@ -91,7 +91,7 @@ mod tests {
         found().judge(Ok(&printed.to_owned()))
     }
 
-    // Nothing ships a helm, so the error says how to get one.
+    // Windlass ships no helm, so the error says how to get one.
     #[test]
     fn an_unusable_helm_is_reported_with_a_remedy() {
         let old = judged("v3.13.3").unwrap_err();

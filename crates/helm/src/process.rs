@@ -1,7 +1,7 @@
-//! Running helm: one process, its input, its output, and its end, also when the caller is gone.
+//! Runs helm: one process, with input, output and termination, also after its caller is gone.
 //!
-//! A process belongs to a task of its own, not to the call that waits for it. A call that is dropped asks the task to stop; helm then has a
-//! moment to write down that the operation failed, so that the release is not left pending, and is killed after that.
+//! A process belongs to a task, not to the call that waits for it. Dropping the call tells the task to stop the process. Helm
+//! then has time to record that the operation failed, so that the release is not left pending; after that it is killed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// What helm prints when it has installed a chart is the whole release.
+/// The output of an installation is the whole release.
 const MOST_OUTPUT: usize = 64 << 20;
 const MOST_ERRORS: usize = 64 << 10;
 /// Maximum time that output may stay open after the process has ended.
@@ -24,11 +24,11 @@ const LINGER: Duration = Duration::from_secs(2);
 pub(crate) struct Plan {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
-    /// All there is of an environment.
+    /// The whole environment.
     pub(crate) environment: Vec<(String, std::ffi::OsString)>,
     pub(crate) folder: PathBuf,
     pub(crate) input: Vec<u8>,
-    /// How long it may take.
+    /// The time limit.
     pub(crate) limit: Duration,
     /// Grace period after the termination signal.
     pub(crate) grace: Duration,
@@ -38,31 +38,31 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) end: End,
-    /// Up to a limit; `None` when it was more.
+    /// Up to a limit; `None` if it was longer.
     pub(crate) stdout: Option<Vec<u8>>,
-    /// The last of it.
+    /// The end of the output.
     pub(crate) stderr: String,
 }
 
-/// Why it ended.
+/// Why the process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// By itself.
     Exit(ExitStatus),
-    /// It took too long.
+    /// The time limit was exceeded.
     TimedOut,
     /// The caller is gone.
     Cancelled,
 }
 
-/// Runs it to its end, or stops it when `stop` is cancelled.
+/// Runs a process to its end, or stops it when `stop` is cancelled.
 pub(crate) async fn run(plan: Plan, stop: CancellationToken) -> io::Result<Output> {
     let mut child = start(&plan)?;
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let (input, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut input) = input {
-            // A process that ends early does not read all.
+            // A process that ends early does not read all of its input.
             let _ = input.write_all(&plan.input).await;
         }
     };
@@ -101,13 +101,13 @@ fn start(plan: &Plan) -> io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Signals to us, such as those of a terminal, are not for it; and it can be ended with all that it started.
+        // Separates it from our signals, such as those of a terminal, and allows to end it with all of its children.
         .process_group(0)
         .kill_on_drop(true);
     command.spawn()
 }
 
-/// Waits for the end and sees to it that there is one.
+/// Waits for the end of a process, and forces it if necessary.
 async fn watch(child: &mut Child, group: Option<Pid>, plan: &Plan, stop: &CancellationToken) -> io::Result<End> {
     let why = tokio::select! {
         status = child.wait() => return Ok(End::Exit(status?)),
@@ -124,7 +124,7 @@ async fn watch(child: &mut Child, group: Option<Pid>, plan: &Plan, stop: &Cancel
 
 fn signal(group: Option<Pid>, signal: Signal) {
     if let Some(group) = group {
-        // Who has ended already needs none.
+        // A process that has ended needs no signal.
         let _ = kill_process_group(group, signal);
     }
 }
@@ -166,7 +166,7 @@ impl Kept {
     fn add(&mut self, piece: &[u8]) {
         if self.last {
             self.bytes.extend_from_slice(piece);
-            // Not for every piece.
+            // Not after every piece.
             if self.bytes.len() > 2 * self.most {
                 self.bytes.drain(..self.bytes.len() - self.most);
             }

@@ -1,7 +1,7 @@
-//! Releases as Helm stores them: Secrets of the release's namespace, one for each revision.
+//! Releases as Helm stores them: Secrets in the release's namespace, one per revision.
 //!
-//! A Secret holds base64 of a compressed JSON document. Of that document only what tells releases apart is kept: the chart's files, the
-//! manifest and the notes can be large and are passed over. Everything here is pure, and nothing is ever written.
+//! A Secret has the base64 of a compressed JSON document. Only the fields that distinguish releases are decoded: the chart's
+//! files, the manifest and the notes can be large and are skipped. Everything here is pure and read-only.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -23,10 +23,10 @@ mod tests;
 /// The type of the Secrets.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
 
-/// The labels of the Secrets that are Helm's own.
+/// Helm's own labels on the Secrets.
 const HELMS: [&str; 6] = ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
 
-/// A Secret holds a megabyte; more is none of Helm's.
+/// A Secret is limited to a megabyte; a larger one is not Helm's.
 const MOST_STORED: usize = 2 << 20;
 /// Maximum expansion of a compressed chart. Charts are mostly text and shrink to a fifth.
 const MOST_EXPANDED: u64 = 64 << 20;
@@ -39,7 +39,7 @@ pub struct Release {
     pub name: String,
     /// Its namespace.
     pub namespace: String,
-    /// Which revision it is; 1 is the first.
+    /// The revision; 1 is the first.
     pub revision: u32,
     /// The progress of the operation.
     pub status: Status,
@@ -47,11 +47,11 @@ pub struct Release {
     pub chart: String,
     /// The chart's version.
     pub chart_version: String,
-    /// The version of what the chart installs.
+    /// The version of the packaged application.
     pub app_version: Option<String>,
-    /// The values that the user gave; without the chart's defaults.
+    /// The user's values, without the chart's defaults.
     pub values: Map<String, Value>,
-    /// Helm's words about how it went.
+    /// Helm's description of the result.
     pub description: String,
     /// Labels other than Helm's own.
     pub labels: BTreeMap<String, String>,
@@ -62,7 +62,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// Whether it was made of these values; both are compared as data.
+    /// Whether it has these values; both are compared as data.
     pub fn has_values(&self, wanted: &Map<String, Value>) -> bool {
         values::same(&self.values, wanted)
     }
@@ -72,16 +72,16 @@ impl Release {
 // AD-076
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// Anything that is not known here.
+    /// Any other status.
     #[default]
     Unknown,
     /// It is the deployed revision.
     Deployed,
-    /// It was removed, and its history was kept.
+    /// It was uninstalled, and its history was kept.
     Uninstalled,
     /// A later revision has taken its place.
     Superseded,
-    /// It went wrong.
+    /// The operation failed.
     Failed,
     /// It is being removed.
     Uninstalling,
@@ -107,7 +107,7 @@ impl Status {
         Self::PendingRollback,
     ];
 
-    /// As Helm writes it.
+    /// The status as Helm writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -122,13 +122,13 @@ impl Status {
         }
     }
 
-    /// Reads Helm's word.
+    /// Parses Helm's status.
     pub fn read(word: &str) -> Self {
         let named = Self::ALL.into_iter().find(|status| status.as_str() == word);
         named.unwrap_or_default()
     }
 
-    /// Whether an operation is going on, or was when helm was killed: until then Helm refuses upgrades.
+    /// Whether an operation is running, or was killed. Helm refuses upgrades of such a release.
     pub fn is_pending(self) -> bool {
         matches!(
             self,
@@ -143,7 +143,7 @@ impl std::fmt::Display for Status {
     }
 }
 
-/// Why a Secret cannot be read as a release. No error quotes what is stored.
+/// Why a Secret cannot be decoded as a release. No error quotes its contents.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// It is a Secret of another type.
@@ -155,7 +155,7 @@ pub enum DecodeError {
     /// It contains no release.
     #[error("data.release is missing")]
     Missing,
-    /// It is larger than what Helm writes.
+    /// It is larger than anything that Helm writes.
     #[error("data.release is too large")]
     TooLarge,
     /// It is not in Helm's format.
@@ -163,7 +163,7 @@ pub enum DecodeError {
     Broken(&'static str),
 }
 
-/// Labels by which the Secrets of all revisions of a release are listed.
+/// Labels that select the Secrets of all revisions of a release.
 pub fn selector(release: &str) -> String {
     format!("owner=helm,name={release}")
 }
@@ -173,13 +173,13 @@ pub fn secret_name(release: &str, revision: u32) -> String {
     format!("sh.helm.release.v1.{release}.v{revision}")
 }
 
-/// The release and the revision that a Secret is of, by its name.
+/// The release and the revision of a Secret, by its name.
 pub fn of_name(secret: &str) -> Option<(&str, u32)> {
     let (release, revision) = secret.strip_prefix("sh.helm.release.v1.")?.rsplit_once(".v")?;
     Some((release, revision.parse().ok()?))
 }
 
-/// The Secret of the newest revision of a release, of those that were listed.
+/// The Secret of a release's newest revision, among the given ones.
 pub fn newest<'a>(release: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> Option<&'a Secret> {
     let revisions = secrets.into_iter().filter_map(|secret| {
         let (of, revision) = of_name(secret.metadata.name.as_deref()?)?;
@@ -194,7 +194,7 @@ fn is_release(secret: &Secret) -> bool {
     secret.type_.as_deref() == Some(SECRET_TYPE)
 }
 
-/// Reads a release.
+/// Decodes a release.
 pub fn decode(secret: &Secret) -> Result<Release, DecodeError> {
     if !is_release(secret) {
         let found = secret.type_.clone().unwrap_or_default();
@@ -234,7 +234,7 @@ fn expand(stored: &[u8], most: u64) -> Result<Vec<u8>, DecodeError> {
     let bytes = BASE64_STANDARD
         .decode(stored)
         .map_err(|_| DecodeError::Broken("it is not base64"))?;
-    // Helm reads what was stored before it compressed releases.
+    // Helm also reads uncompressed releases of early versions.
     if !bytes.starts_with(&MAGIC) {
         return Ok(bytes);
     }
@@ -249,7 +249,7 @@ fn expand(stored: &[u8], most: u64) -> Result<Vec<u8>, DecodeError> {
     Ok(expanded)
 }
 
-/// Helm writes an empty text or the year 1 for a time that was never.
+/// Helm writes an empty text or the year 1 for an unset time.
 fn time(text: Option<String>) -> Option<Timestamp> {
     let time: Timestamp = text?.parse().ok()?;
     (time > Timestamp::UNIX_EPOCH).then_some(time)

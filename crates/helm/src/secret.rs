@@ -7,12 +7,12 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a text, as it is.
+    /// Wraps a text unchanged.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for whom it is meant.
+    /// The text.
     pub fn reveal(&self) -> &str {
         &self.0
     }

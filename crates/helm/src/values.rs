@@ -1,8 +1,8 @@
-//! Values, as data.
+//! Chart values as data.
 
 use serde_json::{Map, Value};
 
-/// Reads values as Helm does: `0644` is octal, `yes` is true; an empty text is no values. The error does not quote the text.
+/// Parses values as Helm does: `0644` is octal, `yes` is true; an empty text means no values. The error does not quote the text.
 pub fn parse(text: &str) -> Result<Map<String, Value>, String> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
@@ -14,7 +14,7 @@ pub fn parse(text: &str) -> Result<Map<String, Value>, String> {
     }
     match serde_saphyr::from_str_with_options(text, options) {
         Ok(Value::Object(values)) => Ok(values),
-        // Comments alone, or `null`.
+        // Only comments, or `null`.
         Ok(Value::Null) => Ok(Map::new()),
         Ok(other) => Err(format!("values must be a mapping at the top, not {}", sort(&other))),
         Err(error) => {
@@ -35,7 +35,7 @@ fn sort(value: &Value) -> &'static str {
     }
 }
 
-/// Whether two sets of values are the same data. Order of keys does not count, nor how a number is written.
+/// Whether two sets of values are equal as data, regardless of the order of keys and the notation of numbers.
 pub fn same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     one.len() == other.len()
         && one
@@ -49,7 +49,7 @@ fn same_value(one: &Value, other: &Value) -> bool {
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_value(one, other))
         }
-        // Helm keeps numbers as Go's floats on the way.
+        // Helm converts numbers to Go's floats.
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
         _ => one == other,
     }

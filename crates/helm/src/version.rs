@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// The oldest that can be used.
+/// The oldest supported version.
 pub(crate) const OLDEST: Version = Version { major: 3, minor: 14 };
 
 /// Features of the oldest supported version.
 pub(crate) const BECAUSE: &str = "labels on releases and resetThenReuseValues";
 
-/// The version of a helm, as far as flags depend on it.
+/// The version of helm, as far as flags depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version {
     pub(crate) major: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// Reads `v3.22.0`, with or without what may follow.
+    /// Parses `v3.22.0`, with or without a suffix.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut parts = text.trim().trim_start_matches('v').split('.');
         let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -24,7 +24,7 @@ impl Version {
         Some(Self { major, minor })
     }
 
-    /// From this one on, flags have other names, and what is missing is applied by the server.
+    /// Whether it is helm 4 or later, where flags have other names, and server-side apply is the default.
     pub(crate) fn is_four(self) -> bool {
         self.major >= 4
     }

@@ -1,15 +1,15 @@
-//! Helm's words about an error: which of them are for people, and which are secret.
+//! Helm's error messages: extracts the relevant part and hides secrets.
 
 use std::borrow::Cow;
 
-/// As long as a message gets.
+/// The length limit of a message.
 const LONGEST: usize = 2000;
 /// The replacement of secrets.
 const HIDDEN: &str = "***";
-/// Shorter ones are not looked for: they are in every other word.
+/// Shorter secrets are not hidden: they would match parts of many words.
 const SHORTEST_SECRET: usize = 4;
 
-/// Texts that must not be seen.
+/// Texts to hide.
 #[derive(Clone, Default)]
 pub(crate) struct Mask(Vec<String>);
 
@@ -20,17 +20,17 @@ impl std::fmt::Debug for Mask {
 }
 
 impl Mask {
-    /// Another text that must not be seen.
+    /// Adds a text to hide.
     pub(crate) fn hide(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.len() >= SHORTEST_SECRET && !self.0.iter().any(|known| known == secret) {
             self.0.push(secret.to_owned());
-            // One may be part of another.
+            // A text may be a part of another one.
             self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         }
     }
 
-    /// Both.
+    /// Joins two masks.
     #[must_use]
     pub(crate) fn with(mut self, other: &Self) -> Self {
         for secret in &other.0 {
@@ -68,7 +68,7 @@ pub(crate) fn of(printed: &str, mask: &Mask) -> String {
     bounded(&error.join("\n"))
 }
 
-/// Warnings and log lines are not the error.
+/// Whether a line is a warning or log line instead of the error.
 fn is_chatter(line: &str) -> bool {
     let is_log = line.starts_with("level=") || line.starts_with("time=");
     let glog = line.as_bytes();
@@ -76,7 +76,7 @@ fn is_chatter(line: &str) -> bool {
     line.starts_with("WARNING") || is_log || is_glog
 }
 
-/// Cuts out of the middle: the beginning says what was done and the end why it failed.
+/// Shortens a text in the middle: the beginning has the operation and the end the cause.
 fn bounded(text: &str) -> String {
     if text.len() <= LONGEST {
         return text.to_owned();

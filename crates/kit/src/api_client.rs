@@ -1,5 +1,5 @@
-//! Requests to any API server that no cache answers and no reconcile journals: of workload clusters, and of what is not an object that
-//! a controller owns. The types stay outside: what is sent and read is compiled once.
+//! Requests to any API server that no cache answers and no reconcile journals: to workload clusters, and for content that is not
+//! an object of a controller. The functions take texts and values, not types, so that sending and reading are compiled once.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -14,29 +14,29 @@ use crate::reader::{METADATA, collection_url, form};
 use crate::request::{RequestError, send};
 use crate::writer::Target;
 
-/// Objects that a list leaves out or gives.
+/// Query parameters of a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListQuery<'a> {
-    /// Only those of this namespace; all of them when it is empty.
+    /// Only objects of this namespace; all objects when it is empty.
     pub namespace: &'a str,
-    /// Only those with these labels.
+    /// Label selector.
     pub labels: &'a str,
-    /// Only those with these fields.
+    /// Field selector.
     pub fields: &'a str,
-    /// Only their metadata: what they hold never leaves the server.
+    /// Only the objects' metadata. Their contents never leave the server.
     pub metadata_only: bool,
 }
 
-/// How a patch is meant.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
     /// JSON merge patch.
     Merge,
-    /// Strategic merge patch: lists are merged by their keys. Kubernetes' own kinds only.
+    /// Strategic merge patch: lists are merged by their keys. The server accepts it for Kubernetes' own kinds only.
     Strategic,
 }
 
-/// An API server, asked directly. Cheap to clone.
+/// A client for requests to an API server, without a cache. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiClient(kube::Client);
 
@@ -60,7 +60,7 @@ struct List<'a> {
 }
 
 impl ApiClient {
-    /// An object as it is stored now; `None` when there is none of this name.
+    /// Reads an object from the server; `None` when no object has this name.
     pub async fn get<K: Object>(&self, key: &ObjectKey) -> Result<Option<K>, RequestError> {
         let url = Target::of::<K>(key.clone()).url(None);
         match self.ask(Method::GET, url, "application/json", Vec::new()).await {
@@ -70,12 +70,12 @@ impl ApiClient {
         }
     }
 
-    /// The objects that a query chooses, as they are stored now.
+    /// Lists the objects that a query selects.
     pub async fn list<K: Object>(&self, query: ListQuery<'_>) -> Result<Vec<K>, RequestError> {
         self.list_as::<K, K>(query).await
     }
 
-    /// [`Self::list`], of which `T` is kept.
+    /// [`Self::list`], decoded as `T`.
     pub async fn list_as<K: Object, T: Codec>(&self, query: ListQuery<'_>) -> Result<Vec<T>, RequestError> {
         let url = &collection_url(&gvk_of::<K>(), &K::plural(&()), query.namespace);
         let accept = if query.metadata_only {
@@ -94,7 +94,7 @@ impl ApiClient {
         Ok(items.collect::<Result<_, _>>()?)
     }
 
-    /// The object at a URL as JSON; `None` when there is none.
+    /// Reads the object at a URL as JSON; `None` when it does not exist.
     pub async fn get_value(&self, url: &str) -> Result<Option<Value>, RequestError> {
         match self
             .ask(Method::GET, url.to_owned(), "application/json", Vec::new())
@@ -106,7 +106,7 @@ impl ApiClient {
         }
     }
 
-    /// Server-side apply with force at a URL; gives the object as it is stored then.
+    /// Server-side apply with force at a URL. Returns the stored object.
     pub async fn apply_value(&self, url: &str, manager: &str, object: &Value) -> Result<Value, RequestError> {
         let url = asking(url, &[("fieldManager", manager), ("force", "true")]);
         let (type_, body) = ("application/apply-patch+yaml", serde_json::to_vec(object)?);
@@ -115,7 +115,7 @@ impl ApiClient {
         )?)
     }
 
-    /// Replaces the object at a URL; gives the object as it is stored then.
+    /// Replaces the object at a URL. Returns the stored object.
     pub async fn replace_value(&self, url: &str, object: &Value) -> Result<Value, RequestError> {
         let body = serde_json::to_vec(object)?;
         let answer = self.ask(Method::PUT, url.to_owned(), "application/json", body).await?;
@@ -140,7 +140,7 @@ impl ApiClient {
             .map(drop)
     }
 
-    /// Changes a part of an object.
+    /// Patches an object.
     pub async fn patch<K: Object>(
         &self,
         manager: &str,
@@ -159,7 +159,7 @@ impl ApiClient {
             .map(drop)
     }
 
-    /// Deletes an object, if it is still the one with this uid where one is given.
+    /// Deletes an object. With a uid, only the object with this uid.
     pub async fn delete<K: Object>(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), RequestError> {
         let mut options = json!({ "apiVersion": "v1", "kind": "DeleteOptions" });
         if let Some(uid) = uid {
@@ -171,7 +171,7 @@ impl ApiClient {
             .map(drop)
     }
 
-    /// Evicts a Pod: it goes unless a disruption budget keeps it.
+    /// Evicts a Pod. The server refuses if a disruption budget does not allow it.
     pub async fn evict(&self, pod: &ObjectKey) -> Result<(), RequestError> {
         let eviction = json!({
             "apiVersion": "policy/v1",
@@ -184,8 +184,8 @@ impl ApiClient {
             .map(drop)
     }
 
-    /// `media_type` is that of the answer for a read, that of the body for a write. Boxed, so that it is compiled here and not again
-    /// wherever it is awaited.
+    /// Sends a request. `media_type` is the type of the answer for a read, and of the body for a write. The future is boxed so
+    /// that it is compiled once.
     fn ask<'a>(
         &'a self,
         method: Method,
@@ -210,7 +210,7 @@ impl ApiClient {
     }
 }
 
-/// A URL with those parameters that are not empty.
+/// A URL with the parameters that are not empty.
 fn asking(url: &str, parameters: &[(&str, &str)]) -> String {
     match form(parameters).strip_suffix('&') {
         Some(query) => format!("{url}?{query}"),

@@ -15,12 +15,12 @@ impl Backoff {
         Self { first, most }
     }
 
-    /// What controllers use per object: 5 ms up to 1000 s.
+    /// The backoff of controllers, per object: 5 ms up to 1000 s.
     pub const fn per_object() -> Self {
         Self::new(Duration::from_millis(5), Duration::from_secs(1000))
     }
 
-    /// What watches use: 50 ms up to 30 s.
+    /// The backoff of watches: 50 ms up to 30 s.
     pub const fn per_watch() -> Self {
         Self::new(Duration::from_millis(50), Duration::from_secs(30))
     }

@@ -28,12 +28,12 @@ pub struct Cache<T> {
     store: Arc<Store>,
     journal: Option<Journal>,
     contract: Option<ContractVersion>,
-    /// Keeps the watch of a part of a kind going.
+    /// Keeps the watch of a part of a kind running.
     life: Option<Arc<Life>>,
     holds: PhantomData<fn() -> T>,
 }
 
-/// The cache of a kind that became known while running.
+/// The cache of a kind that is known at run time only.
 pub type DynCache = Cache<Dynamic>;
 
 impl<T> Clone for Cache<T> {
@@ -67,7 +67,7 @@ impl<T: Codec> Cache<T> {
         }
     }
 
-    /// Of a part of a kind, which is watched as long as somebody has this cache.
+    /// A cache of a part of a kind. The part is watched as long as a copy of this cache exists.
     pub(crate) fn part(store: Arc<Store>, life: Arc<Life>) -> Self {
         Self {
             store,
@@ -78,13 +78,13 @@ impl<T: Codec> Cache<T> {
         }
     }
 
-    /// A cache of its own, fed by `url` (`/api/v1/nodes`) of another API server, for connections to workload clusters. It ends with
+    /// A separate cache, fed by `url` (`/api/v1/nodes`) of another API server, for connections to workload clusters. It ends with
     /// `tasks`.
     pub fn stand_alone(client: kube::Client, url: impl Into<String>, gvk: Gvk, tasks: &Tasks) -> Self {
         Self::alone(client, url.into(), gvk, (Selector::default(), Extent::Whole), tasks)
     }
 
-    /// The same of one cluster-scoped or namespaced object: `url` is that of its collection.
+    /// [`Self::stand_alone`] for one object. `url` is the URL of its collection.
     pub fn stand_alone_object(
         client: kube::Client,
         url: impl Into<String>,
@@ -99,8 +99,8 @@ impl<T: Codec> Cache<T> {
         Self::alone(client, url.into(), gvk, (selector, Extent::Whole), tasks)
     }
 
-    /// The same of the objects with these labels alone, of which the server sends the metadata and nothing
-    /// else. `T` is decoded from a `PartialObjectMetadata`.
+    /// [`Self::stand_alone`] for the objects with these labels. The server sends only their metadata; `T` is decoded from a
+    /// `PartialObjectMetadata`.
     pub fn stand_alone_metadata(
         client: kube::Client,
         url: impl Into<String>,
@@ -134,7 +134,7 @@ impl<T: Codec> Cache<T> {
         Self::new(store, None, None)
     }
 
-    /// Notes a read that cannot be trusted yet, so that the driver waits and observes again.
+    /// Records a read that came before the first list, so that the driver waits and observes again.
     fn read(&self) -> &Store {
         if let Some(journal) = &self.journal
             && !self.store.is_synced()
@@ -149,7 +149,7 @@ impl<T: Codec> Cache<T> {
         self.read().get(key).and_then(typed)
     }
 
-    /// The objects of a namespace, by name. The empty namespace holds the cluster-scoped ones.
+    /// The objects of a namespace, by name. The empty namespace has the cluster-scoped objects.
     pub fn list(&self, namespace: &str) -> Vec<Arc<T>> {
         all(self.read().list(namespace))
     }
@@ -175,7 +175,7 @@ impl<T: Codec> Cache<T> {
         self.store.add_index(name, Box::new(of));
     }
 
-    /// The objects for which the index `name` gave `value`; none when there is no such index.
+    /// The objects for which the index `name` has `value`; none if there is no such index.
     pub fn by_index(&self, name: &str, value: &str) -> Vec<Arc<T>> {
         all(self.read().by_index(name, value))
     }
@@ -185,12 +185,12 @@ impl<T: Codec> Cache<T> {
         self.store.gvk().clone()
     }
 
-    /// The contract that the kind's definition names; v1beta2 for kinds that were not found through one.
+    /// The contract version in the labels of the kind's definition; v1beta2 for kinds that were not found through a definition.
     pub fn contract(&self) -> ContractVersion {
         self.contract.unwrap_or(ContractVersion::V1Beta2)
     }
 
-    /// True once the first list is in.
+    /// True after the first list.
     pub fn is_synced(&self) -> bool {
         self.store.is_synced()
     }
@@ -202,18 +202,19 @@ impl<T: Codec> Cache<T> {
         let _ = synced.wait_for(|synced| *synced).await;
     }
 
-    /// Waits for the first list without holding the cache; false when it never comes, as nobody has the cache any more.
+    /// Waits for the first list without holding the cache. False when the list will never come, because all copies of the cache
+    /// were dropped.
     pub fn listed(&self) -> impl Future<Output = bool> + Send + 'static {
         let mut synced = self.store.synced();
         async move { synced.wait_for(|synced| *synced).await.is_ok() }
     }
 
-    /// Calls `f` for every object there is, and then for every change, in order. `f` must not block.
+    /// Calls `f` for every object that exists, and then for every change, in order. `f` must not block.
     pub fn subscribe(&self, f: impl Fn(&Change<T>) + Send + Sync + 'static) {
         self.store.subscribe(Arc::new(move |change| f(&change.typed())));
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.store.len()
     }
@@ -223,13 +224,13 @@ impl<T: Codec> Cache<T> {
         self.len() == 0
     }
 
-    /// The newest resourceVersion that was seen.
+    /// The newest resourceVersion that the cache has seen.
     pub fn version(&self) -> u64 {
         self.store.version()
     }
 }
 
-/// Objects as the type that their store holds.
+/// Objects as the type of their store.
 fn all<T: Codec>(objects: Vec<AnyObject>) -> Vec<Arc<T>> {
     objects.into_iter().filter_map(typed).collect()
 }

@@ -1,4 +1,4 @@
-//! What a controller is.
+//! The trait [`Controller`] and the outcome of a reconcile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::watch::Watch;
 pub trait Controller: Send + Sync + 'static {
     /// The kind that is reconciled.
     type Kind: Object + Conditioned;
-    /// Everything that was read.
+    /// The observation: everything that was read.
     type Observed: Send + Sync;
     /// Facts that `plan` may ask for; [`NoQuestion`](crate::NoQuestion) when `observe` reads everything at once.
     type Question: Send + Sync;
-    /// What is to be done.
+    /// The actions to take.
     type Plan: Plan;
-    /// What was done, and what failed.
+    /// The actions that were done, and the one that failed.
     type Done: Done;
 
     /// Name in logs and metrics, such as `machineset`.
@@ -38,31 +38,31 @@ pub trait Controller: Send + Sync + 'static {
     const MANAGER: &'static str;
     /// Field manager of the status, such as `capi-machineset-status`.
     const STATUS_MANAGER: &'static str;
-    /// Added by the driver, alone and first, when it is missing; removed by `apply`.
+    /// The finalizer. The driver adds it, alone and first, when it is missing; `apply` removes it.
     const FINALIZER: Option<&'static str>;
 
-    /// The least time between two writes of an object's status, so that a burst of events costs one write. What only changes
-    /// the words of conditions waits longer.
+    /// The least time between two writes of an object's status, so that a burst of events costs one write. A change in nothing
+    /// but the messages of conditions waits longer.
     const STATUS_PACE: Duration = Duration::from_millis(100);
 
-    /// Whether steps of `status.initialization` are written at once, as others are waiting for them.
+    /// Whether steps of `status.initialization` are written at once, because other controllers wait for them.
     const INITIALIZATION_IS_AWAITED: bool = true;
 
-    /// Which objects of the kind this controller reconciles; all of them when there is no such function. The others are left
-    /// alone: their events wake nobody, nothing that is mapped to them does, and a reconcile that was asked for before they
+    /// Selects the objects of the kind that this controller reconciles; all of them when unset. The driver ignores the others:
+    /// their events and the events of related objects add nothing to the queue. A reconcile that was queued before an object
     /// changed ends before it writes anything, the finalizer and the condition Paused included.
     const CONCERNS: Option<fn(&Self::Kind) -> bool> = None;
 
-    /// Whether every write to the object itself carries the resourceVersion that was seen, so that the reconcile ends without
-    /// writing when somebody changed the object meanwhile. For kinds with [`Self::CONCERNS`]: a reconcile under way must not
-    /// write to an object that has just been taken over by somebody else.
+    /// Whether every write to the object itself carries the resourceVersion that was read, so that the write fails when another
+    /// client has changed the object since. For kinds with [`Self::CONCERNS`]: a running reconcile must not write to an object
+    /// that another system has just taken over.
     const LOCKED: bool = false;
 
-    /// Whether objects of the kind can belong to a Cluster that pauses them. Without, nobody watches Clusters on behalf of this
-    /// controller, so it runs where that kind is not there yet.
+    /// Whether a Cluster can pause objects of the kind. When false, the driver does not watch Clusters for this controller, so it
+    /// also runs where that kind is not installed yet.
     const FOLLOWS_CLUSTERS: bool = true;
 
-    /// The cluster an object belongs to: its `spec.paused` pauses the object. By default the one named by the label
+    /// The cluster of an object: its `spec.paused` pauses the object. Defaults to the cluster in the label
     /// `cluster.x-k8s.io/cluster-name`.
     fn cluster_of(object: &Self::Kind) -> Option<ObjectKey> {
         let meta = object.meta();
@@ -70,20 +70,20 @@ pub trait Controller: Send + Sync + 'static {
         Some(ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), name))
     }
 
-    /// Why an object is paused by a field of its own that this controller minds itself. The condition Paused says so; unlike with the
-    /// annotation, reconciles go on.
+    /// The reason why an object is paused by a field of its own that this controller handles itself. The driver sets the
+    /// condition Paused with it, but still runs reconciles, unlike with the annotation.
     fn pauses_itself(_object: &Self::Kind) -> Option<String> {
         None
     }
 
-    /// What wakes objects of this kind, besides their own events.
+    /// The sources of wake-ups, besides the objects' own events.
     fn watches(&self) -> Vec<Watch>;
 
-    /// Reads. Total: a read that fails is data. May run twice, when a cache turned out not to have its first list yet.
+    /// Reads. Total: a failed read is data. May run twice, if a cache did not have its first list yet.
     fn observe(&self, cx: &Cx, object: Arc<Self::Kind>) -> impl Future<Output = Self::Observed> + Send;
 
-    /// Reads what `plan` asked for, in addition to what was observed. Total, like `observe`: what could not be read is data, and the
-    /// next `plan` has to decide without it.
+    /// Reads the facts that `plan` asked for, in addition to the observation. Total, like `observe`: a failed read is data, and
+    /// the next `plan` has to decide without it.
     fn answer(
         &self,
         _cx: &Cx,
@@ -93,14 +93,14 @@ pub trait Controller: Send + Sync + 'static {
         std::future::ready(seen)
     }
 
-    /// Decides everything from what was observed, or asks.
+    /// Decides on all actions from the observation, or asks a question.
     fn plan(&self, seen: &Self::Observed, now: &Moment) -> Decision<Self::Plan, Self::Question>;
 
-    /// Writes what the plan says; stops at the first failure and says so.
+    /// Carries out the plan. Stops at the first failure and returns it in `Done`.
     fn apply(&self, cx: &Cx, seen: &Self::Observed, plan: &Self::Plan) -> impl Future<Output = Self::Done> + Send;
 
-    /// The contents of `.status` as this controller wants them: all fields and condition types that it owns; what it leaves out
-    /// is removed if it wrote it before. The driver adds the condition Paused. `None` leaves the status alone.
+    /// The desired contents of `.status`: all fields and condition types that this controller owns. A field that it wrote before
+    /// and now leaves out is removed. The driver adds the condition Paused. `None` leaves the status as it is.
     fn status(&self, seen: &Self::Observed, plan: &Self::Plan, done: &Self::Done, now: &Moment) -> Option<Value>;
 
     /// How the reconcile ended. Deadlines of `plan` and `status` are added by the driver.
@@ -109,14 +109,14 @@ pub trait Controller: Send + Sync + 'static {
     }
 }
 
-/// How a reconcile ended.
+/// The result of a reconcile.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Nothing to do until an event comes.
     Settled,
-    /// Look again after this time, or when an event comes.
+    /// Reconcile again after this time, or when an event comes.
     RequeueAfter(Duration),
-    /// Something failed: again after a delay that grows from failure to failure.
+    /// A failure: reconcile again with backoff.
     Failed(ReconcileError),
 }
 

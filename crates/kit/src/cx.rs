@@ -18,10 +18,10 @@ use crate::seen::Seen;
 use crate::tasks::Tasks;
 use crate::writer::Writer;
 
-/// How long a reconcile waits for the first lists of caches that it was the first to read.
+/// How long a reconcile waits for the first lists of caches that it has started.
 const FIRST_LISTS: Duration = Duration::from_secs(15);
 
-/// What a controller may reach. Cheap to clone.
+/// The ports of a controller. Cheap to clone.
 #[derive(Clone)]
 pub struct Cx {
     pub(crate) ports: Arc<Ports>,
@@ -30,7 +30,7 @@ pub struct Cx {
     controller: &'static str,
 }
 
-/// What all controllers of a process share.
+/// The ports that all controllers of a process share.
 pub(crate) struct Ports {
     pub(crate) client: kube::Client,
     pub(crate) caches: Caches,
@@ -88,7 +88,8 @@ impl Cx {
         Cache::new(store, Some(self.journal.clone()), None)
     }
 
-    /// The cache of a provider's kind, in the version that its definition's contract labels choose. Waits for the first list.
+    /// The cache of a provider's kind, in the version that the contract labels of its definition select. Waits for the first
+    /// list.
     pub async fn dynamic(&self, kind: &GroupKind) -> Result<DynCache, KitError> {
         let (store, contract) = self.ports.caches.dynamic(kind).await?;
         Ok(Cache::new(store, Some(self.journal.clone()), Some(contract)))
@@ -102,29 +103,29 @@ impl Cx {
         }
     }
 
-    /// Writes objects.
+    /// The writer of objects.
     pub fn writer(&self) -> &Writer {
         &self.writer
     }
 
-    /// Tells people that something happened to an object.
+    /// Emits an event about an object.
     pub fn event(&self, about: &impl EventSubject, kind: EventType, reason: &str, message: impl Into<String>) {
         self.event_about(about.reference(), kind, reason, message);
     }
 
-    /// [`Self::event`] about an object that is not at hand.
+    /// [`Self::event`] with a reference instead of the object.
     pub fn event_about(&self, about: ObjectReference, kind: EventType, reason: &str, message: impl Into<String>) {
         self.ports
             .events
             .emit(self.controller, about, kind, reason, message.into());
     }
 
-    /// The client, for what is neither an object read nor an object write.
+    /// The client, for requests that are neither object reads nor object writes.
     pub fn client(&self) -> &kube::Client {
         &self.ports.client
     }
 
-    /// Starts tasks that end with the process.
+    /// The tasks that end with the process.
     pub fn tasks(&self) -> &Tasks {
         &self.ports.tasks
     }
@@ -134,7 +135,7 @@ impl Cx {
         &self.ports.metrics
     }
 
-    /// Waits until every cache that was read too early has its first list.
+    /// Waits until every cache that was read before its first list has it.
     pub(crate) async fn settle_reads(&self) -> Reads {
         let unready = self.journal.take_unready();
         if unready.is_empty() {
@@ -153,12 +154,13 @@ impl Cx {
         }
     }
 
-    /// Waits until all caches that anybody has asked for have their first list; false when shutdown came first.
+    /// Waits until all requested caches have their first list; false when shutdown came first.
     pub(crate) async fn all_synced(&self) -> bool {
         self.synced(&self.ports.caches.all()).await
     }
 
-    /// First lists may never come: a server that does not answer must not keep the process from ending.
+    /// Waits for the first list of each store; false at shutdown. A server that does not answer must not keep the process from
+    /// ending.
     async fn synced(&self, stores: &[Arc<Store>]) -> bool {
         let all = async {
             for store in stores {
@@ -177,15 +179,15 @@ impl Cx {
     }
 }
 
-/// What became of reads of caches.
+/// The state of the caches that a reconcile has read.
 #[derive(Debug)]
 pub(crate) enum Reads {
-    /// All of them saw whole caches.
+    /// All caches had their first list.
     Good,
-    /// Some came too early: now they can be repeated.
+    /// Some caches had no first list, but have it now: the reads can be repeated.
     Again,
-    /// Some came too early, and their first list does not come.
+    /// Some caches had no first list, and it did not come in time.
     Late(KitError),
-    /// Some came too early, and the process ends.
+    /// Some caches had no first list, and the process ends.
     Stopping,
 }

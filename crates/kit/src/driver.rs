@@ -1,5 +1,5 @@
-//! Runs one controller: takes keys from its queue and leads each through the steps of a reconcile. Knows no types, so that it is
-//! compiled once; [`typed`] does.
+//! Runs one controller: takes keys from its queue and leads each through the steps of a reconcile. Uses no types of the
+//! controller, so that it is compiled once; [`typed`] does.
 
 mod notes;
 mod typed;
@@ -33,22 +33,22 @@ use crate::writer::{Target, Write, look};
 use notes::Notes;
 use typed::{AnyController, Subject, Traits};
 
-/// Reconciles of one controller that run at a time, unless it says otherwise.
+/// The default number of concurrent reconciles of one controller.
 const CONCURRENCY: usize = 10;
-/// A reconcile that runs longer than this is told of, again and again.
+/// A reconcile that runs longer than this is logged, repeatedly.
 const LONG: Duration = Duration::from_mins(1);
-/// From this back-off on, a failure is worth somebody's attention.
+/// From this backoff on, a failure is logged as a warning.
 const LASTING: Duration = Duration::from_millis(500);
 
-/// The most that a requeue is delayed to spread the load: deadlines are kept to a second or two.
+/// The most that a requeue is delayed to spread the load. So deadlines are at most this late.
 const SPREAD: Duration = Duration::from_secs(2);
-/// The longest timer. Timers do not run while a machine sleeps and do not follow corrections of its clock; a deadline that is farther
-/// away is compared again.
+/// The longest timer. Timers do not run while a machine sleeps and do not follow corrections of its clock. So a deadline that is
+/// farther away is checked again after this time.
 const LONGEST_TIMER: Duration = Duration::from_hours(12);
 
 type Start = Box<dyn FnOnce(&Cx) -> Arc<dyn AnyController> + Send>;
 
-/// A controller as data: what `suite` lists and a process starts.
+/// A controller as data: `suite` lists the entries, and a process starts them.
 pub struct ControllerEntry {
     name: &'static str,
     kind: GroupKind,
@@ -83,7 +83,7 @@ impl ControllerEntry {
         }
     }
 
-    /// Changes how many objects are reconciled at a time.
+    /// Sets the number of concurrent reconciles.
     #[must_use]
     pub fn with_concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency.max(1);
@@ -127,7 +127,7 @@ struct Driver {
     controller: Arc<dyn AnyController>,
     queue: Arc<Queue<ObjectKey>>,
     metrics: ControllerMetrics,
-    /// Writes whose outcome has to be found out before the key's next reconcile.
+    /// Writes whose outcome must be found out before the key's next reconcile.
     unsure: Mutex<HashMap<ObjectKey, Vec<Unsure>>>,
     pace: Arc<StatusPace>,
     notes: Notes,
@@ -183,14 +183,14 @@ impl Driver {
         tokio::select! {
             () = stopping => {
                 queue.close();
-                // What runs is finished, nothing new is started.
+                // Running reconciles are finished, and no new ones are started.
                 workers.await;
             }
             _ = &mut workers => {}
         }
     }
 
-    /// Starts everything that wakes objects.
+    /// Starts all sources of wake-ups.
     fn watch(&self, cx: &Cx) {
         let (queue, pace) = (self.queue.clone(), self.pace.clone());
         self.controller.subscribe(Box::new(move |key, concerns| {
@@ -208,7 +208,7 @@ impl Driver {
         }
     }
 
-    /// Wakes the objects of a cluster that is paused, or no longer is.
+    /// Wakes the objects of a cluster when it is paused or no longer paused.
     fn pausing(&self) -> Watch {
         let of_cluster = self.controller.of_cluster();
         Watch::map::<Cluster>(move |_, old, new| {
@@ -236,7 +236,7 @@ impl Driver {
         }
     }
 
-    /// One reconcile with everything around it.
+    /// One reconcile, with all steps of the driver around it.
     async fn one(self: &Arc<Self>, cx: &Cx, key: &ObjectKey) {
         let started = Instant::now();
         self.metrics.active.inc();
@@ -271,7 +271,7 @@ impl Driver {
                     self.queue.add_after(key.clone(), most);
                     again_in = most;
                 }
-                // What passes by itself in a moment is nothing to look at.
+                // A failure with a short backoff needs no attention.
                 if again_in < LASTING {
                     tracing::debug!(%error, reason = error.reason(), ?again_in, "reconcile failed");
                 } else {
@@ -286,7 +286,7 @@ impl Driver {
         self.release(cx, key);
     }
 
-    /// Hands the key back to the queue as soon as the caches have seen what was written.
+    /// Returns the key to the queue as soon as the caches have seen the reconcile's writes.
     fn release(&self, cx: &Cx, key: &ObjectKey) {
         let needs: Vec<_> = cx
             .journal
@@ -311,7 +311,7 @@ impl Driver {
         }
     }
 
-    /// Drops what is remembered of an object that is gone, or no longer this controller's.
+    /// Drops the records of an object that is gone, or that this controller no longer reconciles.
     fn forget(&self, key: &ObjectKey) {
         self.pace.forget(key);
         self.notes.forget(key);
@@ -325,7 +325,7 @@ impl Driver {
             self.forget(key);
             return Ok(Outcome::Settled);
         };
-        // Whoever asked for this reconcile may have done so before the object became somebody else's.
+        // The object may have been taken over after this reconcile was queued.
         if !object.is_concerned() {
             tracing::debug!("left alone: this object is none of this controller's");
             self.forget(key);
@@ -365,7 +365,7 @@ impl Driver {
         }
     }
 
-    /// Writes a status with the condition Paused in it, unless that has time.
+    /// Writes a status with the condition Paused in it, unless the write can wait.
     async fn write_status(
         &self,
         cx: &Cx,
@@ -375,7 +375,8 @@ impl Driver {
         mut status: Value,
     ) -> Outcome {
         let traits = self.traits();
-        // A controller that wrote its own spec says which generation its status is about; of a locked object the answers say it.
+        // A controller that wrote its own spec sets the generation that its status is about. For a locked object, the answers to
+        // the writes have the generation.
         let said = status.get("observedGeneration").and_then(Value::as_i64);
         let said = said.or_else(|| cx.journal.generation());
         let (present, generation) = (object.conditions(), said.or(object.meta().generation));
@@ -385,7 +386,7 @@ impl Driver {
         let (key, fresh) = (&target.key, present.is_empty());
         let old = || object.status();
         if let Some(wait) = self.pace.wait(key, traits.status_pace, fresh, old, &status) {
-            // The back-off of a failure may be far longer than a status can wait.
+            // The backoff of a failure may be far longer than a status can wait.
             return outcome.within(wait);
         }
         let uid = object.meta().uid.as_deref();
@@ -402,7 +403,7 @@ impl Driver {
         outcome
     }
 
-    /// Finds out what became of writes that were not answered. `Some` when the caches have to see something first.
+    /// Finds out whether writes without an answer have happened. `Some` when the caches must see something first.
     async fn settle_doubts(&self, cx: &Cx, key: &ObjectKey) -> Result<Option<Outcome>, ReconcileError> {
         let Some(doubts) = self.unsure.lock().remove(key) else {
             return Ok(None);
@@ -425,12 +426,12 @@ impl Driver {
         if !found {
             return Ok(None);
         }
-        // Come again at once; the queue holds the key until the caches have seen it.
+        // Added again at once; the queue holds the key until the caches have seen the write.
         self.queue.add(key.clone());
         Ok(Some(Outcome::Settled))
     }
 
-    /// Why the object is paused, if it is.
+    /// The reason why the object is paused, if it is.
     fn paused(&self, cx: &Cx, object: &dyn Subject) -> Option<String> {
         let traits = self.traits();
         let of = traits.follows_clusters.then(|| object.cluster()).flatten();
@@ -439,8 +440,8 @@ impl Driver {
         pause::why(&traits.gvk().kind, object.meta(), paused)
     }
 
-    /// The only thing that is kept up to date on a paused object. A field manager of its own takes the condition over, so that
-    /// the rest of the status stays as it is; the controller's own status takes it back.
+    /// Updates the condition Paused, which is the only write to a paused object. A separate field manager takes over the
+    /// condition, so that the rest of the status stays as it is. The controller's own status takes it back later.
     async fn show_paused(
         &self,
         cx: &Cx,
@@ -460,7 +461,7 @@ impl Driver {
     }
 }
 
-/// Says so in the log when a reconcile does not end: every step of one has an end, so that something is wrong, or very slow.
+/// Logs a reconcile that runs too long. Every step has a time limit, so either something is wrong, or the server is very slow.
 async fn told_of<T>(reconcile: impl Future<Output = T>, started: Instant) -> T {
     tokio::pin!(reconcile);
     loop {
@@ -474,12 +475,13 @@ async fn told_of<T>(reconcile: impl Future<Output = T>, started: Instant) -> T {
     }
 }
 
-/// Up to a twentieth more, and no more than [`SPREAD`], so that many objects do not come at the same moment.
+/// A delay extended by up to a twentieth, and by no more than [`SPREAD`], so that many objects are not reconciled at the same
+/// moment.
 fn jittered(after: Duration) -> Duration {
     after + after.mul_f64(0.05).min(SPREAD).mul_f64(rand::random())
 }
 
-/// The time until a deadline, as long as timers are trusted to run.
+/// The time until a deadline, limited to the longest timer.
 fn until(deadline: Timestamp, now: Timestamp) -> Duration {
     deadline.duration_since(now).unsigned_abs().min(LONGEST_TIMER)
 }

@@ -1,19 +1,20 @@
-//! Errors of reads, writes and reconciles, and what to do about them.
+//! Errors of reads, writes and reconciles, and how to handle them.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::object::{Gvk, ObjectKey};
 
-/// What a caller wants to know about an error without reading its text.
+/// The properties of an error that callers decide by, without reading its text.
 pub trait Triage {
-    /// Whether trying again can help without anybody changing anything.
+    /// Whether a retry can succeed without a change by a user.
     fn retry(&self) -> bool;
     /// A word from a closed set, fit for a metric label.
     fn reason(&self) -> &'static str;
 }
 
-/// An error with its causes, each told once: clients say "client error" and keep to themselves why.
+/// The text of an error with its causes, each once. Client errors often say only "client error" and leave the reason to their
+/// cause.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut out = error.to_string();
     let mut next = error.source();
@@ -28,7 +29,7 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     out
 }
 
-/// Why a cache could not be had.
+/// Why a cache is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum KitError {
     /// No CustomResourceDefinition serves the kind.
@@ -69,18 +70,18 @@ impl Triage for KitError {
     }
 }
 
-/// What kind of refusal or failure a write met.
+/// The category of a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Somebody else changed or owns the object.
+    /// Another client changed or owns the object.
     Conflict,
-    /// The object, or its kind, is not there.
+    /// The object or its kind does not exist.
     NotFound,
     /// An object of this name exists.
     AlreadyExists,
     /// The server refuses the content.
     Invalid,
-    /// We may not do this.
+    /// This process lacks the permission.
     Forbidden,
     /// The server is too busy.
     TooManyRequests,
@@ -107,7 +108,7 @@ impl ErrorKind {
         }
     }
 
-    /// True when nobody can say from the answer whether the write happened.
+    /// True if the answer does not show whether the write happened.
     pub(crate) fn is_ambiguous(self) -> bool {
         matches!(self, Self::Transport | Self::Server)
     }
@@ -143,32 +144,32 @@ impl WriteError {
         }
     }
 
-    /// What kind of failure it was.
+    /// The category of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The server's (or the transport's) words.
+    /// The message of the server or the transport.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// True when the object is not there.
+    /// True if the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.kind == ErrorKind::NotFound
     }
 
-    /// True when somebody else changed the object.
+    /// True if another client changed the object.
     pub fn is_conflict(&self) -> bool {
         self.kind == ErrorKind::Conflict
     }
 
-    /// True when an object of this name exists.
+    /// True if an object of this name exists.
     pub fn is_already_exists(&self) -> bool {
         self.kind == ErrorKind::AlreadyExists
     }
 
-    /// True when the server refuses the content.
+    /// True if the server refuses the content.
     pub fn is_invalid(&self) -> bool {
         self.kind == ErrorKind::Invalid
     }
@@ -195,7 +196,7 @@ impl Triage for WriteError {
     }
 }
 
-/// Why a reconcile failed. It is logged, counted by its reason, and tried again with growing delay.
+/// Why a reconcile failed. It is logged, counted by its reason, and retried with backoff.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ReconcileError {
@@ -214,19 +215,19 @@ impl ReconcileError {
         }
     }
 
-    /// The same, tried again after this time at the latest.
+    /// The same error with a limit for its backoff.
     #[must_use]
     pub fn within(mut self, most: Duration) -> Self {
         self.most = Some(self.most.map_or(most, |sooner| sooner.min(most)));
         self
     }
 
-    /// When it is tried again at the latest.
+    /// The limit of the backoff.
     pub(crate) fn most(&self) -> Option<Duration> {
         self.most
     }
 
-    /// Several failures as one.
+    /// Joins several failures into one.
     pub fn join(errors: &[Self]) -> Option<Self> {
         let first = errors.first()?;
         let message = errors.iter().map(|e| e.message.as_str()).collect::<Vec<_>>().join("; ");

@@ -1,5 +1,5 @@
-//! Events for people: `kubectl describe` shows them. Repetitions are counted in one Event instead of making new ones, and when
-//! nobody can write as fast as events come, they are dropped: conditions say what matters.
+//! Events for users: `kubectl describe` shows them. Repetitions increase the count of one Event. Events that come faster than
+//! they can be written are dropped, as conditions carry the important facts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::api_client::{ApiClient, PatchKind};
 use crate::object::{Dynamic, Object, ObjectKey};
 use crate::tasks::Tasks;
 
-/// Events that wait to be written.
+/// The number of events that may wait to be written.
 const BUFFER: usize = 4096;
 /// After this long without a repetition, the same event makes a new Event.
 const SERIES: Duration = Duration::from_mins(6);
-/// Whoever reconciles again before what was announced is written announces it again: that is no repetition.
+/// The same event within this time is not counted as a repetition: the reconcile ran again before its first write was visible.
 const ECHO: Duration = Duration::from_secs(5);
-/// Longest message that API servers take.
+/// Longest message that API servers accept.
 const MESSAGE: usize = 1024;
 
-/// How urgent an event is.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// Something went as it should.
+    /// Normal operation.
     Normal,
-    /// Somebody should look at it.
+    /// A problem that needs attention.
     Warning,
 }
 
@@ -43,7 +43,7 @@ impl EventType {
     }
 }
 
-/// What an event can be about.
+/// An object that an event can be about.
 pub trait EventSubject {
     /// A full reference.
     fn reference(&self) -> ObjectReference;
@@ -137,14 +137,14 @@ impl Events {
             message,
             at: self.clock.now(),
         };
-        // Best effort: conditions repeat what matters.
+        // Best effort: conditions carry the important facts.
         if self.queue.try_send(event).is_err() {
             tracing::debug!("an event was dropped");
         }
     }
 }
 
-/// Events written lately, to count their repetitions.
+/// Recently written events, to count their repetitions.
 #[derive(Default)]
 struct Series {
     known: HashMap<Same, Known>,
@@ -247,7 +247,7 @@ impl Series {
 
 fn to_event(event: &Emitted, names: &dyn NameSource) -> Event {
     let about = event.about.clone();
-    // Events about cluster-scoped objects live where kubectl looks for them.
+    // Events about cluster-scoped objects are in the namespace where kubectl looks for them.
     let namespace = about.namespace.clone().unwrap_or_else(|| "default".to_owned());
     let subject = about.name.as_deref().unwrap_or("object");
     Event {

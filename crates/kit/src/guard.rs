@@ -1,11 +1,11 @@
-//! The own-writes guard: what the caches must have seen before an object may be reconciled again.
+//! The own-writes guard: which writes the caches must have seen before an object may be reconciled again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// What a cache must have seen of one object.
+/// A change to one object that a cache must have seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Everything of the kind up to this resourceVersion.
@@ -14,7 +14,7 @@ pub(crate) enum Need {
     Gone(String),
 }
 
-/// Counts open needs and runs something once, when the last one is met.
+/// Counts open needs and calls a function once, when the last need is met.
 pub(crate) struct Latch {
     open: AtomicUsize,
     then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Latch {
 }
 
 impl Latch {
-    /// A latch with `open` needs. With none, call [`Self::release`] never: `then` runs at once.
+    /// A latch with `open` needs. With zero needs, `then` runs at once and [`Self::release`] must not be called.
     pub(crate) fn new(open: usize, then: impl FnOnce() + Send + 'static) -> Arc<Self> {
         let latch = Arc::new(Self {
             open: AtomicUsize::new(open),
@@ -41,7 +41,7 @@ impl Latch {
         latch
     }
 
-    /// One need is met.
+    /// Marks one need as met.
     pub(crate) fn release(&self) {
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.fire();

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use crate::metrics::Metrics;
 use crate::tasks::Tasks;
 
-/// Says whether the process is ready; an error text when it is not.
+/// A function that returns an error text if the process is not ready.
 pub(crate) type Ready = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// Serves until shutdown.

@@ -1,4 +1,4 @@
-//! What one reconcile wrote and which unready caches it read. The driver looks at it when the reconcile is over.
+//! The writes of one reconcile and the unsynced caches that it read. The driver evaluates them after the reconcile.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::cache::Store;
 use crate::guard::Need;
 use crate::object::{Gvk, ObjectKey};
 
-/// Notes of one reconcile. Cheap to clone.
+/// The journal of one reconcile. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Journal(Arc<Mutex<Notes>>);
 
@@ -20,16 +20,16 @@ struct Notes {
     lock: Option<Lock>,
 }
 
-/// The object that is only written as it was seen.
+/// The object that is written only if it is unchanged since it was read.
 struct Lock {
     gvk: Gvk,
     key: ObjectKey,
     version: String,
-    /// As our last write left it.
+    /// The generation after this reconcile's last write.
     generation: Option<i64>,
 }
 
-/// A write that was answered.
+/// A write with an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Wrote {
     pub(crate) gvk: Gvk,
@@ -37,7 +37,7 @@ pub(crate) struct Wrote {
     pub(crate) need: Need,
 }
 
-/// A write that was not answered: it may have happened.
+/// A write without an answer: it may have happened.
 #[derive(Clone, Debug)]
 pub(crate) struct Unsure {
     pub(crate) gvk: Gvk,
@@ -52,7 +52,8 @@ impl Lock {
 }
 
 impl Journal {
-    /// From now on the object is only written if it still has this resourceVersion, or the one that our last write gave it.
+    /// Locks the object: from now on, it is written only if it still has this resourceVersion, or the one from this reconcile's
+    /// last write.
     pub(crate) fn lock(&self, gvk: &Gvk, key: &ObjectKey, version: &str) {
         self.0.lock().lock = Some(Lock {
             gvk: gvk.clone(),
@@ -62,14 +63,14 @@ impl Journal {
         });
     }
 
-    /// The resourceVersion that a write to the object must name, if it is locked.
+    /// The resourceVersion that a write to the object must carry, if it is locked.
     pub(crate) fn locked(&self, gvk: &Gvk, key: &ObjectKey) -> Option<String> {
         let notes = self.0.lock();
         let lock = notes.lock.as_ref()?;
         lock.is_on(gvk, key).then(|| lock.version.clone())
     }
 
-    /// A locked object got a new resourceVersion, and perhaps a new generation, by a write of our own.
+    /// Records the resourceVersion, and perhaps generation, that a write of this reconcile gave a locked object.
     pub(crate) fn relock(&self, gvk: &Gvk, key: &ObjectKey, version: &str, generation: Option<i64>) {
         let mut notes = self.0.lock();
         if let Some(lock) = notes.lock.as_mut().filter(|lock| lock.is_on(gvk, key)) {
@@ -78,7 +79,7 @@ impl Journal {
         }
     }
 
-    /// The generation that our own writes gave the locked object.
+    /// The generation after this reconcile's own writes to the locked object.
     pub(crate) fn generation(&self) -> Option<i64> {
         self.0.lock().lock.as_ref()?.generation
     }

@@ -1,4 +1,4 @@
-//! Wake-ups that can wait: what changes often and concerns only what people read is gathered for a moment.
+//! Delayed wake-ups: changes that come often and that only readers of a status see are gathered for a moment.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::object::ObjectKey;
 use crate::tasks::Tasks;
 use crate::watch::Wake;
 
-/// Wakes objects a moment later, once, however often it is asked until then. Cheap to clone.
+/// Wakes objects after a delay. Several requests for an object within the delay cause one wake-up. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Later {
     wake: Wake,
@@ -21,7 +21,7 @@ pub struct Later {
 }
 
 impl Later {
-    /// Wake-ups through `wake`, `delay` after they are asked for.
+    /// Wake-ups through `wake`, `delay` after the first request.
     pub fn new(cx: &Cx, wake: Wake, delay: Duration) -> Self {
         Self {
             wake,
@@ -31,7 +31,7 @@ impl Later {
         }
     }
 
-    /// Has an object reconciled within the delay.
+    /// Schedules a reconcile of an object within the delay.
     pub fn add(&self, key: ObjectKey) {
         if !self.pending.lock().insert(key.clone()) {
             return;
@@ -39,7 +39,7 @@ impl Later {
         let later = self.clone();
         self.tasks.spawn("later", async move {
             tokio::time::sleep(later.delay).await;
-            // Before the wake-up, so that what changes from now on is not lost.
+            // Before the wake-up, so that changes from now on are not lost.
             later.pending.lock().remove(&key);
             later.wake.add(key);
         });
@@ -54,7 +54,7 @@ mod tests {
     use crate::queue::Queue;
 
     #[tokio::test(start_paused = true)]
-    async fn many_wishes_become_one_wake_up() {
+    async fn many_requests_become_one_wake_up() {
         let queue = Arc::new(Queue::new(Backoff::new(
             Duration::from_millis(1),
             Duration::from_secs(1),

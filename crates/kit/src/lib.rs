@@ -1,9 +1,9 @@
 //! The controller driver: caches, queue, own-writes guard, apply, status, events, metrics, health.
 //!
 //! A controller implements [`Controller`]: `observe` (the only reader), `plan` (pure), `apply` (the only writer) and `status`
-//! (pure). Everything else is here: shared watches, the work queue with back-off per object, finalizer and pause handling, the
-//! rule that an object is not reconciled again before the caches have seen what its last reconcile wrote, and the decision
-//! not to send a write that would change nothing.
+//! (pure). Everything else is here: shared watches, the work queue with backoff per object, and the handling of finalizer and
+//! pause. The driver does not reconcile an object again before the caches have seen the writes of its last reconcile. The writer
+//! does not send a write that would change nothing.
 
 mod api_client;
 mod backoff;

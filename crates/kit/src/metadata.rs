@@ -1,5 +1,5 @@
-//! Labels and annotations that an owner keeps on an object which it made with one apply of everything. Later it applies only
-//! what changes, under a manager of its own, and takes away by name what has to go: neither needs the template of old.
+//! Labels and annotations that an owner keeps up to date on an object that it created with one apply. Later it applies only
+//! changes, under a separate field manager, and removes keys by name. Neither needs the old template.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::writer::Writer;
 /// Labels or annotations.
 type Words = BTreeMap<String, String>;
 
-/// The labels and annotations that an object has to have.
+/// The desired labels and annotations of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptMetadata {
     /// Labels.
@@ -21,21 +21,21 @@ pub struct KeptMetadata {
     pub annotations: Words,
 }
 
-/// What has to change on an object.
+/// The difference between desired and actual labels and annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetadataChange {
-    /// Everything that is kept, when some of it is missing or different.
+    /// All desired labels and annotations, if one is missing or different.
     pub apply: Option<KeptMetadata>,
-    /// Labels that may have to go.
+    /// Labels to remove.
     pub lost_labels: Vec<String>,
-    /// Annotations that may have to go.
+    /// Annotations to remove.
     pub lost_annotations: Vec<String>,
 }
 
 impl KeptMetadata {
-    /// The difference to an object's `metadata`; `None` when there is none. What `owner` still carries, the object too, and is
-    /// not kept any more, came from the same template and has to go, unless the object's managed fields say that somebody else
-    /// put it there. So the object has to be changed before its owner is.
+    /// The difference to an object's `metadata`; `None` if there is none. A key that both `owner` and the object still have, but
+    /// that is no longer desired, came from the same template. It is removed, unless another field manager owns it. So the object
+    /// must be changed before its owner.
     pub fn change(&self, owner: &Self, metadata: &Value) -> Option<MetadataChange> {
         let (labels, annotations) = (&metadata["labels"], &metadata["annotations"]);
         let complete = holds(labels, &self.labels) && holds(annotations, &self.annotations);
@@ -60,7 +60,7 @@ fn lost(want: &Words, on_owner: &Words, on_object: &Value) -> Vec<String> {
 }
 
 impl Writer {
-    /// Carries out a change on an object given by apiVersion, kind and name. `made_by` is the manager that created it,
+    /// Applies a change to an object given by apiVersion, kind and name. `made_by` is the field manager that created it,
     /// `manager` the one that changes it.
     pub async fn change_metadata(
         &self,
@@ -87,7 +87,7 @@ impl Writer {
         if change.lost_labels.is_empty() && change.lost_annotations.is_empty() {
             return Ok(());
         }
-        // Caches leave out who manages what.
+        // Caches leave out managedFields.
         let live = self.read_value(object).await?;
         let managed = &live["metadata"]["managedFields"];
         let ours = [made_by, manager];
@@ -105,7 +105,7 @@ impl Writer {
     }
 }
 
-/// Those of the keys that our managers put there and nobody else holds, as a merge patch that removes them.
+/// The keys that our field managers own and no other manager does, as a merge patch that removes them.
 fn removable(managed: &Value, field: &str, keys: &[String], ours: [&str; 2]) -> Map<String, Value> {
     let entries: Vec<&Value> = managed.as_array().into_iter().flatten().collect();
     let mine = |entry: &Value| ours.iter().any(|manager| entry["manager"] == *manager);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_keys_that_nobody_else_holds_are_taken_away() {
+    fn only_keys_without_another_manager_are_removed() {
         let entry = |manager: &str, key: &str| json!({ "manager": manager, "fieldsV1": { "f:metadata": { "f:labels": { format!("f:{key}"): {} } } } });
         let managed = json!([
             entry("maker", "team"),

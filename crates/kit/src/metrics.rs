@@ -1,4 +1,4 @@
-//! Metrics under the names that dashboards for controller-runtime know.
+//! Metrics, under the names that dashboards for controller-runtime use.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ type Refresh = Box<dyn Fn() + Send + Sync>;
 
 struct Inner {
     registry: Mutex<Registry>,
-    /// Called before each scrape, for gauges that are computed then.
+    /// Called before each scrape, for gauges that are computed at that time.
     refresh: Mutex<Vec<Refresh>>,
     reconciles: Family<ReconcileLabels, Counter>,
     errors: Family<ControllerLabel, Counter>,
@@ -51,11 +51,11 @@ impl std::fmt::Debug for Inner {
 /// A metric whose rows are computed at each scrape.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// The name; of a counter without `_total`.
+    /// The name; for a counter, without `_total`.
     pub name: &'static str,
     /// The help text.
     pub help: &'static str,
-    /// Whether it is a counter, not a gauge.
+    /// True for a counter, false for a gauge.
     pub counts: bool,
     /// The names of the labels.
     pub labels: &'static [&'static str],
@@ -75,7 +75,7 @@ pub enum MetricKind {
 /// The description of a metric, for its registration and for the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricInfo {
-    /// The name; of a counter without `_total`.
+    /// The name; for a counter, without `_total`.
     pub name: &'static str,
     /// The help text.
     pub help: &'static str,
@@ -313,7 +313,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// An own registry with all names registered.
+    /// A new registry with all metrics registered.
     pub fn new() -> Self {
         let inner = Inner {
             registry: Mutex::new(Registry::default()),
@@ -355,7 +355,7 @@ impl Metrics {
         self.0.refresh.lock().push(Box::new(refresh));
     }
 
-    /// A metric whose rows are computed at each scrape, from what the caller knows anyway.
+    /// Adds a metric whose rows are computed at each scrape, from data that the caller has anyway.
     pub fn table(&self, table: Table, rows: impl Fn() -> Vec<Row> + Send + Sync + 'static) {
         let rows = Box::new(rows);
         self.0
@@ -364,7 +364,7 @@ impl Metrics {
             .register_collector(Box::new(Computed { table, rows }));
     }
 
-    /// Counts one answered request.
+    /// Counts an answered request.
     pub fn request(&self, code: &str, method: &str, host: &str) {
         let labels = RequestLabels {
             code: code.to_owned(),
@@ -384,7 +384,7 @@ impl Metrics {
         self.0.requests.get_or_create(&labels).get()
     }
 
-    /// Counts one watch that a server has begun to answer; its request is counted as well.
+    /// Counts a watch that a server has begun to answer. Its request is counted separately.
     pub(crate) fn watch(&self, host: &str) {
         let label = HostLabel { host: host.to_owned() };
         self.0.watches.get_or_create(&label).inc();
@@ -518,7 +518,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_a_table_are_computed_when_somebody_looks() {
+    fn rows_of_a_table_are_computed_at_each_scrape() {
         let metrics = Metrics::new();
         let table = |name, counts| Table {
             name,

@@ -1,4 +1,4 @@
-//! What an object is to the driver: kinds known at compile time, dynamic objects, and their keys.
+//! Objects as the driver handles them: kinds known at compile time, dynamic objects, and their keys.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize as _;
@@ -35,7 +35,7 @@ pub fn gvk_from(api_version: &str, kind: &str) -> Gvk {
     Gvk::from_api_version(api_version, kind)
 }
 
-/// An object of a kind that is only known while running: the whole JSON value, and its metadata decoded once.
+/// An object of a kind that is known at run time only: the whole JSON value, and its decoded metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dynamic {
     value: Value,
@@ -58,7 +58,7 @@ impl Dynamic {
         Ok(Self { value, meta })
     }
 
-    /// An object of a kind known at compile time, as it was read from a cache. Without a value when it cannot be encoded.
+    /// An object of a kind known at compile time, as read from a cache. The value is empty if the object cannot be encoded.
     pub fn of<K: Object>(object: &K) -> Self {
         Self {
             value: object.to_json(),
@@ -86,7 +86,7 @@ impl Dynamic {
         self.meta.uid()
     }
 
-    /// The name, empty for an object that has none yet.
+    /// The name, empty for an object without one.
     pub fn name(&self) -> &str {
         self.meta.name()
     }
@@ -148,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn dynamic_drops_what_nobody_reads() {
+    fn dynamic_drops_managed_fields() {
         let object = Dynamic::new(json!({
             "apiVersion": "x.io/v1", "kind": "Foo",
             "metadata": {

@@ -1,4 +1,4 @@
-//! Owner references to typed objects; what else there is to do with references is [`windlass_api::owner`].
+//! Owner references to typed objects; other functions for references are in [`windlass_api::owner`].
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use windlass_api::meta::MetaExt as _;
@@ -7,7 +7,7 @@ pub use windlass_api::owner::{controller_of, ensure, is_owned_by, owner_of_kind,
 
 use crate::object::Object;
 
-/// A reference that makes `owner` the controller of what carries it.
+/// A reference that makes `owner` the controller of the object that carries it.
 pub fn controller_ref<K: Object>(owner: &K) -> OwnerReference {
     let meta = owner.meta();
     owner::controller(&K::api_version(&()), &K::kind(&()), meta.name(), meta.uid())

@@ -1,5 +1,5 @@
-//! When a changed status is written: at once, soon, or together with what follows. A burst of events then costs one write,
-//! and what others wait for is not held up.
+//! When a changed status is written: at once, soon, or together with the next change. So a burst of events costs one write, and
+//! changes that other controllers wait for are not delayed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,34 +9,34 @@ use serde_json::Value;
 
 use crate::object::ObjectKey;
 
-/// The least time between two writes that tell people more, but that nothing waits for.
+/// The least time between two writes of changes that only inform users.
 const LATER: Duration = Duration::from_secs(3);
 
-/// How many objects are remembered before those that need not be are dropped.
+/// Above this number of objects, records that no longer delay a write are dropped.
 const MANY: usize = 256;
 
 /// How urgent the difference between two statuses is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Urgency {
-    /// Nothing differs, or only words: messages, why something is still not true, and the generation that is spoken of.
+    /// No difference, or only in texts: messages, the reason of a condition that is not true, and `observedGeneration`.
     Later,
-    /// Something that other controllers may act on.
+    /// A difference that other controllers may act on.
     Soon,
     /// A step of the initialization.
     Step,
 }
 
-/// Remembers when the statuses of objects were written, for as long as that keeps the next write waiting.
+/// Records when the statuses of objects were written, for as long as that delays the next write.
 #[derive(Debug, Default)]
 pub struct StatusPace {
     last: Mutex<HashMap<ObjectKey, Instant>>,
 }
 
 impl StatusPace {
-    /// How long the write of the status `new` has to wait when `soon` is the least time between two writes, and `awaited` says
-    /// that steps of the initialization do not wait at all; `None` when it need not wait. A `fresh` object, which has no
-    /// conditions, counts as written when it is first seen: right after its creation most is going to change. `old` is asked for
-    /// only when something was written lately.
+    /// How long the write of the status `new` has to wait; `None` when it need not wait. `soon` is the least time between two
+    /// writes. If `awaited` is set, steps of the initialization do not wait at all. A `fresh` object, which has no conditions,
+    /// counts as written when it is first seen, because most changes come right after its creation. `old` is called only if the
+    /// status was written recently.
     pub fn wait(
         &self,
         key: &ObjectKey,
@@ -64,7 +64,7 @@ impl StatusPace {
         pace.checked_sub(elapsed).filter(|wait| !wait.is_zero())
     }
 
-    /// The status of the object was just written.
+    /// Records that the status of the object was just written.
     pub fn written(&self, key: &ObjectKey) {
         let mut all = self.last.lock();
         if all.len() >= MANY && all.len() == all.capacity() {
@@ -73,7 +73,7 @@ impl StatusPace {
         all.insert(key.clone(), Instant::now());
     }
 
-    /// The object is gone.
+    /// Drops the record of a deleted object.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.last.lock().remove(key);
     }
@@ -90,8 +90,8 @@ fn urgency(old: &Value, new: &Value) -> Urgency {
     }
 }
 
-/// Whether something of `new` that is more than words is absent from `old`. What `old` has in addition belongs to others, or is
-/// going to be removed.
+/// Whether `new` has a value, other than a text, that `old` lacks. Additional values in `old` belong to other managers, or will
+/// be removed.
 fn missing(old: &Value, new: &Value) -> bool {
     match new {
         Value::Null => false,
@@ -108,8 +108,8 @@ fn missing(old: &Value, new: &Value) -> bool {
     }
 }
 
-/// A condition that is true now, or was before. Its reason counts while it is true: it may name the stage of a deletion. Why another one
-/// is still not true, or that it is not, is for people.
+/// Whether a condition differs in more than texts: it is true now, or was before. The reason counts while it is true, as it may
+/// name the stage of a deletion. The reasons of conditions that are not true are for users.
 fn tells_more(conditions: &Value, new: &Value) -> bool {
     let mut all = conditions.as_array().into_iter().flatten();
     let old = all.find(|old| old["type"] == new["type"]);

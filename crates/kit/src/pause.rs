@@ -1,16 +1,16 @@
-//! Paused objects: their condition, and putting the condition into a controller's status.
+//! Paused objects: the condition Paused, and adding it to a controller's status.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use serde_json::{Map, Value};
 use windlass_conditions as conditions;
 
-/// The annotation that pauses one object, whatever its value.
+/// The annotation that pauses one object, with any value.
 const ANNOTATION: &str = "cluster.x-k8s.io/paused";
 /// The condition's type.
 pub(crate) const PAUSED: &str = "Paused";
 
-/// Why an object is paused; `None` when it is not.
+/// Why an object is paused; `None` if it is not.
 pub(crate) fn why(kind: &str, meta: &ObjectMeta, cluster_paused: bool) -> Option<String> {
     let annotated = meta.annotations.as_ref().is_some_and(|a| a.contains_key(ANNOTATION));
     let mut reasons = Vec::new();
@@ -23,8 +23,7 @@ pub(crate) fn why(kind: &str, meta: &ObjectMeta, cluster_paused: bool) -> Option
     (!reasons.is_empty()).then(|| reasons.join(", "))
 }
 
-/// The condition as it should be now. The time of the last transition is that of the present condition when its status is the
-/// same.
+/// The desired condition. It keeps the transition time of the present condition if the status is the same.
 pub(crate) fn condition(
     present: &[Condition],
     why: Option<&str>,
@@ -51,7 +50,7 @@ pub(crate) fn condition(
     }
 }
 
-/// Puts the condition into the conditions of a status, in its place.
+/// Inserts the condition into the conditions of a status, in sorted order.
 pub(crate) fn add_to(status: &mut Value, condition: &Condition) {
     if !status.is_object() {
         *status = Value::Object(Map::new());

@@ -1,4 +1,4 @@
-//! What the driver reads of a plan and of what became of it: the words that all controllers share.
+//! The parts of plans and their results that the driver reads, common to all controllers.
 
 use std::time::Duration;
 
@@ -6,12 +6,13 @@ use crate::controller::Outcome;
 use crate::error::ReconcileError;
 use crate::events::EventType;
 
-/// What `plan` answers: a plan, or a question about facts that it lacks.
+/// The result of `plan`: a plan, or a question about missing facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<P, Q> {
     /// The plan, to be applied.
     Plan(P),
-    /// Facts are missing. The driver has [`Controller::answer`](crate::Controller::answer) read them and calls `plan` again.
+    /// A question. The driver calls [`Controller::answer`](crate::Controller::answer), which reads the facts, and then `plan`
+    /// again.
     Ask(Q),
 }
 
@@ -21,24 +22,24 @@ impl<P, Q> From<P> for Decision<P, Q> {
     }
 }
 
-/// The question of controllers whose `observe` reads everything at once: there is none.
+/// The question type of controllers whose `observe` reads everything at once. It has no values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoQuestion {}
 
-/// What a controller decided. Every controller's `Plan` has the fields `actions`, `notes`, `requeue` and `blocked`, as far as it needs
-/// them; this is how the driver reads them.
+/// A controller's decision. Every controller's `Plan` has the fields `actions`, `notes`, `requeue` and `blocked`, as far as it
+/// needs them. The driver reads them through this trait.
 pub trait Plan: Send + Sync {
-    /// Why the plan is as it is.
+    /// The reasons for the plan's actions, or for taking none.
     fn notes(&self) -> &[Note] {
         &[]
     }
 
-    /// When to reconcile again although no event came and no deadline passed: for what can only be polled.
+    /// When to reconcile again without an event or a deadline. For facts that can only be polled.
     fn requeue(&self) -> Option<Duration> {
         None
     }
 
-    /// What keeps the plan from going further.
+    /// The obstacle that keeps the plan from going further.
     fn blocked(&self) -> Option<Blocked> {
         None
     }
@@ -46,9 +47,9 @@ pub trait Plan: Send + Sync {
 
 impl Plan for () {}
 
-/// What became of a plan.
+/// The result of applying a plan.
 pub trait Done: Send + Sync {
-    /// The first action that failed; what came after it was not tried.
+    /// The first action that failed; later actions were not tried.
     fn failed(&self) -> Option<&ReconcileError>;
 }
 
@@ -70,13 +71,13 @@ impl Done for Result<(), ReconcileError> {
     }
 }
 
-/// One reason of a plan. The driver logs a note when the previous reconcile of the object did not have it, and emits the event of a note
-/// after its plan was applied.
+/// A reason for a part of the plan. The driver logs a note if the object's previous reconcile did not have it. It emits the event
+/// of a note after the plan was applied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Note {
     /// One sentence.
     pub message: String,
-    /// The event that says it to people.
+    /// The event that shows it to users.
     pub event: Option<NoteEvent>,
 }
 
@@ -107,14 +108,14 @@ impl Note {
     }
 }
 
-/// Why a plan cannot go further, and what lets it go on.
+/// An obstacle that a plan cannot pass, and what ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// A word from a small closed set: a metric label.
     pub reason: &'static str,
     /// A sentence for the person who can act: object, field, expectation, next step.
     pub message: String,
-    /// What lets it go on.
+    /// What ends the obstacle.
     pub until: Until,
 }
 
@@ -125,12 +126,12 @@ pub enum Until {
     Event,
     /// Time. The obstacle is polled.
     After(Duration),
-    /// Something that no watch shows: tried again with growing delay, and reported as an error.
+    /// Something that no watch shows: retried with backoff, and reported as an error.
     Backoff,
 }
 
 impl Blocked {
-    /// Blocked with growing delay between attempts: the reconcile counts as failed.
+    /// Blocked, retried with backoff: the reconcile counts as failed.
     pub fn failed(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             reason,
@@ -149,8 +150,7 @@ impl Blocked {
 }
 
 impl Outcome {
-    /// How a reconcile ends, unless its controller says otherwise: a failed action comes first, then what blocks the plan, then its
-    /// requeue.
+    /// The default outcome of a reconcile: a failed action comes first, then what blocks the plan, then its requeue.
     pub fn of(plan: &impl Plan, done: &impl Done) -> Self {
         Self::from_parts(done.failed(), plan.blocked(), plan.requeue())
     }
@@ -163,7 +163,7 @@ impl Outcome {
         blocked.map_or(Self::Settled, Blocked::outcome).or(later)
     }
 
-    /// The same, at `after` at the latest.
+    /// The same outcome, but with a requeue after `after` at the latest.
     #[must_use]
     pub fn within(self, after: Duration) -> Self {
         match self {

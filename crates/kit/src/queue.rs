@@ -1,5 +1,5 @@
-//! The work queue: keys, not events. A key is never handed out twice at a time, a key that is added while it is worked on is
-//! handed out once more afterwards, and failing keys come back with growing delay.
+//! The work queue: keys, not events. A key is never handed out twice at a time. A key that is added while a worker has it is
+//! handed out once more afterwards. Failing keys come back with growing delay.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -24,7 +24,7 @@ pub struct Queue<K> {
 #[derive(Debug)]
 struct State<K> {
     ready: VecDeque<K>,
-    /// Keys that want work: those in `ready`, and those in `processing` that were added again.
+    /// Keys that need work: those in `ready`, and those in `processing` that were added again.
     dirty: HashMap<K, Instant>,
     processing: HashMap<K, Instant>,
     delayed: BTreeSet<(Instant, K)>,
@@ -56,7 +56,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         }
     }
 
-    /// Wants work on `key` now. Does nothing when that is so already.
+    /// Adds `key`. Does nothing if it is queued already.
     pub fn add(&self, key: K) {
         let mut state = self.state.lock();
         if self.mark(&mut state, key) {
@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         }
     }
 
-    /// Returns true when a worker should be woken.
+    /// Marks a key as dirty. Returns true if a worker should be woken.
     fn mark(&self, state: &mut State<K>, key: K) -> bool {
         if state.closed || state.dirty.contains_key(&key) {
             return false;
@@ -89,7 +89,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         true
     }
 
-    /// Wants work on `key` after `delay`; replaces an earlier such wish.
+    /// Adds `key` after `delay`. Replaces an earlier delay of the key.
     pub fn add_after(&self, key: K, delay: Duration) {
         let mut state = self.state.lock();
         if state.closed {
@@ -104,7 +104,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         self.wake.notify_one();
     }
 
-    /// Forgets a delayed wish for `key`.
+    /// Cancels the delayed add of `key`.
     pub fn cancel_delayed(&self, key: &K) {
         let mut state = self.state.lock();
         if let Some(at) = state.delayed_at.remove(key) {
@@ -112,7 +112,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         }
     }
 
-    /// Wants work on `key` after its back-off, which doubles until [`Self::forget`]. Returns the delay.
+    /// Adds `key` after its backoff, which doubles until [`Self::forget`]. Returns the delay.
     pub fn add_failed(&self, key: K) -> Duration {
         let failures = {
             let mut state = self.state.lock();
@@ -128,17 +128,17 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         delay
     }
 
-    /// Resets the back-off of `key`.
+    /// Resets the backoff of `key`.
     pub fn forget(&self, key: &K) {
         self.state.lock().failures.remove(key);
     }
 
-    /// How often `key` failed in a row.
+    /// How many times `key` has failed in a row.
     pub fn failures(&self, key: &K) -> u32 {
         self.state.lock().failures.get(key).copied().unwrap_or(0)
     }
 
-    /// The next key to work on, and since when it waits. `None` once the queue is closed. Call [`Self::done`] after the work.
+    /// The next key to work on. `None` once the queue is closed. Call [`Self::done`] after the work.
     pub async fn next(&self) -> Option<K> {
         loop {
             let notified = self.wake.notified();
@@ -146,7 +146,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
                 let mut state = self.state.lock();
                 if state.closed {
                     drop(state);
-                    // Wake the next waiting worker, so that all of them leave.
+                    // Wakes the next waiting worker, so that all of them leave.
                     self.wake.notify_one();
                     return None;
                 }
@@ -180,7 +180,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         }
     }
 
-    /// Moves what is due from `delayed` to `ready`.
+    /// Moves keys that are due from `delayed` to `ready`.
     fn promote(&self, state: &mut State<K>) {
         let now = Instant::now();
         while state.delayed.first().is_some_and(|(at, _)| *at <= now) {
@@ -192,7 +192,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         }
     }
 
-    /// Says that the work on `key` is over.
+    /// Ends the work on `key`.
     pub fn done(&self, key: &K) {
         let mut state = self.state.lock();
         let started = state.processing.remove(key);
@@ -208,25 +208,25 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         self.wake.notify_one();
     }
 
-    /// Takes no more keys and lets workers go.
+    /// Accepts no more keys and lets workers leave.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_waiters();
         self.wake.notify_one();
     }
 
-    /// Keys that wait to be handed out now.
+    /// The number of keys that wait to be handed out now.
     pub fn depth(&self) -> usize {
         self.state.lock().ready.len()
     }
 
-    /// True when nothing waits, is worked on or is delayed.
+    /// True if no key waits, is worked on or is delayed.
     pub fn is_idle(&self) -> bool {
         let state = self.state.lock();
         state.ready.is_empty() && state.processing.is_empty() && state.delayed.is_empty()
     }
 
-    /// Seconds that running work has taken so far, summed, and the longest one.
+    /// Time that unfinished work has taken so far, in seconds: the sum, and the longest.
     pub(crate) fn unfinished(&self) -> (f64, f64) {
         let state = self.state.lock();
         let now = Instant::now();
@@ -237,7 +237,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
             .fold((0.0, 0.0), |(sum, most), s| (sum + s, f64::max(most, s)))
     }
 
-    /// Keys that are worked on.
+    /// The keys that workers have now.
     pub fn processing(&self) -> HashSet<K> {
         self.state.lock().processing.keys().cloned().collect()
     }

@@ -1,5 +1,6 @@
-//! Reads that no shared cache answers: of kinds that become known while running, built-in and cluster-scoped ones included, and of
-//! objects that are too large or too many to keep. Kinds are found by the server's discovery, asked once per group and version.
+//! Reads that no shared cache answers: of kinds that are known at run time only, built-in and cluster-scoped ones included, and
+//! of objects that are too large or too many to cache. The server's discovery gives the kinds; it is read once per group and
+//! version.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -22,12 +23,12 @@ use crate::object::{Gvk, Object, ObjectKey, gvk_of};
 use crate::request::send;
 use crate::seen::Seen;
 
-/// How many objects a page of a list has.
+/// Objects per page of a list.
 const PAGE: u32 = 250;
-/// What asks a server for the metadata of objects alone.
+/// The media type that requests only the metadata of objects.
 pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
-/// How a kind is reached.
+/// The resource of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// The name in URLs.
@@ -41,14 +42,14 @@ pub struct Resource {
 /// The kinds of a group and version, by name.
 type Kinds = HashMap<String, Resource>;
 
-/// What the server has told about its kinds.
+/// The discovery answers of the server.
 #[derive(Default)]
 pub(crate) struct Discovery {
     groups: Mutex<HashMap<(String, String), Arc<Kinds>>>,
 }
 
 impl Discovery {
-    /// How a kind is reached. The server is asked when the kind is not among those it told before.
+    /// The resource of a kind. Asks the server if earlier answers do not have the kind.
     pub(crate) fn find<'a>(&'a self, client: &'a kube::Client, gvk: &'a Gvk) -> BoxFuture<'a, Seen<Resource>> {
         self.find_or_ask(client, gvk).boxed()
     }
@@ -102,7 +103,7 @@ fn kinds_of(list: &Value) -> Kinds {
 /// Reads a JSON value.
 async fn get(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
     match get_text(client, url, accept).await {
-        // What cannot be read is not known to be empty.
+        // An unreadable answer is a failure, not an empty list.
         Seen::Found(json) => match serde_json::from_slice(&json) {
             Ok(value) => Seen::Found(value),
             Err(error) => Seen::Failed(format!("cannot decode the answer of {url}: {error}")),
@@ -112,7 +113,7 @@ async fn get(client: &kube::Client, url: &str, accept: &str) -> Seen<Value> {
     }
 }
 
-/// Reads a text. Boxed, so that it is not compiled again wherever something is read.
+/// Reads a text. Boxed, so that it is compiled once.
 fn get_text<'a>(client: &'a kube::Client, url: &'a str, accept: &'a str) -> BoxFuture<'a, Seen<Bytes>> {
     Box::pin(async move {
         let request = match Request::get(url).header(header::ACCEPT, accept).body(Vec::new()) {
@@ -143,12 +144,12 @@ struct Item {
 }
 
 impl Cx {
-    /// How a kind is reached; not found when the server does not serve it.
+    /// The resource of a kind; not found if the server does not serve it.
     pub async fn resource(&self, gvk: &Gvk) -> Seen<Resource> {
         self.ports.discovery.find(&self.ports.client, gvk).await
     }
 
-    /// One object as it is stored now; not found also when its kind is not served.
+    /// Reads an object from the server; not found also if its kind is not served.
     pub async fn read_value(&self, gvk: &Gvk, key: &ObjectKey) -> Seen<Value> {
         let resource = match self.resource(gvk).await {
             Seen::Found(resource) => resource,
@@ -164,7 +165,7 @@ impl Cx {
         get(&self.ports.client, &format!("{url}/{}", key.name), "application/json").await
     }
 
-    /// One object of a kind that is known at compile time, as it is stored now, without caching the kind.
+    /// Reads an object of a kind known at compile time from the server, without caching the kind.
     pub async fn read<K: Object>(&self, key: &ObjectKey) -> Seen<K> {
         let gvk = gvk_of::<K>();
         let url = collection_url(&gvk, &K::plural(&()), &key.namespace);
@@ -177,7 +178,7 @@ impl Cx {
         }
     }
 
-    /// The objects of a namespace that a label selector chooses, as they are stored now. No namespace means all of them.
+    /// Lists the objects that a label selector selects, from the server. An empty namespace means all namespaces.
     pub async fn list<K: Object>(&self, namespace: &str, labels: &str) -> Seen<Vec<K>> {
         let url = collection_url(&gvk_of::<K>(), &K::plural(&()), namespace);
         let mut all = Vec::new();
@@ -186,8 +187,8 @@ impl Cx {
         read.await.map(|()| all)
     }
 
-    /// The metadata of the objects of a kind, in all namespaces, that a label selector chooses, but no more than `limit` of them; not found
-    /// when the server does not serve the kind.
+    /// The metadata of the objects of a kind, in all namespaces, that a label selector selects, up to `limit`; not found if the
+    /// server does not serve the kind.
     pub async fn metadata_of(&self, gvk: &Gvk, labels: &str, limit: u32) -> Seen<Vec<ObjectMeta>> {
         let resource = match self.resource(gvk).await {
             Seen::Found(resource) => resource,
@@ -201,7 +202,7 @@ impl Cx {
         read.await.map(|()| all)
     }
 
-    /// Hands over the objects of a list.
+    /// Calls `f` for each object of a list.
     fn each<'a>(
         &'a self,
         url: &'a str,
@@ -238,7 +239,7 @@ impl Cx {
         })
     }
 
-    /// Every kind that the server serves, in its preferred version, whose objects can be listed and deleted.
+    /// Every kind that the server serves and whose objects can be listed and deleted, in its preferred version.
     pub async fn served(&self) -> Seen<Vec<Gvk>> {
         let client = &self.ports.client;
         let groups = match get(client, "/apis", "application/json").await {
@@ -256,7 +257,7 @@ impl Cx {
                 version: version.clone(),
                 kind: kind.to_owned(),
             };
-            // A group whose server does not answer hides its own kinds only.
+            // If the server of a group does not answer, only its own kinds are missing.
             if let Seen::Found(list) = get(client, &group_url(&gvk("")), "application/json").await {
                 let kinds = kinds_of(&list);
                 let managed = kinds.iter().filter(|(_, resource)| resource.managed);
@@ -267,9 +268,9 @@ impl Cx {
         Seen::Found(all)
     }
 
-    /// A cache of some objects of a kind, as whatever `T` keeps of them. One watch per selection and process, started with the
-    /// first call; it ends with the last copy of the cache. Nobody waits for it: before its first list it is empty, and when
-    /// the kind is no longer served, it stays as it is. Not found when the server does not serve the kind.
+    /// A cache of some objects of a kind, decoded as `T`. One watch per selection and process, started with the first call; it
+    /// ends with the last copy of the cache. This does not wait for the first list: until then the cache is empty. If the kind is
+    /// no longer served, the cache stays as it is. Not found if the server does not serve the kind.
     pub async fn selected<T: Codec>(&self, gvk: &Gvk, selection: &Selection) -> Seen<Cache<T>> {
         let resource = self.resource(gvk).await;
         resource.map(|resource| {
@@ -284,19 +285,19 @@ impl Cx {
     }
 }
 
-/// Which objects of a kind a cache has. What is empty does not limit it.
+/// Selects the objects of a kind that a cache has. Empty fields do not limit it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selection {
-    /// Only those of this namespace.
+    /// Only objects of this namespace.
     pub namespace: String,
-    /// Only those with these labels.
+    /// Label selector.
     pub labels: String,
-    /// Only those of this name.
+    /// Only objects of this name.
     pub name: String,
 }
 
 impl Selection {
-    /// Those with these labels, wherever they are.
+    /// Selects objects by labels, in all namespaces.
     pub fn labelled(labels: impl Into<String>) -> Self {
         Self {
             labels: labels.into(),
@@ -304,7 +305,7 @@ impl Selection {
         }
     }
 
-    /// One object.
+    /// Selects one object.
     pub fn one(key: &ObjectKey) -> Self {
         Self {
             namespace: key.namespace.clone(),
@@ -328,7 +329,7 @@ fn page_url(url: &str, labels: &str, limit: u32, next: &str) -> String {
     format!("{url}?{query}limit={limit}")
 }
 
-/// Parameters that are set, percent-encoded, each followed by `&`.
+/// The parameters that are set, percent-encoded, each followed by `&`.
 pub(crate) fn form(parameters: &[(&str, &str)]) -> String {
     let mut out = String::new();
     for (name, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {

@@ -1,4 +1,4 @@
-//! Sending one request to an API server, and reading what it answers: the body, or why there is none.
+//! Sends one request to an API server and reads the answer: the body, or the error.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::error::with_causes;
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// Why a request failed.
@@ -24,13 +24,13 @@ pub enum RequestError {
         code: u16,
         /// The reason, as Kubernetes names it: `NotFound`, `Conflict`, ...
         reason: String,
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
     /// There was no answer.
     #[error("{0}")]
     Transport(String),
-    /// The answer is not what was asked for.
+    /// The answer cannot be decoded.
     #[error("cannot decode the answer: {0}")]
     Decoding(String),
 }
@@ -54,7 +54,7 @@ impl RequestError {
         matches!(self, Self::Refused { reason, .. } if reason == "AlreadyExists")
     }
 
-    /// Whether the object has changed since it was read.
+    /// Whether the object has changed since the read.
     pub fn is_conflict(&self) -> bool {
         self.code() == 409 && !self.is_already_exists()
     }
@@ -78,7 +78,7 @@ impl From<serde_json::Error> for RequestError {
     }
 }
 
-/// What is read of a `Status`.
+/// The fields of a `Status` that are read.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Status {
     #[serde(default)]
@@ -89,12 +89,12 @@ pub(crate) struct Status {
     pub(crate) message: Option<String>,
 }
 
-/// Sends a request and gives the body of the answer. Boxed, so that it is compiled once and not wherever it is awaited.
+/// Sends a request and returns the body of the answer. Boxed, so that it is compiled once.
 pub(crate) fn send(client: &kube::Client, request: Request<Vec<u8>>) -> BoxFuture<'_, Result<Bytes, RequestError>> {
     send_within(client, request, ANSWER)
 }
 
-/// [`send`] with another limit for the whole answer.
+/// [`send`] with another time limit.
 pub(crate) fn send_within(
     client: &kube::Client,
     request: Request<Vec<u8>>,
@@ -111,7 +111,7 @@ pub(crate) fn send_within(
     })
 }
 
-/// Sends a request and gives the answer as soon as it begins, unless it is a refusal.
+/// Sends a request and returns the answer as soon as it begins. A refusal is an error.
 pub(crate) async fn begin(
     client: &kube::Client,
     request: Request<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! A process full of controllers: shared ports, start, health, shutdown.
+//! The runtime of a process with controllers: shared ports, start, health, shutdown.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Kit {
     }
 }
 
-/// Sets a [`Kit`] up.
+/// Builds a [`Kit`].
 pub struct KitBuilder {
     client: kube::Client,
     clock: Arc<dyn Clock>,
@@ -42,35 +42,35 @@ impl std::fmt::Debug for KitBuilder {
 }
 
 impl KitBuilder {
-    /// Another clock; for tests.
+    /// Sets another clock; for tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Another source of names; for tests.
+    /// Sets another source of names; for tests.
     #[must_use]
     pub fn names(mut self, names: impl NameSource + 'static) -> Self {
         self.names = Arc::new(names);
         self
     }
 
-    /// Metrics that others use as well (the client's request counter, for example).
+    /// Sets metrics that are shared with other code, such as the client's request counter.
     #[must_use]
     pub fn metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = metrics;
         self
     }
 
-    /// Tasks that end together with others.
+    /// Sets tasks that end together with others.
     #[must_use]
     pub fn tasks(mut self, tasks: Tasks) -> Self {
         self.tasks = tasks;
         self
     }
 
-    /// Nothing is watched yet: watches start with the first use of a cache.
+    /// Builds the kit. No watch starts yet: watches start with the first use of a cache.
     pub fn build(self) -> Kit {
         let events = Events::start(self.client.clone(), self.clock.clone(), self.names.clone(), &self.tasks);
         let ports = Ports {

@@ -1,18 +1,18 @@
-//! What a read gave.
+//! The result of a read.
 
-/// What a read gave: an observation is total, so a failed read is data as well.
+/// The result of a read. An observation is total, so a failed read is data as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen<T> {
-    /// The thing is there.
+    /// The value exists.
     Found(T),
-    /// The thing is not there.
+    /// The value does not exist.
     NotFound,
-    /// Nobody knows: the read failed, and this says why.
+    /// The read failed, so it is unknown whether the value exists. The text is the reason.
     Failed(String),
 }
 
 impl<T> Seen<T> {
-    /// The value, when it was found.
+    /// The value, if it was found.
     pub fn found(&self) -> Option<&T> {
         match self {
             Self::Found(value) => Some(value),
@@ -20,7 +20,7 @@ impl<T> Seen<T> {
         }
     }
 
-    /// The value taken out, when it was found.
+    /// The value by move, if it was found.
     pub fn into_found(self) -> Option<T> {
         match self {
             Self::Found(value) => Some(value),
@@ -28,7 +28,7 @@ impl<T> Seen<T> {
         }
     }
 
-    /// Why the read failed, when it did.
+    /// Why the read failed, if it did.
     pub fn failure(&self) -> Option<&str> {
         match self {
             Self::Failed(why) => Some(why),
@@ -36,7 +36,7 @@ impl<T> Seen<T> {
         }
     }
 
-    /// True when the thing is known not to be there.
+    /// True if the value is known not to exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound)
     }

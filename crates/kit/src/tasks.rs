@@ -1,4 +1,4 @@
-//! Supervised tasks: everything that runs beside the caller is started here, ends at shutdown, and says so when it panics.
+//! Supervised tasks. All background work of a process starts here, ends at shutdown, and logs its panics.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Tasks {
         Self::default()
     }
 
-    /// Tasks that end with these, and can be ended before.
+    /// Tasks that end with these, or earlier.
     #[must_use]
     pub fn child(&self) -> Self {
         Self(Arc::new(Inner {

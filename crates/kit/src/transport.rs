@@ -1,4 +1,4 @@
-//! Clients for API servers: few shared HTTP/2 connections per server, every answer counted, no hidden retries unless asked for.
+//! Clients for API servers: few shared HTTP/2 connections per server, every answer counted, no hidden retries unless requested.
 
 mod lanes;
 
@@ -19,10 +19,10 @@ use lanes::{Lanes, is_watch};
 
 /// How often a patient client sends a request again.
 pub const ASK_AGAIN: u32 = 10;
-/// From how long to how long it waits where the server does not say.
+/// The shortest and the longest wait before a retry, if the server does not state one.
 const PAUSE: std::ops::Range<Duration> = Duration::from_millis(50)..Duration::from_secs(5);
 
-/// Counts answers as `rest_client_requests_total`, and those that are watches as `windlass_watches_total` as well.
+/// Counts answers as `rest_client_requests_total`, and answers to watches also as `windlass_watches_total`.
 #[derive(Clone, Debug)]
 pub struct CountRequests {
     metrics: Metrics,
@@ -94,7 +94,7 @@ where
     }
 }
 
-/// A client over one service that is in this process, such as an embedded API server's.
+/// A client over a service in this process, such as the embedded API server.
 pub fn in_process<S, B>(service: S, metrics: &Metrics) -> kube::Client
 where
     S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
@@ -109,19 +109,19 @@ where
     kube::Client::new(service, "default")
 }
 
-/// How much of one answer a server may send before it was read.
+/// How many unread bytes of one answer a server may send.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// The same for a whole connection: what is not read of some answers must not keep others from coming.
+/// The same for a whole connection. Unread answers must not keep others from coming.
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
-/// A client for an API server over the network: where the server can, all requests share one HTTP/2 connection and watches others,
-/// [`WATCHES_PER_CONNECTION`] each. Refusals are answers: who asks (a controller) comes back by itself.
+/// A client for an API server over the network. If the server supports HTTP/2, all requests share one connection and watches have
+/// others, [`WATCHES_PER_CONNECTION`] each. Refusals are answers: controllers retry by themselves.
 pub fn connect(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
     client(config, metrics, true, None)
 }
 
-/// The same for those who ask once, such as an installer: a request that the server cannot answer for now (429, 503, 504) is
-/// sent again, after as long as the server says, up to [`ASK_AGAIN`] times.
+/// [`connect`] for callers that ask only once, such as an installer. A request that the server cannot answer for now (429, 503,
+/// 504) is sent again after the time that the server states, up to [`ASK_AGAIN`] times.
 pub fn connect_patiently(config: &kube::Config, metrics: &Metrics) -> Result<kube::Client, kube::Error> {
     let policy = RetryPolicy::new(PAUSE.start, PAUSE.end, ASK_AGAIN, true);
     let policy = policy.map_err(|e| kube::Error::Service(e.into()))?;
@@ -171,7 +171,7 @@ fn client(
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
-        // Whom a kubeconfig says to act as.
+        // The impersonated user of a kubeconfig.
         .layer(config.extra_headers_layer()?)
         .option_layer(policy.map(RetryLayer::new))
         .map_err(BoxError::from)

@@ -1,4 +1,4 @@
-//! What wakes a controller's objects.
+//! Sources of wake-ups for a controller's objects.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::cx::Cx;
 use crate::object::{Dynamic, GroupKind, Object, ObjectKey, key_of};
 use crate::queue::Queue;
 
-/// Index of objects by what they refer to.
+/// The index of objects by their references.
 const REFERENCES: &str = "references";
 
-/// What [`Watch::referenced`] finds a reference by: its kind, and its object.
+/// The index values of a reference for [`Watch::referenced`]: its kind, and its object.
 pub fn refers_to(kind: &GroupKind, object: &ObjectKey) -> [String; 2] {
     let of_kind = kind_value(kind);
     let of_object = format!("{of_kind}/{object}");
@@ -23,7 +23,7 @@ fn kind_value(kind: &GroupKind) -> String {
     format!("{}/{}", kind.group, kind.kind)
 }
 
-/// Whether an object is one that the controller reconciles.
+/// A function that returns whether the controller reconciles an object.
 pub(crate) type Filter = Arc<dyn Fn(&ObjectKey) -> bool + Send + Sync>;
 
 /// Wakes objects of one controller. Cheap to clone.
@@ -49,14 +49,14 @@ impl Wake {
         self.filter.as_ref().is_none_or(|filter| filter(key))
     }
 
-    /// Has an object reconciled, unless it is none of the controller's.
+    /// Queues an object, if the controller reconciles it.
     pub fn add(&self, key: ObjectKey) {
         if self.passes(&key) {
             self.queue.add(key);
         }
     }
 
-    /// Has objects reconciled, but for those that are none of the controller's.
+    /// Queues those of the objects that the controller reconciles.
     pub fn add_all(&self, keys: impl IntoIterator<Item = ObjectKey>) {
         self.queue.add_all(keys.into_iter().filter(|key| self.passes(key)));
     }
@@ -67,7 +67,7 @@ impl Wake {
         owners.any(|owner| owner.kind == self.kind.kind)
     }
 
-    /// Has the owners of an object reconciled that are of the controller's kind.
+    /// Queues the owners of an object that are of the controller's kind.
     pub fn add_owners(&self, meta: &ObjectMeta) {
         for owner in meta.owner_references.iter().flatten() {
             let group = owner.api_version.split_once('/').map_or("", |(g, _)| g);
@@ -93,7 +93,7 @@ impl std::fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// Events of `K` wake the objects of the controller's kind in their owner references.
+    /// Events of `K` wake their owners of the controller's kind.
     pub fn owned<K: Object>() -> Self {
         Self::source(|cx, wake| {
             cx.ports.caches.typed::<K>().subscribe(Arc::new(move |change| {
@@ -114,14 +114,14 @@ impl Watch {
         })
     }
 
-    /// Only makes sure that `K` is cached before the first reconcile.
+    /// Makes sure that `K` is cached before the first reconcile, and wakes nothing.
     pub fn read<K: Object>() -> Self {
         Self::source(|cx, _| {
             cx.cache::<K>();
         })
     }
 
-    /// Events of every dynamic kind that anybody asks for, now or later, wake their owners of the controller's kind.
+    /// Events of every dynamic kind that is or will be cached wake their owners of the controller's kind.
     pub fn dynamic_owned() -> Self {
         Self::source(|cx, wake| {
             let f: DynSubscriber = Arc::new(move |change| {
@@ -133,7 +133,7 @@ impl Watch {
         })
     }
 
-    /// Events of every dynamic kind that anybody asks for, now or later, wake the objects that `map` names.
+    /// Events of every dynamic kind that is or will be cached wake the objects that `map` names.
     pub fn dynamic_map(
         map: impl Fn(&Cx, Option<&Dynamic>, Option<&Dynamic>) -> Vec<ObjectKey> + Send + Sync + 'static,
     ) -> Self {
@@ -147,9 +147,9 @@ impl Watch {
         })
     }
 
-    /// Events of dynamic objects wake the objects of `K`, the controller's kind, that refer to them, whoever owns them: what is
-    /// referred to may come long after whoever refers to it, and so may its kind. `references` gives the [`refers_to`] of
-    /// every reference of an object whose target is worth waiting for.
+    /// Events of dynamic objects wake the objects of the controller's kind `K` that refer to them, with any owner. An object may
+    /// refer to another one long before that object, or even its kind, exists. `references` returns the [`refers_to`] of every
+    /// reference that is worth waiting for.
     pub fn referenced<K: Object>(references: fn(&K) -> Vec<String>) -> Self {
         Self::source(move |cx, wake| {
             let cache = cx.cache::<K>();
@@ -160,7 +160,7 @@ impl Watch {
             };
             let (of_kind, to_kind) = (keys.clone(), wake.clone());
             let f: DynSubscriber = Arc::new(move |change| {
-                // What stays with an owner of the kind is its owner's, who watches it.
+                // An object that keeps its owner of the kind wakes that owner through its own watch.
                 let stays = [&change.old, &change.new]
                     .into_iter()
                     .all(|object| object.as_ref().is_some_and(|object| wake.is_owned(object.metadata())));
@@ -180,7 +180,7 @@ impl Watch {
         })
     }
 
-    /// Anything else: `start` is called once, and wakes objects whenever it likes.
+    /// Any other source: `start` is called once, and wakes objects at any time.
     pub fn source(start: impl FnOnce(Cx, Wake) + Send + 'static) -> Self {
         Self {
             start: Box::new(|cx, wake| start(cx.clone(), wake)),

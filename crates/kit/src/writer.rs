@@ -1,4 +1,4 @@
-//! Writing objects: server-side apply that is not sent when nothing would change, status, patches, deletion, finalizers.
+//! Writes objects: server-side apply that is not sent if nothing would change, status, patches, deletion, finalizers.
 
 mod apply;
 mod body;
@@ -41,41 +41,41 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// What an apply did.
+/// The result of an apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// Nothing was sent, as nothing would have changed.
+    /// Not sent, as it would change nothing.
     Skipped,
-    /// It was sent and changed nothing.
+    /// Sent, but it changed nothing.
     Unchanged,
-    /// It created or changed the object.
+    /// The object was created or changed.
     Changed,
 }
 
 /// The object after an apply.
 #[derive(Clone, Debug)]
 pub struct Applied<T> {
-    /// As the server answered, or as it is cached when nothing was sent.
+    /// The object of the server's answer, or the cached one if nothing was sent.
     pub object: T,
-    /// What happened.
+    /// The result.
     pub outcome: Write,
 }
 
-/// What a delete did.
+/// The result of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
     /// The object is gone.
     Gone,
-    /// Finalizers hold it.
+    /// The object has a deletion timestamp, and finalizers block the deletion.
     Going,
 }
 
-/// What becomes of the objects that a deleted object owns.
+/// What happens to the objects that a deleted object owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They are collected afterwards.
+    /// They are deleted afterwards.
     Background,
-    /// They go first.
+    /// They are deleted first.
     Foreground,
     /// They stay.
     Orphan,
@@ -90,9 +90,9 @@ impl Writer {
         }
     }
 
-    /// Server-side apply, with force. Creates the object when it is absent. Status, resourceVersion, generation,
-    /// creationTimestamp and managedFields are left out; a uid that is set means "only if it is still this object". Nothing is
-    /// sent when nothing would change.
+    /// Server-side apply, with force. Creates the object if it does not exist. Status, resourceVersion, generation,
+    /// creationTimestamp and managedFields are left out. A uid that is set means "only if it is still this object". Nothing is
+    /// sent if nothing would change.
     pub async fn apply<K: Object>(&self, manager: &str, desired: &K) -> Result<Applied<Arc<K>>, WriteError> {
         let target = &Target::of::<K>(key_of(desired.metadata()));
         let to = To {
@@ -109,7 +109,7 @@ impl Writer {
         }
     }
 
-    /// [`Self::apply`] for a dynamic object, with `apiVersion`, `kind` and `metadata.name` in it.
+    /// [`Self::apply`] for a dynamic object with `apiVersion`, `kind` and `metadata.name`.
     pub async fn apply_value(&self, manager: &str, desired: &Value) -> Result<Applied<Arc<Dynamic>>, WriteError> {
         let target = &self.target_of_value(Verb::Apply, desired).await?;
         let to = To {
@@ -126,8 +126,7 @@ impl Writer {
         }
     }
 
-    /// [`Self::apply_value`] that is sent whatever is known, and gives back the object as the server answered, with its managed
-    /// fields.
+    /// [`Self::apply_value`] that is always sent. Returns the object of the answer, with its managed fields.
     pub async fn apply_sent(&self, manager: &str, desired: &Value) -> Result<Value, WriteError> {
         let target = &self.target_of_value(Verb::Apply, desired).await?;
         let to = To {
@@ -139,7 +138,7 @@ impl Writer {
         Ok(self.send_apply(to, &mut body).await?.value())
     }
 
-    /// Asks the server what it would say to [`Self::apply_value`], without doing anything.
+    /// [`Self::apply_value`] as a dry run.
     pub async fn try_apply_value(&self, manager: &str, desired: &Value) -> Result<(), WriteError> {
         let target = self.target_of_value(Verb::Apply, desired).await?;
         let body = body::for_apply(desired.clone());
@@ -153,7 +152,8 @@ impl Writer {
         self.send(&call).await.map(drop)
     }
 
-    /// Applies `.status`: what `manager` had there before and is not in `status` is removed. Not sent when nothing would change.
+    /// Applies `.status`. Fields that `manager` owned before and that are not in `status` are removed. Not sent if nothing would
+    /// change.
     pub async fn apply_status<K: Object>(
         &self,
         manager: &str,
@@ -176,7 +176,7 @@ impl Writer {
         }
     }
 
-    /// Creates an object; [`WriteError::is_already_exists`] when there is one of this name.
+    /// Creates an object. Fails with [`WriteError::is_already_exists`] if the name is taken.
     pub async fn create<K: Object>(&self, manager: &str, object: &K) -> Result<Arc<K>, WriteError> {
         let target = Target::of::<K>(key_of(object.metadata()));
         let answer = self.create_body(manager, &target, object.to_json()).await?;
@@ -208,8 +208,8 @@ impl Writer {
         decoded(Verb::MergePatch, &target, &answer)
     }
 
-    /// Deletes exactly this object (its uid is the condition); what it owns is collected afterwards. An object that is gone
-    /// already, or whose name belongs to another object by now, is [`Deleted::Gone`].
+    /// Deletes exactly this object (its uid is the condition); objects that it owns are deleted afterwards. If the object is gone
+    /// already, or its name belongs to another object by now, the result is [`Deleted::Gone`].
     pub async fn delete<K: Object>(&self, object: &K) -> Result<Deleted, WriteError> {
         self.delete_with(object, Propagation::Background).await
     }
@@ -228,7 +228,7 @@ impl Writer {
         self.delete_target(&target, uid, Propagation::Background).await
     }
 
-    /// The object as it is stored, with its managed fields, which caches leave out.
+    /// The stored object with its managed fields, which caches leave out.
     pub(crate) async fn read_value(&self, object: &Value) -> Result<Value, WriteError> {
         let target = self.target_of_value(Verb::Read, object).await?;
         let call = Call {
@@ -240,7 +240,7 @@ impl Writer {
         Ok(self.send(&call).await?.value())
     }
 
-    /// Notes on a definition in which versions objects are still stored.
+    /// Sets the stored versions in the status of a definition.
     pub async fn stored_versions(&self, manager: &str, definition: &str, versions: &[&str]) -> Result<(), WriteError> {
         let gvk = gvk_from("apiextensions.k8s.io/v1", "CustomResourceDefinition");
         let target = self
@@ -258,7 +258,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Boxed, as the other requests are, so that it is compiled here and not again wherever it is awaited.
+    /// Boxed, as the other requests are, so that it is compiled once.
     fn create_body<'a>(
         &'a self,
         manager: &'a str,
@@ -338,7 +338,7 @@ impl Writer {
     }
 }
 
-/// The object of an answer.
+/// Decodes the object of an answer.
 pub(crate) fn decoded<T: Codec>(verb: Verb, target: &Target, answer: &Answer) -> Result<Arc<T>, WriteError> {
     let object = T::decode_stored(answer.json()).map_err(|e| encoding(verb, target, &e))?;
     typed(object).ok_or_else(|| {
@@ -358,7 +358,7 @@ fn encoding(verb: Verb, target: &Target, error: &serde_json::Error) -> WriteErro
     WriteError::new(ErrorKind::Encoding, verb.word(), gvk, key, error.to_string())
 }
 
-/// What a patch made of an object.
+/// Decodes the object of an answer to a patch.
 pub(crate) fn patched<K: Object>(target: &Target, answer: &Answer) -> Result<Arc<K>, WriteError> {
     decoded(Verb::MergePatch, target, answer)
 }

@@ -1,4 +1,4 @@
-//! Cloud-config: what cloud-init does on a machine's first start.
+//! Cloud-config: the instructions for cloud-init on a machine's first start.
 
 mod disks;
 
@@ -13,14 +13,14 @@ use windlass_gocompat::yaml;
 
 use crate::{KubeadmError, KubeadmVersion, Resolved};
 
-/// The format that is rendered when a spec names none.
+/// The default format.
 pub const CLOUD_CONFIG: &str = "cloud-config";
 
 const INIT_FILE: &str = "/run/kubeadm/kubeadm.yaml";
 const JOIN_FILE: &str = "/run/kubeadm/kubeadm-join-config.yaml";
-/// Says that kubeadm has finished; infrastructure providers look for it.
+/// Creates the file by which infrastructure providers detect that kubeadm has finished.
 const SENTINEL_COMMAND: &str = "echo success > /run/cluster-api/bootstrap-success.complete";
-/// Writing a file makes the folder on Linux and on Windows alike.
+/// Writing a file creates the folder on both Linux and Windows.
 const PLACEHOLDER: &str = "-   path: /run/cluster-api/placeholder
     owner: root:root
     permissions: '0640'
@@ -28,7 +28,7 @@ const PLACEHOLDER: &str = "-   path: /run/cluster-api/placeholder
 both Linux and Windows (mkdir -p /run/cluster-api does not work with Windows)\"
 ";
 
-/// Bootstrap data as the Secret holds it.
+/// Bootstrap data in the form of the Secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BootstrapData {
     /// Key `format`.
@@ -50,11 +50,11 @@ pub struct WriteFile {
     pub encoding: String,
     /// Whether to append to an existing file.
     pub append: bool,
-    /// What is written, already in `encoding`.
+    /// The content, already in `encoding`.
     pub content: String,
 }
 
-/// Data for the machine that makes the cluster: `certificates` first, then the files of the spec.
+/// Data for the machine that creates the cluster: `certificates` first, then the files of the spec.
 pub fn render_init(
     spec: &KubeadmConfigSpec,
     facts: &ClusterFacts,
@@ -82,8 +82,7 @@ pub fn render_init(
     Ok(render(spec, certificates, resolved, &file, &format!("'{command}'")))
 }
 
-/// Data for a machine that joins. `join` is the configuration with discovery filled in; `certificates` are given to control
-/// plane machines only.
+/// Data for a machine that joins. `join` is the configuration with discovery; `certificates` are for control plane machines only.
 pub fn render_join(
     spec: &KubeadmConfigSpec,
     join: &JoinConfiguration,
@@ -196,8 +195,8 @@ fn write_file(out: &mut String, file: &WriteFile) {
     }
 }
 
-/// Whether a literal block would change a content: its first line sets the indentation, and control characters are not
-/// allowed in it.
+/// Whether a literal block would change a content: its first line sets the indentation, and control characters are not allowed in
+/// it.
 fn needs_quotes(content: &str) -> bool {
     content.starts_with([' ', '\t'])
         || content.starts_with('\n') && content.trim_start_matches('\n').starts_with(' ')

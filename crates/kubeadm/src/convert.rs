@@ -1,7 +1,7 @@
-//! The hub's kubeadm types to the documents that kubeadm reads.
+//! Converts the hub's kubeadm types to kubeadm's documents.
 //!
-//! kubeadm's own types hold most structures by value, so a document always shows `etcd: {}`, `dns: {}` and the like; that is
-//! kept, because these documents are compared across implementations.
+//! kubeadm's own types embed most structures by value, so a document always has `etcd: {}`, `dns: {}` and the like. This is kept,
+//! because these documents are compared across implementations.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ use windlass_gocompat::yaml;
 pub struct ClusterFacts {
     /// Name of the Cluster.
     pub name: String,
-    /// Kubernetes version of the Machine, as its spec says it.
+    /// Kubernetes version of the Machine, as in its spec.
     pub kubernetes_version: String,
-    /// `host:port`, used when the configuration names no endpoint itself.
+    /// `host:port`, used if the configuration has no endpoint.
     pub control_plane_endpoint: Option<String>,
     /// DNS domain of Services.
     pub dns_domain: Option<String>,
@@ -33,7 +33,7 @@ pub struct ClusterFacts {
     pub service_subnets: Vec<String>,
 }
 
-/// The `ClusterConfiguration` document. `init` is the configuration beside it: v1beta3 keeps one of its timeouts here.
+/// The `ClusterConfiguration` document. `init` is the configuration beside it: v1beta3 has one of its timeouts here.
 pub fn cluster_configuration(
     version: KubeadmVersion,
     config: &ClusterConfiguration,

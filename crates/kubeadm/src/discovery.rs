@@ -10,12 +10,12 @@ use windlass_gocompat::yaml;
 
 use crate::WriteFile;
 
-/// The version of client authentication plugins when the spec names none.
+/// The default version of client authentication plugins.
 const EXEC_API_VERSION: &str = "client.authentication.k8s.io/v1";
 
-/// The file to write for a discovery that carries a kubeconfig; none when it names a file that is already there.
+/// The file of a discovery with a kubeconfig; `None` if it names an existing file.
 ///
-/// What the spec leaves open of the cluster is filled in: its endpoint (`host:port`) and authority (PEM).
+/// Unset fields of the cluster are filled in: its endpoint (`host:port`) and authority (PEM).
 pub fn kubeconfig_file(discovery: &FileDiscovery, endpoint: &str, authority: &str) -> Option<WriteFile> {
     let config = discovery.kube_config.as_ref()?;
     let cluster = config.cluster.clone().unwrap_or_default();
@@ -23,7 +23,7 @@ pub fn kubeconfig_file(discovery: &FileDiscovery, endpoint: &str, authority: &st
     let insecure = cluster.insecure_skip_tls_verify == Some(true);
     let authority = match cluster.certificate_authority_data {
         Some(data) => Some(data.0),
-        // An authority together with "do not verify" is refused by every client.
+        // Clients refuse an authority together with "do not verify".
         None if insecure => None,
         None => Some(authority.as_bytes().to_vec()),
     };

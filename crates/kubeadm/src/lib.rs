@@ -1,7 +1,7 @@
-//! Kubeadm's configuration formats, and the cloud-config that carries them to a machine.
+//! kubeadm's configuration formats, and the cloud-config that carries them to a machine.
 //!
-//! [`render_init`] and [`render_join`] turn a `KubeadmConfigSpec` and facts about the cluster into bootstrap data. They are
-//! pure: Secrets that the spec refers to are handed in, and nothing here knows a clock.
+//! [`render_init`] and [`render_join`] convert a `KubeadmConfigSpec` and facts about the cluster to bootstrap data. They are
+//! pure: the contents of Secrets are parameters, and no clock is read.
 
 pub mod cloud_config;
 pub mod convert;
@@ -15,15 +15,15 @@ pub use convert::ClusterFacts;
 pub use resolve::{Resolved, SecretReference, referenced_secrets, resolve};
 pub use version::KubeadmVersion;
 
-/// Why bootstrap data cannot be made. No text holds what a Secret holds.
+/// Why bootstrap data cannot be rendered. No text contains the contents of a Secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KubeadmError {
     /// The Kubernetes version is missing or not semantic.
     #[error("{field}: \"{version}\" is not a Kubernetes version such as v1.35.0")]
     Version {
-        /// The field that holds it.
+        /// The field.
         field: &'static str,
-        /// What stands there.
+        /// Its value.
         version: String,
     },
     /// The Kubernetes version is older than any kubeadm configuration known here.
@@ -34,7 +34,7 @@ pub enum KubeadmError {
         "spec.format: bootstrap data in format \"{0}\" is not supported; use cloud-config (the default) and an image with cloud-init"
     )]
     Format(String),
-    /// A field holds something that cannot be rendered.
+    /// A field has a value that cannot be rendered.
     #[error("{field}: {why}")]
     Field {
         /// Path of the field.

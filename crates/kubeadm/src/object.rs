@@ -1,8 +1,8 @@
-//! Building JSON objects the way Go leaves out empty fields.
+//! Builds JSON objects without empty fields, as Go does.
 
 use serde_json::{Map, Value};
 
-/// A JSON object under construction. Methods named after types leave the field out when there is nothing to write.
+/// A JSON object under construction. Methods named after types omit empty fields.
 #[derive(Default)]
 pub(crate) struct Object(Map<String, Value>);
 

@@ -1,4 +1,4 @@
-//! File contents and passwords that come from Secrets, and contents that are templates.
+//! File contents and passwords from Secrets, and file contents that are templates.
 
 use serde_json::json;
 use windlass_api_kubeadm::bootstrap::{File, KubeadmConfigSpec, User};
@@ -15,7 +15,7 @@ pub struct SecretReference {
     pub key: String,
 }
 
-/// Files and users with everything filled in.
+/// Files and users with all contents.
 #[derive(Clone, Default)]
 pub struct Resolved {
     /// Files of the spec, in its order.
@@ -24,7 +24,7 @@ pub struct Resolved {
     pub users: Vec<User>,
 }
 
-/// All keys of Secrets that a spec refers to.
+/// All keys of Secrets in a spec.
 pub fn referenced_secrets(spec: &KubeadmConfigSpec) -> Vec<SecretReference> {
     let files = spec
         .files
@@ -46,7 +46,7 @@ pub fn referenced_secrets(spec: &KubeadmConfigSpec) -> Vec<SecretReference> {
     references
 }
 
-/// Fills in files and users. `secret` answers for a key of a Secret; `control_plane_version` is what templates see.
+/// Fills in files and users. `secret` returns the value of a key of a Secret; `control_plane_version` is the data of templates.
 pub fn resolve<'a>(
     spec: &KubeadmConfigSpec,
     control_plane_version: Option<&str>,
@@ -128,7 +128,7 @@ fn fetch<'a>(
     })
 }
 
-/// A template sees `.controlPlane.version` and nothing else, so that it gives the same text whenever it is rendered.
+/// A template sees only `.controlPlane.version`, so that each rendering gives the same text.
 fn render(text: &str, control_plane_version: Option<&str>) -> Result<String, String> {
     const RULES: Rules = Rules {
         missing: Missing::Print,

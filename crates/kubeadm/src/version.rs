@@ -1,4 +1,4 @@
-//! Which configuration format the kubeadm of a Kubernetes version reads.
+//! The configuration format of kubeadm by Kubernetes version.
 
 use windlass_meta::KubernetesVersion;
 
@@ -14,7 +14,7 @@ pub enum KubeadmVersion {
 }
 
 impl KubeadmVersion {
-    /// The format for a Kubernetes version such as `v1.35.0`. Pre-releases read what their release reads.
+    /// The format for a Kubernetes version such as `v1.35.0`. Pre-releases have the format of their release.
     pub fn for_kubernetes(kubernetes: &str) -> Result<Self, KubeadmError> {
         let version: KubernetesVersion = kubernetes.parse().map_err(|_| KubeadmError::Version {
             field: "spec.version",

@@ -10,7 +10,7 @@ use crate::{Fetcher, Helming, ManagerError};
 /// The controller that needs Helm.
 const CHARTS: &str = "helmreleaseproxy";
 
-/// Which controllers run.
+/// The selected controllers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection(Option<Vec<String>>);
 
@@ -20,7 +20,7 @@ impl Selection {
         Self(None)
     }
 
-    /// Those named; an error when there is none of a name.
+    /// The named controllers; an error for an unknown name.
     pub fn of<S: AsRef<str>>(names: &[S]) -> Result<Self, ManagerError> {
         let known: Vec<&'static str> = CONTROLLERS.iter().map(|info| info.name).collect();
         let mut chosen = Vec::new();
@@ -37,8 +37,8 @@ impl Selection {
         Ok(Self(Some(chosen)))
     }
 
-    /// The CRDs that the chosen controllers need. The provider operator alone needs only its own kinds. Those of
-    /// Cluster API come with the providers that it installs.
+    /// The CRDs of the selected controllers. The provider operator alone needs only its own kinds. Those of Cluster API come with
+    /// the providers that it installs.
     pub fn definitions(&self) -> Vec<serde_json::Value> {
         let mut chosen = CONTROLLERS.iter().filter(|info| self.has(info.name));
         if chosen.all(ControllerInfo::is_of_operator) {
@@ -48,7 +48,7 @@ impl Selection {
         }
     }
 
-    /// Whether a controller is chosen.
+    /// Whether a controller is selected.
     pub fn has(&self, name: &str) -> bool {
         self.0
             .as_ref()
@@ -78,7 +78,7 @@ pub fn start(
     start_with(client, metrics, selection, ports)
 }
 
-/// The same with ports of the caller's choice.
+/// [`start`] with ports of the caller.
 pub fn start_with(
     client: kube::Client,
     metrics: Metrics,

@@ -29,9 +29,9 @@ use crate::{ManagerError, network, tokens};
 pub struct EmbeddedOptions {
     /// The data folder.
     pub data_dir: PathBuf,
-    /// The kubeconfig it writes; by default `kubeconfig` in the data folder.
+    /// The kubeconfig to write. Defaults to `kubeconfig` in the data folder.
     pub kubeconfig: Option<PathBuf>,
-    /// The port on the loopback interface; 0 is any that is free.
+    /// The port on the loopback interface; 0 selects a free one.
     pub port: u16,
     /// Bearer tokens and their users: one per line, `token,user,uid,"group1,group2"`.
     pub tokens: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub struct Embedded {
 
 /// The subfolder of objects in the data folder.
 pub(crate) const STORE: &str = "store";
-/// The name of the server in its kubeconfig.
+/// The name of the cluster in its kubeconfig.
 const CLUSTER: &str = "windlass";
 
 /// Only kubeconfigs of Windlass are overwritten: other files may hold the user's other clusters.
@@ -83,14 +83,14 @@ fn check_ours(path: &Path) -> Result<(), ManagerError> {
 }
 
 impl Embedded {
-    /// Starts a server. When this returns it answers on its port, and the kubeconfig is written.
+    /// Starts a server. When this returns, it accepts requests, and the kubeconfig is written.
     pub async fn start(options: EmbeddedOptions) -> Result<Self, ManagerError> {
         let data_dir = options.data_dir;
         let kubeconfig = options.kubeconfig.unwrap_or_else(|| data_dir.join("kubeconfig"));
         check_ours(&kubeconfig)?;
         let known = options.tokens.as_deref().map(tokens::load).transpose()?;
         make_folder(&data_dir)?;
-        // First of all, so that a taken port leaves the folder untouched.
+        // First, so that a taken port leaves the folder untouched.
         let listener = network::listen((Ipv4Addr::LOCALHOST, options.port).into(), "--port").await?;
         let address = listener.local_addr().map_err(|source| ManagerError::Listen {
             address: (Ipv4Addr::LOCALHOST, options.port).into(),
@@ -169,12 +169,12 @@ impl Embedded {
         write_private(&self.kubeconfig, &text)
     }
 
-    /// Where it answers.
+    /// Its URL.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// The kubeconfig it wrote.
+    /// The path of its kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
@@ -201,7 +201,7 @@ impl Embedded {
         transport::in_process(named, metrics)
     }
 
-    /// Ends all watches and connections, and releases the data folder when everything is written.
+    /// Ends all watches and connections, and releases the data folder after all writes.
     pub async fn shutdown(&self) {
         self.server.shutdown();
         self.store.close().await;

@@ -11,15 +11,15 @@ pub enum ManagerError {
     /// Another process listens.
     #[error("port {} on {} is in use", address.port(), address.ip())]
     PortInUse {
-        /// Where we wanted to listen.
+        /// The address.
         address: SocketAddr,
-        /// The option that chooses it.
+        /// The option that sets it.
         option: &'static str,
     },
     /// Listening on this address is not permitted.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where we wanted to listen.
+        /// The address.
         address: SocketAddr,
         /// What the operating system said.
         #[source]
@@ -34,9 +34,9 @@ pub enum ManagerError {
     /// A file cannot be read or written.
     #[error("cannot {verb} {}", path.display())]
     File {
-        /// What was tried.
+        /// The operation that failed.
         verb: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
         /// What the operating system said.
         #[source]
@@ -47,7 +47,7 @@ pub enum ManagerError {
     Identity {
         /// The folder with certificates and keys.
         folder: PathBuf,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: windlass_pki::PkiError,
     },
@@ -56,7 +56,7 @@ pub enum ManagerError {
     Tokens {
         /// The file.
         path: PathBuf,
-        /// What is wrong; never a token.
+        /// The cause; never contains a token.
         why: String,
     },
     /// A variable of --provider-variables is not set.
@@ -76,16 +76,16 @@ pub enum ManagerError {
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
     /// No kubeconfig was named, and the one that kubectl would use cannot be used.
     #[error("kubeconfig {place} cannot be used")]
     DefaultKubeconfig {
-        /// Where it is looked for.
+        /// Where kubectl would look for it.
         place: &'static str,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
@@ -94,15 +94,15 @@ pub enum ManagerError {
     NotOurs {
         /// The file.
         path: PathBuf,
-        /// What is in it.
+        /// Its content.
         holds: String,
     },
-    /// A client cannot be made, or the server does not answer.
+    /// A client cannot be created, or the server does not answer.
     #[error("the API server {url} cannot be used")]
     Connect {
         /// Its address.
         url: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<kube::Error>,
     },
@@ -121,15 +121,15 @@ pub enum ManagerError {
     /// There is no such controller.
     #[error("there is no controller {name:?}")]
     UnknownController {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Those that exist.
+        /// The existing ones.
         known: Vec<&'static str>,
     },
 }
 
 impl ManagerError {
-    /// What the user can do.
+    /// The remedy for the user.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::PortInUse { address, option } => format!(

@@ -7,7 +7,7 @@ use windlass_repository::{Client, Proxies, Settings};
 
 use crate::ManagerError;
 
-/// What the user says.
+/// The user's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fetching {
     /// Files with additional CA certificates to trust.
@@ -28,7 +28,7 @@ pub struct Fetcher {
 
 impl std::fmt::Debug for Fetcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Never a value.
+        // Values are never shown.
         f.debug_struct("Fetcher")
             .field("variables", &self.variables.keys())
             .finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Files that are whole or absent, and readable by their owner only.
+//! Files that are complete or absent, and readable by their owner only.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::ManagerError;
 
-/// Makes a folder, with all above it, for its owner only. One that exists stays as it is.
+/// Creates a folder with its parents, for its owner only. An existing folder is unchanged.
 pub(crate) fn make_folder(path: &Path) -> Result<(), ManagerError> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -39,7 +39,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), ManagerError>
     write().map_err(|source| failed("write", path, source))
 }
 
-/// Reads a file; `None` when there is none.
+/// Reads a file; `None` if it does not exist.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, ManagerError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

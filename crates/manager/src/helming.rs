@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windlass_suite::helm::HelmUse;
 
-/// What the user says.
+/// The user's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Helming {
     /// The helm program. Defaults to the one in `PATH`.
@@ -37,7 +37,7 @@ impl Helming {
         used
     }
 
-    /// The same with a folder, unless there is one.
+    /// The same settings with a default folder.
     #[must_use]
     pub fn or_home(mut self, home: impl FnOnce() -> PathBuf) -> Self {
         self.home.get_or_insert_with(home);

@@ -12,13 +12,13 @@ use windlass_pki::{
 use crate::ManagerError;
 use crate::files::{make_folder, read, write_private};
 
-/// Names under which the server is reached.
+/// DNS names and addresses of the server.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// Validity period of certificates.
 const LEAF_LIFETIME: SignedDuration =
     SignedDuration::from_hours(24 * windlass_pki::authority::DEFAULT_LEAF_DAYS as i64);
 
-/// A certificate with its key, PEM.
+/// A certificate with its key, as PEM.
 #[derive(Clone)]
 pub(crate) struct Pair {
     pub(crate) certificate: String,
@@ -80,7 +80,8 @@ impl Files<'_> {
         }
     }
 
-    /// The certificate is written last: a key alone is a half-written pair, and is made again.
+    /// Reads a certificate and its key. The certificate is written last, so a key alone is a half-written pair, and is created
+    /// again.
     fn pair(&self, name: &str) -> Result<Option<Pair>, ManagerError> {
         let Some(certificate) = read(&self.path(name, "crt"))? else {
             return Ok(None);

@@ -10,7 +10,7 @@ use windlass_suite::install;
 
 use crate::ManagerError;
 
-/// A configuration from a kubeconfig file, or, without one, as `kubectl` would find it (also inside a cluster).
+/// A configuration from a kubeconfig file or, without one, from the default places of `kubectl` (also inside a cluster).
 pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ManagerError> {
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),

@@ -53,7 +53,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, UserInfo>, String> {
     Ok(tokens)
 }
 
-/// The columns of a line; one in quotation marks may hold commas.
+/// The columns of a line; a quoted column may contain commas.
 fn columns(line: &str) -> Option<Vec<String>> {
     let mut columns = vec![String::new()];
     let mut quoted = false;

@@ -20,7 +20,7 @@ pub struct Up {
     running: Running,
 }
 
-/// Starts one. When this returns it answers on its port.
+/// Starts one. When this returns, its server accepts requests.
 pub async fn start(
     options: EmbeddedOptions,
     selection: &Selection,

@@ -11,7 +11,7 @@ use crate::ManagerError;
 /// Options of the webhook server.
 #[derive(Debug)]
 pub struct WebhookOptions {
-    /// Where reviews are answered.
+    /// The listener of the webhook server.
     pub listener: TcpListener,
     /// How the API server reaches the webhook server.
     pub target: Target,

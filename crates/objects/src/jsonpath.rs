@@ -48,19 +48,19 @@ impl JsonPath {
         Ok(Self(steps))
     }
 
-    /// Everything that the path finds.
+    /// All values that the path finds.
     pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         walk(&self.0, vec![value])
     }
 
-    /// The text of what is found, as a printer column or kubectl shows it: results are separated by blanks.
+    /// The text of the found values, as a printer column or kubectl shows it, separated by blanks.
     #[cfg(test)]
     fn print(&self, value: &Value) -> String {
         self.find(value).into_iter().map(text_of).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// A value as text: strings bare, everything else as JSON.
+/// A value as text: strings without quotes, everything else as JSON.
 pub fn text_of(value: &Value) -> String {
     match value {
         Value::String(s) => s.clone(),
@@ -93,7 +93,7 @@ impl Parser {
         }
     }
 
-    /// Steps up to the end, or within a filter up to what cannot be one.
+    /// Parses steps up to the end or, within a filter, up to the first character that is not part of one.
     fn steps(&mut self, in_filter: bool) -> Result<Vec<Step>, String> {
         let mut out = Vec::new();
         while let Some(c) = self.peek() {

@@ -1,4 +1,4 @@
-//! The parts of an object that every kind has: metadata, finalizers, generation, timestamps.
+//! The common fields of every object: metadata, finalizers, generation, timestamps.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ pub fn meta<'a>(object: &'a Value, key: &str) -> &'a str {
         .unwrap_or("")
 }
 
-/// The metadata, made if missing.
+/// The metadata, created if missing.
 pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -58,7 +58,7 @@ pub fn finalizers(object: &Value) -> Vec<&str> {
     strings(meta_value(object, "finalizers"))
 }
 
-/// Texts of a list.
+/// The texts of a list.
 pub fn strings(value: Option<&Value>) -> Vec<&str> {
     value
         .and_then(Value::as_array)
@@ -66,7 +66,7 @@ pub fn strings(value: Option<&Value>) -> Vec<&str> {
         .unwrap_or_default()
 }
 
-/// Whether deletion was asked for.
+/// Whether the object has a deletion timestamp.
 pub fn is_deleting(object: &Value) -> bool {
     meta_value(object, "deletionTimestamp").is_some()
 }

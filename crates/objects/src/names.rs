@@ -1,4 +1,4 @@
-//! Names, labels and annotations: what is allowed, and the words Kubernetes has for what is not.
+//! Validation of names, labels and annotations, with the messages of Kubernetes.
 
 use serde_json::Value;
 use windlass_schema::{FieldError, Kind};
@@ -27,7 +27,7 @@ pub fn api_version(group: &str, version: &str) -> String {
     }
 }
 
-/// What names of a kind look like.
+/// The naming rule of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameRule {
     /// Lower case letters, digits, `-` and `.`, at most 253.
@@ -36,7 +36,7 @@ pub enum NameRule {
     Label,
     /// As a label, but not starting with a digit.
     Label1035,
-    /// Whatever can stand in a path (RBAC).
+    /// Any path segment (RBAC).
     PathSegment,
 }
 
@@ -57,7 +57,7 @@ fn too_many_bytes(max: usize) -> String {
     format!("must be no more than {max} bytes")
 }
 
-/// What is wrong with a DNS label.
+/// The problems of a DNS label.
 pub fn label_problems(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 63 {
@@ -77,7 +77,7 @@ pub fn label_problems(text: &str) -> Vec<String> {
     out
 }
 
-/// What is wrong with a DNS subdomain.
+/// The problems of a DNS subdomain.
 pub fn subdomain_problems(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 253 {
@@ -90,7 +90,7 @@ pub fn subdomain_problems(text: &str) -> Vec<String> {
 }
 
 impl NameRule {
-    /// What is wrong with a name; for a prefix a final dash is left out.
+    /// The problems of a name; for a prefix, a trailing dash is ignored.
     pub fn problems(self, name: &str, prefix: bool) -> Vec<String> {
         let masked;
         let mut name = name;
@@ -136,12 +136,12 @@ fn is_name_part(text: &str) -> bool {
             .all(|&c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
 }
 
-/// What is wrong with the key of a label.
+/// The problems of a label key.
 pub fn label_key_problems(key: &str) -> Vec<String> {
     key_problems(key, "a valid label key")
 }
 
-/// What is wrong with the key of an annotation or finalizer.
+/// The problems of an annotation key or finalizer.
 pub fn qualified_name_problems(key: &str) -> Vec<String> {
     key_problems(key, "a qualified name")
 }
@@ -181,7 +181,7 @@ fn key_problems(key: &str, what: &str) -> Vec<String> {
     out
 }
 
-/// What is wrong with the value of a label.
+/// The problems of a label value.
 pub fn label_value_problems(value: &str) -> Vec<String> {
     let mut out = Vec::new();
     if value.len() > 63 {

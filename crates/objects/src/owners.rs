@@ -1,4 +1,4 @@
-//! Owner references and finalizers: what may stand there, and what is said about those that stand there twice. Pure.
+//! Validation of owner references and finalizers, and warnings about duplicates. Pure.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn references(object: &Value) -> &[Value] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// Parts of an object in the order in which Kubernetes writes them.
+/// The fields of an object in the order in which Kubernetes writes them.
 fn in_order(object: &Value, keys: &[&str]) -> String {
     let part = |key: &&str| object.get(*key).map(|value| format!("{key:?}:{value}"));
     let parts: Vec<String> = keys.iter().filter_map(part).collect();
@@ -28,14 +28,14 @@ fn shown(reference: &Value) -> String {
     in_order(reference, &keys)
 }
 
-/// What is wrong with the owner references of an object.
+/// The errors of an object's owner references.
 pub fn errors(object: &Value, errors: &mut Vec<FieldError>) {
     let at = "metadata.ownerReferences";
     let all = references(object);
     let mut controller: Option<String> = None;
     for owner in all {
         let api_version = text(owner, "apiVersion");
-        // What is no group and version at all has neither.
+        // A value that is not a group and version has neither.
         if api_version.is_empty() || api_version.matches('/').count() > 1 {
             let path = format!("{at}.apiVersion");
             errors.push(FieldError::invalid(
@@ -73,7 +73,7 @@ pub fn errors(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What is wrong with the finalizers of an object.
+/// The errors of an object's finalizers.
 pub fn finalizer_errors(object: &Value, custom: bool, errors: &mut Vec<FieldError>) {
     let at = "metadata.finalizers";
     let all = finalizers(object);
@@ -97,7 +97,7 @@ pub fn finalizer_errors(object: &Value, custom: bool, errors: &mut Vec<FieldErro
     }
 }
 
-/// A finalizer without a domain that is not one of those that everybody knows.
+/// The error for a finalizer without a domain, unless it is one of the known ones.
 pub fn unqualified(finalizer: &str, at: &str, errors: &mut Vec<FieldError>) {
     if !finalizer.contains('/') && !KNOWN.contains(&finalizer) {
         errors.push(FieldError::invalid(
@@ -108,7 +108,7 @@ pub fn unqualified(finalizer: &str, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Finalizers that are new, in words, sorted; `None` when there are none.
+/// The new finalizers as a sorted list for messages; `None` without any.
 pub fn added(old: &Value, new: &Value) -> Option<String> {
     let had = finalizers(old);
     let added: BTreeSet<&str> = finalizers(new).into_iter().filter(|f| !had.contains(f)).collect();
@@ -116,7 +116,7 @@ pub fn added(old: &Value, new: &Value) -> Option<String> {
     (!quoted.is_empty()).then(|| quoted.join(", "))
 }
 
-/// Leaves one of owner references that are alike, and says so.
+/// Removes duplicate owner references. Returns the warning about them.
 pub fn unite(object: &mut Value) -> Option<String> {
     let all = references(object);
     let mut kept: Vec<Value> = Vec::new();

@@ -1,6 +1,6 @@
-//! The part of an object that a write is for.
+//! The part of an object that a write changes.
 
-/// Which part of an object a write is for.
+/// The part of an object that a write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Everything but the status.
@@ -9,16 +9,16 @@ pub enum Part {
     Status,
     /// Finalizers of a namespace.
     Finalize,
-    /// How many replicas there shall be, which is part of the rest.
+    /// The number of replicas, which is a part of the spec.
     Scale,
-    /// The ephemeral containers of a pod, which are part of the rest.
+    /// The ephemeral containers of a pod, which are a part of the spec.
     Containers,
     /// The node of a pod.
     Binding,
 }
 
 impl Part {
-    /// The subresource that a write to the part is for.
+    /// The subresource of the part.
     pub fn subresource(self) -> &'static str {
         match self {
             Self::Main => "",

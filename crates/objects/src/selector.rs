@@ -68,12 +68,12 @@ impl LabelSelector {
         Self(out)
     }
 
-    /// Whether it selects everything.
+    /// Whether it matches everything.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether labels, sorted by key, are selected.
+    /// Whether it matches labels, sorted by key.
     pub fn matches(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
         self.0.iter().all(|r| {
             let have = labels
@@ -84,7 +84,7 @@ impl LabelSelector {
         })
     }
 
-    /// Whether the labels of a decoded object are selected.
+    /// Whether it matches the labels of a decoded object.
     pub fn matches_map(&self, labels: Option<&Value>) -> bool {
         self.0.iter().all(|r| {
             let have = labels.and_then(|l| l.get(&r.key)).and_then(Value::as_str);
@@ -135,7 +135,7 @@ pub struct FieldTerm {
 }
 
 impl FieldSelector {
-    /// Parses `metadata.name=a,status.phase!=b`; `\\`, `\,` and `\=` stand for what follows the backslash.
+    /// Parses `metadata.name=a,status.phase!=b`; in `\\`, `\,` and `\=` the backslash is an escape.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut out = Vec::new();
         for term in split_terms(text).into_iter().filter(|t| !t.is_empty()) {
@@ -156,7 +156,7 @@ impl FieldSelector {
         Ok(Self(out))
     }
 
-    /// The one name that can match, if the selector says so.
+    /// The only value of the field that can match, if there is one.
     pub fn exact(&self, field: &str) -> Option<&str> {
         self.0
             .iter()
@@ -203,7 +203,7 @@ fn unescape(value: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// The value at a dotted path as a field selector compares it.
+/// The value at a dotted path, in the form that field selectors compare.
 pub fn field_text(object: &Value, path: &str) -> String {
     let mut at = object;
     for part in path.trim_start_matches('.').split('.') {
@@ -219,7 +219,7 @@ pub fn field_text(object: &Value, path: &str) -> String {
     }
 }
 
-/// What is wrong with the label selector of an object.
+/// The errors of an object's label selector.
 pub fn errors(selector: &Value, at: &str, out: &mut Vec<FieldError>) {
     if let Some(labels) = selector.get("matchLabels") {
         check_labels(labels, &format!("{at}.matchLabels"), out);

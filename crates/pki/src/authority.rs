@@ -1,4 +1,4 @@
-//! Self-signed authorities and what they issue.
+//! Self-signed authorities and the certificates that they issue.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use rcgen::{
 
 use crate::{Certificate, PkiError, PrivateKey, crypto};
 
-/// How long an authority lives when nothing else is asked for.
+/// The default validity of an authority.
 pub const DEFAULT_CA_DAYS: i32 = 3650;
-/// How long a leaf certificate lives.
+/// The default validity of a leaf certificate.
 pub const DEFAULT_LEAF_DAYS: i32 = 365;
 
-/// Clocks differ by minutes, so an authority is valid from a little before it was made.
+/// An authority is valid from a little before its creation, because clocks differ by minutes.
 pub const BACKDATED: SignedDuration = SignedDuration::from_mins(5);
 
-/// What a new authority is called and how long it lives.
+/// Parameters of a new authority.
 #[derive(Debug, Clone)]
 pub struct CaRequest {
     /// Common name of subject and issuer.
@@ -38,14 +38,14 @@ impl CaRequest {
     }
 }
 
-/// Which side of a TLS connection a leaf certificate is for.
+/// The side of a TLS connection for which a leaf certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafUsage {
-    /// Proves who a client is.
+    /// A client certificate.
     Client,
-    /// Proves who a server is.
+    /// A server certificate.
     Server,
-    /// Both, as etcd members do among themselves.
+    /// Both, for connections between etcd members.
     Peer,
 }
 
@@ -54,11 +54,11 @@ pub enum LeafUsage {
 pub struct LeafRequest {
     /// Common name: the user for a client certificate.
     pub common_name: String,
-    /// Organization: the group for a client certificate.
+    /// The group in a client certificate.
     pub organization: Option<String>,
     /// Names and addresses of a server; addresses are recognised by their form.
     pub alternative_names: Vec<String>,
-    /// What it may be used for.
+    /// Its usage.
     pub usage: LeafUsage,
     /// Days it is valid.
     pub days: i32,
@@ -101,10 +101,10 @@ pub struct CertificateAuthority {
 }
 
 impl CertificateAuthority {
-    /// Makes a self-signed authority that may issue leaf certificates, but no further authorities.
+    /// Creates a self-signed authority that may issue leaf certificates, but no further authorities.
     pub fn self_signed(request: &CaRequest, key: PrivateKey, now: Timestamp) -> Result<Self, PkiError> {
         let mut params = params(&request.common_name, None)?;
-        // Time stamps reach back far beyond any clock: the minimum is never met.
+        // Timestamps reach far into the past: the minimum is never reached.
         let from = now.checked_sub(BACKDATED).unwrap_or(Timestamp::MIN);
         set_validity(&mut params, from, after_days(now, request.days));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -120,7 +120,7 @@ impl CertificateAuthority {
         })
     }
 
-    /// Reads an authority back, and checks that the key belongs to the certificate.
+    /// Parses an authority, and checks that the key belongs to the certificate.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, PkiError> {
         let certificate = Certificate::from_pem(certificate)?;
         let key = PrivateKey::from_pem(key)?;
@@ -132,7 +132,7 @@ impl CertificateAuthority {
         Ok(Self { certificate, key })
     }
 
-    /// Issues a certificate for the holder of `key`. As kubeadm does, it is valid from when the authority is, so that
+    /// Issues a certificate for the holder of `key`. As in kubeadm, it is valid from the same time as the authority, so that
     /// machines with slow clocks accept it.
     pub fn issue(&self, request: &LeafRequest, key: &PrivateKey, now: Timestamp) -> Result<Certificate, PkiError> {
         let mut params = params(&request.common_name, request.organization.as_deref())?;
@@ -203,7 +203,7 @@ fn alternative_name(name: &str) -> Result<SanType, PkiError> {
 }
 
 fn after_days(now: Timestamp, days: i32) -> Timestamp {
-    // X.509 ends with the year 9999, as time stamps do.
+    // X.509 ends with the year 9999, as timestamps do.
     let end = now.checked_add(SignedDuration::from_hours(i64::from(days) * 24));
     end.unwrap_or(Timestamp::MAX)
 }

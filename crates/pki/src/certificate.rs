@@ -1,4 +1,4 @@
-//! Reading certificates: expiry, subject, the hash that joining nodes pin.
+//! Parses certificates: expiry, subject, the hash that joining nodes pin.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads DER.
+    /// Parses DER.
     pub fn from_der(der: Vec<u8>) -> Result<Self, PkiError> {
         let malformed = |why: String| PkiError::Malformed { what: WHAT, why };
         let (_, parsed) = X509Certificate::from_der(&der).map_err(|error| malformed(error.to_string()))?;
@@ -54,7 +54,7 @@ impl Certificate {
         })
     }
 
-    /// Reads the first certificate of a PEM text.
+    /// Parses the first certificate of a PEM text.
     pub fn from_pem(text: &str) -> Result<Self, PkiError> {
         Self::all_from_pem(text)?.into_iter().next().ok_or(PkiError::Pem {
             what: WHAT,
@@ -62,7 +62,7 @@ impl Certificate {
         })
     }
 
-    /// Reads all certificates of a PEM text, such as a bundle with an old and a new authority.
+    /// Parses all certificates of a PEM text, such as a bundle with an old and a new authority.
     pub fn all_from_pem(text: &str) -> Result<Vec<Self>, PkiError> {
         pem::blocks(WHAT, text)?
             .into_iter()
@@ -91,17 +91,17 @@ impl Certificate {
         &self.alternative_names
     }
 
-    /// Valid from.
+    /// The start of its validity.
     pub fn not_before(&self) -> Timestamp {
         self.not_before
     }
 
-    /// Valid until.
+    /// The end of its validity.
     pub fn not_after(&self) -> Timestamp {
         self.not_after
     }
 
-    /// Whether it may sign others.
+    /// Whether it may sign other certificates.
     pub fn is_ca(&self) -> bool {
         self.is_ca
     }
@@ -138,12 +138,12 @@ fn alternative_names(parsed: &X509Certificate<'_>) -> Vec<String> {
     names.filter_map(read).collect()
 }
 
-/// Whether a certificate should be replaced now: in the second half of its life, or past it.
+/// Whether a certificate should be replaced now: in the second half of its validity, or after it.
 ///
-/// `lifetime` is what certificates of this kind are issued for; one that was issued for longer is kept until
-/// half of `lifetime` is left, so that both kinds have the same safety margin.
+/// `lifetime` is the usual validity of such certificates. One with a longer validity is kept until half of `lifetime` is left, so
+/// that both have the same safety margin.
 pub fn needs_rotation(not_after: Timestamp, lifetime: SignedDuration, now: Timestamp) -> bool {
-    // A lifetime is years and time stamps reach to the year 9999: an overflow can only mean "far away".
+    // A lifetime is years and timestamps reach to the year 9999: an overflow can only mean "far away".
     let margin = SignedDuration::from_secs(lifetime.as_secs() / 2);
     now.checked_add(margin).is_ok_and(|horizon| horizon > not_after)
 }

@@ -1,6 +1,6 @@
-//! The few DER shapes needed to go between PKCS#8 and the older key formats that kubeadm reads and writes.
+//! The DER elements to convert between PKCS#8 and the older key formats of kubeadm.
 
-/// Splits the first element off: tag, content, rest.
+/// Splits off the first element: tag, content, rest.
 fn split(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = input.split_first()?;
     let (&first, rest) = rest.split_first()?;

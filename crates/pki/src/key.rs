@@ -1,4 +1,4 @@
-//! Private keys in the algorithms kubeadm offers, written the way kubeadm and Cluster API write them.
+//! Private keys in the algorithms of kubeadm, in the formats of kubeadm and Cluster API.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ const P256_OID: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 /// secp384r1
 const P384_OID: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
 
-/// A key algorithm by the names that `encryptionAlgorithm` takes.
+/// A key algorithm, by the names of `encryptionAlgorithm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum KeyAlgorithm {
     /// RSA with 2048 bits, the default of kubeadm.
@@ -63,7 +63,7 @@ impl fmt::Display for KeyAlgorithm {
 impl FromStr for KeyAlgorithm {
     type Err = PkiError;
 
-    /// Reads a name; the empty string is the default.
+    /// Parses a name; the empty string is the default.
     fn from_str(name: &str) -> Result<Self, PkiError> {
         match name {
             "" | "RSA-2048" => Ok(Self::Rsa2048),
@@ -90,7 +90,7 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl PrivateKey {
-    /// Makes a key now, on this thread. RSA takes tens to hundreds of milliseconds: see [`crate::KeyPool`].
+    /// Generates a key on this thread. RSA takes tens to hundreds of milliseconds: see [`crate::KeyPool`].
     pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, PkiError> {
         let pair = match algorithm {
             KeyAlgorithm::Rsa2048 => rcgen::KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048),
@@ -106,12 +106,12 @@ impl PrivateKey {
         })
     }
 
-    /// Reads a key in PKCS#1, SEC 1 or PKCS#8 form, the three that users bring.
+    /// Parses a key in PKCS#1, SEC 1 or PKCS#8 form.
     pub fn from_pem(text: &str) -> Result<Self, PkiError> {
         const WHAT: &str = "the private key";
         let malformed = |why: String| PkiError::Malformed { what: WHAT, why };
         let blocks = pem::blocks(WHAT, text)?;
-        // OpenSSL writes the curve's parameters in a block of their own before an EC key.
+        // OpenSSL writes the curve's parameters in a separate block before an EC key.
         let Some(block) = blocks.into_iter().find(|block| block.label.ends_with(PKCS8_LABEL)) else {
             return Err(malformed("no block is labelled as a private key".to_owned()));
         };
@@ -150,7 +150,7 @@ impl PrivateKey {
         } else if pair.is_compatible(&PKCS_ECDSA_P384_SHA384) {
             KeyAlgorithm::EcdsaP384
         } else if pair.is_compatible(&PKCS_RSA_SHA256) {
-            // The length of the raw public key (modulus, exponent and their headers) tells the sizes apart.
+            // The length of the raw public key (modulus, exponent and their headers) determines the size.
             match pair.public_key_raw().len() {
                 0..=300 => KeyAlgorithm::Rsa2048,
                 301..=420 => KeyAlgorithm::Rsa3072,
@@ -172,7 +172,7 @@ impl PrivateKey {
         self.algorithm
     }
 
-    /// The key as kubeadm writes it: `RSA PRIVATE KEY` (PKCS#1) or `EC PRIVATE KEY` (SEC 1).
+    /// The key in the form of kubeadm: `RSA PRIVATE KEY` (PKCS#1) or `EC PRIVATE KEY` (SEC 1).
     pub fn to_pem(&self) -> String {
         let pkcs8 = self.pair.serialized_der();
         let traditional = match self.algorithm {
@@ -180,7 +180,7 @@ impl PrivateKey {
             KeyAlgorithm::EcdsaP384 => self.sec1(P384_OID).map(|der| (EC_LABEL, der)),
             _ => der::pkcs8_inner(pkcs8).map(|inner| (RSA_LABEL, inner.to_vec())),
         };
-        // Every reader of the older forms also reads PKCS#8, so an unexpected document is passed on as it is.
+        // Every reader of the older forms also reads PKCS#8, so an unexpected document is passed on unchanged.
         let (label, der) = traditional.unwrap_or_else(|| (PKCS8_LABEL, pkcs8.to_vec()));
         pem::encode(label, &der)
     }

@@ -1,4 +1,4 @@
-//! Kubeconfigs in the form that Cluster API leaves in `<cluster>-kubeconfig`.
+//! Kubeconfigs in the form of Cluster API's Secret `<cluster>-kubeconfig`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::{Certificate, PkiError};
 
-/// What goes into an administrator's kubeconfig.
+/// The contents of an administrator's kubeconfig.
 #[derive(Clone)]
 pub struct Kubeconfig {
     /// Name of the cluster; the context is `<cluster>-admin@<cluster>` and the user `<cluster>-admin`.
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// The text, with keys in the order that Kubernetes tools write.
+    /// The text, with keys in the order of Kubernetes tools.
     pub fn render(&self) -> String {
         let cluster = scalar(&self.cluster);
         let user = scalar(&format!("{}-admin", self.cluster));
@@ -53,7 +53,7 @@ impl Kubeconfig {
         )
     }
 
-    /// The client certificate inside a kubeconfig text, for deciding on its rotation.
+    /// The client certificate in a kubeconfig, to decide on its rotation.
     pub fn client_certificate_of(text: &str) -> Result<Certificate, PkiError> {
         let config: Config =
             serde_saphyr::from_str(text).map_err(|_| PkiError::Kubeconfig("not a kubeconfig in YAML".to_owned()))?;
@@ -76,7 +76,7 @@ impl Kubeconfig {
     }
 }
 
-/// Quotes what YAML would otherwise not read as this very string: a cluster may well be called `1234` or `on`.
+/// Quotes a string that YAML would read as another type: a cluster may be named `1234` or `on`.
 fn scalar(text: &str) -> String {
     let starts_plain = text.starts_with(|c: char| c.is_ascii_alphabetic());
     let plain_inside = text

@@ -19,10 +19,10 @@ pub use kubeconfig::Kubeconfig;
 pub use pool::{KeyPool, PendingKey};
 pub use purpose::{KeyMaterial, Purpose};
 
-/// What can go wrong with keys and certificates. No text holds key material.
+/// Errors of keys and certificates. No text contains key material.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PkiError {
-    /// The name of a key algorithm is not one of those that kubeadm knows.
+    /// The name of a key algorithm is unknown to kubeadm.
     #[error(
         "unknown encryption algorithm \"{0}\": expected one of RSA-2048, RSA-3072, RSA-4096, ECDSA-P256, ECDSA-P384"
     )]
@@ -30,17 +30,17 @@ pub enum PkiError {
     /// A PEM text could not be read.
     #[error("{what} is not valid PEM: {why}")]
     Pem {
-        /// What was being read.
+        /// The kind of text.
         what: &'static str,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
     /// A certificate or key is malformed.
     #[error("{what} cannot be read: {why}")]
     Malformed {
-        /// What was being read.
+        /// The kind of document.
         what: &'static str,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
     /// A private key does not belong to its certificate.
@@ -52,9 +52,9 @@ pub enum PkiError {
     /// Generating or signing failed inside the cryptographic library.
     #[error("{what} failed: {why}")]
     Crypto {
-        /// What was attempted.
+        /// The operation.
         what: &'static str,
-        /// What the library said.
+        /// The library's error.
         why: String,
     },
     /// A kubeconfig lacks a field or is not YAML.

@@ -1,4 +1,4 @@
-//! PEM as Go's encoder writes it: 64 columns, one newline at the end.
+//! PEM in the form of Go's encoder: 64 columns, one newline at the end.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,7 +30,7 @@ pub(crate) fn encode(label: &str, der: &[u8]) -> String {
     text
 }
 
-/// All blocks of a text; whatever stands between blocks is skipped, as OpenSSL and Go do.
+/// All blocks of a text; text between blocks is skipped, as in OpenSSL and Go.
 pub(crate) fn blocks(what: &'static str, text: &str) -> Result<Vec<Block>, PkiError> {
     let fail = |why: String| PkiError::Pem { what, why };
     let mut found = Vec::new();

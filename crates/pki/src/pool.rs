@@ -1,8 +1,8 @@
-//! Keys that are generated in the background, so that callers do not wait for the search for primes.
+//! Generates keys in the background, so that callers do not wait for the search for primes.
 //!
-//! The pool keeps a stock of one algorithm and serves requests first. A request is a future (for async callers) and can
-//! also be waited for on a thread. Dropping the last handle ends the threads and waits for them: a process that ended while
-//! one is at work would take from it the randomness that it reads, and abort.
+//! The pool keeps a stock of one algorithm and serves requests first. A request is a future (for async callers) and can also be
+//! waited for on a thread. Dropping the last handle ends the threads and waits for them: if the process ended while a thread
+//! works, the thread would lose its source of randomness and abort.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,7 +26,7 @@ impl fmt::Debug for KeyPool {
     }
 }
 
-/// Closes the pool when the last [`KeyPool`] goes; the threads hold only the shared part.
+/// Closes the pool when the last [`KeyPool`] is dropped; the threads hold only the shared part.
 struct Handle {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -37,9 +37,9 @@ impl Drop for Handle {
         lock(&self.shared.state).closed = true;
         self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
-            // Who is answered by a thread may drop the last handle there.
+            // A caller that receives a key on a thread may drop the last handle there.
             if thread.thread().id() != thread::current().id() {
-                // One that panicked has ended, too.
+                // A thread that panicked has ended, too.
                 let _ = thread.join();
             }
         }
@@ -72,7 +72,7 @@ struct Answer {
 }
 
 impl KeyPool {
-    /// A pool of `threads` threads that keeps `stock` keys of `algorithm` ready and begins to fill it at once.
+    /// A pool of `threads` threads that keeps `stock` keys of `algorithm` ready and starts to generate them at once.
     pub fn new(threads: usize, algorithm: KeyAlgorithm, stock: usize) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -90,14 +90,14 @@ impl KeyPool {
                 .name(format!("key-generator-{number}"))
                 .spawn(move || run(&shared))
         };
-        // A thread that cannot be started leaves its work to the others, and with none `take` makes keys itself.
+        // If a thread cannot be started, the others do its work; without any, `take` generates keys itself.
         let threads = (0..threads.max(1)).filter_map(|number| start(number).ok()).collect();
         Self {
             handle: Arc::new(Handle { shared, threads }),
         }
     }
 
-    /// Asks for a key. One from the stock is ready at once, and so is one that is quick to make.
+    /// Requests a key. A key from the stock, or of a fast algorithm, is ready at once.
     pub fn take(&self, algorithm: KeyAlgorithm) -> PendingKey {
         let slot = Arc::new(Slot::default());
         if !algorithm.is_slow() {
@@ -105,7 +105,7 @@ impl KeyPool {
             return PendingKey { slot };
         }
         let shared = &self.handle.shared;
-        // Each thread holds the shared part, and so does the handle: one holder means that no thread lives.
+        // Each thread holds the shared part, and so does the handle: with one holder, no thread lives.
         if Arc::strong_count(shared) == 1 {
             slot.put(PrivateKey::generate(algorithm));
             return PendingKey { slot };
@@ -123,13 +123,13 @@ impl KeyPool {
         PendingKey { slot }
     }
 
-    /// How many keys lie ready.
+    /// The number of keys in stock.
     pub fn stocked(&self) -> usize {
         lock(&self.handle.shared.state).stock.len()
     }
 }
 
-/// A key that was asked for.
+/// A requested key.
 #[derive(Clone)]
 pub struct PendingKey {
     slot: Arc<Slot>,
@@ -153,7 +153,7 @@ impl PendingKey {
         }
     }
 
-    /// Whether it is there.
+    /// Whether it is ready.
     pub fn is_ready(&self) -> bool {
         lock(&self.slot.answer).key.is_some()
     }
@@ -222,7 +222,7 @@ fn run(shared: &Shared) {
     }
 }
 
-/// The data behind these locks stays whole even if a thread panicked while holding one.
+/// The data behind these locks is consistent even if a thread panicked while it held one.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The Secrets that hold a workload cluster's keys: names, types, keys, and the files they become on a machine.
+//! The Secrets with a workload cluster's keys: names, types, keys, and their files on a machine.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use windlass_api::labels::CLUSTER_NAME;
 
 use crate::{CaRequest, CertificateAuthority, PkiError, PrivateKey};
 
-/// Type of every Secret that Cluster API makes.
+/// Type of every Secret of Cluster API.
 pub const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
 /// Key of a certificate (or of the public service account key).
 pub const TLS_CRT: &str = "tls.crt";
@@ -19,7 +19,7 @@ pub const TLS_KEY: &str = "tls.key";
 /// Key of a kubeconfig or of bootstrap data.
 pub const VALUE: &str = "value";
 
-/// What a Secret of a cluster is for.
+/// The purpose of a Secret of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
     /// The Kubernetes authority.
@@ -28,19 +28,19 @@ pub enum Purpose {
     EtcdCa,
     /// The authority of the front proxy (API aggregation).
     FrontProxyCa,
-    /// The pair that signs service account tokens.
+    /// The key pair that signs service account tokens.
     ServiceAccount,
     /// The administrator's kubeconfig.
     Kubeconfig,
-    /// Client certificate of API servers towards an external etcd.
+    /// Client certificate of API servers for an external etcd.
     ApiServerEtcdClient,
 }
 
 impl Purpose {
-    /// The Secrets a control plane with its own etcd needs, in the order they are written to machines.
+    /// The Secrets of a control plane with its own etcd, in the order of their files on machines.
     pub const CONTROL_PLANE: [Self; 4] = [Self::ClusterCa, Self::EtcdCa, Self::FrontProxyCa, Self::ServiceAccount];
 
-    /// The end of the Secret's name.
+    /// The suffix of the Secret's name.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::ClusterCa => "ca",
@@ -57,7 +57,7 @@ impl Purpose {
         format!("{cluster}-{}", self.suffix())
     }
 
-    /// Certificate (or public key) and key file below kubeadm's certificates folder; none for a kubeconfig.
+    /// The files of certificate (or public key) and key below kubeadm's certificates folder; `None` for a kubeconfig.
     pub const fn files(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::ClusterCa => Some(("ca.crt", "ca.key")),
@@ -69,7 +69,7 @@ impl Purpose {
         }
     }
 
-    /// The whole Secret, ready to be created: type, cluster label and controlling owner included.
+    /// The whole Secret, ready to be created, with type, cluster label and controlling owner.
     pub fn secret(
         self,
         namespace: &str,
@@ -81,7 +81,7 @@ impl Purpose {
     }
 }
 
-/// A Secret of Cluster API's type under any name (bootstrap data carries the name of its machine).
+/// A Secret of Cluster API's type with any name (bootstrap data has the name of its machine).
 pub fn secret(
     namespace: &str,
     name: &str,
@@ -109,7 +109,7 @@ pub fn secret(
 pub struct KeyMaterial {
     /// `tls.crt`: certificate, or public key for service accounts.
     pub crt: String,
-    /// `tls.key`: private key; empty for an authority whose key its owner keeps elsewhere.
+    /// `tls.key`: private key; empty for an authority whose key is not available.
     pub key: String,
 }
 
@@ -120,7 +120,7 @@ impl std::fmt::Debug for KeyMaterial {
 }
 
 impl KeyMaterial {
-    /// New material for a purpose: an authority of the given lifetime in days, or a bare pair for service accounts.
+    /// New material for a purpose: an authority of this validity in days, or a bare key pair for service accounts.
     pub fn generate(purpose: Purpose, key: PrivateKey, ca_days: i32, now: Timestamp) -> Result<Self, PkiError> {
         if purpose == Purpose::ServiceAccount {
             return Ok(Self {
@@ -128,8 +128,7 @@ impl KeyMaterial {
                 key: key.to_pem(),
             });
         }
-        // All three authorities carry the same common name, as those that Cluster API makes do; what tells them apart
-        // is the key.
+        // All three authorities have the same common name, as in Cluster API; their keys differ.
         let request = CaRequest {
             common_name: "kubernetes".to_owned(),
             days: ca_days,
@@ -141,7 +140,7 @@ impl KeyMaterial {
         })
     }
 
-    /// Reads a Secret's (decoded) data. `get` answers for a key of the Secret.
+    /// Reads a Secret's decoded data. `get` returns the value of a key of the Secret.
     pub fn read<'a>(secret: &str, get: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Self, PkiError> {
         let text = |key: &'static str| match get(key) {
             Some(bytes) => String::from_utf8(bytes.to_vec()).map_err(|_| PkiError::Malformed {

@@ -1,4 +1,4 @@
-//! What the keys, certificates and kubeconfigs of this crate must be like, read back by other readers where possible.
+//! Properties of the keys, certificates and kubeconfigs, read by other parsers if possible.
 
 use std::future::Future;
 use std::pin::pin;
@@ -61,8 +61,8 @@ fn no_algorithm_means_rsa_2048_and_an_unknown_one_is_refused() {
 
 #[test]
 fn an_rsa_authority_is_as_long_as_recorded_ones() {
-    // A recorded `<cluster>-ca` has 1070 bytes of PEM with the serial number 0, which RFC 5280 forbids; ours has eight
-    // random bytes, twelve characters more. A recorded key has 1675 or 1679.
+    // A recorded `<cluster>-ca` has 1070 bytes of PEM with the serial number 0, which RFC 5280 forbids. Ours has eight random
+    // bytes, which are twelve characters more. A recorded key has 1675 or 1679.
     let key = PrivateKey::generate(KeyAlgorithm::Rsa2048).unwrap();
     let material = KeyMaterial::generate(Purpose::ClusterCa, key, authority::DEFAULT_CA_DAYS, now()).unwrap();
     assert!([1078, 1082].contains(&material.crt.len()), "{}", material.crt.len());

@@ -1,6 +1,6 @@
-//! What a request wants to do, and the decision about it.
+//! The attributes of a request, and the decision about it.
 
-/// What a request wants to do.
+/// The attributes of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Attributes<'a> {
     /// `get`, `list`, `create`, ...; for a path the method in lower case.
@@ -9,10 +9,10 @@ pub struct Attributes<'a> {
     pub target: Target<'a>,
 }
 
-/// What it wants to do that to.
+/// The target of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Target<'a> {
-    /// A path that is no resource's.
+    /// A path that is not a resource.
     Path(&'a str),
     /// A resource; subresource, namespace and name may be empty.
     Resource {
@@ -30,7 +30,7 @@ pub enum Target<'a> {
 }
 
 impl Attributes<'_> {
-    /// Rules of a Role count only in its namespace.
+    /// The namespace of the request. The rules of a Role apply only in its namespace.
     pub fn namespace(&self) -> &str {
         match self.target {
             Target::Path(_) => "",
@@ -39,7 +39,7 @@ impl Attributes<'_> {
     }
 }
 
-/// An answer with its reason, which may be empty.
+/// A decision with its reason, which may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the request is allowed.

@@ -1,4 +1,4 @@
-//! The roles and bindings that every cluster has: made where they are missing, completed where they lack something.
+//! The default roles and bindings: created if missing, and completed if they lack rules or subjects.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::rule::{Rule, joined, lacking};
 use crate::{CLUSTER_BINDINGS, CLUSTER_ROLES, GROUP};
 
 const DATA: &str = include_str!("bootstrap.yaml");
-/// Set to "false" it keeps the server from completing an object.
+/// The annotation that, if set to "false", keeps the server from completing an object.
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 #[derive(Deserialize)]
@@ -82,7 +82,7 @@ impl DefaultBinding {
     }
 }
 
-/// All of them, each with the name of its resource in the store.
+/// All default objects, each with its storage name.
 pub fn defaults() -> Result<Vec<(&'static str, Value)>, String> {
     let found: Defaults = serde_saphyr::from_str(DATA).map_err(|error| error.to_string())?;
     let roles = found.roles.iter().map(|role| (CLUSTER_ROLES, role.object()));
@@ -93,14 +93,14 @@ pub fn defaults() -> Result<Vec<(&'static str, Value)>, String> {
     Ok(roles.chain(bindings).collect())
 }
 
-/// Adds the entries of a map that are not there.
+/// Adds missing entries to a map.
 fn add_entries(have: &mut Map<String, Value>, wanted: &Value) {
     for (key, value) in wanted.as_object().into_iter().flatten() {
         have.entry(key.clone()).or_insert_with(|| value.clone());
     }
 }
 
-/// Adds the items of a list that are not there.
+/// Adds missing items to a list.
 fn add_items(object: &mut Value, key: &str, wanted: &[Value]) {
     let Some(map) = object.as_object_mut() else {
         return;
@@ -122,7 +122,7 @@ fn items<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// The stored object with everything of the default that it lacks; `None` when it is to stay as it is.
+/// The stored object with the missing parts of the default; `None` if it is complete or must not be changed.
 pub fn completed(stored: &Value, wanted: &Value) -> Option<Value> {
     let opted_out = meta_value(stored, "annotations").and_then(|all| all.get(AUTO_UPDATE)) == Some(&"false".into());
     let other_role = stored.get("roleRef").is_some() && RoleRef::parse(stored) != RoleRef::parse(wanted);

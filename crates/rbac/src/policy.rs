@@ -1,4 +1,4 @@
-//! Parsed roles and bindings, and what they give to a user. Pure.
+//! Parsed roles and bindings, and the rules that they grant to a user. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::user::UserInfo;
 use windlass_objects::metadata::text;
 use windlass_objects::selector::LabelSelector;
 
-/// The labels of an object, as its record has them.
+/// The labels of an object, in the form of its record.
 pub type Labels = [(Box<str>, Box<str>)];
 
 /// A Role or `ClusterRole`.
@@ -18,7 +18,7 @@ pub type Labels = [(Box<str>, Box<str>)];
 pub struct Role {
     rules: Vec<Rule>,
     labels: Box<Labels>,
-    /// Its rules are those of the roles with such labels.
+    /// The selectors of an aggregated role.
     gathers: Option<Vec<LabelSelector>>,
 }
 
@@ -56,7 +56,7 @@ pub fn rules(object: &Value) -> Vec<Rule> {
         .collect()
 }
 
-/// Whether the rules of a role come from others.
+/// Whether a role is aggregated.
 pub fn has_aggregation(object: &Value) -> bool {
     object.get("aggregationRule").is_some_and(|rule| !rule.is_null())
 }
@@ -80,7 +80,7 @@ impl Subject {
         }
     }
 
-    /// Whether a user is meant by a binding in a namespace, or, if that is empty, for the cluster.
+    /// Whether the subject of a binding in a namespace (empty for the cluster) includes a user.
     fn is(&self, user: &UserInfo, namespace: &str) -> bool {
         match self {
             Self::User(name) => *name == user.name,
@@ -105,7 +105,7 @@ impl Subject {
     }
 }
 
-/// Which role a binding gives.
+/// The role of a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleRef {
     /// Role or ClusterRole.
@@ -115,7 +115,7 @@ pub struct RoleRef {
 }
 
 impl RoleRef {
-    /// Reads the reference of a binding.
+    /// Parses the reference of a binding.
     pub fn parse(binding: &Value) -> Self {
         let reference = binding.get("roleRef").unwrap_or(&Value::Null);
         Self {
@@ -129,7 +129,7 @@ impl RoleRef {
         self.kind == "ClusterRole"
     }
 
-    /// That there is no such role.
+    /// The error for a missing role.
     fn missing(&self) -> String {
         format!(
             "{}.rbac.authorization.k8s.io {:?} not found",
@@ -157,9 +157,9 @@ impl Binding {
     }
 }
 
-/// A binding that means the user.
+/// A binding that applies to a user.
 struct Held<'p> {
-    /// Empty for one that counts in the whole cluster.
+    /// Empty for a binding in the whole cluster.
     namespace: &'p str,
     name: &'p str,
     binding: &'p Binding,
@@ -179,7 +179,7 @@ impl Held<'_> {
     }
 }
 
-/// By namespace, empty for the cluster, and name.
+/// Values by namespace (empty for the cluster) and name.
 type Placed<T> = BTreeMap<String, BTreeMap<String, T>>;
 
 /// All roles and bindings.
@@ -215,7 +215,7 @@ impl Policy {
         place(&mut self.bindings, namespace, name, binding);
     }
 
-    /// The role that a binding in a namespace refers to; words when there is none.
+    /// The role that a binding in a namespace refers to; an error text if it does not exist.
     pub fn role(&self, namespace: &str, reference: &RoleRef) -> Result<&Role, String> {
         let place = if reference.is_cluster_role() { "" } else { namespace };
         let is_known = reference.is_cluster_role() || reference.kind == "Role" && !namespace.is_empty();
@@ -223,7 +223,7 @@ impl Policy {
         role.filter(|_| is_known).ok_or_else(|| reference.missing())
     }
 
-    /// The bindings that mean a user, first those that count in the whole cluster, then those of the namespace, if there is one.
+    /// The bindings of a user: first those in the whole cluster, then those in the namespace, if there is one.
     fn held<'p>(&'p self, user: &'p UserInfo, namespace: &'p str) -> impl Iterator<Item = Held<'p>> {
         let places = ["", namespace];
         let count = if namespace.is_empty() { 1 } else { 2 };
@@ -252,12 +252,12 @@ impl Policy {
         })
     }
 
-    /// Whether a user may do something.
+    /// Whether a user has a permission.
     pub fn allows(&self, user: &UserInfo, asked: &Attributes<'_>) -> bool {
         self.grant(user, asked).is_some()
     }
 
-    /// Whether a user may do something, and why.
+    /// Whether a user has a permission, and the reason.
     pub fn decide(&self, user: &UserInfo, asked: &Attributes<'_>) -> Decision {
         match self.grant(user, asked) {
             Some(held) => Decision {
@@ -274,7 +274,7 @@ impl Policy {
         }
     }
 
-    /// Which roles a user would have if they existed.
+    /// The missing roles of a user's bindings.
     pub fn problems(&self, user: &UserInfo, namespace: &str) -> Option<String> {
         let mut missing: Vec<String> = Vec::new();
         for held in self.held(user, namespace) {
@@ -291,14 +291,14 @@ impl Policy {
         }
     }
 
-    /// All rules that a user has in a namespace, or, if that is empty, in the cluster.
+    /// All rules of a user in a namespace, or in the cluster if it is empty.
     pub fn rules_of(&self, user: &UserInfo, namespace: &str) -> Vec<Rule> {
         let held = self.held(user, namespace);
         let roles = held.filter_map(|held| self.role_of(&held));
         roles.flat_map(|role| role.rules.iter().cloned()).collect()
     }
 
-    /// The `ClusterRoles` whose rules are not those that they should gather from others, with these.
+    /// The aggregated `ClusterRoles` whose rules are outdated, with their desired rules.
     pub fn stale(&self) -> Vec<(String, Vec<Rule>)> {
         let empty = BTreeMap::new();
         let roles = self.roles.get("").unwrap_or(&empty);

@@ -1,4 +1,4 @@
-//! What roles and bindings are when fields are left out, and what they may not be. Pure.
+//! Defaults and validation of roles and bindings. Pure.
 
 use serde_json::{Value, json};
 use windlass_schema::{FieldError, Kind};
@@ -7,7 +7,7 @@ use crate::GROUP;
 use windlass_objects::metadata::text;
 use windlass_objects::names::NameRule;
 
-/// Fills in the API groups of references.
+/// Sets the default API groups of references.
 pub fn default(object: &mut Value) {
     if text(object, "kind").ends_with("Binding")
         && let Some(map) = object.as_object_mut()
@@ -32,7 +32,7 @@ pub fn default(object: &mut Value) {
     }
 }
 
-/// Everything wrong with a role or binding of the group.
+/// The validation errors of a role or binding.
 pub fn errors(kind: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     match kind {
         "Role" | "ClusterRole" => {

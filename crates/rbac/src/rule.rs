@@ -1,4 +1,4 @@
-//! One rule of a role: whether it allows a request, and whether it covers what another rule grants. Pure.
+//! A rule of a role: whether it allows a request, and whether it covers another rule. Pure.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::attributes::{Attributes, Target};
 
 const ALL: &str = "*";
 
-/// A rule as Roles and ClusterRoles have it.
+/// A rule of a Role or ClusterRole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rule {
@@ -52,7 +52,7 @@ fn is_url(named: &str, path: &str) -> bool {
 }
 
 impl Rule {
-    /// Whether the rule alone lets a request through.
+    /// Whether the rule on its own allows a request.
     pub fn allows(&self, asked: &Attributes<'_>) -> bool {
         has_or_all(&self.verbs, asked.verb)
             && match asked.target {
@@ -71,7 +71,7 @@ impl Rule {
             }
     }
 
-    /// The rule in pieces that name one thing each: group, resource, verb and perhaps name, or URL and verb.
+    /// The rule split into rules with a single group, resource, verb and perhaps name, or a single URL and verb.
     fn pieces(&self) -> Vec<Self> {
         let mut out = Vec::new();
         let one = |text: &String| vec![text.clone()];
@@ -104,7 +104,7 @@ impl Rule {
         out
     }
 
-    /// Whether a piece of another rule is part of this one.
+    /// Whether this rule covers a single-valued rule.
     fn covers(&self, piece: &Self) -> bool {
         let names = self.resource_names.is_empty()
             || !piece.resource_names.is_empty() && piece.resource_names.iter().all(|n| has(&self.resource_names, n));
@@ -124,7 +124,7 @@ impl Rule {
                 .all(|wanted| self.urls.iter().any(|url| is_url(url, wanted)))
     }
 
-    /// As messages name it.
+    /// The rule in the form of messages.
     fn describe(&self) -> String {
         let mut out = String::from("{");
         for (name, list) in [
@@ -148,13 +148,13 @@ impl Rule {
     }
 }
 
-/// A list as messages have it: `["a" "b"]`.
+/// A list in the form of messages: `["a" "b"]`.
 pub fn quoted(list: &[String]) -> String {
     let quoted: Vec<String> = list.iter().map(|text| format!("{text:?}")).collect();
     format!("[{}]", quoted.join(" "))
 }
 
-/// The pieces of some rules that none of the rules held covers.
+/// The single-valued rules of `wanted` that no rule of `held` covers.
 pub fn lacking(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     let pieces = wanted.iter().flat_map(Rule::pieces);
     pieces
@@ -162,7 +162,7 @@ pub fn lacking(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
         .collect()
 }
 
-/// Pieces of the same thing as one rule again.
+/// Merges single-valued rules on the same resource.
 pub fn joined(pieces: &[Rule]) -> Vec<Rule> {
     let mut out: Vec<Rule> = Vec::new();
     for piece in pieces {

@@ -10,7 +10,7 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The name of an anonymous user.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group that may do everything.
+/// The group with all permissions.
 pub const MASTERS: &str = "system:masters";
 
 /// The identity of a client.
@@ -22,12 +22,12 @@ pub struct UserInfo {
     pub uid: String,
     /// Groups.
     pub groups: Vec<String>,
-    /// Anything else that the authenticator knows.
+    /// Additional attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl UserInfo {
-    /// A member of `system:masters`, who may do everything.
+    /// A member of `system:masters`, with all permissions.
     pub fn admin(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -64,18 +64,18 @@ impl UserInfo {
         }
     }
 
-    /// Whether the user was recognised.
+    /// Whether the user is authenticated.
     pub fn is_authenticated(&self) -> bool {
         self.groups.iter().any(|g| g == AUTHENTICATED)
     }
 
-    /// Whether the user may do everything.
+    /// Whether the user has all permissions.
     pub fn is_master(&self) -> bool {
         self.groups.iter().any(|g| g == MASTERS)
     }
 }
 
-/// A user as Kubernetes' objects have it.
+/// A user in the form of Kubernetes objects.
 pub fn user_value(user: &UserInfo) -> Value {
     let mut out = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {

@@ -47,19 +47,19 @@ impl Default for Options {
 /// An event of a workload cluster.
 #[derive(Clone, Debug)]
 pub enum RemoteEvent {
-    /// There is a connection.
+    /// A connection was established.
     Connected(ObjectKey),
-    /// It is gone.
+    /// It was closed.
     Disconnected(ObjectKey),
-    /// A probe or an attempt to connect failed, or the first one after that succeeded. Successes in a row are silent.
+    /// A probe or an attempt to connect failed, or succeeded for the first time after a failure. Repeated successes are silent.
     Probed(ObjectKey),
     /// A Node changed. Without `old` it was created, without `new` it was deleted.
     Node {
         /// The Cluster.
         cluster: ObjectKey,
-        /// Before.
+        /// The Node before the change.
         old: Option<Arc<Node>>,
-        /// After.
+        /// The Node after the change.
         new: Option<Arc<Node>>,
     },
 }

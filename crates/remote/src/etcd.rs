@@ -24,7 +24,7 @@ use crate::error::RemoteError;
 const PORT: u16 = 2379;
 /// Timeout of creating a tunnel.
 const DIAL: Duration = Duration::from_secs(10);
-/// After this long a new client certificate is made.
+/// After this time, a new client certificate is issued.
 const RENEW: SignedDuration = SignedDuration::from_hours(24);
 
 /// TLS settings for the etcd members of one cluster, and the Secrets they are derived from.

@@ -5,13 +5,13 @@ use jiff::Timestamp;
 /// The health of the connection to one workload cluster. It survives reconnects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// When the API server was last asked.
+    /// The time of the last probe.
     pub last_probe: Option<Timestamp>,
-    /// When it last answered.
+    /// The time of the last success.
     pub last_success: Option<Timestamp>,
-    /// Failures since then.
+    /// The number of failures since then.
     pub failures: u32,
-    /// When the first of these failures happened.
+    /// The time of the first of these failures.
     pub failing_since: Option<Timestamp>,
 }
 
@@ -29,14 +29,14 @@ pub(crate) enum Probe {
 /// The consequence of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Go on.
+    /// Keep the connection.
     Keep,
-    /// The connection is lost: make a new one.
+    /// The connection is lost: connect again.
     Disconnect,
 }
 
 impl Health {
-    /// Takes a probe over an existing connection into account.
+    /// Records a probe over an existing connection.
     pub(crate) fn probed(&mut self, probe: &Probe, now: Timestamp, threshold: u32) -> Verdict {
         self.last_probe = Some(now);
         match probe {
@@ -61,7 +61,7 @@ impl Health {
         }
     }
 
-    /// Takes a failed attempt to connect into account.
+    /// Records a failed attempt to connect.
     pub(crate) fn connect_failed(&mut self, now: Timestamp) {
         self.last_probe = Some(now);
         self.failed(now);

@@ -1,12 +1,12 @@
-//! Providers' files in ConfigMaps, for management clusters that reach nothing else.
+//! Provider files in ConfigMaps, for management clusters without access to other sources.
 //!
-//! A ConfigMap is for one version: the one that its label `provider.cluster.x-k8s.io/version` names, or else its own name. It has the
-//! keys `metadata` and `components`. Components that are too long for a ConfigMap are compressed with gzip, under the same key of
-//! `binaryData`, with the annotation `provider.cluster.x-k8s.io/compressed: "true"`. What is too long even so is cut into pieces, one
-//! ConfigMap each, all with the version's label and with the annotation `provider.cluster.x-k8s.io/part: "1/3"` that counts them;
-//! the pieces are joined before they are decompressed, and one of them has the metadata.
+//! A ConfigMap has one version: the one in its label `provider.cluster.x-k8s.io/version`, or else its own name. It has the keys
+//! `metadata` and `components`. Components that are too long for a ConfigMap are compressed with gzip, under the same key of
+//! `binaryData`, with the annotation `provider.cluster.x-k8s.io/compressed: "true"`. If they are still too long, they are split
+//! into pieces, one ConfigMap each, all with the version's label and with a counting annotation `provider.cluster.x-k8s.io/part:
+//! "1/3"`. The pieces are joined before they are decompressed, and one of them has the metadata.
 //!
-//! All of this is pure: the caller has read the ConfigMaps, and nothing else is ever asked.
+//! All of this is pure: the caller has read the ConfigMaps, and no request is made.
 
 mod pack;
 
@@ -29,10 +29,10 @@ pub use pack::{Pack, pack};
 
 /// The annotation of pieces: `2/3` is the second of three.
 pub const PART: &str = "provider.cluster.x-k8s.io/part";
-/// No provider publishes longer files. The size of compressed data is not trusted.
+/// The size limit. No provider publishes longer files, and the declared size of compressed data is not trusted.
 const LONGEST: u64 = 64 << 20;
 
-/// The versions that ConfigMaps hold.
+/// The versions in ConfigMaps.
 #[derive(Debug, Clone)]
 pub struct Shelf<'a> {
     namespace: &'a str,
@@ -40,7 +40,7 @@ pub struct Shelf<'a> {
     problems: Vec<Error>,
 }
 
-/// Sorts the ConfigMaps that a selector finds in a namespace by version. Those of other namespaces must not be among them.
+/// Sorts the ConfigMaps that match a selector by version. They must be of one namespace.
 pub fn read<'a>(found: &'a [ConfigMap], namespace: &'a str, selector: &str) -> Result<Shelf<'a>, Error> {
     if found.is_empty() {
         return Err(Error::NoConfigMaps {
@@ -76,7 +76,7 @@ pub fn read<'a>(found: &'a [ConfigMap], namespace: &'a str, selector: &str) -> R
 }
 
 impl Shelf<'_> {
-    /// The versions that there are, in rising order. Whether their ConfigMaps are whole is seen when one is taken.
+    /// The versions, in rising order. They are validated when their files are read.
     pub fn versions(&self) -> Result<Vec<String>, Error> {
         let versions = version::sorted(self.versions.keys().cloned());
         match (versions.is_empty(), self.problems.first()) {
@@ -85,7 +85,7 @@ impl Shelf<'_> {
         }
     }
 
-    /// ConfigMaps that are for no version.
+    /// Errors of ConfigMaps without a version.
     pub fn problems(&self) -> &[Error] {
         &self.problems
     }
@@ -122,7 +122,7 @@ impl Shelf<'_> {
         })
     }
 
-    /// The ConfigMaps of a version in the order of their pieces; mostly there is one.
+    /// The ConfigMaps of a version in the order of their pieces; usually there is one.
     fn parts<'b>(&self, version: &str, maps: &[&'b ConfigMap]) -> Result<Vec<&'b ConfigMap>, Error> {
         let parsed: Vec<_> = maps.iter().map(|map| annotation(map, PART)).collect();
         if let ([map], [None]) = (maps, parsed.as_slice()) {
@@ -162,7 +162,7 @@ impl Shelf<'_> {
         if totals.len() > 1 {
             return Err(wrong("they do not agree on how many pieces there are".to_owned()));
         }
-        // Not counted up to what an annotation says, which may be anything.
+        // Not a loop up to the number in an annotation, which may be huge.
         if by_number.len() < total {
             let gap = (1..=total)
                 .find(|number| !by_number.contains_key(number))

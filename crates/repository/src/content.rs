@@ -38,7 +38,7 @@ pub(crate) fn is_html(start: &str) -> bool {
         .any(|mark| head.starts_with(mark))
 }
 
-/// A few words of an answer that is an error: what JSON calls its message, or a short text. Never pages.
+/// A few words of an error response: the message in its JSON, or a short text. Never a web page.
 pub(crate) fn words(body: &[u8]) -> String {
     const MOST: usize = 200;
     let parsed: Option<serde_json::Value> = serde_json::from_slice(body).ok();

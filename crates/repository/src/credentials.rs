@@ -2,9 +2,9 @@
 
 use crate::secret::Secret;
 
-/// Tokens and passwords, as a provider's variables have them.
+/// Tokens and passwords from a provider's variables.
 ///
-/// They are sent to the host that the source names, over TLS, and never along a redirect to another host.
+/// They are sent to the host of the source, over TLS, and never along a redirect to another host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// For GitHub.
@@ -22,9 +22,9 @@ pub struct OciCredentials {
     pub username: Option<Secret>,
     /// Password.
     pub password: Option<Secret>,
-    /// A token that is shown as it is.
+    /// A token that is sent unchanged.
     pub access_token: Option<Secret>,
-    /// A token that is exchanged for one to show.
+    /// A token that is exchanged for an access token.
     pub refresh_token: Option<Secret>,
 }
 
@@ -36,8 +36,8 @@ impl OciCredentials {
 }
 
 impl Credentials {
-    /// Reads the variables that have credentials: `github-token` or `GITHUB_TOKEN`, `gitlab-access-token` or
-    /// `GITLAB_ACCESS_TOKEN`, `OCI_USERNAME`, `OCI_PASSWORD`, `OCI_ACCESS_TOKEN`, `OCI_REFRESH_TOKEN`.
+    /// Reads the variables of credentials: `github-token` or `GITHUB_TOKEN`, `gitlab-access-token` or `GITLAB_ACCESS_TOKEN`,
+    /// `OCI_USERNAME`, `OCI_PASSWORD`, `OCI_ACCESS_TOKEN`, `OCI_REFRESH_TOKEN`.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let find = |names: &[&str]| {
             let mut found = names

@@ -13,7 +13,7 @@ pub(crate) fn sha256(content: &[u8]) -> String {
         .collect()
 }
 
-/// Holds content against `sha256:<hex>`. Other sorts of checksums say nothing to us, and are no reason to refuse.
+/// Compares content with `sha256:<hex>`. Other types of checksums are ignored.
 pub(crate) fn check(what: &str, content: &[u8], expected: &str) -> Result<(), Error> {
     let Some(hex) = expected.strip_prefix("sha256:") else {
         return Ok(());

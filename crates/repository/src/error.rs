@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Why files could not be had; the message says what to do.
+/// Why files could not be fetched; the message has the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The address has no form that files can be fetched from.
+    /// The address has an unknown form.
     #[error("{url:?} is not an address to fetch a provider from: {why}")]
     InvalidUrl {
         /// The address, without passwords.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
-    /// Local files are for command lines.
+    /// Local folders are only for command lines.
     #[error(
         "{url:?} is a folder of this machine, which only the command line reads: serve it over HTTPS, or put the files into \
          ConfigMaps and set fetchConfig.selector"
@@ -29,12 +29,12 @@ pub enum Error {
     VersionNotFound {
         /// The repository.
         place: String,
-        /// What was asked for.
+        /// The requested version.
         version: String,
         /// The existing ones; empty if unknown.
         available: Vec<String>,
     },
-    /// The version is there, the file is not.
+    /// The version exists, but the file does not.
     #[error("version {version} in {place} has no file {file:?}; {}", files(available))]
     FileNotFound {
         /// The repository.
@@ -62,10 +62,10 @@ pub enum Error {
     RepositoryNotFound {
         /// The repository.
         place: String,
-        /// The variable to set, where no token was sent.
+        /// The variable to set, if no token was sent.
         token: Option<&'static str>,
     },
-    /// Nothing was released.
+    /// There are no releases.
     #[error("{place} has no release whose tag is a semantic version such as v1.2.3")]
     NoVersions {
         /// The repository.
@@ -80,33 +80,33 @@ pub enum Error {
     /// Too many requests.
     #[error("{host} takes no more requests from here for now{}{}", until.map(|until| format!(", until {until}")).unwrap_or_default(), match token { Some(name) => format!("; with a token in {name} it would take more"), None => String::new() })]
     RateLimited {
-        /// Who said so.
+        /// The host.
         host: String,
         /// When it ends.
         until: Option<Timestamp>,
-        /// How long that is from the answer on.
+        /// The time until then, from the response on.
         wait: Duration,
-        /// The variable to set, where no token was sent.
+        /// The variable to set, if no token was sent.
         token: Option<&'static str>,
     },
-    /// The credentials are wrong, or there are none.
+    /// The credentials are wrong or missing.
     #[error("{host} wants {}", credentials(*sent, variables))]
     Unauthorized {
-        /// Who said so.
+        /// The host.
         host: String,
-        /// Whether some were sent.
+        /// Whether credentials were sent.
         sent: bool,
-        /// The variables that hold them; empty where none are ever sent.
+        /// The variables of credentials; empty if none are ever sent.
         variables: &'static str,
     },
-    /// The credentials are right and do not allow it.
+    /// The credentials are valid but lack the permission.
     #[error("{host} does not allow to read {url}{}: {}", said(message), if *sent { "ask for the right to read it" } else { "set credentials in the provider's variables" })]
     Forbidden {
-        /// Who said so.
+        /// The host.
         host: String,
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// Its words.
+        /// The host's message.
         message: String,
         /// Whether credentials were sent.
         sent: bool,
@@ -116,90 +116,90 @@ pub enum Error {
     Untrusted {
         /// The server.
         host: String,
-        /// What TLS says.
+        /// The TLS error.
         why: String,
     },
-    /// Extra authorities cannot be read.
+    /// Additional authorities cannot be parsed.
     #[error("the extra authorities are not certificates in PEM: {why}")]
     Authorities {
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
-    /// No connection.
+    /// The connection failed.
     #[error(
         "{host} cannot be reached: {why}; check the address, the network, and whether a proxy is needed (HTTPS_PROXY)"
     )]
     Unreachable {
         /// The server.
         host: String,
-        /// What the machine says.
+        /// The system's error.
         why: String,
     },
-    /// The proxy does not pass anything on.
+    /// The proxy refused the connection.
     #[error("the proxy {proxy} does not connect to {host}: {why}; check HTTPS_PROXY and NO_PROXY")]
     Proxy {
         /// The proxy, without passwords.
         proxy: String,
-        /// Where to.
+        /// The target host.
         host: String,
-        /// What it says.
+        /// The proxy's error.
         why: String,
     },
-    /// No answer, or none that goes on.
+    /// The response did not arrive, or did not continue, in time.
     #[error("{url} did not answer within {} s", after.as_secs_f32())]
     TimedOut {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// The server has a problem.
+    /// The server has an internal error.
     #[error(
         "{url} answers {status}{}: the server has a problem, nothing is wrong with the address",
         said(message)
     )]
     Server {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
         /// The status, from 500 on.
         status: u16,
-        /// Its words.
+        /// The server's message.
         message: String,
     },
-    /// A status that means nothing here.
+    /// An unexpected status.
     #[error("{url} answers {status}{}, which is not a file", said(message))]
     Status {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
         /// The status.
         status: u16,
-        /// Its words.
+        /// The server's message.
         message: String,
     },
-    /// Redirects that lead nowhere, or out of TLS.
+    /// Too many redirects, or one from TLS to plain text.
     #[error("{url} redirects {why}")]
     Redirect {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// Where.
+        /// The problem.
         why: String,
     },
-    /// The content is larger than any real provider's.
+    /// The content exceeds the limit, which is larger than any real provider.
     #[error("{url} is longer than {limit} bytes: is it the right file?")]
     TooLarge {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// What is taken.
+        /// The limit.
         limit: usize,
     },
-    /// The connection ended before the file did.
+    /// The connection ended before the end of the file.
     #[error("{url} ended after {got} bytes{}: the connection broke, or the file is not whole on the server", expected.map(|all| format!(" of {all}")).unwrap_or_default())]
     Truncated {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// How many bytes came.
+        /// The number of received bytes.
         got: u64,
-        /// How many were announced.
+        /// The announced number of bytes.
         expected: Option<u64>,
     },
     /// The content does not match its declared digest or size.
@@ -209,26 +209,26 @@ pub enum Error {
     Checksum {
         /// The file.
         what: String,
-        /// What it should have.
+        /// The expected value.
         expected: String,
-        /// What it has.
+        /// The actual value.
         found: String,
     },
-    /// A page to look at.
+    /// A web page instead of a file.
     #[error(
         "{url} is a web page, not YAML: a sign-in page or a proxy's, or the address of a page that only links to the file"
     )]
     Html {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
     },
-    /// Nothing is in it.
+    /// The file is empty.
     #[error("{what} is empty")]
     Empty {
         /// The file.
         what: String,
     },
-    /// Not text.
+    /// The file is not text.
     #[error("{what} is not text in UTF-8{}", if *gzip { ": it is compressed with gzip; publish it as it is" } else { "" })]
     NotText {
         /// The file.
@@ -236,14 +236,14 @@ pub enum Error {
         /// It has the gzip header.
         gzip: bool,
     },
-    /// An answer of an API that is not as its documentation says.
+    /// The response of an API does not match its documentation.
     #[error("{url} answers with something else than {expected}: {why}")]
     NotUnderstood {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
         /// What was expected.
         expected: &'static str,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
     /// A local file cannot be read.
@@ -251,7 +251,7 @@ pub enum Error {
     Unreadable {
         /// The file or folder.
         path: String,
-        /// What the machine says.
+        /// The system's error.
         why: String,
     },
     /// No ConfigMap has the labels.
@@ -269,22 +269,22 @@ pub enum Error {
     MissingKey {
         /// Namespace and name.
         config_map: String,
-        /// What is missing.
+        /// The missing key.
         key: &'static str,
-        /// The keys that it has.
+        /// The existing keys.
         keys: Vec<String>,
     },
-    /// A ConfigMap is for no version.
+    /// A ConfigMap has an invalid version.
     #[error("ConfigMap {config_map} is for no version: {version:?} ({from}) is not one such as v1.2.3")]
     ConfigMapVersion {
         /// Namespace and name.
         config_map: String,
-        /// What it says.
+        /// The version.
         version: String,
-        /// Where it says so.
+        /// The field with the version.
         from: String,
     },
-    /// Two ConfigMaps are for the same version.
+    /// Two ConfigMaps have the same version.
     #[error("version {version} is in several ConfigMaps of namespace {namespace:?}: {}; delete all but one, or make the selector say which", config_maps.join(", "))]
     Ambiguous {
         /// The version.
@@ -294,14 +294,14 @@ pub enum Error {
         /// Their names.
         config_maps: Vec<String>,
     },
-    /// Parts of a file that was split are missing or do not fit.
+    /// Pieces of a split file are missing or inconsistent.
     #[error("version {version} is split over ConfigMaps of namespace {namespace:?}, and {why}")]
     Parts {
         /// The version.
         version: String,
         /// The namespace.
         namespace: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
     /// The content is declared as compressed, but it is not.
@@ -311,10 +311,10 @@ pub enum Error {
     NotCompressed {
         /// Namespace and name.
         config_map: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
-    /// A version that cannot be the name of anything in Kubernetes.
+    /// A version that is not valid in Kubernetes names and labels.
     #[error("version {version:?} cannot be the value of a label, so no ConfigMap can be for it")]
     NoLabel {
         /// The version.
@@ -323,7 +323,7 @@ pub enum Error {
 }
 
 fn known(available: &[String]) -> String {
-    /// Longer lists do not fit into a condition and are not read.
+    /// The limit of list items: longer lists do not fit into a condition and are not read.
     const MOST: usize = 12;
     let newest = available
         .iter()
@@ -387,7 +387,7 @@ impl Error {
         }
     }
 
-    /// One word for a condition or an event.
+    /// The reason for a condition or an event.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::InvalidUrl { .. } | Self::LocalFolder { .. } => "InvalidFetchURL",
@@ -419,7 +419,7 @@ impl Error {
         }
     }
 
-    /// The time of the next useful attempt, if the server named one.
+    /// When a retry is useful, if the server stated a time.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { wait, .. } => Some(*wait),
@@ -427,7 +427,7 @@ impl Error {
         }
     }
 
-    /// It may pass without any action.
+    /// Whether a retry may succeed without any action.
     pub fn is_passing(&self) -> bool {
         matches!(
             self,
@@ -440,7 +440,7 @@ impl Error {
         )
     }
 
-    /// The thing that was asked for is not there, rather than out of reach.
+    /// Whether the requested item does not exist, as opposed to being unreachable.
     pub fn is_absent(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Folders of this machine, for command lines.
+//! Local folders, for command lines.
 
 use std::io;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(crate) async fn versions(base: &Path, label: &str) -> Result<Vec<String>, Er
 
 pub(crate) async fn file(base: &Path, label: &str, version: &str, name: &str) -> Result<String, Error> {
     let place = base.join(label);
-    // Versions come from specs: nothing but a version leads to a folder.
+    // Versions come from specs: only a valid version may be part of a path.
     if version::parse(version).is_none() {
         return Err(no_version(&place, version, base, label).await);
     }

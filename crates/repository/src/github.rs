@@ -1,7 +1,7 @@
 //! Releases on GitHub.
 //!
-//! Without a token, files are downloaded as a browser does it, which no rate limit counts; only the list of releases comes from
-//! the API. With a token everything comes from the API: so do files of private repositories, and their checksums.
+//! Without a token, files are downloaded as by a browser, which has no rate limit; only the list of releases comes from the API.
+//! With a token, everything comes from the API, including files of private repositories and checksums.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ use crate::{content, digest};
 const JSON: &str = "application/vnd.github+json";
 const BYTES: &str = "application/octet-stream";
 const PAGE: usize = 100;
-/// More releases than any provider has.
+/// More pages of releases than any provider has.
 const MOST_PAGES: usize = 50;
 const TOKEN: &str = "GITHUB_TOKEN";
 
@@ -77,7 +77,7 @@ pub(crate) async fn versions(of: &Repository, place: &GitHub) -> Result<Vec<Stri
             404 => return Err(not_there(of, place)),
             _ => return Err(answer.refusal(access(of, place))),
         };
-        // The header would name an address: its author must not decide where tokens are sent.
+        // The header could name any address, and its author must not decide where tokens are sent.
         let more = answer.header("link").is_some_and(|link| link.contains("rel=\"next\""));
         tags.extend(
             found
@@ -105,7 +105,7 @@ pub(crate) async fn file(of: &Repository, place: &GitHub, version: &str, name: &
     }
 }
 
-/// The same by way of the API.
+/// [`file`] through the API.
 async fn asset(of: &Repository, place: &GitHub, version: &str, name: &str) -> Result<String, Error> {
     let Some(release) = release(of, place, version).await? else {
         return Err(of.absent_or_no_version(version, name).await);
@@ -165,7 +165,7 @@ async fn ask(of: &Repository, place: &GitHub, url: Url, accept: &'static str) ->
     of.client.send(&ask).await
 }
 
-/// An answer of an API.
+/// Decodes the response of an API.
 pub(crate) fn understood<T: DeserializeOwned>(answer: &Answer, expected: &'static str) -> Result<T, Error> {
     serde_json::from_slice(&answer.body).map_err(|error| {
         let url = answer.url.to_string();

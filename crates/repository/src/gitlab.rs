@@ -35,7 +35,7 @@ impl GitLab {
     }
 }
 
-/// The versions of the package. Who may read packages may not always list them: then there is the one that the address names.
+/// The versions of the package. A user who may read packages may not always list them: then there is only the one in the address.
 pub(crate) async fn versions(of: &Repository, place: &GitLab) -> Result<Vec<String>, Error> {
     match listed(of, place).await {
         Err(Error::Unauthorized { .. } | Error::Forbidden { .. } | Error::RepositoryNotFound { .. })
@@ -67,7 +67,7 @@ async fn listed(of: &Repository, place: &GitLab) -> Result<Vec<String>, Error> {
             }
             _ => return Err(answer.refusal(access(of, place))),
         };
-        // The name that is asked for matches parts of names, too.
+        // The query matches parts of names, too.
         let same = found
             .into_iter()
             .filter(|package| encoded(&package.name) == place.package || package.name == place.package);

@@ -1,4 +1,4 @@
-//! Requests over HTTP: one connection each, with bounds for time and length, and an error for each thing that can go wrong.
+//! HTTP requests: one connection each, with limits of time and length, and a separate error for each type of failure.
 
 pub(crate) mod cache;
 mod dial;
@@ -29,9 +29,9 @@ use dial::{Dial, authorities_of};
 use proxies::Proxies;
 
 const MOST_REDIRECTS: usize = 8;
-/// Of an answer that is an error, no more than its words are wanted.
+/// The size limit of an error response.
 const LONGEST_WORDS: usize = 64 << 10;
-/// As long as most files are.
+/// The initial capacity, enough for most files.
 const ROOM: usize = 2 << 20;
 const AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 /// Pause after a rate limit without a time.
@@ -42,19 +42,19 @@ const HOLD: Duration = Duration::from_mins(1);
 pub struct Settings {
     /// The proxies.
     pub proxies: Proxies,
-    /// Authorities to trust beside the machine's, each a text with certificates in PEM.
+    /// Authorities to trust in addition to the system's, each a text with PEM certificates.
     pub authorities: Vec<String>,
     /// Addresses of hosts that override DNS: by `host:port`, `host`, `*:port` or `*`.
     pub hosts: BTreeMap<String, SocketAddr>,
-    /// How long to wait for a connection, and then for each next piece of an answer.
+    /// The timeout of a connection, and then of each next piece of a response.
     pub patience: Duration,
-    /// The longest file.
+    /// The size limit of a file.
     pub longest: usize,
     /// Size of the memory cache in bytes.
     pub kept: usize,
-    /// A folder to keep it in as well.
+    /// A folder for a persistent cache.
     pub kept_in: Option<PathBuf>,
-    /// Folders of this machine are read. For command lines only: otherwise every author of provider objects could read them.
+    /// Whether local folders are read. For command lines only: otherwise every author of provider objects could read them.
     pub folders: bool,
 }
 
@@ -73,7 +73,7 @@ impl Default for Settings {
     }
 }
 
-/// Fetches. One for a process: what it keeps is shared by all that it fetches for, and given out only after the server has agreed.
+/// An HTTP client, one per process. Its cache is shared by all requests, and used only after revalidation by the server.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -118,7 +118,7 @@ impl Ask {
     }
 }
 
-/// An answer; its body is whole.
+/// A response with its complete body.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -128,7 +128,7 @@ pub(crate) struct Answer {
 }
 
 impl Default for Client {
-    /// One with the default settings, in which nothing can be wrong.
+    /// A client with the default settings, which are always valid.
     fn default() -> Self {
         Self::trusting(Settings::default(), Vec::new())
     }
@@ -160,7 +160,7 @@ impl Client {
         self.inner.longest
     }
 
-    /// Sends a request and follows redirects. Any status is an answer; 304 is turned into what was kept.
+    /// Sends a request and follows redirects. Any status is a response; 304 is replaced by the cached content.
     pub(crate) async fn send(&self, ask: &Ask) -> Result<Answer, Error> {
         let key = format!("{} {}", ask.accept, ask.url.whole());
         let keeps = ask.kept && ask.method == Method::GET;
@@ -213,7 +213,7 @@ impl Client {
         })
     }
 
-    /// One request on a connection of its own.
+    /// Sends a request on a new connection.
     async fn exchange(
         &self,
         ask: &Ask,
@@ -255,7 +255,7 @@ impl Client {
 
         let broken = |error: hyper::Error| broken(url, &error);
         let (mut sender, connection) = http1::handshake(TokioIo::new(opened.stream)).await.map_err(broken)?;
-        // A server that gives a byte now and then is patient, too.
+        // Limits the total time as well, for servers that send a byte now and then.
         let most = self.inner.patience * 10;
         let answered = async {
             let whole = async {
@@ -364,7 +364,7 @@ fn text_of(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str>
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
     pub(crate) sent: bool,
-    /// The variables that hold credentials; empty where none are ever sent.
+    /// The variables of credentials; empty if none are ever sent.
     pub(crate) variables: &'static str,
 }
 
@@ -394,7 +394,7 @@ impl Answer {
         }
     }
 
-    /// A refusal for having asked too often: said by the status, by headers, or in words only (GitHub's limit for bursts).
+    /// A rate limit: by the status, by headers, or only by the text (GitHub's limit of bursts).
     fn limited(&self, access: Access) -> Option<Error> {
         let number = |name: &str| self.header(name).and_then(|text| text.trim().parse::<i64>().ok());
         let after = number("retry-after");

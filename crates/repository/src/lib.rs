@@ -1,17 +1,17 @@
 //! Provider repositories: the sources of provider files.
 //!
-//! A [`Source`] is an address, read by its form: releases on GitHub, packages on GitLab, folders in the web, artifacts in
-//! registries, folders of this machine. A [`Repository`] is a source for one provider, with what it takes to fetch from there: it
-//! says which versions there are, and gives the two [`Files`] of one of them. [`configmaps`] does the same with ConfigMaps that the
-//! caller has read, and packs files into them. Files are given as they were published; what they say is for others to judge.
+//! A [`Source`] is a parsed address: releases on GitHub, packages on GitLab, web folders, artifacts in registries, local folders.
+//! A [`Repository`] is a source for one provider, with a client: it lists versions, and fetches the two [`Files`] of a version.
+//! [`configmaps`] does the same with ConfigMaps that the caller has read, and packs files into them. Files are returned as
+//! published; other crates evaluate their contents.
 //!
-//! Every [`Error`] is something else that a person can do. Credentials are sent to the host that the address names, over TLS (to
-//! a registry also without, if its address says so), and never along a redirect; they never print.
+//! Every [`Error`] has a different remedy. Credentials are sent to the host in the address, over TLS (to a registry also without,
+//! if its address says so), and never along a redirect; they are never printed.
 //!
-//! Requests are made on a small client of our own ([`Client`]) rather than a general one. What has to be told apart (a certificate
-//! that is not trusted, a proxy that refuses, an answer cut short) is below what general clients report, and the rules for
-//! redirects and tags are ours anyway; hyper and rustls are in the program already. The same goes for registries: reading an
-//! artifact takes three requests and one token.
+//! Requests use a small client of our own ([`Client`]) instead of a general one. General clients do not distinguish some errors
+//! (an untrusted certificate, a proxy that refuses, a truncated response), and the rules for redirects and ETags are ours anyway;
+//! hyper and rustls are in the program already. The same applies to registries: reading an artifact takes three requests and one
+//! token.
 
 pub mod configmaps;
 mod content;

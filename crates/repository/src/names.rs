@@ -2,10 +2,10 @@
 
 use windlass_api_operator::ProviderType;
 
-/// The file that says which release series speaks which contract.
+/// The file with the contract of each release series.
 pub const METADATA: &str = "metadata.yaml";
 
-/// The names that follow from a provider's sort and name.
+/// The file names that follow from a provider's type and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     type_: ProviderType,
@@ -13,7 +13,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// For a provider of a sort.
+    /// The names for a provider.
     pub fn new(type_: ProviderType, name: &str) -> Self {
         Self {
             type_,
@@ -21,7 +21,7 @@ impl Names {
         }
     }
 
-    /// The sort.
+    /// The provider type.
     pub fn type_(&self) -> ProviderType {
         self.type_
     }
@@ -41,7 +41,7 @@ impl Names {
         self.type_.components_file()
     }
 
-    /// Names of the component file in artifacts, the most precise first.
+    /// Names of the component file in artifacts, the most specific first.
     pub fn artifact_components(&self, version: &str) -> Vec<String> {
         let full = |family: &str| format!("{family}-{}-{version}-components.yaml", self.name);
         let short = |family: &str| format!("{family}-components.yaml");
@@ -52,7 +52,7 @@ impl Names {
         names
     }
 
-    /// Names of the metadata file in artifacts, the most precise first.
+    /// Names of the metadata file in artifacts, the most specific first.
     pub fn artifact_metadata(&self, version: &str) -> Vec<String> {
         let full = |family: &String| format!("{family}-{}-{version}-metadata.yaml", self.name);
         let mut names: Vec<_> = self.artifact_families().iter().map(full).collect();
@@ -70,7 +70,7 @@ impl Names {
         })
     }
 
-    /// Artifacts that were published for other tools write one of the families in one word.
+    /// Artifacts for other tools write some of the provider types as one word.
     fn artifact_families(&self) -> Vec<String> {
         let mut families = vec![self.type_.word().to_owned()];
         if self.type_ == ProviderType::RuntimeExtension {

@@ -21,7 +21,7 @@ const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application
                          application/vnd.docker.distribution.manifest.v2+json, \
                          application/vnd.docker.distribution.manifest.list.v2+json";
 const TITLE: &str = "org.opencontainers.image.title";
-/// An index may name a manifest for each of many providers.
+/// The limit of manifests: an index may have one for each of many providers.
 const MOST_MANIFESTS: usize = 64;
 const MOST_PAGES: usize = 50;
 
@@ -48,7 +48,7 @@ struct Tags {
     tags: Option<Vec<String>>,
 }
 
-/// Of an artifact that holds several versions those in its files' names; of others the tags.
+/// The versions in the file names of an artifact with several versions; otherwise the tags.
 pub(crate) async fn versions(of: &Repository, reference: &Reference) -> Result<Vec<String>, Error> {
     let session = Session::new(&of.client, &of.credentials.oci);
     if reference.tag.is_none() && reference.digest.is_none() {
@@ -67,7 +67,7 @@ pub(crate) async fn versions(of: &Repository, reference: &Reference) -> Result<V
     }
 }
 
-/// Both files of a version. The most precise names win.
+/// Both files of a version. The most specific names take precedence.
 pub(crate) async fn files(of: &Repository, reference: &Reference, version: &str) -> Result<Files, Error> {
     let session = Session::new(&of.client, &of.credentials.oci);
     let titles = titles(of, &session, reference, version).await?;
@@ -82,7 +82,7 @@ pub(crate) async fn files(of: &Repository, reference: &Reference, version: &str)
     })
 }
 
-/// The metadata of a version alone.
+/// The metadata of a version.
 pub(crate) async fn metadata(of: &Repository, reference: &Reference, version: &str) -> Result<String, Error> {
     let session = Session::new(&of.client, &of.credentials.oci);
     let titles = titles(of, &session, reference, version).await?;
@@ -107,7 +107,7 @@ fn all(titles: &Titles) -> Vec<String> {
 
 /// All files of an artifact by title.
 async fn titles(of: &Repository, session: &Session<'_>, reference: &Reference, version: &str) -> Result<Titles, Error> {
-    // Registries take no plus in tags; the underscore for it is what everybody writes.
+    // Tags in registries cannot contain a plus; by convention an underscore replaces it.
     let by_version = version.replace('+', "_");
     let wanted = match (&reference.digest, &reference.tag) {
         (Some(digest), _) => digest,
@@ -212,7 +212,7 @@ async fn tags(of: &Repository, session: &Session<'_>, reference: &Reference) -> 
             .and_then(|link| link.split_once('<')?.1.split_once('>'))
             .map(|(next, _)| url.join(next));
         match next.transpose()? {
-            // Credentials go where the address says, whatever a list says.
+            // Credentials are sent only to the host in the address, regardless of links.
             Some(next) if next.same_origin(&url) => url = next,
             _ => break,
         }

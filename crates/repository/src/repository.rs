@@ -8,10 +8,10 @@ use crate::source::{Place, Source};
 use crate::version;
 use crate::{folder, github, gitlab, oci, web};
 
-/// As many of the newest versions are looked at for one that is released wholly: a tag is there before its files.
+/// The number of newest versions to check for a complete release: a tag exists before its files.
 const LOOKED_AT: usize = 5;
 
-/// The two files of a version, as they were published.
+/// The two files of a version, as published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// The objects, with variables.
@@ -31,7 +31,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Nothing is asked yet.
+    /// Makes no request yet.
     pub fn new(client: Client, source: Source, names: Names, credentials: Credentials) -> Result<Self, Error> {
         if let Place::Folder { label, .. } = &source.place {
             let url = source.to_string();
@@ -51,7 +51,7 @@ impl Repository {
         })
     }
 
-    /// The versions that there are, in rising order: tags that are semantic versions, pre-releases among them.
+    /// The versions, in rising order: tags that are semantic versions, including pre-releases.
     pub async fn versions(&self) -> Result<Vec<String>, Error> {
         let versions = match &self.source.place {
             Place::GitHub(place) => github::versions(self, place).await?,
@@ -67,8 +67,8 @@ impl Repository {
         Ok(versions)
     }
 
-    /// The default version: the one that the address names, else the highest stable one that has
-    /// been released wholly, else the highest pre-release.
+    /// The default version: the one in the address, else the highest stable one with a complete release, else the highest
+    /// pre-release.
     pub async fn default_version(&self) -> Result<String, Error> {
         if let Some(pinned) = self.source.pinned() {
             return Ok(pinned.to_owned());
@@ -82,11 +82,11 @@ impl Repository {
                 Err(error) => return Err(error),
             }
         }
-        // None is whole. Fetching the first one will say what it lacks.
+        // None is complete. Fetching the first one reports what is missing.
         Ok(candidates.first().map(|&first| first.to_owned()).unwrap_or_default())
     }
 
-    /// The contracts of the release series, as a version says them.
+    /// The metadata of a version, with the contracts of its release series.
     pub async fn metadata(&self, version: &str) -> Result<String, Error> {
         match &self.source.place {
             Place::GitHub(place) => github::file(self, place, version, METADATA).await,
@@ -122,12 +122,12 @@ impl Repository {
             .unwrap_or_else(|| self.names.components_file())
     }
 
-    /// Where it is, for messages.
+    /// Its location, for messages.
     pub fn place(&self) -> String {
         self.source.to_string()
     }
 
-    /// A file that is not there, when the version's files are known or may be known.
+    /// The error for a missing file of a known version.
     pub(crate) fn absent(&self, version: &str, file: &str, available: Vec<String>) -> Error {
         let (place, version) = (self.place(), version.to_owned());
         match file {
@@ -141,7 +141,8 @@ impl Repository {
         }
     }
 
-    /// A file that is not there, when nothing is known about the version: what versions there are tells which of both is wrong.
+    /// The error for a missing file of an unknown version: the list of versions determines whether the version or the file is
+    /// missing.
     pub(crate) async fn absent_or_no_version(&self, version: &str, file: &str) -> Error {
         match self.versions().await {
             Ok(available) if !available.iter().any(|known| known == version) => Error::VersionNotFound {

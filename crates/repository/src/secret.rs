@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a token; the line end that files and Secrets often have is not part of it.
+    /// Wraps a token; a trailing line end, as often in files and Secrets, is removed.
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
     }
@@ -16,7 +16,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -9,16 +9,16 @@ use crate::url::{Scheme, Url};
 use crate::version;
 
 const GITHUB: &str = "github.com";
-/// Instead of a version in an address: whichever is the latest.
+/// The alternative to a version in an address: the latest version.
 const LATEST: &str = "latest";
 
 /// The source of a provider's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     pub(crate) place: Place,
-    /// The version that the address itself names.
+    /// The version in the address.
     pub(crate) pinned: Option<String>,
-    /// The component file that the address itself names.
+    /// The component file in the address.
     pub(crate) components: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Place {
     Oci(Reference),
 }
 
-/// Releases of a repository on GitHub, or on a host that has the same API.
+/// Releases of a repository on GitHub, or on a host with the same API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GitHub {
     pub(crate) host: Url,
@@ -43,19 +43,19 @@ pub(crate) struct GitHub {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GitLab {
     pub(crate) host: Url,
-    /// Number or path of the project, encoded.
+    /// Number or path of the project, URL-encoded.
     pub(crate) project: String,
     pub(crate) package: String,
 }
 
 impl Source {
-    /// Reads an address; its form says what is there:
+    /// Parses an address. Its form determines the type of source:
     ///
-    /// - `https://github.com/{owner}/{repository}/releases`, with `/latest` or `/{tag}` and the component file's name after it or
-    ///   without; the same on any other host: GitHub for enterprises;
+    /// - `https://github.com/{owner}/{repository}/releases`, optionally with `/latest` or `/{tag}` and then the name of the
+    ///   component file; the same on any other host: GitHub Enterprise;
     /// - `https://{host}/api/v4/projects/{project}/packages/generic/{package}/{version}/{file}`: GitLab;
-    /// - `file:///{folder}/{label}/{version}/{file}`, or the path alone: a folder of this machine;
-    /// - any other of HTTP or HTTPS: a folder in the web with one folder for each version.
+    /// - `file:///{folder}/{label}/{version}/{file}`, or the path alone: a local folder;
+    /// - any other HTTP or HTTPS address: a web folder with one folder per version.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let text = text.trim();
         if let Some(reference) = text.strip_prefix("oci://") {
@@ -88,8 +88,8 @@ impl Source {
         }
     }
 
-    /// Reads the address of an artifact: `{host}/{repository}`, with `:{tag}` or `@{digest}` or without. The version is the tag
-    /// where there is none. `http://` before it means without TLS, `oci://` means nothing.
+    /// Parses the address of an artifact: `{host}/{repository}`, optionally with `:{tag}` or `@{digest}`. The tag defaults to the
+    /// version. The prefix `http://` disables TLS, and `oci://` has no effect.
     pub fn oci(reference: &str) -> Result<Self, Error> {
         let reference = Reference::parse(reference)?;
         Ok(Self {
@@ -99,12 +99,12 @@ impl Source {
         })
     }
 
-    /// The version that the address itself names.
+    /// The version in the address.
     pub fn pinned(&self) -> Option<&str> {
         self.pinned.as_deref()
     }
 
-    /// No other host is contacted.
+    /// Whether it needs no network.
     pub fn is_local(&self) -> bool {
         matches!(self.place, Place::Folder { .. })
     }

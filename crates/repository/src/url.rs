@@ -10,11 +10,11 @@ pub(crate) enum Scheme {
     Https,
 }
 
-/// An absolute address of http or https. It prints without its query, where signed addresses have what they are signed with.
+/// An absolute HTTP or HTTPS URL. It is printed without its query, which has the signature of signed URLs.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Url {
     pub(crate) scheme: Scheme,
-    /// Name or address, in lower case; IPv6 addresses with their brackets.
+    /// Name or IP address, in lower case; IPv6 addresses with brackets.
     pub(crate) host: String,
     port: Option<u16>,
     /// With its leading slash, still encoded.
@@ -77,7 +77,7 @@ impl Url {
         })
     }
 
-    /// Host and the port that was named.
+    /// Host and port, if the port is given.
     pub(crate) fn authority(&self) -> String {
         match self.port {
             Some(port) => format!("{}:{port}", self.host),
@@ -96,7 +96,7 @@ impl Url {
         }
     }
 
-    /// Scheme, host and port are the same.
+    /// Whether scheme, host and port are the same.
     pub(crate) fn same_origin(&self, other: &Self) -> bool {
         (self.scheme, &self.host, self.port()) == (other.scheme, &other.host, other.port())
     }
@@ -137,7 +137,7 @@ impl Url {
         }
     }
 
-    /// All of it, for keys of caches. Never printed.
+    /// The whole URL, for keys of caches. Never printed.
     pub(crate) fn whole(&self) -> String {
         format!("{}{}", self.origin(), self.path_and_query())
     }
@@ -175,7 +175,7 @@ fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// Encodes what is one segment of a path.
+/// Encodes a segment of a path.
 pub(crate) fn encoded(segment: &str) -> String {
     let mut text = String::with_capacity(segment.len());
     for byte in segment.bytes() {

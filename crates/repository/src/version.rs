@@ -2,12 +2,12 @@
 
 use semver::Version;
 
-/// A tag as a version: `v1.2.3`, with its `v` as `spec.version` has it. Others are no versions of a provider.
+/// Parses a tag as a version: `v1.2.3`, with the `v` of `spec.version`. Other tags are not versions of a provider.
 pub(crate) fn parse(tag: &str) -> Option<Version> {
     Version::parse(tag.strip_prefix('v')?).ok()
 }
 
-/// Keeps what is a version, in rising order, each once.
+/// The versions among tags, in rising order, without duplicates.
 pub(crate) fn sorted(tags: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut versions: Vec<_> = tags.into_iter().filter_map(|tag| Some((parse(&tag)?, tag))).collect();
     versions.sort();

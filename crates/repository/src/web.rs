@@ -9,7 +9,7 @@ use crate::repository::Repository;
 use crate::url::{Url, encoded};
 use crate::version;
 
-/// No credentials are sent to servers that only have files.
+/// No credentials are sent to plain web servers.
 const ACCESS: Access = Access {
     sent: false,
     variables: "",

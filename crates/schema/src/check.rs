@@ -1,4 +1,4 @@
-//! The checks of one schema level that do not depend on its neighbours.
+//! Checks of one schema level that do not depend on other levels.
 
 use regex::Regex;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::format::Format;
 use crate::node::Node;
 
-/// Ranges that a number format stands for.
+/// The range of a number format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NumberFormat {
     Int32,
@@ -27,7 +27,7 @@ impl NumberFormat {
     }
 }
 
-/// Everything that restricts values beyond their type.
+/// The restrictions of a value beyond its type.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     pub(crate) format: Option<(Format, String)>,
@@ -54,7 +54,7 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    /// Whether nothing is restricted.
+    /// Whether there are no restrictions.
     pub(crate) fn is_empty(&self) -> bool {
         self.format.is_none()
             && self.number_format.is_none()

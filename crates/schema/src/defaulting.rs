@@ -1,29 +1,29 @@
-//! Filling in defaults.
+//! Applies defaults.
 
 use serde_json::Value;
 
 use crate::node::{Node, Schema};
 
-/// Fills in defaults, in place.
+/// Applies defaults, in place.
 ///
-/// A default applies only where the object around it exists, or is itself created by a default. Null where it is not
-/// allowed is replaced by the default, or dropped if there is none.
+/// A default applies only if the enclosing object exists, or is itself created by a default. A null that is not allowed is
+/// replaced by the default, or dropped if there is none.
 pub fn default(schema: &Schema, value: &mut Value) {
     fill(&schema.root, value, false);
 }
 
-/// As [`default()`], but a null that is not allowed and has no default stays, for validation to find: what server-side apply
-/// empties is null.
+/// [`default()`], but a null that is not allowed and has no default stays, for validation to find: server-side apply writes null
+/// for emptied fields.
 pub fn default_keeping_nulls(schema: &Schema, value: &mut Value) {
     fill(&schema.root, value, true);
 }
 
-/// Removes nulls of fields that are neither nullable nor have a default, in place; [`default()`] does so too.
+/// Removes null values of fields that are neither nullable nor have a default, in place; [`default()`] includes this.
 pub fn drop_nulls(schema: &Schema, value: &mut Value) {
     strip(&schema.root, value);
 }
 
-/// Whether a null here is as good as nothing.
+/// Whether a null is equivalent to an absent value here.
 fn is_nothing(node: &Node, value: &Value) -> bool {
     value.is_null() && !node.nullable && node.default.is_none()
 }

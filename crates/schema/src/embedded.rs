@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 use crate::node::{Additional, Node, Schema};
 use crate::path::Path;
 
-/// Calls `then` for every object within the value that is an API object itself, with its path.
+/// Calls `then` for every embedded API object within the value, with its path.
 pub fn each_embedded(schema: &Schema, value: &Value, then: &mut dyn FnMut(&Path<'_>, &Map<String, Value>)) {
     if schema.root.has_embedded {
         walk(&schema.root, value, &Path::Root(""), then);
     }
 }
 
-/// As [`each_embedded`], for changes.
+/// [`each_embedded`] with mutable objects.
 pub fn each_embedded_mut(schema: &Schema, value: &mut Value, then: &mut dyn FnMut(&mut Map<String, Value>)) {
     if schema.root.has_embedded {
         walk_mut(&schema.root, value, then);

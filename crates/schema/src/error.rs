@@ -1,11 +1,11 @@
-//! Errors about fields, with the texts and cause reasons that Kubernetes uses.
+//! Errors of fields, with the texts and cause reasons of Kubernetes.
 
 use std::fmt;
 
 use serde_json::Value;
 use windlass_gocompat::quote;
 
-/// What is wrong with a field. [`Kind::reason`] is the cause reason of a `Status`, `Display` the text of the error.
+/// The category of a field error. [`Kind::reason`] is the cause reason of a `Status`, `Display` the text of the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A value is missing.
@@ -18,13 +18,13 @@ pub enum Kind {
     TooLong,
     /// A list or map has too many items.
     TooMany,
-    /// A value occurs twice where it may only once.
+    /// A value occurs more than once where it must be unique.
     Duplicate,
     /// A value has the wrong type.
     TypeInvalid,
     /// A value may not be set here.
     Forbidden,
-    /// Something that is referred to does not exist.
+    /// A reference to an object that does not exist.
     NotFound,
     /// The check itself failed.
     Internal,
@@ -62,23 +62,23 @@ impl Kind {
     }
 }
 
-/// One thing wrong with one field.
+/// An error of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
-    /// Where: `spec.foo[0].bar`, `metadata.labels[a/b]`.
+    /// The path: `spec.foo[0].bar`, `metadata.labels[a/b]`.
     pub path: String,
-    /// What is wrong.
+    /// The category.
     pub kind: Kind,
-    /// The offending value, where Kubernetes shows it.
+    /// The invalid value, if Kubernetes shows it.
     pub value: Option<Value>,
-    /// More words; may be empty.
+    /// More detail; may be empty.
     pub detail: String,
-    /// The value is a text that is shown as it is.
+    /// Whether the value is a text that is shown without quotes.
     verbatim: bool,
 }
 
 impl FieldError {
-    /// An error of any kind.
+    /// An error of any category.
     pub fn new(path: impl Into<String>, kind: Kind, value: Option<Value>, detail: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -89,7 +89,7 @@ impl FieldError {
         }
     }
 
-    /// An error whose value is shown as the text `value`, whatever it is.
+    /// An error that shows `value` as its value.
     pub fn shown(path: impl Into<String>, kind: Kind, value: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
             verbatim: true,
@@ -128,7 +128,7 @@ impl FieldError {
         Self::new(path, Kind::Duplicate, Some(value), "")
     }
 
-    /// The text without the path: what `Status.details.causes[].message` holds.
+    /// The text without the path, as in `Status.details.causes[].message`.
     pub fn body(&self) -> String {
         let mut out = self.kind.text().to_owned();
         let shows_value = !matches!(
@@ -162,7 +162,7 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// A schema that cannot be used, with everything that is wrong with it.
+/// The errors of an invalid schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemaError(pub Vec<FieldError>);
 
@@ -180,7 +180,7 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// JSON as Go writes it: fit to stand in HTML.
+/// JSON in Go's form, with characters escaped that have a meaning in HTML.
 pub(crate) fn go_json(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {

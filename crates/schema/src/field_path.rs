@@ -1,4 +1,4 @@
-//! Paths like `.a.b['c.d']` from a place in a schema to a field below it.
+//! Paths like `.a.b['c.d']` from a schema to a field below it.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use crate::node::{Additional, Node, Schema, Type};
 
-/// The steps of such a path.
+/// The steps of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps(Vec<Step>);
 
-/// A field that a path leads to.
+/// The field at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The path, in the usual form.
     pub path: String,
     /// The name of its first field.
     pub first: String,
-    /// The type of the field, empty when it has none.
+    /// The type of the field, empty if it has none.
     pub kind: &'static str,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Steps {
 }
 
 impl Steps {
-    /// Finds what a path without brackets leads to, in the JSON of a schema.
+    /// Finds the field of a path without brackets, in the JSON of a schema.
     pub fn in_schema(text: &str, schema: &Value) -> Result<Found, String> {
         let (schema, _) = Schema::lenient(schema, true);
         let (steps, node) = Self::find(text, schema.root(), false)?;
@@ -52,12 +52,12 @@ impl Steps {
         })
     }
 
-    /// Reads a path that must lead to a field that the schema knows.
+    /// Parses a path, which must lead to a known field.
     pub(crate) fn parse(text: &str, node: &Node, brackets: bool) -> Result<Self, String> {
         Self::find(text, node, brackets).map(|(steps, _)| steps)
     }
 
-    /// As [`Self::parse`]; returns what the path leads to, too.
+    /// [`Self::parse`] that also returns the field.
     pub(crate) fn find<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<(Self, &'n Node), String> {
         const END: &str = "unexpected end of JSON path";
         let mut at = node;

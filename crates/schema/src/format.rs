@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use base64::Engine;
 use regex::Regex;
 
-/// A format that CRD schemas may name; formats that Kubernetes does not know are ignored.
+/// A format of CRD schemas. Formats that Kubernetes does not know are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     BsonObjectId,
@@ -203,7 +203,7 @@ fn date_time(text: &str) -> bool {
     }
 }
 
-/// Durations as Go's parser takes them, or anything that holds a number with a unit.
+/// Durations in the form of Go's parser, or any text that contains a number with a unit.
 pub(crate) fn duration(text: &str) -> bool {
     const EXACT: [&str; 12] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk", "sec"];
     const PREFIXES: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
@@ -232,7 +232,7 @@ fn hostname(text: &str) -> bool {
     HOST.is_match(text) && text.len() <= 255 && text.split('.').all(|part| part.len() <= 63)
 }
 
-/// IPv4 with leading zeros allowed, as Kubernetes reads it.
+/// IPv4 with leading zeros allowed, as in Kubernetes.
 fn ipv4(text: &str) -> bool {
     let part = |part: &str| {
         let digits = part.trim_start_matches('0');

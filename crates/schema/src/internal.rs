@@ -1,4 +1,4 @@
-//! Schemas as messages of Kubernetes show them: all fields of its own type, in their order, with its names.
+//! Schemas in the form of Kubernetes' messages: all fields of its internal type, in their order, with its names.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::go_json;
 
-/// How a field is shown that is not set.
+/// The form of an unset field.
 #[derive(Clone, Copy)]
 enum Unset {
     Text,
@@ -14,7 +14,7 @@ enum Unset {
     Null,
 }
 
-/// How a field is shown that is set.
+/// The form of a set field.
 #[derive(Clone, Copy)]
 enum Set {
     Plain,
@@ -26,7 +26,7 @@ enum Set {
     Rules,
 }
 
-/// The fields with their names in JSON.
+/// The fields with their JSON names.
 const FIELDS: [(&str, &str, Unset, Set); 43] = [
     ("ID", "id", Unset::Text, Set::Plain),
     ("Schema", "$schema", Unset::Text, Set::Plain),
@@ -88,7 +88,7 @@ const FIELDS: [(&str, &str, Unset, Set); 43] = [
     ("XMapType", "x-kubernetes-map-type", Unset::Null, Set::Plain),
 ];
 
-/// A schema as messages show it.
+/// A schema in the form of messages.
 pub(crate) fn schema(map: &Map<String, Value>) -> String {
     let mut out = String::from("{");
     for (shown, name, unset, set) in FIELDS {
@@ -109,7 +109,7 @@ pub(crate) fn schema(map: &Map<String, Value>) -> String {
     out
 }
 
-/// A validation rule as messages show it.
+/// A validation rule in the form of messages.
 pub(crate) fn rule(rule: &Value) -> String {
     let field = |name: &str, none: &str| rule.get(name).map_or_else(|| none.to_owned(), go_json);
     format!(

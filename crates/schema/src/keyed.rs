@@ -1,4 +1,4 @@
-//! Uniqueness in lists with set or map semantics.
+//! Uniqueness of items in lists with set or map semantics.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::error::FieldError;
 use crate::node::{Additional, ListType, Node};
 use crate::path::Path;
 
-/// Items of sets and keys of list maps must be unique, unless they were not before.
+/// Checks that items of sets and keys of list maps are unique, unless the old value had duplicates.
 pub(crate) fn keyed(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let mut found = Vec::new();
     keyed_lists(node, value, path, &mut found);
@@ -23,7 +23,7 @@ pub(crate) fn keyed(node: &Node, value: &Value, old: Option<&Value>, path: &Path
     }
 }
 
-/// Items of sets and keys of list maps must be unique.
+/// Checks that items of sets and keys of list maps are unique.
 fn keyed_lists(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !node.has_keyed_lists {
         return;
@@ -91,7 +91,7 @@ fn keyed_items(node: &Node, items: &[Value], path: &Path<'_>, errors: &mut Vec<F
     }
 }
 
-/// The indexes at which a value occurs for the second time (further occurrences are not reported).
+/// The indexes of second occurrences; further ones are not reported.
 fn second_ones<'a>(items: impl Iterator<Item = &'a Value>) -> Vec<usize> {
     let mut seen: HashSet<&Value> = HashSet::new();
     let mut reported: HashSet<&Value> = HashSet::new();

@@ -1,7 +1,7 @@
 //! Structural OpenAPI schemas: parsing, pruning, defaulting, validation, CEL rules.
 //!
-//! A [`Schema`] is parsed once per kind and version (or per ClusterClass variable) and then used, without further allocation
-//! for the schema side, to [`prune`], [`default`](default()) and [`validate`] values. Error texts are those that Kubernetes gives.
+//! A [`Schema`] is parsed once per kind and version (or per ClusterClass variable). Then [`prune`], [`default`](default()) and
+//! [`validate`] use it without further allocation for the schema. Error texts are those of Kubernetes.
 
 mod check;
 mod defaulting;
@@ -33,7 +33,7 @@ pub use review::{Reviewing, review};
 pub use rules::{Condition, Facts, Permission, Permissions, Permitted};
 pub use validation::{Part, check_rest, check_shape, validate, validate_at};
 
-/// A schema as messages of Kubernetes show it: all fields of its own type, in their order, with its names.
+/// A schema in the form of Kubernetes' messages: all fields of its internal type, in their order, with its names.
 pub fn shown_schema(schema: &serde_json::Value) -> String {
     schema.as_object().map_or_else(|| "null".to_owned(), internal::schema)
 }

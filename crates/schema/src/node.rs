@@ -1,4 +1,4 @@
-//! What a schema is after parsing.
+//! Parsed schemas.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use crate::rules::Rule;
 #[derive(Debug)]
 pub struct Schema {
     pub(crate) root: Node,
-    /// Whether the root is an API object, whose apiVersion, kind and metadata are not the schema's business.
+    /// Whether the root is an API object, whose apiVersion, kind and metadata are not described by the schema.
     pub(crate) resource: bool,
 }
 
 impl Schema {
-    /// The topmost node.
+    /// The root node.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// Whether there may be values that defaulting or pruning changes.
+    /// Whether defaulting or pruning can change a value.
     pub fn shapes(&self) -> bool {
         let root = &self.root;
         root.has_defaults || !root.preserve_unknown || !root.properties.is_empty()
@@ -77,9 +77,9 @@ pub enum ListType {
     /// One value, replaced as a whole.
     #[default]
     Atomic,
-    /// Scalars, each at most once.
+    /// Unique scalars.
     Set,
-    /// Objects told apart by key fields.
+    /// Objects identified by key fields.
     Map,
 }
 
@@ -104,15 +104,15 @@ pub struct Patch {
     pub retain_keys: bool,
 }
 
-/// What keys besides `properties` an object may have.
+/// The keys beside `properties` that an object may have.
 #[derive(Debug, Default)]
 pub enum Additional {
-    /// None are described: they are pruned.
+    /// No additional keys are described: they are pruned.
     #[default]
     Unset,
-    /// All are allowed, with any value.
+    /// Any key with any value.
     Any,
-    /// All are allowed, with values of this schema.
+    /// Any key with a value of this schema.
     Values(Box<Node>),
 }
 
@@ -121,7 +121,7 @@ pub enum Additional {
 pub struct Node {
     /// The JSON type; `None` with int-or-string or preserve-unknown-fields.
     pub kind: Option<Type>,
-    /// Whether null is a value.
+    /// Whether null is allowed.
     pub nullable: bool,
     /// `x-kubernetes-int-or-string`.
     pub int_or_string: bool,
@@ -139,7 +139,7 @@ pub struct Node {
     pub default: Option<Value>,
     /// Named fields.
     pub properties: BTreeMap<String, Self>,
-    /// Other fields.
+    /// Additional fields.
     pub additional: Additional,
     /// Items of a list.
     pub items: Option<Box<Self>>,
@@ -149,29 +149,29 @@ pub struct Node {
     pub type_name: Option<Box<str>>,
     /// `format` (built-in kinds).
     pub format: Option<Box<str>>,
-    /// Whether a default is here or below: lets defaulting skip whole branches.
+    /// Whether this level or one below has a default; defaulting skips other branches.
     pub(crate) has_defaults: bool,
     pub(crate) checks: Option<Box<Checks>>,
     pub(crate) rules: Vec<Rule>,
-    /// Whether a rule is here or below.
+    /// Whether this level or one below has a rule.
     pub(crate) has_rules: bool,
-    /// Whether a list with set or map semantics is here or below.
+    /// Whether this level or one below has a list with set or map semantics.
     pub(crate) has_keyed_lists: bool,
-    /// Whether an API object may be here or below.
+    /// Whether this level or one below may be an API object.
     pub(crate) has_embedded: bool,
     /// `additionalProperties: false`.
     pub(crate) closed: bool,
 }
 
 impl Node {
-    /// Whether values are text of no particular format: other formats have types of their own in Kubernetes, and nothing but a
-    /// scalar is asked for where they are applied.
+    /// Whether values are texts without a format. Formats have their own types in Kubernetes, which apply checks only for being
+    /// scalar.
     pub fn is_plain_text(&self) -> bool {
         let format = self.checks.as_deref().and_then(|checks| checks.format.as_ref());
         self.kind == Some(Type::String) && format.is_none_or(|(_, name)| name == "byte")
     }
 
-    /// The schema of a field of an object, if it is known.
+    /// The schema of a field of an object, if it is described.
     pub fn field(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional {
             Additional::Values(values) => Some(values.as_ref()),

@@ -1,4 +1,4 @@
-//! From JSON to [`Schema`].
+//! Parses JSON to [`Schema`].
 
 use serde_json::{Map, Value};
 
@@ -10,24 +10,24 @@ use crate::pattern;
 use crate::review::{Reviewing, review};
 use crate::rules::Rule;
 
-/// Where a schema comes from, which decides how strict parsing is.
+/// The source of a schema, which determines how strict parsing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// `spec.versions[].schema.openAPIV3Schema` of a CRD: structural, an object at the root.
     Crd,
     /// A structural schema of any value, such as a ClusterClass variable.
     Value,
-    /// OpenAPI of built-in kinds: `$ref` allowed, nothing is asked about structure.
+    /// OpenAPI of built-in kinds: `$ref` is allowed, and the structure is not checked.
     OpenApi,
 }
 
 impl Schema {
-    /// Parses the schema of a CRD version, with everything that kube-apiserver demands of it at creation.
+    /// Parses the schema of a CRD version, with all checks of kube-apiserver at creation.
     pub fn crd(schema: &Value) -> Result<Self, SchemaError> {
         Self::parse(schema, Dialect::Crd, "spec.validation.openAPIV3Schema")
     }
 
-    /// Parses the schema of a stored CRD version, which was looked at when it was written.
+    /// Parses the schema of a stored CRD version, which was validated when it was written.
     pub fn stored(schema: &Value) -> Self {
         Self::lenient(schema, true).0
     }
@@ -38,7 +38,7 @@ impl Schema {
     }
 
     /// Parses OpenAPI of a built-in kind. References (`#/definitions/x`, `#/$defs/x`, `#/components/schemas/x`) are looked up in
-    /// `definitions`, an object from name to schema; a schema that contains itself is cut there and allows anything.
+    /// `definitions`, an object from name to schema. A recursive schema is cut at the recursion and allows any value there.
     pub fn open_api(schema: &Value, definitions: &Value) -> Result<Self, SchemaError> {
         let mut errors = Vec::new();
         let empty = Map::new();
@@ -48,11 +48,11 @@ impl Schema {
             errors: &mut errors,
         };
         let root = parser.node(schema, "schema");
-        // The definitions describe apiVersion, kind and metadata, too.
+        // The definitions also describe apiVersion, kind and metadata.
         finish(root, false, errors)
     }
 
-    /// Parses a schema; `at` is the path that errors start with.
+    /// Parses a schema; `at` is the path prefix of errors.
     pub fn parse(schema: &Value, dialect: Dialect, at: &str) -> Result<Self, SchemaError> {
         if dialect != Dialect::OpenApi {
             let errors = review(schema, &Reviewing::of(dialect, at));
@@ -64,7 +64,7 @@ impl Schema {
         finish(parsed.root, parsed.resource, errors)
     }
 
-    /// Parses as much as there is.
+    /// Parses a schema and ignores errors.
     pub(crate) fn lenient(schema: &Value, resource: bool) -> (Self, Vec<FieldError>) {
         let mut errors = Vec::new();
         let mut parser = Parser {
@@ -86,7 +86,7 @@ fn finish(root: Node, resource: bool, errors: Vec<FieldError>) -> Result<Schema,
 }
 
 struct Parser<'a, 'e> {
-    /// Where references lead; `None` where they are not allowed, which the structural checks report.
+    /// The targets of references; `None` if references are not allowed, which the structural checks report.
     definitions: Option<&'a Map<String, Value>>,
     stack: Vec<&'a str>,
     errors: &'e mut Vec<FieldError>,
@@ -107,7 +107,7 @@ impl<'a> Parser<'a, '_> {
         if let Some(name) = map.get("$ref").and_then(Value::as_str) {
             return self.reference(map, name, at);
         }
-        // Generators wrap a reference to which they add a description into an allOf of one.
+        // Generators wrap a reference into an allOf with one element to add a description.
         if let Some([only]) = map.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
             && only.get("$ref").is_some()
         {
@@ -182,9 +182,9 @@ impl<'a> Parser<'a, '_> {
         kind
     }
 
-    /// What may also stand beside a `$ref`: defaults, list and map types, patch hints.
+    /// Keywords beside a `$ref`: defaults, list and map types, patch hints.
     fn hints(&mut self, map: &Map<String, Value>, node: &mut Node, at: &str) {
-        // In a definition null is no default.
+        // In a definition, a null default means no default.
         let default = map.get("default");
         if let Some(default) = default.filter(|default| self.definitions.is_some() || !default.is_null()) {
             node.default = Some(default.clone());
@@ -318,7 +318,7 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// Notes on the way up what the walks may skip.
+/// Computes, bottom-up, which branches walks may skip.
 fn summarise(node: &mut Node) {
     let additional = match &node.additional {
         Additional::Values(values) => Some(values.as_ref()),
@@ -338,7 +338,7 @@ fn summarise(node: &mut Node) {
     node.has_keyed_lists = keyed || node.list_type != ListType::Atomic;
 }
 
-/// The version and the name of a type: the last two parts.
+/// The last two parts of a type's name: version and name.
 fn short_name(name: &str) -> &str {
     let mut dots = name.rmatch_indices('.');
     dots.next();

@@ -1,4 +1,4 @@
-//! Field paths built on the stack: nothing is allocated until an error is reported.
+//! Field paths on the stack: nothing is allocated until an error is reported.
 
 use std::fmt;
 

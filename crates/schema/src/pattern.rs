@@ -1,13 +1,13 @@
-//! Regular expressions in the dialect of Kubernetes (RE2), on an engine with another.
+//! Translates regular expressions from the dialect of Kubernetes (RE2) to that of the engine.
 
 use regex::Regex;
 
-/// Compiles a pattern; the error is worded as Kubernetes does, as near as can be.
+/// Compiles a pattern. The error has Kubernetes' wording as far as possible.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     Regex::new(&translate(pattern)).map_err(|error| problem(pattern, &error))
 }
 
-/// Here classes like `\d` are about Unicode, and brackets nest; there they are about ASCII, and do not.
+/// In the engine, classes like `\d` match Unicode, and brackets nest; in RE2 they match ASCII, and do not nest.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern;
@@ -25,7 +25,7 @@ fn translate(pattern: &str) -> String {
     out
 }
 
-/// Translates what starts with a backslash; returns its length.
+/// Translates an escape; returns its length.
 fn escape(text: &str, in_class: bool, out: &mut String) -> usize {
     let Some(next) = text[1..].chars().next() else {
         out.push('\\');
@@ -61,7 +61,7 @@ fn escape(text: &str, in_class: bool, out: &mut String) -> usize {
     1 + next.len_utf8()
 }
 
-/// Translates a class in brackets; returns its length.
+/// Translates a bracket class; returns its length.
 fn class(text: &str, out: &mut String) -> usize {
     out.push('[');
     let mut at = 1;
@@ -82,7 +82,7 @@ fn class(text: &str, out: &mut String) -> usize {
                 at = end;
             }
             '\\' => at += escape(&text[at..], true, out),
-            // What only means something within brackets here.
+            // Characters with a meaning within brackets only in the engine.
             '[' | ']' | '&' | '~' => {
                 out.push('\\');
                 out.push(c);

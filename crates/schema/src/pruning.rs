@@ -1,4 +1,4 @@
-//! Dropping, or naming, what a schema does not know.
+//! Drops or lists fields that are not in a schema.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ fn walk(node: &Node, value: &mut Value, resource: bool) {
                 }
                 match node.field(name) {
                     Some(below) => walk(below, child, false),
-                    // Any value may stand here, but of objects nothing is described.
+                    // Any value is allowed, but no fields are described.
                     None if matches!(node.additional, Additional::Any) => empty(child),
                     None => {}
                 }
@@ -86,7 +86,7 @@ pub(crate) fn look(node: &Node, value: &Value, resource: bool, path: &Path<'_>, 
     }
 }
 
-/// Removes all fields of all objects in a value of which nothing is described.
+/// Removes all fields of all objects in a value without a description.
 fn empty(value: &mut Value) {
     match value {
         Value::Object(map) => map.clear(),

@@ -1,4 +1,4 @@
-//! Everything that is wrong with a schema, in the order in which Kubernetes says it.
+//! Validates a schema. The errors have the order of Kubernetes.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::node::Schema;
 use crate::parse::Dialect;
 use crate::structural::{self, Told, Visit};
 
-/// What may stand at the root of a schema whose status is written apart, by the names that messages have for it.
+/// The keywords that are allowed at the root of a schema with a status subresource, by their names in messages.
 const AT_ROOT: [(&str, &str); 22] = [
     ("Description", "description"),
     ("Type", "type"),
@@ -33,16 +33,16 @@ const AT_ROOT: [(&str, &str); 22] = [
     ("XValidations", "x-kubernetes-validations"),
 ];
 
-/// How a schema is looked at.
+/// Options of a review.
 #[derive(Debug, Clone)]
 pub struct Reviewing<'a> {
-    /// The path that errors start with.
+    /// The path prefix of errors.
     pub at: &'a str,
-    /// The schema of an API object, else of any value.
+    /// Whether it is the schema of an API object.
     pub resource: bool,
-    /// The object's status is written apart from the rest.
+    /// Whether there is a status subresource.
     pub status: bool,
-    /// The schema was there before: what its rules cost is not asked again.
+    /// Whether the schema is unchanged: then the cost of its rules is not checked again.
     pub known: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Reviewing<'a> {
     }
 }
 
-/// Everything wrong with a schema.
+/// The errors of a schema.
 pub fn review(schema: &Value, how: &Reviewing<'_>) -> Vec<FieldError> {
     let at = how.at;
     let Value::Object(map) = schema else {
@@ -93,7 +93,7 @@ pub fn review(schema: &Value, how: &Reviewing<'_>) -> Vec<FieldError> {
         uncorrelated: None,
         count: Some(1),
         known: how.known,
-        // Variables may ask for unique items: their values are small.
+        // Variables may have `uniqueItems`: their values are small.
         unique_items: !how.resource,
     };
     visit.level(map, at, &mut told);

@@ -33,15 +33,15 @@ use crate::node::{Additional, Node, Schema, Type};
 use crate::path::Path;
 use crate::validation::old_item;
 
-/// Longest text that a message expression may give.
+/// The longest result of a message expression.
 const MAX_MESSAGE: usize = 5 * 1024;
-/// What all rules may cost for one object, about a second.
+/// The cost limit of all rules for one object, about a second.
 const BUDGET: u64 = 10_000_000;
 
 /// One rule.
 pub(crate) struct Rule {
     source: String,
-    /// The program, or why there is none.
+    /// The program, or its compile error.
     program: Result<Program, String>,
     message: Option<String>,
     message_expression: Option<Result<Program, String>>,
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Rule {
 }
 
 impl Rule {
-    /// Compiles a rule that stands on `node`. What is wrong with it is said when a definition is reviewed.
+    /// Compiles a rule of `node`. Its errors are reported when a definition is reviewed.
     pub(crate) fn parse(rule: &Value, node: &Node) -> Self {
         let text = |name: &str| rule.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
         let source = text("rule").unwrap_or_default().to_owned();
@@ -82,12 +82,12 @@ impl Rule {
         }
     }
 
-    /// Whether there is nothing to evaluate.
+    /// Whether there are no rules.
     fn is_empty(&self) -> bool {
         self.source.trim().is_empty()
     }
 
-    /// What stands for the rule in messages.
+    /// The text of the rule in messages.
     fn shown(&self) -> &str {
         self.message.as_deref().unwrap_or(self.source.trim())
     }
@@ -99,17 +99,17 @@ impl Rule {
     }
 }
 
-/// What a value was before, as far as the two belong together.
+/// The old value, if it corresponds to the new one.
 #[derive(Clone, Copy, Default)]
 struct Before<'a> {
-    /// The old value of the same thing.
+    /// The corresponding old value.
     old: Option<&'a Value>,
-    /// The nearest thing around it of which there is an old value, with that.
+    /// The nearest enclosing value with a corresponding old value, and that old value.
     around: Option<(&'a Value, &'a Value)>,
 }
 
 impl<'a> Before<'a> {
-    /// Whether nothing has changed here, or in what is around.
+    /// Whether neither the value nor the enclosing value has changed.
     fn is_unchanged(&self, value: &Value) -> bool {
         match (self.old, self.around) {
             (Some(old), _) => old == value,
@@ -129,7 +129,7 @@ impl<'a> Before<'a> {
     }
 }
 
-/// Evaluates every rule of the schema on a value; what was wrong before and has not changed becomes a warning.
+/// Evaluates every rule of the schema on a value. An error that the unchanged old value had as well becomes a warning.
 pub(crate) fn evaluate(
     schema: &Schema,
     value: &Value,
@@ -147,7 +147,7 @@ pub(crate) fn evaluate(
     evaluation.walk(&schema.root, value, before, schema.resource, path);
 }
 
-/// Evaluates the rules of one level and below, as of a new value and as of one that does not change.
+/// Evaluates the rules of one level and below, for a new value and for an unchanged one.
 pub(crate) fn evaluate_default(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let mut warnings = Vec::new();
     for old in [Some(value), None] {
@@ -157,7 +157,7 @@ pub(crate) fn evaluate_default(node: &Node, value: &Value, path: &Path<'_>, erro
             errors: &mut *errors,
             warnings: &mut warnings,
         };
-        // A transition rule sees it; nothing is forgiven.
+        // Transition rules see the old value, but errors do not become warnings.
         let before = Before { old, around: None };
         evaluation.walk(node, value, before, node.embedded_resource, path);
         errors.append(&mut warnings);
@@ -168,7 +168,7 @@ pub(crate) fn evaluate_default(node: &Node, value: &Value, path: &Path<'_>, erro
 }
 
 struct Evaluation<'e> {
-    /// What is left of the budget; nothing once it was not enough.
+    /// The rest of the budget; `None` after it was exceeded.
     left: Option<u64>,
     errors: &'e mut Vec<FieldError>,
     warnings: &'e mut Vec<FieldError>,
@@ -211,7 +211,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Takes from the budget; says so when it is not enough.
+    /// Subtracts a cost from the budget; reports when it is exceeded.
     fn pay(&mut self, cost: u64, path: &Path<'_>, node: &Node) -> bool {
         self.left = self.left.and_then(|left| left.checked_sub(cost));
         if self.left.is_none() {
@@ -288,7 +288,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The error of a rule that does not hold; nothing once the budget is used up.
+    /// The error of a violated rule; `None` after the budget was exceeded.
     fn unmet(
         &mut self,
         rule: &Rule,
@@ -364,7 +364,7 @@ fn failure(error: &cel::ExecutionError, rule: &Rule) -> String {
     }
 }
 
-/// Why an expression has no value.
+/// The text of an evaluation error.
 fn reason(error: &cel::ExecutionError) -> String {
     match error {
         cel::ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
@@ -386,7 +386,7 @@ fn reason(error: &cel::ExecutionError) -> String {
     }
 }
 
-/// What a message expression gives, if that can be a message.
+/// The result of a message expression, if it is a valid message.
 fn message(result: Result<cel::Value, cel::ExecutionError>) -> Option<String> {
     match result {
         Ok(cel::Value::String(text)) => {
@@ -398,7 +398,7 @@ fn message(result: Result<cel::Value, cel::ExecutionError>) -> Option<String> {
 }
 
 impl Checks {
-    /// Whether strings of this format are of a type of their own in CEL.
+    /// The CEL type of strings with this format, if they have one.
     pub(crate) fn string_format(&self) -> Option<crate::format::Format> {
         self.format.as_ref().map(|(format, _)| *format)
     }

@@ -1,4 +1,4 @@
-//! What kube-apiserver demands of a schema when a CRD is created.
+//! The checks of kube-apiserver for schemas of new CRDs.
 
 mod defaults;
 mod junctors;
@@ -183,7 +183,7 @@ fn resource_fields(map: &Map<String, Value>, level: Level, at: &str, errors: &mu
     }
 }
 
-/// The two shapes in which int-or-string may repeat its types.
+/// The two forms in which int-or-string may repeat its types.
 fn int_or_string_patterns(map: &Map<String, Value>) -> (bool, bool) {
     let is_pattern = |map: &Map<String, Value>| {
         let Some([a, b]) = map.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) else {

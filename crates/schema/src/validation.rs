@@ -1,4 +1,4 @@
-//! Validating values.
+//! Validates values.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ use crate::node::{Additional, ListType, Node, Schema, Type};
 use crate::path::Path;
 use crate::rules;
 
-/// Everything wrong with an API object.
+/// The errors of an API object.
 ///
-/// With `old`, parts that did not change are not complained about again (ratcheting), and transition rules are evaluated.
+/// With `old`, errors of unchanged parts are not reported again (ratcheting), and transition rules are evaluated.
 pub fn validate(schema: &Schema, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     validate_at(schema, "", value, old)
 }
 
-/// Everything wrong with a value that stands at the path `at`.
+/// The errors of a value at the path `at`.
 pub fn validate_at(schema: &Schema, at: &str, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let path = Path::Root(at);
@@ -28,18 +28,18 @@ pub fn validate_at(schema: &Schema, at: &str, value: &Value, old: Option<&Value>
     errors
 }
 
-/// What of an object is looked at.
+/// The part of an object to validate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// All of it.
+    /// The whole object.
     Whole,
-    /// What stands at `status`.
+    /// The value of `status`.
     Status,
 }
 
-/// What is wrong with the types and values of an object, or of its status, leaving aside lists with keys and rules.
+/// The errors in types and values of an object or its status, without those of keyed lists and rules.
 ///
-/// With `old`, parts that did not change are not complained about again.
+/// With `old`, errors of unchanged parts are not reported again.
 pub fn check_shape(schema: &Schema, part: Part, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let root = Path::Root("");
@@ -57,7 +57,7 @@ pub fn check_shape(schema: &Schema, part: Part, value: &Value, old: Option<&Valu
     errors
 }
 
-/// What is wrong with a value that stands at a path, in words that speak of it as if it stood alone.
+/// The errors of a value at a path, worded as for a value on its own.
 pub(crate) fn apart(node: &Node, value: &Value, old: Option<&Value>, at: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_node(node, value, old, &Path::Root(""), &mut errors);
@@ -71,8 +71,8 @@ pub(crate) fn apart(node: &Node, value: &Value, old: Option<&Value>, at: &Path<'
     errors
 }
 
-/// What else is wrong with an object of which `errors` are known: lists with keys, and rules. What was wrong with rules before
-/// and has not changed becomes a warning.
+/// The other errors of an object with the errors `errors`: those of keyed lists and rules. A violated rule that the unchanged old
+/// value violated as well becomes a warning.
 pub fn check_rest(
     schema: &Schema,
     value: &Value,
@@ -112,7 +112,7 @@ fn rest(
     }
 }
 
-/// Kubernetes reports what has no field of its own at `<nil>`.
+/// Kubernetes reports errors without a field at `<nil>`.
 fn nil(path: &Path<'_>) -> String {
     let text = path_root(path).to_owned();
     if text.is_empty() { "<nil>".to_owned() } else { text }
@@ -125,7 +125,7 @@ fn path_root<'a>(path: &Path<'a>) -> &'a str {
     }
 }
 
-/// Checks one value and everything in it; returns how many values were looked at.
+/// Validates a value and everything in it; returns the number of visited values.
 pub(crate) fn validate_node(
     node: &Node,
     value: &Value,
@@ -135,7 +135,7 @@ pub(crate) fn validate_node(
 ) -> usize {
     let start = errors.len();
     let seen = check_value(node, value, old, path, errors);
-    // What was there before is tolerated; comparing is needed only when something is wrong.
+    // Unchanged values are tolerated. The comparison is needed only if there are errors.
     if errors.len() > start && old == Some(value) {
         errors.truncate(start);
     }
@@ -226,7 +226,7 @@ fn fields(
     seen
 }
 
-/// The item of the old list that corresponds to `item`: only lists with map semantics have one.
+/// The item of the old list that corresponds to `item`; only lists with map semantics have one.
 pub(crate) fn old_item<'a>(node: &Node, old: &'a Value, item: &Value) -> Option<&'a Value> {
     if node.list_type != ListType::Map {
         return None;
@@ -239,7 +239,7 @@ pub(crate) fn old_item<'a>(node: &Node, old: &'a Value, item: &Value) -> Option<
     })
 }
 
-/// A key of an item; null stands for one that neither the item nor a default gives.
+/// A key of an item; null if neither the item nor a default has it.
 fn item_key<'v>(below: &'v Node, item: &'v Value, name: &str) -> &'v Value {
     let default = || below.properties.get(name).and_then(|p| p.default.as_ref());
     item.get(name).or_else(default).unwrap_or(&Value::Null)
@@ -301,7 +301,7 @@ fn check_type(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<Fiel
     fits
 }
 
-/// What to say about a value of the wrong type: where a format is asked for, formats are named instead of types.
+/// The error of a value of the wrong type. It names formats instead of types, if the schema has a format.
 fn mismatch<'a>(node: &'a Node, value: &Value, want: &'a str) -> (&'static str, &'a str) {
     let is = type_name(value);
     let format = node
@@ -569,7 +569,7 @@ fn junctors(
 
 struct Outcome {
     valid: usize,
-    /// The errors of the branch that got furthest.
+    /// The errors of the best matching branch.
     best: Vec<FieldError>,
     seen: usize,
 }

@@ -13,16 +13,17 @@ use crate::typed::{self, View};
 /// The result of an apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
-    /// The new object with its managedFields: not yet pruned, defaulted, validated, and with what the request cannot change.
+    /// The new object with its managedFields. The caller must still prune, default and validate it, and restore the parts that
+    /// the request cannot change.
     pub object: Value,
-    /// Whether it differs from the live one, managedFields included. If not, nothing need be written.
+    /// Whether it differs from the live object, managedFields included. If not, no write is needed.
     pub changed: bool,
 }
 
 /// Applies a configuration; with `force`, also to fields of other managers.
 ///
-/// The object given back shares nothing with the live one; where nothing changes it is equal to it, managedFields with their
-/// times included. The caller prunes, defaults and validates it, and puts back what the request cannot change.
+/// The returned object shares nothing with the live one. If nothing changes, it is equal to it, including the times in
+/// managedFields. The caller prunes, defaults and validates it, and restores what the request cannot change.
 pub fn apply(request: &Request<'_>, applied: &Value, force: bool) -> Result<Applied, ApplyError> {
     let nothing = Value::Object(Map::new());
     let live = request.live.unwrap_or(&nothing);
@@ -80,7 +81,7 @@ pub fn apply(request: &Request<'_>, applied: &Value, force: bool) -> Result<Appl
     })
 }
 
-/// Refuses a configuration that does not fit its schema.
+/// Refuses a configuration that does not match its schema.
 fn check(request: &Request<'_>, applied: &Value) -> Result<(), ApplyError> {
     let problems = typed::problems(View::root(request.schema), applied);
     if problems.is_empty() {
@@ -99,7 +100,7 @@ fn check(request: &Request<'_>, applied: &Value) -> Result<(), ApplyError> {
     )))
 }
 
-/// Fields of objects that were never tracked belong to a manager of their own from the first apply on.
+/// Assigns the fields of an untracked object to a separate manager at the first apply.
 fn adopt(request: &Request<'_>, live: &Value, managers: &mut ManagedFields) {
     let update = Request {
         live: None,
@@ -109,7 +110,7 @@ fn adopt(request: &Request<'_>, live: &Value, managers: &mut ManagedFields) {
     ownership::record(&update, live, managers);
 }
 
-/// Takes out the entry of the applying manager.
+/// Removes the entry of the applying manager and returns it.
 fn take(managers: &mut ManagedFields, request: &Request<'_>) -> Option<Entry> {
     let place = managers.entries.iter().position(|entry| {
         entry.is_same_manager(
@@ -122,7 +123,7 @@ fn take(managers: &mut ManagedFields, request: &Request<'_>) -> Option<Entry> {
     Some(managers.entries.remove(place))
 }
 
-/// Takes what changes from the other managers, or says who is in the way.
+/// Removes changed fields from other managers, or reports conflicts with them.
 fn take_over(
     request: &Request<'_>,
     force: bool,
@@ -198,12 +199,12 @@ fn refuse<'m>(conflicts: impl Iterator<Item = (&'m Entry, FieldSet)>) -> Result<
     Err(ApplyError::Conflicts(Conflicts(conflicts)))
 }
 
-/// Notes what the manager owns from now on.
+/// Records the manager's fields.
 fn own(request: &Request<'_>, managers: &mut ManagedFields, fields: FieldSet, last: Option<Entry>, changed: bool) {
     if fields.is_empty() {
         return;
     }
-    // As in Kubernetes, ownership alone does not move the time, and has none if it is new.
+    // As in Kubernetes, a change of ownership alone does not change the time, and a new entry then has none.
     let time = if changed {
         Some(request.now)
     } else {
@@ -219,7 +220,7 @@ fn own(request: &Request<'_>, managers: &mut ManagedFields, fields: FieldSet, la
     });
 }
 
-/// Removes what the manager owned before and no longer applies, unless another manager owns it.
+/// Removes fields that the manager owned before and no longer applies, unless another manager owns them.
 fn drop_left_out(view: View<'_>, merged: &mut Value, last: &FieldSet, set: &FieldSet, managers: &ManagedFields) {
     if last.is_subset(set) {
         return;
@@ -235,7 +236,7 @@ fn drop_left_out(view: View<'_>, merged: &mut Value, last: &FieldSet, set: &Fiel
     let managed = typed::with_named(view, &managed);
     let all = typed::with_named(view, &typed::field_set(view, merged));
 
-    // First remove everything that the manager owned, with everything below; then restore what any manager owns.
+    // First removes everything that the manager owned, with everything below; then restores what any manager owns.
     let mut without = merged.clone();
     typed::remove(view, &mut without, &last);
     let mut gone = all.clone();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Lists that merge by a key in strategic merge patches; an empty key stands for scalars.
+/// Lists that merge by a key in strategic merge patches; an empty key means scalars.
 const MERGE_KEYS: [(&str, &str); 23] = [
     ("addresses", "type"),
     ("conditions", "type"),
@@ -29,8 +29,8 @@ const MERGE_KEYS: [(&str, &str); 23] = [
     ("webhooks", "name"),
 ];
 
-/// The merge key of a list by its field name; `Some("")` for lists of scalars that merge. `beside` tells which other
-/// fields the object has.
+/// The merge key of a list by its field name; `Some("")` for lists of scalars that merge. `beside` returns whether the object has
+/// another field.
 pub(crate) fn merge_key(field: &str, items: &[Value], beside: impl Fn(&str) -> bool) -> Option<&'static str> {
     if field == "ports" {
         let has = |key: &str| items.iter().any(|item| item.get(key).is_some());
@@ -40,7 +40,7 @@ pub(crate) fn merge_key(field: &str, items: &[Value], beside: impl Fn(&str) -> b
             _ => None,
         };
     }
-    // Those of a ServiceAccount are replaced, those of a pod merge.
+    // Those of a ServiceAccount are replaced, and those of a pod merge.
     if field == "imagePullSecrets" && !beside("containers") {
         return None;
     }

@@ -1,13 +1,13 @@
-//! Would applying something change anything?
+//! Whether an apply would change anything.
 
 use serde_json::Value;
 
-/// How a list is compared.
+/// How to compare a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKeys<'a> {
     /// Items correspond by these fields; the other side may have more items.
     Map(&'a [&'a str]),
-    /// Every wanted scalar must be there; order does not matter.
+    /// Every desired scalar must be present; the order does not matter.
     Set,
 }
 
@@ -19,13 +19,13 @@ const DEFAULTS: [(&str, ListKeys<'static>); 3] = [
 
 /// The first path at which applying `want` would change `have`; `None` if it would change nothing.
 ///
-/// What `want` does not mention does not count. `conditions`, `ownerReferences` and `finalizers` merge by item; other lists
-/// are compared exactly. A null in `want` is the same as nothing.
+/// Fields that are not in `want` are ignored. `conditions`, `ownerReferences` and `finalizers` merge by item; other lists are
+/// compared exactly. A null in `want` means an absent value.
 pub fn differs(want: &Value, have: &Value) -> Option<String> {
     differs_with(&[], want, have)
 }
 
-/// As [`differs`], with more lists that merge by item: by path (`spec.topology.variables`) or by field name alone.
+/// [`differs`] with more lists that merge by item: by path (`spec.topology.variables`) or by field name alone.
 pub fn differs_with(lists: &[(&str, ListKeys<'_>)], want: &Value, have: &Value) -> Option<String> {
     let mut path = Vec::new();
     if walk(lists, want, Some(have), &mut path) {
@@ -50,7 +50,7 @@ enum Step<'a> {
     Item(String),
 }
 
-/// True if nothing would change; if something would, `path` is left pointing at it.
+/// Returns true if nothing would change. Otherwise `path` is the path of the difference.
 fn walk<'a>(lists: &[(&str, ListKeys<'_>)], want: &'a Value, have: Option<&Value>, path: &mut Vec<Step<'a>>) -> bool {
     let Some(have) = have else {
         return want.is_null();
@@ -118,7 +118,7 @@ fn keyed<'a>(
     })
 }
 
-/// Lists that are replaced as a whole: everything in them counts.
+/// Compares lists that are replaced as a whole, with all fields.
 fn exact_list<'a>(want: &'a [Value], have: &[Value], path: &mut Vec<Step<'a>>) -> bool {
     if want.len() != have.len() {
         return false;

@@ -8,13 +8,13 @@ pub enum ApplyError {
     /// Other managers own fields with other values.
     #[error("{0}")]
     Conflicts(Conflicts),
-    /// The applied configuration does not fit its schema, or cannot be merged.
+    /// The applied configuration does not match its schema, or cannot be merged.
     #[error("{0}")]
     Invalid(String),
-    /// managedFields cannot be read.
+    /// managedFields cannot be parsed.
     #[error("failed to decode managed fields: {0}")]
     BadFields(String),
-    /// The applied configuration brings managedFields of its own.
+    /// The applied configuration contains managedFields.
     #[error("metadata.managedFields must be nil")]
     ManagedFieldsSet,
 }
@@ -22,7 +22,7 @@ pub enum ApplyError {
 /// A field that another manager owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The other manager as Kubernetes prints it: `"kubectl" using apps/v1`.
+    /// The other manager in Kubernetes' form: `"kubectl" using apps/v1`.
     pub manager: String,
     /// The field: `.spec.replicas`.
     pub path: String,
@@ -67,16 +67,16 @@ impl fmt::Display for Conflicts {
 /// Why a patch was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The patch is not one.
+    /// The patch is malformed.
     #[error("{0}")]
     BadPatch(String),
-    /// The patch does not fit the object.
+    /// The patch cannot be applied to the object.
     #[error("{0}")]
     Unprocessable(String),
     /// The patch has too many operations, or they copy too much.
     #[error("{0}")]
     TooLarge(String),
-    /// Kubernetes has no name for what is wrong: its servers call it an error of their own.
+    /// An error without a reason in Kubernetes: its servers report an internal error.
     #[error("{0}")]
     Unnamed(String),
 }

@@ -17,12 +17,12 @@ impl Elem {
         Self(format!("f:{name}").into_boxed_str())
     }
 
-    /// An item of a list map, by the values of its key fields.
+    /// An item of a list map, by its key fields.
     pub fn key(keys: &Map<String, Value>) -> Self {
         Self::keys(keys.iter().map(|(name, value)| (name.as_str(), value)))
     }
 
-    /// The same from names in order.
+    /// [`Self::key`] with names in order.
     pub(crate) fn keys<'v>(keys: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Self {
         let mut text = String::from("k:{");
         for (i, (name, value)) in keys.into_iter().enumerate() {
@@ -50,7 +50,7 @@ impl Elem {
         Self(text.into_boxed_str())
     }
 
-    /// An item of a list by its place.
+    /// An item of a list by its index.
     pub fn index(index: i64) -> Self {
         Self(format!("i:{index}").into_boxed_str())
     }
@@ -70,7 +70,7 @@ impl Elem {
         &self.0
     }
 
-    /// `None` for an element of a sort that is not known: another version may have written it.
+    /// Parses an element; `None` for an unknown type of element, which another version may have written.
     fn parse(text: &str) -> Result<Option<Self>, ApplyError> {
         let bad = || ApplyError::BadFields(format!("missing colon: {text}"));
         let broken = || ApplyError::BadFields(format!("path element {text:?} cannot be read"));
@@ -128,7 +128,7 @@ fn canonical(value: &Value) -> String {
     escaped(value.to_string())
 }
 
-/// Writes a text as JSON, without a detour when nothing in it needs care.
+/// Writes a text as JSON, without allocation if it needs no escapes.
 fn push_text(out: &mut String, text: &str) {
     let plain = |b: u8| (b' '..0x7f).contains(&b) && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&');
     if text.bytes().all(plain) {
@@ -140,8 +140,8 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-/// As Go writes JSON: what could end a script in a page is escaped. Kept, so that sets read from and written by a real API
-/// server are the same text.
+/// JSON in Go's form, with characters escaped that have a meaning in HTML. So sets read from and written by a real API server are
+/// equal as text.
 pub(crate) fn escaped(json: String) -> String {
     if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return json;
@@ -160,7 +160,7 @@ pub(crate) fn escaped(json: String) -> String {
     out
 }
 
-/// The members of a set below one path element.
+/// The members of a set below a path element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) member: bool,
@@ -194,12 +194,12 @@ impl FieldSet {
         set
     }
 
-    /// Whether there is no path.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// How many paths there are.
+    /// The number of paths.
     pub fn len(&self) -> usize {
         self.nodes
             .values()
@@ -207,7 +207,7 @@ impl FieldSet {
             .sum()
     }
 
-    /// Adds a path (an empty one is ignored).
+    /// Adds a path; an empty path is ignored.
     pub fn insert(&mut self, path: impl IntoIterator<Item = Elem>) {
         let mut path = path.into_iter().peekable();
         let mut set = self;
@@ -251,7 +251,7 @@ impl FieldSet {
         false
     }
 
-    /// Adds everything of another set.
+    /// Adds all paths of another set.
     pub fn extend(&mut self, other: &Self) {
         for (elem, theirs) in &other.nodes {
             match self.nodes.get_mut(elem) {
@@ -266,7 +266,7 @@ impl FieldSet {
         }
     }
 
-    /// Removes exactly the paths of another set; what is below them stays.
+    /// Removes exactly the paths of another set; paths below them stay.
     pub fn remove(&mut self, other: &Self) {
         if other.is_empty() {
             return;
@@ -292,7 +292,7 @@ impl FieldSet {
         });
     }
 
-    /// The paths that are in both.
+    /// The paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let (small, large) = if self.nodes.len() <= other.nodes.len() {
@@ -325,7 +325,7 @@ impl FieldSet {
         })
     }
 
-    /// All paths as text (`.spec.replicas`), members before what is below them.
+    /// All paths as text (`.spec.replicas`), members before the paths below them.
     pub fn paths(&self) -> Vec<String> {
         let mut out = Vec::new();
         self.collect(&mut String::new(), &mut out);
@@ -333,7 +333,7 @@ impl FieldSet {
     }
 
     fn collect(&self, prefix: &mut String, out: &mut Vec<String>) {
-        // Members of one level come before what is below any of them, as in Kubernetes' messages.
+        // Members of a level come before the paths below them, as in Kubernetes' messages.
         let length = prefix.len();
         for (elem, node) in self.sorted() {
             if node.member {
@@ -379,7 +379,7 @@ impl FieldSet {
         out
     }
 
-    /// Reads the `FieldsV1` form.
+    /// Parses the `FieldsV1` form.
     pub fn from_value(value: &Value) -> Result<Self, ApplyError> {
         match value {
             Value::Object(map) => Self::from_map(map),

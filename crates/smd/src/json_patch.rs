@@ -1,14 +1,14 @@
-//! JSON patch (RFC 6902), with the habits of the implementation that Kubernetes uses: negative indexes count from the end,
-//! a `test` for null accepts a missing value, `replace` adds a missing key, a missing `value` is null, and only `replace` takes
+//! JSON patch (RFC 6902), with the peculiarities of the implementation in Kubernetes: negative indexes count from the end, a
+//! `test` for null accepts a missing value, `replace` adds a missing key, a missing `value` is null, and only `replace` accepts
 //! the whole document.
 
 use serde_json::Value;
 
 use crate::error::PatchError;
 
-/// Most operations in one patch.
+/// The limit of operations in a patch.
 const MAX_OPERATIONS: usize = 10_000;
-/// Maximum size of all copies of one patch, in bytes.
+/// The limit of all copies in a patch, in bytes.
 const MAX_COPIED: usize = 3 << 20;
 
 /// Applies a patch in place. If it fails, the target is left half-patched: work on a copy.
@@ -65,7 +65,7 @@ fn step(target: &mut Value, operation: &Value, copied: &mut usize) -> Result<(),
     }
 }
 
-/// About how long a value is as JSON.
+/// The approximate length of a value as JSON.
 fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 4,
@@ -88,19 +88,19 @@ fn no_index(op: &str, path: &str, index: &str) -> String {
     format!("error in {op} for path: '{path}': Unable to access invalid index: {index}: invalid index referenced")
 }
 
-/// Splits a path into the way to the container and the last token.
+/// Splits a path into the path of the container and the last token.
 fn split(path: &str) -> Option<(Vec<String>, String)> {
     let mut tokens: Vec<String> = path.split('/').skip(1).map(unescape).collect();
     let last = tokens.pop()?;
     Some((tokens, last))
 }
 
-/// The place of an item; an index that is not a number or out of range has none.
+/// The index of an item; `None` if it is not a number or out of range.
 fn index(list: &[Value], token: &str) -> Option<usize> {
     place(list.len(), list.len().checked_sub(1)?, token)
 }
 
-/// A place from a token that may count from the end of `length` items.
+/// An index from a token, which may count from the end of `length` items.
 fn place(length: usize, last: usize, token: &str) -> Option<usize> {
     let at: i64 = token.parse().ok()?;
     let at = if at < 0 { at + i64::try_from(length).ok()? } else { at };
@@ -125,7 +125,7 @@ fn container<'a>(target: &'a mut Value, path: &str, op: &str) -> Result<(&'a mut
     }
 }
 
-/// The value at a path; `None` for a key that is not there.
+/// The value at a path; `None` for a missing key.
 fn find<'a>(target: &'a Value, path: &str, op: &str) -> Result<Option<&'a Value>, String> {
     let (tokens, last) = split(path).ok_or_else(|| no_path(op, path))?;
     let mut here = target;
@@ -152,7 +152,7 @@ fn add(target: &mut Value, path: &str, value: Value, op: &str) -> Result<(), Str
         }
         Value::Array(list) if last == "-" => list.push(value),
         Value::Array(list) => {
-            // -1 is behind the last item.
+            // -1 is after the last item.
             let at = place(list.len() + 1, list.len(), &last).ok_or_else(|| no_index(op, path, &last))?;
             list.insert(at, value);
         }
@@ -185,7 +185,7 @@ fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
     }
     let (here, last) = container(target, path, "replace")?;
     let place = match here {
-        // A key that is not there is added, as Kubernetes does.
+        // A missing key is added, as in Kubernetes.
         Value::Object(map) => Some(map.entry(last).or_insert(Value::Null)),
         Value::Array(list) => index(list, &last).and_then(|at| list.get_mut(at)),
         _ => None,

@@ -1,5 +1,5 @@
-//! `kubectl apply` before server-side apply kept what it applied in an annotation. An applier named `kubectl` takes its fields
-//! over, and keeps the annotation up to date for as long as it is there.
+//! The annotation of client-side `kubectl apply` with the last applied configuration. A manager named `kubectl` takes over the
+//! fields in it, and keeps the annotation up to date as long as it exists.
 
 use serde_json::Value;
 
@@ -8,9 +8,9 @@ use crate::typed::{self, View};
 
 /// The annotation of client-side apply.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The only manager that takes over.
+/// The only manager that takes them over.
 pub(crate) const MANAGER: &str = "kubectl";
-/// All annotations of an object together may be this long.
+/// The size limit of an object's annotations.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 fn annotation(object: &Value) -> Option<&str> {
@@ -43,7 +43,7 @@ pub(crate) fn unchanged(view: View<'_>, live: &Value, api_version: &str) -> Opti
     Some(set)
 }
 
-/// Writes what was applied into the annotation, if there is one.
+/// Updates the annotation, if it exists.
 pub(crate) fn refresh(object: &mut Value, applied: &Value) {
     if annotation(object).is_none() {
         return;

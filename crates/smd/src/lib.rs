@@ -1,5 +1,5 @@
-//! Structured merge: field sets, managed fields, server-side apply, ownership after updates, patches, and the question
-//! whether applying something would change anything.
+//! Structured merge: field sets, managed fields, server-side apply, ownership after updates, patches, and whether an apply would
+//! change anything.
 
 mod apply;
 mod builtin;

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use crate::error::ApplyError;
 use crate::field_set::FieldSet;
 
-/// Most updaters that are remembered one by one.
+/// The limit of separate entries of updaters.
 const MAX_UPDATERS: usize = 10;
 
-/// How a manager came to own fields.
+/// The operation by which a manager owns fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// Server-side apply.
@@ -36,18 +36,18 @@ pub struct Entry {
     pub manager: String,
     /// The operation of the writer.
     pub operation: Operation,
-    /// The version in which the fields are named.
+    /// The apiVersion of the field names.
     pub api_version: String,
-    /// The subresource it wrote through; empty for the main resource.
+    /// The subresource of the writes; empty for the main resource.
     pub subresource: String,
-    /// When it last changed something.
+    /// The time of the last change.
     pub time: Option<Timestamp>,
-    /// What it owns.
+    /// The owned fields.
     pub fields: FieldSet,
 }
 
 impl Entry {
-    /// Whether two entries are of the same manager: appliers keep one entry whatever the version.
+    /// Whether two entries belong to the same manager: appliers have one entry for all versions.
     pub(crate) fn is_same_manager(
         &self,
         manager: &str,
@@ -65,7 +65,7 @@ impl Entry {
         self.is_same_manager(&other.manager, other.operation, &other.api_version, &other.subresource)
     }
 
-    /// As in conflict messages: `"kubectl" with subresource "status" using apps/v1`.
+    /// The form of conflict messages: `"kubectl" with subresource "status" using apps/v1`.
     pub fn display(&self) -> String {
         let mut out = format!("{:?}", self.manager);
         if !self.subresource.is_empty() {
@@ -135,7 +135,7 @@ pub struct ManagedFields {
 }
 
 impl ManagedFields {
-    /// Reads `metadata.managedFields` of an object.
+    /// Parses `metadata.managedFields` of an object.
     pub fn of(object: &Value) -> Result<Self, ApplyError> {
         match object.get("metadata").and_then(|m| m.get("managedFields")) {
             Some(list) => Self::from_value(list),
@@ -143,13 +143,13 @@ impl ManagedFields {
         }
     }
 
-    /// Reads the list.
+    /// Parses the list.
     pub fn from_value(list: &Value) -> Result<Self, ApplyError> {
         let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
         let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let entry = Entry::from_value(item, index)?;
-            // Of several entries of one manager the last counts.
+            // Of several entries of a manager, the last one wins.
             match entries.iter_mut().find(|other| other.is_same(&entry)) {
                 Some(other) => *other = entry,
                 None => entries.push(entry),
@@ -163,7 +163,7 @@ impl ManagedFields {
         Value::Array(self.entries.iter().map(Entry::to_value).collect())
     }
 
-    /// Writes the list into an object; an empty one is left out.
+    /// Writes the list to an object; an empty one is omitted.
     pub fn write(&self, object: &mut Value) {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
             return;
@@ -196,7 +196,7 @@ impl ManagedFields {
         });
     }
 
-    /// Puts the oldest updaters together once there are too many.
+    /// Merges the oldest updaters if there are too many.
     pub(crate) fn cap(&mut self) {
         let mut updaters = self.entries.iter().filter(|e| e.operation == Operation::Update).count();
         if updaters <= MAX_UPDATERS {

@@ -1,4 +1,4 @@
-//! JSON merge patch (RFC 7386), with the habits of the implementation that Kubernetes uses.
+//! JSON merge patch (RFC 7386), with the peculiarities of the implementation in Kubernetes.
 
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ pub fn merge_patch(target: &mut Value, patch: &Value) {
                 map.remove(name);
             }
             (Some(there @ Value::Object(_)), Value::Object(_)) => merge_patch(there, value),
-            // A value that replaces an object is used as is. In other places its nulls do not count.
+            // A value that replaces an object is used unchanged. Elsewhere its nulls are removed.
             (Some(there @ Value::Object(_)), _) => *there = value.clone(),
             _ => {
                 map.insert(name.clone(), without_nulls(value));
@@ -27,7 +27,7 @@ pub fn merge_patch(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Objects in lists are taken whole, but for their nulls.
+/// An object in a list without its nulls.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(

@@ -1,4 +1,4 @@
-//! Field ownership after an update, and the common parts of apply and update.
+//! Field ownership after an update, and code that apply and update share.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::request::Request;
 use crate::scope::{Scope, Versions};
 use crate::typed::{self, Comparison, View};
 
-/// Works out the ownership of fields after an update or patch (anything but server-side apply), and writes it into `object`.
+/// Computes the ownership of fields after an update or patch (anything but server-side apply), and writes it to `object`.
 ///
-/// What was added or changed goes to the manager; what was removed leaves all sets. If `object` brings its own
-/// managedFields they are taken (an empty list, or a list of one empty entry, starts over); otherwise those of the live object.
+/// Added or changed fields go to the manager; removed fields leave all sets. If `object` has managedFields, they are used (an
+/// empty list, or a list with one empty entry, resets them); otherwise those of the live object.
 pub fn update(request: &Request<'_>, object: &mut Value) {
     let mut managers = managers_before(request, object);
     strip_managed_fields(object);
@@ -23,7 +23,7 @@ pub fn update(request: &Request<'_>, object: &mut Value) {
         .and_then(|live| live.get("metadata"))
         .and_then(|m| m.get("uid"));
     if managers.entries.is_empty() && uid.is_some() {
-        // Ownership was given up; it starts again with the first apply.
+        // Ownership was reset; the next apply starts it again.
         return;
     }
     record(request, object, &mut managers);
@@ -61,7 +61,7 @@ pub(crate) fn strip_managed_fields(object: &mut Value) {
     }
 }
 
-/// Gives the manager of an update what changed between the live object and `object`.
+/// Gives the manager of an update the fields that changed between the live object and `object`.
 pub(crate) fn record(request: &Request<'_>, object: &Value, managers: &mut ManagedFields) {
     let empty = Value::Object(serde_json::Map::new());
     let mut views = Views::new(request.schema, request.api_version, request.versions);
@@ -105,7 +105,7 @@ fn give(managers: &mut ManagedFields, request: &Request<'_>, operation: Operatio
     }
 }
 
-/// The schemas of all versions that managers wrote in, each looked up once.
+/// The schemas of all versions in which managers wrote, each looked up once.
 pub(crate) struct Views<'a> {
     schema: Option<&'a Schema>,
     api_version: &'a str,
@@ -146,7 +146,7 @@ impl<'a> Views<'a> {
     }
 }
 
-/// Forgets managers of versions that are gone, and makes the sets of the others fit what their schemas say by now.
+/// Drops managers of versions that are no longer served, and adapts the other sets to the current schemas.
 pub(crate) fn reconcile(views: &mut Views<'_>, managers: &mut ManagedFields) {
     managers.entries.retain(|entry| views.knows(&entry.api_version));
     for entry in &mut managers.entries {
@@ -161,7 +161,7 @@ pub(crate) struct Change {
     pub(crate) removed: FieldSet,
 }
 
-/// The change of a request, by version.
+/// The changes of a request, by version.
 pub(crate) struct Changes<'a> {
     old: &'a Value,
     new: &'a Value,
@@ -202,7 +202,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Takes out the fields that belong to the server or name the object. No manager owns them.
+/// Removes the fields that the server owns, or that name the object. No manager owns them.
 pub(crate) fn strip_server_fields(set: &mut FieldSet) {
     use std::sync::LazyLock;
     static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! The inputs of apply and update.
+//! The parameters of apply and update.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,14 +6,14 @@ use windlass_schema::Schema;
 
 use crate::scope::{Scope, Versions};
 
-/// A write: of what, by whom, and how far it goes.
+/// A write: its object, writer and scope.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The schema of the kind, if there is one.
     pub schema: Option<&'a Schema>,
     /// The schemas of the kind's other versions.
     pub versions: Versions<'a>,
-    /// The object as it is, with its managedFields; `None` if it does not exist.
+    /// The current object, with its managedFields; `None` if it does not exist.
     pub live: Option<&'a Value>,
     /// The writer.
     pub manager: &'a str,

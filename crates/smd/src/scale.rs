@@ -1,12 +1,12 @@
-//! Ownership of a number of replicas, as seen through the scale subresource: there it is `spec.replicas` in a version of its own.
+//! Ownership of the replicas in the scale subresource, where they are `spec.replicas` with a separate apiVersion.
 
 use crate::field_set::{Elem, FieldSet};
 use crate::managed::{Entry, ManagedFields, Operation};
 
-/// The version of scales.
+/// The apiVersion of scales.
 const VERSION: &str = "autoscaling/v1";
 
-/// The owners of the replicas of an object (at `path`), as managers of its scale.
+/// The owners of an object's replicas (at `path`), as managers of its scale.
 pub fn scale_managers(object: &ManagedFields, path: &[&str]) -> ManagedFields {
     let path = elems(path);
     let owners = object.entries.iter().filter(|entry| entry.fields.contains(&path));
@@ -22,7 +22,7 @@ pub fn scale_managers(object: &ManagedFields, path: &[&str]) -> ManagedFields {
 
 /// The field owners of an object after a write to its scale.
 ///
-/// As in Kubernetes, who owns the replicas through a write of the scale has no time.
+/// As in Kubernetes, a manager that owns the replicas by a write of the scale has no time.
 pub fn object_managers(
     object: &ManagedFields,
     scale: &ManagedFields,
@@ -37,7 +37,7 @@ pub fn object_managers(
     for entry in &object.entries {
         let mut entry = entry.clone();
         if entry.fields.contains(&path) {
-            // Updaters are known by version: those of the scale are never those of the object.
+            // Updaters are identified by version: those of the scale are never those of the object.
             let same = owners
                 .iter()
                 .position(|owner| entry.operation == Operation::Apply && owner.is_same(&entry));

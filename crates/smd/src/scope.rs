@@ -1,4 +1,4 @@
-//! The fixed parts of a request, and the versions in which others have written.
+//! The scope of a request, and the schemas of other versions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use windlass_schema::Schema;
 use crate::field_set::{Elem, FieldSet};
 use crate::typed::Comparison;
 
-/// Which part of an object a request can change: nothing else is owned through it.
+/// The part of an object that a request can change. No other fields are owned by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scope(&'static [&'static [&'static str]]);
 
 impl Scope {
-    /// All of it: kinds without a status subresource.
+    /// The whole object: kinds without a status subresource.
     pub const ALL: Self = Self(&[]);
     /// All but `status`: the main resource of kinds with a status subresource.
     pub const MAIN: Self = Self(&[&["status"]]);
@@ -40,7 +40,7 @@ impl Scope {
     }
 }
 
-/// Removes a path and all below it.
+/// Removes a path and everything below it.
 fn cut(set: &mut FieldSet, path: &[&str]) {
     let Some((first, rest)) = path.split_first() else {
         return;
@@ -60,19 +60,19 @@ fn cut(set: &mut FieldSet, path: &[&str]) {
 #[derive(Clone, Copy)]
 pub struct Versions<'a>(Option<&'a Lookup<'a>>);
 
-/// From an apiVersion to its schema.
+/// A function from apiVersion to schema.
 type Lookup<'a> = dyn Fn(&str) -> Option<Arc<Schema>> + 'a;
 
 impl<'a> Versions<'a> {
-    /// All versions are like that of the request.
+    /// All versions have the schema of the request.
     pub const ALIKE: Self = Self(None);
 
-    /// Looks schemas up by apiVersion; who wrote in a version that has none is forgotten.
+    /// Looks schemas up by apiVersion. Managers of versions without a schema are dropped.
     pub fn of(lookup: &'a Lookup<'a>) -> Self {
         Self(Some(lookup))
     }
 
-    /// The schema of another version: `Err` if the version is gone, `Ok(None)` if it is like the request's.
+    /// The schema of another version: `Err` if the version is not served, `Ok(None)` if it has the schema of the request.
     pub(crate) fn get(self, api_version: &str) -> Result<Option<Arc<Schema>>, Gone> {
         match self.0 {
             None => Ok(None),
@@ -81,7 +81,7 @@ impl<'a> Versions<'a> {
     }
 }
 
-/// A version that is not served any more.
+/// The version is no longer served.
 pub(crate) struct Gone;
 
 impl fmt::Debug for Versions<'_> {

@@ -17,8 +17,8 @@ const ORDER: &str = "$setElementOrder";
 
 /// Applies a strategic merge patch in place.
 ///
-/// Merge keys come from the schema (`x-kubernetes-patch-*`, list types); what it does not describe merges by the usual
-/// keys of fields of that name. If it fails, the target is left half-patched: work on a copy.
+/// Merge keys come from the schema (`x-kubernetes-patch-*`, list types). Fields that it does not describe merge by the usual keys
+/// of their name. If the patch fails, the target is half patched: work on a copy.
 pub fn strategic_merge_patch(schema: Option<&Schema>, target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let Value::Object(fields) = patch else {
         return Err(PatchError::BadPatch(
@@ -79,7 +79,7 @@ fn strategy(node: Option<&Node>, name: &str, items: &[Value], beside: &Map<Strin
     }
 }
 
-/// A patch value that has nothing to merge with: without nulls, and without whatever carries a directive.
+/// A patch value without a counterpart: without nulls and directives.
 pub(crate) fn fresh(value: &Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,
@@ -94,7 +94,7 @@ pub(crate) fn fresh(value: &Value) -> Option<Value> {
     }
 }
 
-/// The part of a name behind a directive: `$setElementOrder/containers`.
+/// The field name after a directive: `$setElementOrder/containers`.
 fn behind<'n>(name: &'n str, directive: &str) -> Option<&'n str> {
     name.strip_prefix(directive)?.strip_prefix('/')
 }
@@ -172,7 +172,7 @@ fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>, keys
     Ok(())
 }
 
-/// Merges the lists whose order the patch says; gives back which these are.
+/// Merges the lists with an order directive. Returns their names.
 fn in_order<'p>(
     node: Option<&Node>,
     target: &mut Map<String, Value>,
@@ -215,7 +215,7 @@ fn in_order<'p>(
     Ok(done)
 }
 
-/// Something of another type than it must be.
+/// The error for a value of the wrong type.
 pub(crate) fn bad_type(expected: &str, actual: &Value) -> PatchError {
     let actual = if actual.is_null() {
         "%!s(<nil>)"

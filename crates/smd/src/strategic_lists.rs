@@ -48,7 +48,7 @@ pub(crate) fn merge(
     arrange(merged, &wanted, &before, strategy)
 }
 
-/// Merges a patch list, if there is one, and puts the result in the order that the patch asks for.
+/// Merges a patch list, if there is one, and sorts the result by the order directive.
 pub(crate) fn merge_in_order(
     node: Option<&Node>,
     target: Vec<Value>,
@@ -105,7 +105,7 @@ fn no_key(item: &Map<String, Value>, key: &str) -> PatchError {
     ))
 }
 
-/// Carries out the directives among the items of a patch; gives back what is left of both lists.
+/// Carries out the directives among the items of a patch. Returns the rest of both lists.
 fn directed(mut target: Vec<Value>, patch: &[Value], key: &str) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut wanted = Vec::with_capacity(patch.len());
     let mut replace = false;
@@ -134,7 +134,7 @@ fn directed(mut target: Vec<Value>, patch: &[Value], key: &str) -> Result<(Vec<V
     Ok((target, wanted))
 }
 
-/// The items of a patch must stand in the order that the patch asks for.
+/// Checks that the items of a patch have the order of the order directive.
 fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -167,8 +167,7 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), PatchE
     Ok(())
 }
 
-/// Items that the order names stand in that order; the others keep theirs, and are put before the first of those that they
-/// preceded.
+/// Sorts the items in the order directive by it. The others keep their order, before the first item that they preceded.
 fn arrange(
     items: Vec<Value>,
     order: &[Value],

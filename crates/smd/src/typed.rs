@@ -1,4 +1,4 @@
-//! Walking values along their schema: field sets, comparison, merge, removal.
+//! Walks values along their schema: field sets, comparison, merge, removal.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ pub use self::check::{go_text, go_type};
 pub(crate) use self::check::{problems, words};
 pub(crate) use self::reconcile::reconcile;
 
-/// How metadata merges, whatever the schema of the kind says.
+/// The schema of metadata, which does not depend on the kind.
 static METADATA: LazyLock<Option<Schema>> = LazyLock::new(|| {
     let string = serde_json::json!({"type": "string"});
     let map = serde_json::json!({"type": "object", "additionalProperties": {"type": "string"}});
@@ -40,16 +40,16 @@ static METADATA: LazyLock<Option<Schema>> = LazyLock::new(|| {
     Schema::open_api(&meta, &Value::Null).ok()
 });
 
-/// What is known about the values at one place.
+/// The schema of the values at one path.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
-    /// `None`: the type is deduced from the value.
+    /// `None`: the type is derived from the value.
     shape: Option<&'a Shape>,
-    /// Whether this is an API object, whose metadata is known.
+    /// Whether this is an API object, whose metadata has a known schema.
     resource: bool,
 }
 
-/// Which walk a value takes.
+/// How a value is walked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Atom {
     Map,
@@ -66,7 +66,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The shape, unless values here are of any type.
+    /// The schema, unless values may have any type.
     fn known(self) -> Option<&'a Shape> {
         self.shape.filter(|s| s.kind.is_some() || s.int_or_string)
     }
@@ -118,7 +118,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a field is named by the schema (as opposed to a key of a map).
+    /// Whether the schema names a field, rather than a map key.
     fn is_named(self, name: &str) -> bool {
         (self.resource && matches!(name, "apiVersion" | "kind" | "metadata"))
             || self.shape.is_some_and(|shape| shape.properties.contains_key(name))
@@ -132,7 +132,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The path element of a list item, or why it has none.
+    /// The path element of a list item, or an error.
     fn elem(self, item: &Value) -> Result<Elem, String> {
         let Some(shape) = self.shape.filter(|s| s.list_type == ListType::Map) else {
             return match item {
@@ -205,7 +205,7 @@ fn collect(view: View<'_>, value: &Value) -> Node {
                             let below = collect(view.item(), item).below;
                             free.insert(Node { member: true, below });
                         }
-                        // Of items that occur more than once, only the item as such is owned.
+                        // Of duplicate items, only the item itself is owned, without its fields.
                         std::collections::btree_map::Entry::Occupied(mut taken) => {
                             taken.get_mut().below = FieldSet::new();
                         }
@@ -291,7 +291,7 @@ fn differ(view: View<'_>, old: Option<&Value>, new: Option<&Value>, out: &mut Di
     }
 }
 
-/// One level; true if it was compared as one value.
+/// Compares one level. Returns true if it was compared as one value.
 fn step(view: View<'_>, atom: Atom, old: Option<&Value>, new: Option<&Value>, out: &mut Diff) -> bool {
     let leaf = match atom {
         Atom::Scalar => true,
@@ -394,7 +394,7 @@ pub(crate) fn merge(view: View<'_>, live: &mut Value, applied: &Value) -> Result
     match view.atom(Some(applied)) {
         Atom::Map if !view.is_atomic_map() => {
             let Value::Object(fields) = applied else {
-                // An explicit null does not clear what others put there.
+                // An explicit null does not clear fields of other managers.
                 if is_empty_map(Some(live)) {
                     *live = applied.clone();
                 }
@@ -448,8 +448,8 @@ fn at(elem: &Elem, error: ApplyError) -> ApplyError {
     }
 }
 
-/// Removes the fields of a set, each with everything below it, in place. What loses its last field or item becomes null, so that
-/// it shows in the field set of what is left.
+/// Removes the fields of a set with everything below them, in place. A map or list that loses its last element becomes null, so
+/// that it stays in the field set.
 pub(crate) fn remove(view: View<'_>, value: &mut Value, set: &FieldSet) {
     let emptied = match value {
         Value::Object(map) if !view.is_atomic_map() => {
@@ -483,7 +483,7 @@ pub(crate) fn remove(view: View<'_>, value: &mut Value, set: &FieldSet) {
     }
 }
 
-/// The set together with the named fields on the way to its members.
+/// The set with the named fields on the paths of its members.
 pub(crate) fn with_named(view: View<'_>, set: &FieldSet) -> FieldSet {
     let mut out = FieldSet::new();
     for (elem, node) in &set.nodes {

@@ -1,4 +1,4 @@
-//! What the store alone costs: `cargo xtask bench store`. Prints figures and asserts nothing.
+//! Measures the store alone: `cargo xtask bench store`. Prints figures and asserts nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn draft(number: usize) -> Draft {
     let start = b"{\"apiVersion\":\"example.com/v1\",\"metadata\":{\"resourceVersion\":\"";
     let mut value = start.to_vec();
     value.extend_from_slice(b"\"},\"spec\":{\"text\":\"");
-    // No two are alike, and none is easily packed.
+    // All values differ and compress badly.
     let mut state = number as u64 + 1;
     while value.len() < OBJECT - 3 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -52,7 +52,7 @@ fn resident() -> u64 {
         .unwrap_or_default()
 }
 
-/// Time that this process was on a processor: what others do on the machine does not count.
+/// The processor time of this process, which does not include other processes.
 fn busy() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -72,7 +72,7 @@ fn spread(mut times: Vec<Duration>) -> String {
     format!("p50 {:?}, p99 {:?}", at(50), at(99))
 }
 
-/// So many writers, each waiting for its answers, for a while.
+/// Runs this many writers for a while, each waiting for its answers.
 async fn writers(folder: &Path, count: usize, while_: Duration) -> Result<(), Failure> {
     let store = Store::open(folder, Limits::default())?;
     let resource: Arc<str> = format!("things-{count}").into();
@@ -104,7 +104,7 @@ async fn writers(folder: &Path, count: usize, while_: Duration) -> Result<(), Fa
     Ok(())
 }
 
-/// What syncing alone costs on this disk.
+/// The cost of syncing on this disk.
 fn disk(folder: &Path) -> Result<(), Failure> {
     use std::io::Write as _;
     let mut file = std::fs::File::create(folder.join("raw"))?;

@@ -9,7 +9,7 @@ use crate::files::{Files, Growing};
 use crate::load::UNFINISHED;
 use crate::record::Record;
 
-/// How much a frame holds.
+/// The size of a frame.
 const FRAME_BYTES: usize = 1 << 20;
 /// Bytes between two syncs, so that other requests do not wait long for the disk.
 const SYNC_BYTES: usize = 16 << 20;
@@ -18,7 +18,7 @@ fn too_long() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "an object is too large")
 }
 
-/// Writes a file that is complete or absent. Gives its length; stops with an error when `stop` is set.
+/// Writes a file that is complete or absent. Returns its length. Ends with an error when `stop` is set.
 pub(crate) fn write(
     files: &dyn Files,
     name: &str,

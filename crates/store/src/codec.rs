@@ -1,8 +1,8 @@
-//! The form on disk of files, frames, changes and records. All numbers are little-endian.
+//! The format of files, frames, changes and records on disk. All numbers are little-endian.
 //!
-//! A file begins with a header: what it is, its number, the revision it follows and a random salt. Then come frames: a mark,
-//! the length and the checksum of what they hold, and a checksum of all that with the salt. A frame is whole or it is not
-//! there; because of the salt nothing that a client stores can look like one.
+//! A file begins with a header: its kind, its number, the revision that it follows and a random salt. Then come frames: a mark,
+//! the length and the checksum of the contents, and a checksum of these with the salt. A frame is either complete or absent.
+//! Because of the salt, no client data can look like a frame.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ pub(crate) const FILE_HEADER: usize = 40;
 pub(crate) const FRAME_HEADER: usize = 16;
 const MARK: u32 = 0x4d52_4657;
 
-/// What kind of file it is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Changes.
     Log,
     /// All objects.
     Base,
-    /// The same for people to keep.
+    /// All objects, for users to keep.
     Snapshot,
 }
 
@@ -42,13 +42,13 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) sequence: u64,
-    /// The revision that the file follows, or, of a base, that it shows.
+    /// The revision that the file follows or, for a base, contains.
     pub(crate) revision: u64,
     pub(crate) salt: u32,
 }
 
 impl FileHeader {
-    /// With a salt of its own.
+    /// A header with a random salt.
     pub(crate) fn new(sequence: u64, revision: u64) -> Self {
         use std::hash::{BuildHasher as _, Hasher as _};
         let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
@@ -110,7 +110,7 @@ impl FrameHeader {
     }
 }
 
-/// Whether a whole frame begins anywhere in these bytes.
+/// Whether a complete frame begins anywhere in these bytes.
 pub(crate) fn holds_frame(bytes: &[u8], salt: u32) -> bool {
     let mark = MARK.to_le_bytes();
     bytes.windows(4).enumerate().any(|(at, window)| {
@@ -124,7 +124,7 @@ pub(crate) fn holds_frame(bytes: &[u8], salt: u32) -> bool {
     })
 }
 
-/// A frame being written into a buffer that is used again.
+/// A frame under construction in a reused buffer.
 #[derive(Debug)]
 pub(crate) struct Framer<'a> {
     out: &'a mut Vec<u8>,
@@ -137,7 +137,7 @@ const END: u8 = 3;
 
 const PUT: u8 = 1;
 const REMOVE: u8 = 2;
-/// A removal whose last value is not the stored one with another revision.
+/// A removal whose last value differs from the stored one in more than the revision.
 const REMOVE_AS: u8 = 3;
 
 impl<'a> Framer<'a> {
@@ -161,7 +161,7 @@ impl<'a> Framer<'a> {
         Self::begin(out, RECORDS)
     }
 
-    /// The end of a file that is complete.
+    /// The end of a complete file.
     pub(crate) fn end(out: &'a mut Vec<u8>, objects: u64) -> Self {
         let framer = Self::begin(out, END);
         framer.out.extend_from_slice(&objects.to_le_bytes());
@@ -200,7 +200,7 @@ impl<'a> Framer<'a> {
         }
     }
 
-    /// Completes the frame; `false` when it is longer than a frame can be.
+    /// Completes the frame; `false` if it exceeds the limit of a frame.
     pub(crate) fn finish(self, salt: u32) -> bool {
         let body = self.start + FRAME_HEADER;
         let Ok(length) = u32::try_from(self.out.len() - body) else {
@@ -216,7 +216,7 @@ impl<'a> Framer<'a> {
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    // A text of 4 GiB makes the frame too long, which is refused as a whole.
+    // A text of 4 GiB makes the frame too long, and the frame is refused as a whole.
     out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
     out.extend_from_slice(bytes);
 }
@@ -244,7 +244,7 @@ fn put_header(out: &mut Vec<u8>, header: &Header) {
     }
 }
 
-/// Bytes being read.
+/// A reader of bytes.
 struct Bits<'a>(&'a [u8]);
 
 impl<'a> Bits<'a> {
@@ -304,22 +304,22 @@ pub(crate) enum Frame {
     Batch { from: u64, to: u64, entries: Vec<Entry> },
     /// Stored objects.
     Records(Vec<Entry>),
-    /// The end, after so many objects.
+    /// The end, with the number of objects.
     End { objects: u64 },
 }
 
 /// One entry of a frame.
 #[derive(Debug)]
 pub(crate) enum Entry {
-    /// This is stored now.
+    /// The stored object.
     Put(Record),
-    /// This is gone.
+    /// The object is removed.
     Remove { key: Key, revision: u64 },
-    /// This is gone, and looked like that last.
+    /// The object is removed, with its last state.
     RemoveAs(Record),
 }
 
-/// The names of resources: every record of one shares one copy.
+/// The names of resources, shared by their records.
 pub(crate) type Names = HashMap<Box<str>, Arc<str>>;
 
 /// Decodes a frame; `None` if it is invalid.
@@ -448,7 +448,7 @@ mod tests {
         let whole = framed(5);
         let payload = &whole[FRAME_HEADER..];
         for length in 0..payload.len() {
-            // Cut between entries there may be fewer; never may there be panic.
+            // A cut between entries may leave fewer of them, but must never cause a panic.
             if let Some(Frame::Records(entries)) = decode(&payload[..length], &mut Names::new()) {
                 assert!(entries.is_empty());
             }

@@ -15,9 +15,9 @@ use crate::memory::Memory;
 use crate::record::{Change, Event, Key, Record, Write};
 use crate::store::{Limits, Shared, evaluate};
 
-/// The most requests that one frame gathers.
+/// The limit of requests in a frame.
 const GATHER: usize = 512;
-/// At this size no more requests are gathered.
+/// A frame of this size accepts no more requests.
 const GATHER_BYTES: usize = 8 << 20;
 
 /// One transaction and its caller.
@@ -38,13 +38,13 @@ impl Request {
     }
 }
 
-/// The log, and what keeps others from it.
+/// The log, and the lock of its folder.
 pub(crate) struct Disk {
     log: Log,
     _lock: Option<folder::Lock>,
 }
 
-/// What is wrong with a folder that cannot be read.
+/// The error for a folder that cannot be read.
 pub(crate) fn open_error(folder: &Path, wrong: Wrong) -> OpenError {
     let path = folder.to_path_buf();
     match wrong {
@@ -68,7 +68,7 @@ pub(crate) fn open(folder: &Path, limits: Limits, smallest: Option<u64>) -> Resu
     open_files(files, folder, limits, smallest, Some(lock))
 }
 
-/// Opens what is in a folder that has been begun.
+/// Opens the files of an initialized folder.
 pub(crate) fn open_files(
     files: Arc<dyn Files>,
     folder: &Path,
@@ -82,7 +82,7 @@ pub(crate) fn open_files(
     Ok((Disk { log, _lock: lock }, memory))
 }
 
-/// The writer: gathers what is waiting, writes it, makes it visible, answers.
+/// The writer: gathers waiting requests, writes them, publishes them, answers.
 pub(crate) fn run(mut disk: Disk, mut requests: mpsc::UnboundedReceiver<Request>, shared: &Weak<Shared>) {
     while let Some(first) = requests.blocking_recv() {
         let Some(shared) = shared.upgrade() else {
@@ -107,7 +107,7 @@ pub(crate) fn run(mut disk: Disk, mut requests: mpsc::UnboundedReceiver<Request>
 }
 
 fn commit_batch(log: &mut Log, shared: &Shared, batch: Vec<Request>) {
-    // Only this thread changes memory, so what is read here still holds when the batch is applied.
+    // Only this thread changes the memory, so that reads here are still valid when the batch is applied.
     let from = shared.memory.read().revision;
     let mut pending: HashMap<Key, Option<Arc<Record>>> = HashMap::new();
     let mut events: Vec<Arc<Event>> = Vec::new();

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::log::is_full;
 use crate::record::Record;
 
-/// Why a commit was not made. Nothing of it is visible.
+/// Why a commit failed. None of its writes is visible.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
     /// A precondition did not hold. `current` has the stored object.
     #[error("precondition of write {index} failed")]
     Conflict {
-        /// Which write of the transaction.
+        /// The index of the write in the transaction.
         index: usize,
         /// The stored object, if any.
         current: Option<Arc<Record>>,
@@ -22,11 +22,11 @@ pub enum CommitError {
     Storage(#[from] StorageError),
 }
 
-/// The disk refused to take a commit.
+/// The disk refused a commit.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct StorageError {
-    /// Which folder, what the operating system said, what to do.
+    /// The folder, the error of the operating system, and the remedy.
     pub message: String,
     /// The disk is full: the request can be repeated once there is room.
     pub full: bool,
@@ -66,12 +66,12 @@ pub enum OpenError {
     Format {
         /// The data folder.
         path: PathBuf,
-        /// What the marker file says.
+        /// The format in the marker file.
         found: String,
-        /// What this program writes.
+        /// The format of this program.
         expected: &'static str,
     },
-    /// There is data, but no marker that says what it is.
+    /// The folder has data but no marker.
     #[error(
         "{} is not a data folder of this program: it holds {holds:?} but no {marker:?} file; choose an empty folder (or remove this one, if it is what an interrupted restore left)",
         path.display()
@@ -90,7 +90,7 @@ pub enum OpenError {
         /// The data folder.
         path: PathBuf,
     },
-    /// The folder says it holds data, but the data is gone or damaged.
+    /// The folder has a marker, but its data is missing or damaged.
     #[error("data folder {} is damaged: {reason}; nothing in it was changed: move it away and restore a snapshot, or start with an empty one", path.display())]
     Damaged {
         /// The data folder.
@@ -103,9 +103,9 @@ pub enum OpenError {
     Io {
         /// The data folder.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
@@ -133,13 +133,13 @@ fn io_advice(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// Why a snapshot was not saved or restored. What was there before is as it was.
+/// Why a snapshot was not saved or restored. Existing data is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// The data folder cannot be used.
     #[error(transparent)]
     Folder(#[from] OpenError),
-    /// The file to be written exists.
+    /// The file to write exists.
     #[error("{} exists: choose another name, or remove it first", path.display())]
     Exists {
         /// The file.
@@ -153,7 +153,7 @@ pub enum SnapshotError {
         /// What was found there.
         holds: String,
     },
-    /// The file is no whole snapshot.
+    /// The file is not a complete snapshot.
     #[error("{} is not a whole snapshot: {reason}; use another copy of it", path.display())]
     Damaged {
         /// The file.
@@ -174,9 +174,9 @@ pub enum SnapshotError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }

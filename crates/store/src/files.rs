@@ -11,17 +11,17 @@ use std::path::PathBuf;
 
 /// A folder of files.
 pub(crate) trait Files: Debug + Send + Sync {
-    /// What is in it.
+    /// The names of its files.
     fn names(&self) -> io::Result<Vec<String>>;
-    /// Opens a file to be read from its beginning, and says how long it is now.
+    /// Opens a file for reading from its beginning. Also returns its current length.
     fn open(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)>;
-    /// Makes a file, empty, to be written.
+    /// Creates an empty file for writing.
     fn create(&self, name: &str) -> io::Result<Box<dyn Growing>>;
-    /// Opens a file that is there to be written. Where is said by [`Growing::cut`].
+    /// Opens an existing file for writing. [`Growing::cut`] sets the position.
     fn resume(&self, name: &str) -> io::Result<Box<dyn Growing>>;
-    /// Gives a file another name. Lasting only after [`Files::sync`].
+    /// Renames a file. Durable only after [`Files::sync`].
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Removes a file. Lasting only after [`Files::sync`].
+    /// Removes a file. Durable only after [`Files::sync`].
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Syncs names and removals.
     fn sync(&self) -> io::Result<()>;

@@ -10,17 +10,17 @@ use crate::error::OpenError;
 use crate::files::{Files as _, Folder};
 use crate::load::{FIRST, UNFINISHED, is_ours, log_name};
 
-/// The file that says what the folder is.
+/// The file with the format of the folder.
 pub(crate) const MARKER: &str = "windlass-store-format";
-/// What it says.
+/// Its content.
 pub(crate) const FORMAT: &str = "windlass store 2";
-/// What held everything in earlier formats.
+/// The data file of earlier formats.
 const EARLIER: &str = "objects.redb";
 
 /// The result of inspecting a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing was stored in it yet.
+    /// No data yet.
     Fresh,
     /// It holds data of this format.
     Data,
@@ -35,8 +35,8 @@ pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error)
     }
 }
 
-/// Makes a folder that is missing, with those around it: for its owner only, as objects hold secrets. What it will hold can only
-/// last where it does itself.
+/// Creates a missing folder and its parents, accessible only by its owner, because objects contain secrets. The parents are
+/// synced as well, so that the folder is durable.
 pub(crate) fn make(folder: &Path) -> Result<(), OpenError> {
     let here = |path: &Path| path.as_os_str().is_empty();
     let missing: Vec<&Path> = folder.ancestors().take_while(|at| !here(at) && !at.exists()).collect();
@@ -66,7 +66,7 @@ pub(crate) fn inspect(folder: &Path) -> Result<Found, OpenError> {
             });
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            // The log is named last: without a marker it is not ours.
+            // The log gets its name last: without a marker the file is not ours.
             let data = |name: &&String| (is_ours(name) && !name.ends_with(UNFINISHED)) || *name == EARLIER;
             if let Some(holds) = names.iter().find(data) {
                 return Err(OpenError::Foreign {
@@ -82,19 +82,19 @@ pub(crate) fn inspect(folder: &Path) -> Result<Found, OpenError> {
     let has = |wanted: &dyn Fn(&str) -> bool| names.iter().any(|name| wanted(name));
     let unfinished = format!("{}{UNFINISHED}", log_name(FIRST));
     if has(&|name| is_ours(name) && !name.ends_with(UNFINISHED)) || !has(&|name| name == unfinished) {
-        // What is missing of it is seen when it is read.
+        // Missing files are reported when they are read.
         return Ok(Found::Data);
     }
     Ok(Found::Fresh)
 }
 
-/// Keeps other processes from a folder until it is dropped.
+/// The lock of a folder, until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(fs::File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough while a process that is just being started has a copy of the handle.
+        // Closing is not enough while a starting child process has a copy of the handle.
         let _ = self.0.unlock();
     }
 }
@@ -111,8 +111,8 @@ pub(crate) fn lock(folder: &Path) -> Result<Lock, OpenError> {
     }
 }
 
-/// Initializes a new, locked folder: a log that follows a revision, and the marker. The log gets its name last, so that
-/// a crash leaves all or nothing.
+/// Initializes a new, locked folder: a log that follows a revision, and the marker. The log gets its name last, so that after a
+/// crash it is either complete or absent.
 pub(crate) fn begin(folder: &Path, revision: u64) -> Result<(), OpenError> {
     let files = Folder(folder.to_path_buf());
     let cannot = || io(folder, "cannot be written");

@@ -1,13 +1,12 @@
 //! Versioned storage of encoded objects: memory and durable.
 //!
-//! A [`Store`] holds the encoded form of every object under (resource, namespace, name), gives each change the next number of
-//! one global revision, and keeps a bounded log of changes per resource for watches. It never decodes an object: what it must
-//! know (uid, labels, owners, finalizers) travels in a [`Header`].
+//! A [`Store`] has the encoded form of every object under (resource, namespace, name). Each change gets the next number of one
+//! global revision. A bounded log of changes per resource serves watches. The store never decodes an object: a [`Header`] carries
+//! the fields that it needs (uid, labels, owners, finalizers).
 //!
-//! All reads are served from memory. The durable variant answers a write only after the frame that holds it was synced to
-//! disk, and shows it to readers and watchers only then, so no reader sees a change that a crash could undo. It keeps a
-//! log of changes and, from time to time, a base that says what they led to (`log`, `load`); [`snapshot`] copies all that into
-//! one file.
+//! All reads are served from memory. The durable variant answers a write only after its frame was synced to disk, and publishes
+//! it to readers and watchers only then, so that no reader sees a change that a crash could undo. It writes a log of changes and,
+//! from time to time, a base with all objects (`log`, `load`); [`snapshot`] copies them into one file.
 
 mod base;
 mod codec;

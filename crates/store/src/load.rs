@@ -1,4 +1,4 @@
-//! Reading a data folder: the newest base, and the logs that follow it.
+//! Reads a data folder: the newest base, and the logs that follow it.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use crate::memory::Memory;
 use crate::record::{Event, Record};
 use crate::store::Limits;
 
-/// Suffix of unfinished files: meaningless, and safe to remove.
+/// Suffix of unfinished files, which are ignored and safe to remove.
 pub(crate) const UNFINISHED: &str = ".new";
-/// The revision of a store in which nothing has happened.
+/// The revision of an empty store.
 pub(crate) const FIRST_REVISION: u64 = 1;
 /// The first log.
 pub(crate) const FIRST: u64 = 1;
@@ -26,10 +26,10 @@ pub(crate) fn base_name(sequence: u64) -> String {
     format!("base-{sequence:010}")
 }
 
-/// The file that says where the log ended when it was closed in order: what is shorter has lost something.
+/// The file with the length of the log at an orderly end. A shorter log has lost data.
 pub(crate) const CLOSED: &str = "closed";
 
-/// What that file says.
+/// The content of that file.
 pub(crate) fn closed_text(sequence: u64, length: u64) -> String {
     format!("{} {length}\n", log_name(sequence))
 }
@@ -38,7 +38,7 @@ fn number(name: &str, prefix: &str) -> Option<u64> {
     name.strip_prefix(prefix)?.parse().ok()
 }
 
-/// Whether a name is one that a log or base has, finished or not.
+/// Whether a name is that of a log or base, finished or not.
 pub(crate) fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
     number(name, "log-").or_else(|| number(name, "base-")).is_some()
@@ -49,7 +49,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
 pub(crate) struct Position {
     pub(crate) sequence: u64,
     pub(crate) salt: u32,
-    /// The last log up to its last whole frame.
+    /// The length of the last log up to its last complete frame.
     pub(crate) length: u64,
     /// Bytes of logs since the base.
     pub(crate) since_base: u64,
@@ -72,7 +72,7 @@ fn io_wrong(what: impl Into<String>) -> impl FnOnce(io::Error) -> Wrong {
     move |source| Wrong::Io { what, source }
 }
 
-/// What is in a folder, by number.
+/// The files of a folder, by number.
 #[derive(Debug, Default)]
 struct Inventory {
     base: Option<u64>,
@@ -102,22 +102,22 @@ fn inventory(files: &dyn Files) -> Result<Inventory, Wrong> {
     Ok(Inventory { base, logs, leftovers })
 }
 
-/// A file being read frame by frame.
+/// A file that is read frame by frame.
 pub(crate) struct Frames {
     name: String,
     input: io::BufReader<Box<dyn Read + Send>>,
     pub(crate) header: FileHeader,
     length: u64,
-    /// What was read so far.
+    /// The position of the reader.
     pub(crate) at: u64,
     payload: Vec<u8>,
 }
 
-/// What comes next in a file.
+/// The next element of a file.
 enum Step {
     Frame,
     End,
-    /// What follows is not a frame; whether the file goes on after it.
+    /// Not a frame; with whether the file continues after it.
     Broken {
         goes_on: bool,
     },
@@ -191,7 +191,7 @@ impl Frames {
     }
 }
 
-/// Reads a base or snapshot, which is complete or of no use.
+/// Reads a base or snapshot, which is complete or unusable.
 pub(crate) fn read_base(frames: &mut Frames, limits: Limits, names: &mut Names) -> Result<Memory, Wrong> {
     let mut memory = Memory::new(frames.header.revision, limits);
     let mut found = 0;
@@ -219,7 +219,7 @@ pub(crate) fn read_base(frames: &mut Frames, limits: Limits, names: &mut Names) 
     }
 }
 
-/// Takes in the changes of a log up to a revision, beyond which it was given up; whether its end is what a crash left.
+/// Applies the changes of a log up to a revision, at which it was abandoned. Returns whether its end looks like after a crash.
 fn replay(frames: &mut Frames, memory: &mut Memory, limit: u64, is_last: bool, names: &mut Names) -> Result<(), Wrong> {
     loop {
         match frames.step()? {
@@ -233,7 +233,7 @@ fn replay(frames: &mut Frames, memory: &mut Memory, limit: u64, is_last: bool, n
             return Err(frames.damaged("holds what does not belong there, before"));
         };
         if from >= limit {
-            // It failed and was reported as failed. Later writes are in the next log.
+            // The write failed and was reported as failed. Later writes are in the next log.
             break;
         }
         if from != memory.revision {
@@ -278,7 +278,7 @@ fn event(memory: &Memory, entry: Entry) -> Option<Event> {
     }
 }
 
-/// Reads all of a folder. It may be one that is being written: what is found then is what was there at some moment.
+/// Reads a whole folder, which may be in use: the result is the state at some moment.
 pub(crate) fn load(files: &dyn Files, limits: Limits) -> Result<(Memory, Position), Wrong> {
     let inventory = inventory(files)?;
     let mut names = Names::new();
@@ -287,7 +287,7 @@ pub(crate) fn load(files: &dyn Files, limits: Limits) -> Result<(Memory, Positio
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(io_wrong(format!("{CLOSED} cannot be opened"))(error)),
     };
-    // All are opened before the first is read: one that is removed meanwhile can still be read.
+    // All files are opened before the first is read: an open file stays readable after its removal.
     let mut base = match inventory.base {
         Some(number) => Some(Frames::open(files, &base_name(number), Kind::Base)?),
         None => None,

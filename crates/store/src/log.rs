@@ -1,9 +1,8 @@
 //! Writes a data folder: each group of changes is one frame at the end of the log, synced before it is acknowledged.
 //!
-//! When the log has grown as large as the stored objects, a new log starts, all objects are written beside it as a
-//! base, and older files are removed. After a failed write the log is truncated. If that is not certain, the log is
-//! abandoned for a new one. The header of the new log names the revision it follows, so that remains of the old one do
-//! not count.
+//! When the log has grown as large as the stored objects, a new log starts, all objects are written beside it as a base, and
+//! older files are removed. After a failed write the log is truncated. If that is not certain, the log is abandoned for a new
+//! one. The header of the new log has the revision that it follows, so that remains of the old one are ignored.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +17,7 @@ use crate::files::{Files, Growing};
 use crate::load::{CLOSED, Position, UNFINISHED, base_name, closed_text, log_name};
 use crate::record::{Event, Record};
 
-/// A log shorter than this is not worth a base.
+/// A shorter log needs no base.
 const WORTH_A_BASE: u64 = 64 << 20;
 /// A buffer larger than this is not kept.
 const KEPT_BUFFER: usize = 4 << 20;
@@ -27,19 +26,19 @@ const KEPT_BUFFER: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Log {
     files: Arc<dyn Files>,
-    /// For messages.
+    /// The path for messages.
     path: PathBuf,
     sequence: u64,
     salt: u32,
-    /// `None` once the contents of the file are uncertain.
+    /// `None` if the contents of the file are uncertain.
     file: Option<Box<dyn Growing>>,
-    /// The state that is known to be on disk.
+    /// The length that is known to be on disk.
     length: u64,
     since_base: u64,
     base_bytes: u64,
-    /// The least length since the base at which the next one is made.
+    /// The least length of logs since the base before the next base.
     smallest: u64,
-    /// The same after a failure.
+    /// The same limit after a failure.
     worth: u64,
     making: Option<Making>,
     buffer: Vec<u8>,
@@ -50,11 +49,11 @@ pub(crate) struct Log {
 struct Making {
     thread: JoinHandle<io::Result<u64>>,
     stop: Arc<AtomicBool>,
-    /// How much of the logs it makes superfluous.
+    /// The length of logs that it replaces.
     covers: u64,
 }
 
-/// Makes the file of a log, which is complete or absent.
+/// Creates the file of a log, which is complete or absent.
 pub(crate) fn create(files: &dyn Files, name: &str, header: &FileHeader) -> io::Result<Box<dyn Growing>> {
     let unfinished = format!("{name}{UNFINISHED}");
     let mut file = files.create(&unfinished)?;
@@ -66,11 +65,10 @@ pub(crate) fn create(files: &dyn Files, name: &str, header: &FileHeader) -> io::
 }
 
 impl Log {
-    /// Continues at the end of a folder: truncates the traces of a crash and removes obsolete files.
+    /// Continues at the end of a folder: truncates incomplete frames and removes obsolete files.
     ///
-    /// A killed process may have written data that it never synced. The system shows that data to the next process,
-    /// which shows it to clients. So everything found is synced first, names before the removal of the files they
-    /// replace.
+    /// A killed process may have written data without syncing it. The system shows this data to the next process, which shows it
+    /// to clients. So everything found is synced first, and names before the removal of the files that they replace.
     pub(crate) fn resume(
         files: Arc<dyn Files>,
         path: PathBuf,
@@ -112,7 +110,7 @@ impl Log {
         StorageError::new(&self.path, error)
     }
 
-    /// Writes changes that lead from one revision to another. After an error they are not there.
+    /// Writes the changes from one revision to another. After an error they are not part of the log.
     pub(crate) fn append(&mut self, from: u64, to: u64, events: &[Arc<Event>]) -> Result<(), StorageError> {
         if self.file.is_none() {
             self.begin(from).map_err(|e| self.error(&e))?;
@@ -141,7 +139,7 @@ impl Log {
             return Err(io::Error::other("the log is not open"));
         };
         if let Err(error) = file.write(bytes) {
-            // Nothing of it may be found after a restart.
+            // No part of it may be found after a restart.
             let cut = file.cut(self.length).and_then(|()| file.sync());
             if cut.is_err() || !is_full(&error) {
                 self.file = None;
@@ -149,7 +147,7 @@ impl Log {
             return Err(error);
         }
         if let Err(error) = file.sync() {
-            // What the system holds of this file is not to be trusted after this.
+            // The system's cached data of this file is unreliable after an error.
             let _ = file.cut(self.length);
             self.file = None;
             return Err(error);
@@ -170,7 +168,7 @@ impl Log {
         Ok(())
     }
 
-    /// Makes a base when it is time; `records` gives everything as it is at the revision.
+    /// Writes a base when it is due; `records` returns all objects at the revision.
     pub(crate) fn tend(&mut self, revision: u64, records: impl FnOnce() -> Vec<Arc<Record>>) {
         self.finish_making(false);
         if self.making.is_some() || self.since_base < self.worth.max(self.base_bytes) {
@@ -179,7 +177,7 @@ impl Log {
         let covers = self.since_base;
         if let Err(error) = self.begin(revision) {
             tracing::warn!(%error, folder = %self.path.display(), "cannot start a new log");
-            // It may be there all the same, and then nothing that follows in the old one counts.
+            // The new log may exist nevertheless, and then later frames in the old one are ignored.
             self.file = None;
             self.worth = self.since_base + self.smallest;
             return;
@@ -225,7 +223,7 @@ impl Log {
         }
     }
 
-    /// Stops running work and records the end of the log. The record only helps to detect a truncated log later.
+    /// Stops running work and records the end of the log. The record only serves to detect a truncated log later.
     pub(crate) fn close(&mut self) {
         self.finish_making(true);
         if self.file.take().is_none() {
@@ -244,13 +242,13 @@ impl Log {
     }
 }
 
-/// The file may not grow: the same may succeed later.
+/// Whether the disk or a limit is full: a later attempt may succeed.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// Writes a base, then removes what it makes superfluous.
+/// Writes a base, then removes the files that it replaces.
 fn make_base(
     files: &dyn Files,
     sequence: u64,
@@ -264,7 +262,7 @@ fn make_base(
         let number = |prefix| name.strip_prefix(prefix).and_then(|n: &str| n.parse::<u64>().ok());
         number("log-").or_else(|| number("base-")).is_some_and(|n| n < sequence)
     };
-    // What is not removed now means nothing, and is removed by the next start.
+    // Remaining files are ignored, and the next start removes them.
     for name in files.names()?.iter().filter(|n| old(n)) {
         let _ = files.remove(name);
     }

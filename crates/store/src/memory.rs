@@ -18,7 +18,7 @@ pub(crate) struct Memory {
     base: u64,
     limits: Limits,
     tables: HashMap<Arc<str>, Table>,
-    /// What the logs of all tables keep alive.
+    /// The bytes that the logs of all tables keep in memory.
     log_bytes: usize,
 }
 
@@ -50,7 +50,7 @@ impl Table {
         self.log.push_back(event);
     }
 
-    /// Forgets the oldest change; gives the bytes that it kept alive.
+    /// Drops the oldest change. Returns the bytes that it kept in memory.
     fn forget(&mut self) -> usize {
         let Some(old) = self.log.pop_front() else {
             return 0;
@@ -66,7 +66,7 @@ impl Table {
     }
 }
 
-/// What a change keeps alive that would be gone without it: what was stored before, and the last sight of what was removed.
+/// The bytes that only a change keeps in memory: the previous object, and the last state of a removed one.
 fn weight(event: &Event) -> usize {
     const OF_A_RECORD: usize = 400;
     let previous = event.previous.as_ref().map_or(0, |p| p.value.len() + OF_A_RECORD);
@@ -89,7 +89,7 @@ impl Memory {
         }
     }
 
-    /// Puts a record read from disk in its place, without an event.
+    /// Adds a record from disk, without an event.
     pub(crate) fn load(&mut self, record: Record) {
         let base = self.base;
         self.tables
@@ -130,7 +130,7 @@ impl Memory {
             self.log_bytes -= table.forget();
         }
         while self.log_bytes > self.limits.all_log_bytes {
-            // The resource with the most changes has the longest history and loses least by losing some.
+            // The resource with the most changes has the longest history, so losing a part of it matters least.
             let longest = self.tables.values_mut().max_by_key(|t| t.log_bytes);
             match longest.map_or(0, Table::forget) {
                 0 => break,
@@ -158,7 +158,7 @@ impl Memory {
             .subscribe()
     }
 
-    /// The table of a resource, if its complete history after a revision is known.
+    /// The table of a resource, if its history after a revision is complete.
     pub(crate) fn known_after(&self, resource: &str, after: u64) -> Result<Option<&Table>, Expired> {
         let table = self.tables.get(resource);
         let oldest = table.map_or(self.base, |table| table.compacted);
@@ -246,7 +246,7 @@ impl Memory {
 }
 
 impl Table {
-    /// What was stored at a revision under each key that has changed since.
+    /// The object at a revision, for each key that has changed since.
     fn undone(&self, at: u64) -> BTreeMap<Arc<str>, Option<Arc<Record>>> {
         let mut undone = BTreeMap::new();
         for event in self.log.iter().rev().take_while(|e| e.revision() > at) {

@@ -14,10 +14,10 @@ use crate::memory::Memory;
 use crate::record::{Change, Draft, Expect, Header, Key, Write};
 use crate::store::{Limits, evaluate};
 
-/// What is stored: name and text.
+/// The stored data: name and text.
 type Content = BTreeMap<String, String>;
 
-/// A store without threads of its own, on a folder that can fail.
+/// A store without its own threads, on a folder that can fail.
 struct Machine {
     files: Fake,
     memory: Memory,
@@ -54,7 +54,7 @@ impl Machine {
         })
     }
 
-    /// Changes one object; without text it is removed. Returns whether the write was acknowledged.
+    /// Changes one object; without a text, removes it. Returns whether the write was acknowledged.
     fn set(&mut self, names: &[String], text: Option<&str>) -> bool {
         let writes: Vec<Write> = names
             .iter()
@@ -103,11 +103,11 @@ impl Machine {
     }
 }
 
-/// How a process comes to its end.
+/// How a process ends.
 #[derive(Debug, Clone)]
 enum End {
     Orderly,
-    /// The system goes on, and knows what was not synced.
+    /// Killed: the system keeps unsynced data.
     Killed,
     /// Unsynced data survives or not, as these numbers choose.
     PowerCut(Vec<u16>),
@@ -116,9 +116,9 @@ enum End {
 #[derive(Debug, Clone)]
 enum Step {
     Set(Vec<String>, Option<String>),
-    /// How the next operations go.
+    /// Sets the results of the next operations.
     Fates(Vec<Fate>),
-    /// An end, and a new start, in which operations may fail as well.
+    /// An end and a new start, whose operations may fail as well.
     Restart(End, Vec<Fate>),
 }
 
@@ -145,12 +145,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// A machine, and what may be there after its end.
+/// A machine, and its possible states after its end.
 struct Trial {
     machine: Machine,
     /// The acknowledged state, and each state that later unacknowledged writes may have produced.
     possible: Vec<Content>,
-    /// The last that was answered, or seen after a start.
+    /// The last revision that was acknowledged, or seen after a start.
     revision: u64,
 }
 
@@ -173,7 +173,7 @@ impl Trial {
             return;
         }
         assert_eq!(self.machine.content(), before);
-        // The texts of what was not answered carry revisions that were not given.
+        // Texts of unacknowledged writes carry revisions that were not assigned.
         let mut next = self.revision;
         for name in names {
             next += 1;
@@ -198,7 +198,7 @@ impl Trial {
                 None
             }
         };
-        // After a crash this only waits for running operations, whose results do not count.
+        // After a crash this only waits for running operations, whose results are ignored.
         self.machine.log.close();
         let files = match (end, killed) {
             (End::PowerCut(choices), _) => {
@@ -222,7 +222,7 @@ impl Trial {
             self.possible
         );
         prop_assert!(self.machine.memory.revision >= self.revision);
-        // Readers see this from now on: it must not be undone.
+        // Readers see this revision from now on: it must not be undone.
         self.revision = self.machine.memory.revision;
         self.possible = vec![content];
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// Where an object lives: resource (for example `deployments.apps`), namespace (empty for cluster scope) and name.
+/// The key of an object: resource (for example `deployments.apps`), namespace (empty for cluster scope) and name.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// Resource and group.
@@ -57,7 +57,7 @@ pub struct OwnerLink {
     pub blocks: bool,
 }
 
-/// The facts about an object that are known without decoding it.
+/// The parts of an object that are available without decoding it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
     /// Uid of the object.
@@ -72,32 +72,32 @@ pub struct Header {
     pub deleting: bool,
 }
 
-/// An object about to be stored: its encoding lacks the revision, which the store writes in at `rv_at`.
+/// An object to store: its encoding lacks the revision, which the store inserts at `rv_at`.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// What is known of it.
+    /// Its header.
     pub header: Header,
     /// The encoding, without the digits of its revision.
     pub value: Vec<u8>,
-    /// Where the digits belong.
+    /// The position of the digits.
     pub rv_at: u32,
 }
 
 /// A stored object.
 #[derive(Debug)]
 pub struct Record {
-    /// Where it lives.
+    /// Its key.
     pub key: Key,
-    /// The revision that wrote it (in a deletion event: that deleted it).
+    /// The revision that wrote it or, in a deletion event, deleted it.
     pub revision: u64,
-    /// What is known of it.
+    /// Its header.
     pub header: Header,
     /// Its encoding.
     pub value: Bytes,
     pub(crate) rv_at: u32,
 }
 
-/// An encoding with its revision written in; no longer than it must be, as it is kept.
+/// An encoding with its revision inserted, without spare capacity, as it is kept.
 fn with_revision(before: &[u8], revision: u64, after: &[u8]) -> Bytes {
     [before, revision.to_string().as_bytes(), after].concat().into()
 }
@@ -114,20 +114,20 @@ impl Record {
         }
     }
 
-    /// Whether the revision is where it should be.
+    /// Whether the encoding has the revision at its position.
     pub(crate) fn shows_revision(&self) -> bool {
         let digits = self.revision.to_string();
         let at = self.rv_at as usize;
         self.value.get(at..at + digits.len()) == Some(digits.as_bytes())
     }
 
-    /// The same object in another form that is never stored.
+    /// The same object in another form, which is never stored.
     #[must_use]
     pub fn in_form(&self, form: Draft) -> Self {
         Self::from_draft(self.key.clone(), self.revision, form)
     }
 
-    /// Whether another record is what [`Record::deleted_at`] makes of this one.
+    /// Whether another record is the result of [`Record::deleted_at`] on this one.
     pub(crate) fn is_same_but_revision(&self, other: &Self) -> bool {
         let cut = |record: &Self| {
             let at = record.rv_at as usize;
@@ -140,7 +140,7 @@ impl Record {
             && self.header == other.header
     }
 
-    /// The same object as it appears in the event of its disappearance at `revision`.
+    /// The object in the form of its deletion event at `revision`.
     #[must_use]
     pub fn deleted_at(&self, revision: u64) -> Self {
         let (before, rest) = self.value.split_at(self.rv_at as usize);
@@ -158,9 +158,9 @@ impl Record {
 /// The precondition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing is stored under the key.
+    /// No object is stored under the key.
     Absent,
-    /// What is stored was written by this revision.
+    /// The stored object was written by this revision.
     Revision(u64),
 }
 
@@ -169,20 +169,20 @@ pub enum Expect {
 pub enum Change {
     /// Stores an object.
     Put(Draft),
-    /// Removes the object; with a draft, that is what it looked like last.
+    /// Removes the object; the draft, if any, is its last state.
     Delete(Option<Draft>),
-    /// Changes nothing: only the precondition counts.
+    /// Changes nothing and only checks the precondition.
     Check,
 }
 
 /// One write of a transaction.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// Where.
+    /// The key.
     pub key: Key,
     /// Precondition.
     pub expect: Expect,
-    /// What.
+    /// The operation.
     pub change: Change,
 }
 
@@ -191,14 +191,14 @@ pub struct Write {
 pub struct Event {
     /// The stored object; for a deletion the last one, with the revision of the deletion.
     pub record: Arc<Record>,
-    /// What was stored before.
+    /// The previous object.
     pub previous: Option<Arc<Record>>,
     /// The object is gone.
     pub deleted: bool,
 }
 
 impl Event {
-    /// The revision that this change made.
+    /// The revision of this change.
     pub fn revision(&self) -> u64 {
         self.record.revision
     }

@@ -1,11 +1,10 @@
 //! Saves a data folder to one file, and restores it.
 //!
-//! A snapshot is the state at one revision. It is read from the files of the folder, with or without a running writer:
-//! only complete frames count, and frames are only appended.
+//! A snapshot is the state at one revision. It is read from the files of the folder, with or without a running writer: only
+//! complete frames are read, and frames are only appended.
 //!
-//! A restored folder continues far beyond the revision of the snapshot ([`beyond`]): clients may have seen later
-//! revisions, also of a folder that was restored before, and no revision is used twice. Objects keep their
-//! resourceVersions.
+//! A restored folder continues far beyond the revision of the snapshot ([`beyond`]): clients may have seen later revisions, also
+//! of a folder that was restored before, and no revision is used twice. Objects keep their resourceVersions.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -22,17 +21,17 @@ use crate::load::{self, FIRST, Frames, UNFINISHED, Wrong, base_name, is_ours};
 use crate::memory::Memory;
 use crate::store::Limits;
 
-/// How many revisions a restored folder leaves out at least.
+/// The least number of revisions that a restored folder skips.
 const LEAP: u64 = 1_000_000_000;
-/// How often files that change while they are read are read again.
+/// The number of attempts to read files that change meanwhile.
 const TRIES: usize = 5;
 
 /// The contents of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// The revision that the objects are of.
+    /// The revision of the objects.
     pub revision: u64,
-    /// How many there are.
+    /// The number of objects.
     pub objects: usize,
     /// The length of the file.
     pub bytes: u64,
@@ -103,14 +102,14 @@ fn read(folder: &Path) -> Result<Memory, OpenError> {
         tried += 1;
         match load::load(&files, NO_HISTORY) {
             Ok((memory, _)) => return Ok(memory),
-            // Files may have been replaced between the look at the folder and their opening.
+            // Files may have been replaced between listing and opening them.
             Err(wrong) if tried == TRIES => return Err(open_error(folder, wrong)),
             Err(_) => {}
         }
     }
 }
 
-/// Reads a whole snapshot.
+/// Reads a complete snapshot.
 fn read_file(file: &Path) -> Result<(Memory, u64), SnapshotError> {
     let (place, name) = split(file)?;
     let (mut input, bytes) = place.open(&name).map_err(failed(file, "read"))?;
@@ -135,7 +134,7 @@ fn read_file(file: &Path) -> Result<(Memory, u64), SnapshotError> {
     Ok((memory, bytes))
 }
 
-/// The first revision of a folder that is restored at a time (since 1970).
+/// The first revision of a folder restored at this time (since 1970).
 ///
 /// No server makes a change in every microsecond. So the time in microseconds is beyond all revisions that any server
 /// has used after the snapshot. If the clock is implausible, a large jump is used.
@@ -171,7 +170,7 @@ pub fn restore(file: &Path, folder: &Path) -> Result<Summary, SnapshotError> {
         .map_err(folder::io(folder, "cannot be written"))
         .and_then(|_| folder::begin(folder, revision));
     if let Err(error) = made {
-        // Nothing was in it before.
+        // The folder was empty before.
         for name in files.names().unwrap_or_default() {
             if is_ours(&name) || name.starts_with(folder::MARKER) {
                 let _ = files.remove(&name);
@@ -196,9 +195,9 @@ mod tests {
         check(700, 1_800_000_000, 1_800_000_000_000_000);
         // The same snapshot once more, ten seconds later.
         check(700, 1_800_000_010, 1_800_000_010_000_000);
-        // A snapshot of what was restored.
+        // A snapshot of the restored folder.
         check(1_800_000_010_000_300, 1_800_000_020, 1_800_000_020_000_000);
-        // A clock that is wrong.
+        // A wrong clock.
         check(700, 0, 1_000_000_700);
         check(1_800_000_010_000_300, 1_700_000_000, 1_800_001_010_000_300);
     }

@@ -12,7 +12,7 @@ use crate::memory::Memory;
 use crate::record::{Change, Event, Expect, Key, Record, Write};
 use crate::watcher::{Expired, Watcher};
 
-/// Limits of the history for watches and continued lists. Only bytes that the history alone keeps alive count.
+/// Limits of the history for watches and continued lists. Only bytes that nothing else keeps in memory count.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Changes of one resource.
@@ -34,7 +34,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// For one of thousands of small stores in a process.
+    /// Limits for one of thousands of small stores in a process.
     pub fn small() -> Self {
         Self {
             log_events: 100,
@@ -44,16 +44,16 @@ impl Limits {
     }
 }
 
-/// What to list.
+/// A list query.
 #[derive(Debug, Clone, Copy)]
 pub struct ListQuery<'a> {
     /// Resource and group.
     pub resource: &'a str,
-    /// Only this namespace.
+    /// Only objects in this namespace.
     pub namespace: Option<&'a str>,
-    /// Only what sorts after this namespace and name.
+    /// Only objects after this namespace and name.
     pub after: Option<(&'a str, &'a str)>,
-    /// As it was at this revision; else as it is now.
+    /// The revision of the list; the current one if unset.
     pub at: Option<u64>,
 }
 
@@ -102,12 +102,12 @@ impl Store {
         }
     }
 
-    /// Opens, or makes, a data folder.
+    /// Opens or creates a data folder.
     pub fn open(folder: &Path, limits: Limits) -> Result<Self, OpenError> {
         Self::open_with(folder, limits, None)
     }
 
-    /// As [`Store::open`], with the log size at which the first base is written.
+    /// [`Store::open`] with the log size at which the first base is written.
     pub fn open_with(folder: &Path, limits: Limits, compact_after: Option<u64>) -> Result<Self, OpenError> {
         let (disk, memory) = durable::open(folder, limits, compact_after)?;
         Self::start(disk, memory).map_err(|source| OpenError::Io {
@@ -134,7 +134,7 @@ impl Store {
         Ok(Self { shared })
     }
 
-    /// Stops taking writes, waits for those under way, and releases the data folder. Reads go on.
+    /// Stops accepting writes, waits for running ones, and releases the data folder. Reads continue.
     pub async fn close(&self) {
         self.shared.writer.lock().take();
         let thread = self.shared.finished.lock().take();
@@ -158,7 +158,7 @@ impl Store {
         self.shared.memory.read().list(query)
     }
 
-    /// How many objects a resource has.
+    /// The number of a resource's objects.
     pub fn count(&self, resource: &str) -> usize {
         self.shared.memory.read().count(resource)
     }
@@ -168,7 +168,7 @@ impl Store {
         self.shared.memory.read().resources()
     }
 
-    /// The objects of a resource, and a watcher of everything that happens after.
+    /// The objects of a resource, and a watcher of all later changes.
     pub fn list_and_watch(&self, resource: &Arc<str>, namespace: Option<&str>) -> (Page, Watcher) {
         let mut memory = self.shared.memory.write();
         let changed = memory.subscribe(resource);
@@ -187,7 +187,7 @@ impl Store {
         (page, watcher)
     }
 
-    /// A watcher of what happened after a revision.
+    /// A watcher of the changes after a revision.
     pub fn watch(&self, resource: &Arc<str>, after: u64) -> Result<Watcher, Expired> {
         let mut memory = self.shared.memory.write();
         memory.known_after(resource, after)?;
@@ -205,7 +205,7 @@ impl Store {
         })
     }
 
-    /// Every change of every resource from now on, in order, without loss: for what keeps an index of its own.
+    /// All later changes of all resources, in order and without loss. For indexes outside of the store.
     pub fn feed(&self) -> mpsc::UnboundedReceiver<Arc<Event>> {
         let (tx, rx) = mpsc::unbounded_channel();
         let _order = self.shared.memory.write();
@@ -213,8 +213,8 @@ impl Store {
         rx
     }
 
-    /// Makes all writes, each at a revision of its own, or none. Returns the records as stored, or, for deletions, as in
-    /// their event; checks return nothing.
+    /// Carries out all writes, each at its own revision, or none. Returns the records as stored or, for deletions, as in their
+    /// event; checks return nothing.
     pub async fn commit(&self, writes: Vec<Write>) -> Result<Vec<Arc<Record>>, CommitError> {
         if !self.shared.durable {
             let mut memory = self.shared.memory.write();
@@ -247,7 +247,7 @@ impl Shared {
     }
 }
 
-/// Checks a transaction against what is stored and turns it into changes; `current` sees neither of them.
+/// Checks a transaction against the stored objects and converts it to changes.
 pub(crate) fn evaluate(
     writes: Vec<Write>,
     revision: u64,

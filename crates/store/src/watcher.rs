@@ -7,15 +7,15 @@ use tokio::sync::watch;
 use crate::record::Event;
 use crate::store::Store;
 
-/// The changes asked for are no longer known.
+/// The requested changes are no longer in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("changes before revision {oldest} are no longer known")]
 pub struct Expired {
-    /// Changes after this revision are known.
+    /// The oldest revision after which changes are available.
     pub oldest: u64,
 }
 
-/// A position in the log of one resource. It holds no changes itself: a slow reader costs nothing, and learns that it was
+/// A position in the log of a resource. It has no changes itself: a slow reader costs nothing, and gets [`Expired`] when it is
 /// too slow.
 #[derive(Debug)]
 pub struct Watcher {
@@ -37,7 +37,7 @@ impl Watcher {
         }
     }
 
-    /// What has happened since the last call, without waiting.
+    /// The changes since the last call, without waiting.
     pub fn take(&mut self) -> Result<Vec<Arc<Event>>, Expired> {
         self.changed.borrow_and_update();
         let taken = self.store.events_after(&self.resource, self.cursor)?;
@@ -46,19 +46,19 @@ impl Watcher {
         Ok(taken.events)
     }
 
-    /// Number of watchers at the last read. With many it pays to share the encoding of a change.
+    /// Number of watchers at the last read. With many, sharing the encoding of a change saves work.
     pub fn followers(&self) -> usize {
         self.followers
     }
 
-    /// Waits until something may have happened; can be dropped at any time.
+    /// Waits until there may be changes. Cancellation is safe.
     pub async fn changed(&mut self) {
         if self.changed.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// All changes of the resource up to this revision have been taken.
+    /// The revision up to which all changes of the resource have been taken.
     pub fn position(&self) -> u64 {
         self.cursor
     }

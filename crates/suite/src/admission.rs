@@ -18,9 +18,9 @@ use crate::kinds::{KINDS, KindEntry};
 /// A check of writes of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Admission {
-    /// The writes that are judged.
+    /// The operations that it checks.
     pub operations: &'static [Operation],
-    /// The judge.
+    /// The check.
     pub check: fn(&Change<'_>) -> Verdict,
 }
 
@@ -32,7 +32,7 @@ impl Admission {
         check: infra_cluster_update,
     };
 
-    /// Of HelmChartProxies: invalid charts, invalid selectors, and immutable fields.
+    /// The rules of HelmChartProxies: invalid charts, invalid selectors, and immutable fields.
     pub const HELM_CHART_PROXY: Self = Self {
         operations: &[Operation::Create, Operation::Update],
         check: |change| {
@@ -43,7 +43,7 @@ impl Admission {
         },
     };
 
-    /// Of HelmReleaseProxies: the identity of a release is immutable.
+    /// The rule of HelmReleaseProxies: the identity of a release is immutable.
     pub const HELM_RELEASE_PROXY: Self = Self {
         operations: &[Operation::Update],
         check: |change| {
@@ -109,7 +109,7 @@ fn infra_cluster_update(change: &Change<'_>) -> Verdict {
     }
 }
 
-/// The metadata of an object. API servers let no other than well-formed metadata come here.
+/// The metadata of an object. API servers send only well-formed metadata.
 fn metadata(object: &Value) -> PartialObjectMeta<Cluster> {
     PartialObjectMeta {
         types: None,
@@ -200,7 +200,7 @@ mod tests {
         check(of_chart, &Value::Null, &json!({"spec": 7}), &[]);
         check(of_release, &release("a"), &release("a"), &[]);
         check(of_release, &release("a"), &release("b"), &["spec.chartName"]);
-        // Deletions depend on no webhook, and neither do creations of what only we create.
+        // Deletions depend on no webhook, and neither do creations of objects that only we create.
         assert!(!of_chart.operations.contains(&Operation::Delete));
         assert_eq!(of_release.operations, [Operation::Update]);
     }

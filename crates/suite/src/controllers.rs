@@ -19,7 +19,7 @@ use windlass_repository::Client;
 
 use crate::helm::{HelmUse, LateHelm};
 
-/// Number of keys in stock: those of one new cluster.
+/// Number of pregenerated keys: those of one new cluster.
 const STOCK: usize = 5;
 
 /// The shared state of controllers beyond the controller runtime.
@@ -71,18 +71,18 @@ impl Ports {
             .get_or_init(|| Clusters::new(&self.cx, Options::default()))
     }
 
-    /// The same, as the control plane needs them.
+    /// [`Self::clusters`] with the interface that the control plane needs.
     pub fn control_planes(&self) -> &Arc<RemoteClusters> {
         let make = || Arc::new(RemoteClusters::new(&self.cx, self.clusters().clone()));
         self.control_planes.get_or_init(make)
     }
 
-    /// Releases of charts on workload clusters.
+    /// The releases of charts on workload clusters.
     pub fn releases(&self) -> &HelmReleases {
         &self.helm().0
     }
 
-    /// Why helm is unusable; `None` if it is usable as far as known.
+    /// Why helm is unusable; `None` if no problem is known.
     pub fn unusable_helm(&self) -> Option<String> {
         self.helm().1.unusable()
     }
@@ -122,8 +122,7 @@ impl Ports {
         self
     }
 
-    /// Ends the background work beside the controllers, as the end of the process does. Call it after the controllers
-    /// have stopped.
+    /// Ends the background work beside the controllers. Call it after the controllers have stopped.
     pub async fn shutdown(&self) {
         if let Some((_, helm)) = self.releases.get() {
             helm.close().await;
@@ -134,12 +133,12 @@ impl Ports {
     }
 }
 
-/// A controller: its name, and how to make it.
+/// A controller: its name, and its constructor.
 #[derive(Clone, Copy)]
 pub struct ControllerInfo {
     /// The name in logs, metrics and `--controllers`.
     pub name: &'static str,
-    /// Makes it.
+    /// Creates it.
     pub entry: fn(&Ports) -> ControllerEntry,
 }
 

@@ -20,7 +20,7 @@ pub fn to_yaml(crd: &Value) -> Result<String, String> {
 pub struct Field {
     /// `object`, `array`, `string`, `integer`, `number`, `boolean`, `int-or-string` or `any`.
     pub type_: String,
-    /// Whether the field must be there; always so for items of lists and maps.
+    /// Whether the field is required; always true for items of lists and maps.
     pub required: bool,
     /// Limits, defaults, list types and the like.
     pub constraints: BTreeMap<String, Value>,
@@ -37,7 +37,7 @@ pub struct Table {
     pub fields: BTreeMap<String, Field>,
 }
 
-/// Schema keywords that limit values, with the name they have in a table.
+/// Schema keywords that limit values, with their names in a table.
 const CONSTRAINTS: &[(&str, &str)] = &[
     ("format", "format"),
     ("default", "default"),
@@ -237,7 +237,7 @@ pub fn not_structural(path: &str, schema: &Value) -> Vec<String> {
     findings
 }
 
-/// The keys of a list that is a map must be there, or have a default, in every item.
+/// Checks that the keys of a list map are required or have a default in every item.
 fn list_findings(path: &str, node: &Map<String, Value>) -> Vec<String> {
     let mut findings = Vec::new();
     if node.get("type") == Some(&json!("array")) && !node.contains_key("items") {
@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(crd["metadata"]["name"], entry.crd_name());
             let table = flatten(&crd, entry.version).unwrap();
             assert_eq!(table.facts["kind"], entry.kind);
-            // The inventory is the only kind without a specification: it has observed state only.
+            // The inventory is the only kind without a spec: it has observed state only.
             assert_eq!(
                 table.fields.contains_key("spec"),
                 entry.kind != "Provider",

@@ -22,12 +22,12 @@ pub(crate) const PROCESSES: Table = Table {
 pub struct HelmUse {
     /// Settings of the helm program.
     pub program: windlass_helm::Settings,
-    /// How releases are kept.
+    /// Settings of releases.
     pub releases: Settings,
 }
 
 impl HelmUse {
-    /// The program that `PATH` leads to, with its files below this folder.
+    /// The program in `PATH`, with its files below this folder.
     pub fn new(home: impl Into<PathBuf>) -> Self {
         let releases = Settings::default();
         let count = releases.at_a_time;
@@ -39,7 +39,7 @@ impl HelmUse {
         used
     }
 
-    /// Sets how many helms run at a time.
+    /// Sets the number of concurrent helm processes.
     pub fn at_a_time(&mut self, count: usize) {
         self.releases.at_a_time = count;
         // Operations that wait for their release must not block others.
@@ -53,7 +53,7 @@ impl Default for HelmUse {
     }
 }
 
-/// The real helm, from the first request on.
+/// The real helm, created on the first request.
 #[derive(Clone, Debug)]
 pub(crate) struct LateHelm(Arc<Inner>);
 

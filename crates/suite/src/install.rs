@@ -21,11 +21,11 @@ pub enum InstallError {
     /// The server refused, or did not answer.
     #[error("cannot {verb} {what}")]
     Request {
-        /// What was tried.
+        /// The operation that failed.
         verb: &'static str,
-        /// On which object.
+        /// The object.
         what: String,
-        /// What the server said.
+        /// The server's error.
         #[source]
         source: Box<kube::Error>,
     },
@@ -63,7 +63,7 @@ fn is_current(want: &Value, have: &Value) -> bool {
             .all(|(key, value)| have["metadata"]["labels"].get(key) == Some(value))
 }
 
-/// Whether the server serves the kind of a CRD; else the reason.
+/// Checks that the server serves the kind of a CRD; the error is the reason.
 fn established(definition: &Value) -> Result<(), String> {
     let conditions = definition["status"]["conditions"].as_array();
     let of = |kind: &str| conditions.into_iter().flatten().find(|c| c["type"] == kind).cloned();
@@ -145,7 +145,7 @@ async fn wait_established(client: &kube::Client, wanted: &[Value]) -> Result<(),
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     stored.subscribe(move |change| {
         if let Some(definition) = &change.new {
-            // Once all is established nothing listens any more.
+            // Once all are established, the receiver is gone.
             let _ = tell.send(definition.clone());
         }
     });

@@ -15,20 +15,20 @@ use windlass_api_operator::{inventory, management, operator};
 
 use crate::admission::Admission;
 
-/// A kind, by its names, and how to make its CRD.
+/// A kind: its names, and its CRD.
 #[derive(Clone, Copy, Debug)]
 pub struct KindEntry {
     /// The API group.
     pub group: &'static str,
-    /// The version that is stored.
+    /// The storage version.
     pub version: &'static str,
     /// The kind.
     pub kind: &'static str,
     /// The resource name.
     pub plural: &'static str,
-    /// The provider that the kind belongs to, as in the label `cluster.x-k8s.io/provider`.
+    /// The provider of the kind, as in the label `cluster.x-k8s.io/provider`.
     pub provider: &'static str,
-    /// Makes the CustomResourceDefinition.
+    /// Creates the CustomResourceDefinition.
     pub crd: fn() -> Value,
     /// The admission rule of the kind.
     pub admission: Option<Admission>,
@@ -61,13 +61,13 @@ impl KindEntry {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// The kind with its group, which no other kind has: `Kind.group`.
+    /// The kind with its group, which is unique: `Kind.group`.
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.kind, self.group)
     }
 }
 
-/// All kinds, by group and name. Where two groups have a kind of the same name, the first is meant by the bare name.
+/// All kinds, by group and name. If two groups have a kind of the same name, the name alone means the first one.
 pub static KINDS: &[KindEntry] = &[
     KindEntry::of::<HelmChartProxy>().judged(Admission::HELM_CHART_PROXY),
     KindEntry::of::<HelmReleaseProxy>().judged(Admission::HELM_RELEASE_PROXY),
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A value with every field that a schema names.
+    /// A value with every field of a schema.
     fn sample(schema: &Value) -> Value {
         if schema["x-kubernetes-int-or-string"] == true {
             return json!("50%");

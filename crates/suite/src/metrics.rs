@@ -1,4 +1,4 @@
-//! The metrics of all controllers, as data: for the reference.
+//! The metrics of all controllers, as data for the reference.
 
 use windlass_addon_helm::release_proxy;
 use windlass_kit::MetricInfo;

@@ -36,7 +36,7 @@ pub(crate) fn certified(chain: &str, key: &str) -> Result<Arc<CertifiedKey>, Str
         .map_err(|error| error.to_string())
 }
 
-/// Whether clients that trust the authorities accept a chain for a name at a time; else why not.
+/// Checks that clients which trust the authorities accept a chain for a name at a time; the error is the reason.
 pub(crate) fn accepted(
     authorities: &[Certificate],
     chain: &[Certificate],

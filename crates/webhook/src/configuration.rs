@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::rule::{Operation, Rule};
 use crate::target::Target;
 
-/// The configuration.
+/// The name of the configuration.
 pub const NAME: &str = "windlass-validating-webhook-configuration";
-/// Its writer.
+/// Its field manager.
 pub const FIELD_MANAGER: &str = "windlass-webhooks";
-/// How long an API server waits for an answer.
+/// How long an API server waits for a response.
 const TIMEOUT_SECONDS: u32 = 10;
 
 /// The desired configuration. Without CA certificates, those of other field managers stay.
@@ -48,7 +48,7 @@ fn webhook(rule: &Rule, target: &Target, authorities: Option<&str>) -> Value {
         "timeoutSeconds": TIMEOUT_SECONDS,
         "namespaceSelector": {},
         "objectSelector": {},
-        // Subresources are not named, so that status writes do not wait for the webhook.
+        // Subresources are not listed, so that status writes do not wait for the webhook.
         "rules": [{
             "apiGroups": [rule.group],
             "apiVersions": rule.versions,
@@ -63,7 +63,7 @@ fn webhooks(configuration: &Value) -> impl Iterator<Item = &Value> {
     configuration["webhooks"].as_array().into_iter().flatten()
 }
 
-/// A stored webhook, without the parts that other writers may set: unknown CA certificates.
+/// A stored webhook without fields that other writers may set: unknown CA certificates.
 fn comparable(stored: &Value, want: &Value) -> Value {
     let mut stored = stored.clone();
     if want["clientConfig"].get("caBundle").is_none()
@@ -84,7 +84,7 @@ pub(crate) fn is_current(want: &Value, have: &Value) -> bool {
     }) && applied(have).is_subset(&wanted)
 }
 
-/// The webhooks that we applied, by what the server remembers.
+/// The webhooks that we applied, from managedFields.
 fn applied(have: &Value) -> BTreeSet<&str> {
     let entries = have["metadata"]["managedFields"].as_array().into_iter().flatten();
     let ours = entries.filter(|entry| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply");

@@ -10,24 +10,24 @@ pub enum WebhookError {
     /// The API server refused, or did not answer.
     #[error("cannot {verb} {what}")]
     Request {
-        /// What was tried.
+        /// The operation that failed.
         verb: &'static str,
-        /// On which object.
+        /// The object.
         what: String,
-        /// What the user can do when it is forbidden.
+        /// The remedy if it is forbidden.
         needs: String,
-        /// What the server said.
+        /// The server's error.
         #[source]
         source: Box<RequestError>,
     },
-    /// The Secret for our certificate holds something that is not ours.
+    /// The Secret for our certificate has other contents.
     #[error("Secret {namespace}/{name} is not one of ours and stays as it is: it lacks the label {label}")]
     NotOurs {
         /// Its namespace.
         namespace: String,
         /// Its name.
         name: String,
-        /// The label that ours carry.
+        /// The label of our Secrets.
         label: String,
     },
     /// Other processes keep changing the Secret.
@@ -38,7 +38,7 @@ pub enum WebhookError {
     Files {
         /// Their folder.
         folder: PathBuf,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
     /// A certificate cannot be made or read.
@@ -50,7 +50,7 @@ pub enum WebhookError {
 }
 
 impl WebhookError {
-    /// What the user can do.
+    /// The remedy for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Request { source, needs, what, .. } => match &**source {

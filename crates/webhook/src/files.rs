@@ -1,4 +1,4 @@
-//! A certificate of the user, in files as Kubernetes mounts Secrets.
+//! A certificate of the user, in files with the names that Kubernetes uses for mounted Secrets.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +10,12 @@ use windlass_pki::Certificate;
 
 use crate::certified::{accepted, certified};
 
-/// What the files of a folder say.
+/// The files of a folder.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Files {
     certificate: String,
     key: String,
-    /// The authorities to trust; `None` leaves that to others.
+    /// The authorities to trust; `None` leaves them to other field managers.
     pub(crate) authorities: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Files {
 }
 
 impl Files {
-    /// Reads `tls.crt`, `tls.key`, and `ca.crt` when it is there.
+    /// Reads `tls.crt`, `tls.key` and, if it exists, `ca.crt`.
     pub(crate) fn read(folder: &Path) -> Result<Self, String> {
         let read = |name: &str| fs::read_to_string(folder.join(name)).map_err(|error| format!("{name}: {error}"));
         let authorities = match fs::read_to_string(folder.join("ca.crt")) {
@@ -58,7 +58,7 @@ impl Files {
             if authorities.is_empty() {
                 return Err("ca.crt: there is no certificate in it".to_owned());
             }
-            // Service names come in two forms, of which API servers ask for the first.
+            // Service names have two forms, and API servers request the first one.
             for name in names.iter().take(1) {
                 accepted(&authorities, &chain, name, now).map_err(|why| {
                     format!("an API server that trusts ca.crt would not accept tls.crt for {name}: {why}")

@@ -115,7 +115,7 @@ pub(crate) struct Keeper {
     current: Current,
     served: Served,
     clock: Arc<dyn Clock>,
-    /// The certificate may have changed.
+    /// Whether the certificate may have changed.
     look_again: bool,
     /// The last observed configuration.
     configuration: Option<Value>,
@@ -123,10 +123,10 @@ pub(crate) struct Keeper {
     configuration_pause: Pause,
 }
 
-/// Where the configurations are.
+/// The path of the configurations.
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
-/// Where ours is.
+/// The path of our configuration.
 fn one() -> String {
     format!("{CONFIGURATIONS}/{NAME}")
 }
@@ -167,14 +167,14 @@ impl<T: Codec> Followed<T> {
         Self { cache, key, changed }
     }
 
-    /// Resolves when the object may have changed; never once the watch has ended.
+    /// Resolves when the object may have changed; never after the end of the watch.
     async fn changed(&mut self) {
         if self.changed.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// The object as it was seen last; not to be asked before the first list.
+    /// The last state of the object. Call it only after the first list.
     fn seen(&self) -> Option<Arc<T>> {
         self.cache.get(&self.key)
     }
@@ -230,7 +230,7 @@ impl Keeper {
         let applied = client.apply_value(&one(), FIELD_MANAGER, &want).await;
         let mut stored = applied.map_err(|error| failed("apply", error))?;
         if !is_current(&want, &stored) {
-            // What others added to our webhooks is theirs, so applying does not take it away.
+            // Fields that other managers added to our webhooks are theirs, so an apply does not remove them.
             let replaced = client.replace_value(&one(), &corrected(&want, &stored)).await;
             stored = replaced.map_err(|error| failed("replace", error))?;
         }
@@ -301,7 +301,7 @@ impl Keeper {
         if !followed.cache.is_synced() {
             return;
         }
-        // What was written last is newer than events that are still under way.
+        // The last write is newer than events that are still to come.
         let known = self.configuration.as_ref().and_then(revision);
         if known.is_some_and(|known| known > followed.cache.version()) {
             return;

@@ -1,8 +1,9 @@
 //! Admission over HTTPS.
 //!
-//! A [`Rule`] is a pure function that judges writes of one kind. API servers in the same process call [`Rule::judge`] themselves;
-//! for others [`start`] serves AdmissionReviews and keeps the ValidatingWebhookConfiguration right that names the server. The
-//! certificates are its own, kept in a Secret that several processes share, or the user's files; both are replaced while it runs.
+//! A [`Rule`] is a pure function that checks writes of one kind. API servers in the same process call [`Rule::judge`] themselves.
+//! For others, [`start`] serves AdmissionReviews and maintains the ValidatingWebhookConfiguration with the address of the server.
+//! The certificates are generated and stored in a Secret that several processes share, or come from the user's files. Both are
+//! replaced at run time.
 
 mod certified;
 mod configuration;

@@ -7,7 +7,7 @@ use windlass_pki::{CaRequest, Certificate, CertificateAuthority, KeyAlgorithm, L
 
 use crate::certified::accepted;
 
-/// Names of others that share the certificate; far more than there are.
+/// The limit of additional names in the certificate; far more than there are.
 const MAX_NAMES: usize = 16;
 /// Number of trusted CAs: the current one and its predecessor.
 const MAX_AUTHORITIES: usize = 2;
@@ -39,7 +39,7 @@ pub(crate) enum Due {
     Everything,
 }
 
-/// When a certificate that was issued for so many days has lived two thirds of them.
+/// When two thirds of a certificate's validity in days have passed.
 fn renewal(certificate: &Certificate, days: i32) -> Timestamp {
     let third = SignedDuration::from_hours(i64::from(days) * 24 / 3);
     certificate.not_after().checked_sub(third).unwrap_or(Timestamp::MIN)
@@ -75,15 +75,15 @@ impl Material {
             && names.iter().all(|name| accepted(trusted, chain, name, now).is_ok())
     }
 
-    /// The next time at which work is due without an event.
+    /// The next time at which a part must be renewed.
     pub(crate) fn renewal(&self) -> Option<Timestamp> {
         let authority = Certificate::from_pem(&self.authorities).ok()?;
         let certificate = Certificate::from_pem(&self.certificate).ok()?;
         Some(renewal(&authority, DEFAULT_CA_DAYS).min(renewal(&certificate, DEFAULT_LEAF_DAYS)))
     }
 
-    /// Material for a server of these names, from what there is as far as it is good. Names that the certificate was made for
-    /// are kept: another process may be reached by them.
+    /// Material for a server of these names. Valid existing parts are kept, and so are the names of the certificate, because
+    /// another process may use them.
     pub(crate) fn make(existing: Option<&Self>, names: &[String], now: Timestamp) -> Result<Self, PkiError> {
         let due = existing.map_or(Due::Everything, |material| material.due(names, now));
         if let (Some(material), Due::Nothing) = (existing, due) {

@@ -8,7 +8,7 @@ use crate::rule::{Operation, Rule, Verdict};
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// The part of a review that matters here.
+/// The fields of a review that are read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Review {
@@ -50,11 +50,11 @@ struct Kind {
     kind: String,
 }
 
-/// Answers a review with a rule. Input that is not a review of the rule's kind is an error with the expectation. Its
-/// text contains no part of the objects.
+/// Answers a review with a rule. Input that is not a review of the rule's kind is an error that states the expectation. Its text
+/// contains no part of the objects.
 pub(crate) fn answer(rule: &Rule, body: &[u8]) -> Result<Value, String> {
     let review: Review = serde_json::from_slice(body).map_err(|error| {
-        // The words of the parser may quote the body.
+        // The parser's message may quote the body.
         let place = format!("line {}, column {}", error.line(), error.column());
         match error.classify() {
             serde_json::error::Category::Data => {
@@ -85,7 +85,7 @@ pub(crate) fn answer(rule: &Rule, body: &[u8]) -> Result<Value, String> {
             !request.object.is_null() && !request.old_object.is_null(),
         ),
         "DELETE" => (Operation::Delete, !request.old_object.is_null()),
-        // Nothing that is stored changes.
+        // These do not change stored objects.
         "CONNECT" => return Ok(response(rule, &request, &Verdict::default())),
         _ => return Err("request.operation: expected CREATE, UPDATE, DELETE or CONNECT".to_owned()),
     };
@@ -119,7 +119,7 @@ fn response(rule: &Rule, request: &Request, verdict: &Verdict) -> Value {
     json!({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 }
 
-/// The refusal as API servers answer invalid objects.
+/// The refusal in the form of API servers' errors for invalid objects.
 fn status(rule: &Rule, name: &str, verdict: &Verdict) -> Value {
     let texts: Vec<String> = verdict.errors.iter().map(ToString::to_string).collect();
     let list = match texts.as_slice() {

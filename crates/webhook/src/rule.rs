@@ -28,7 +28,7 @@ impl Operation {
 /// A write under review.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// Resource and group of the object, as `kubectl` takes them: `devclusters.infrastructure.cluster.x-k8s.io`.
+    /// Resource and group of the object, in the form of `kubectl`: `devclusters.infrastructure.cluster.x-k8s.io`.
     pub resource: &'a str,
     /// The stored object; `null` for a creation.
     pub old: &'a Value,
@@ -39,29 +39,29 @@ pub struct Change<'a> {
 /// The verdict about a write.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// Why it is refused; allowed when there are none.
+    /// The errors; the write is allowed if there are none.
     pub errors: Vec<FieldError>,
     /// Warnings for the user, for allowed and for refused writes.
     pub warnings: Vec<String>,
 }
 
-/// A pure function that judges a write.
+/// A pure function that checks a write.
 pub type Check = fn(&Change<'_>) -> Verdict;
 
-/// A check for writes of one kind. Subresources are not judged.
+/// A check of writes of one kind. Subresources are not checked.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// The API group.
     pub group: &'static str,
-    /// The versions that are served; the first one names the address.
+    /// The served versions; the first one names the path.
     pub versions: Vec<String>,
-    /// The kind; lives in namespaces.
+    /// The kind, which is namespaced.
     pub kind: &'static str,
     /// The resource name.
     pub resource: &'static str,
-    /// The writes that are judged.
+    /// The operations that it checks.
     pub operations: &'static [Operation],
-    /// The judge.
+    /// The check.
     pub check: Check,
 }
 
@@ -76,13 +76,13 @@ impl Rule {
         format!("validation.{}.{}", self.kind.to_ascii_lowercase(), self.group)
     }
 
-    /// Where reviews of objects of a version are answered, as controller-runtime names it.
+    /// The path of reviews for a version, as controller-runtime names it.
     pub fn path(&self, version: &str) -> String {
         let kind = self.kind.to_ascii_lowercase();
         format!("/validate-{}-{version}-{kind}", self.group.replace('.', "-"))
     }
 
-    /// Decides about a write. Writes that the rule does not cover are allowed.
+    /// Checks a write. Writes that the rule does not cover are allowed.
     pub fn judge(&self, operation: Operation, subresource: &str, old: &Value, new: &Value) -> Verdict {
         if !subresource.is_empty() || !self.operations.contains(&operation) {
             return Verdict::default();

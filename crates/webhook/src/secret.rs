@@ -14,7 +14,7 @@ use crate::material::{Due, Material};
 
 /// The Secret's name.
 pub const SECRET_NAME: &str = "windlass-webhook-certificate";
-/// What tells our Secret from another of its name.
+/// The label of our Secrets.
 const LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "windlass");
 /// Maximum number of lost races.
 const TRIES: usize = 8;
@@ -46,8 +46,8 @@ impl Kept {
         }
     }
 
-    /// The material to serve: what the Secret holds, made or renewed as far as that is due. When the Secret is lost, what was
-    /// in use is kept in a new one.
+    /// The material to serve: that of the Secret, created or renewed as needed. If the Secret was deleted, the material in use is
+    /// stored in a new one.
     pub(crate) async fn obtain(&self, in_use: Option<&Material>) -> Result<Material, WebhookError> {
         let client = ApiClient::from(&self.client);
         let key = ObjectKey::new(self.namespace.as_str(), SECRET_NAME);
@@ -87,7 +87,7 @@ impl Kept {
         Err(WebhookError::Contended(format!("{}/{SECRET_NAME}", self.namespace)))
     }
 
-    /// The material in a Secret of ours, as far as it is there.
+    /// The material in our Secret, as far as it exists.
     fn ours(&self, secret: &Secret) -> Result<Option<Material>, WebhookError> {
         let labels = secret.metadata.labels.as_ref();
         if labels.and_then(|labels| labels.get(LABEL.0)).map(String::as_str) != Some(LABEL.1) {

@@ -24,16 +24,16 @@ use crate::review;
 use crate::rule::Rule;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a request may take to arrive: as long as API servers wait for the answer.
+/// The time limit for receiving a request: as long as API servers wait for the response.
 const ARRIVAL: Duration = Duration::from_secs(10);
-/// How long requests may take to end after a shutdown.
+/// The time for requests to finish after a shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
-/// A review holds an object twice; API servers take objects of 3 MiB.
+/// The size limit of a body. A review has an object twice, and API servers accept objects of 3 MiB.
 const MAX_BODY: usize = 8 << 20;
 const MAX_CONNECTIONS: usize = 256;
 const MAX_STREAMS: u32 = 100;
 
-/// Rules by the paths at which they are asked.
+/// Rules by their paths.
 pub(crate) type Routes = BTreeMap<String, Rule>;
 
 pub(crate) fn routes(rules: &[Rule]) -> Routes {
@@ -47,7 +47,7 @@ pub(crate) fn routes(rules: &[Rule]) -> Routes {
         .collect()
 }
 
-/// The TLS set-up.
+/// The TLS configuration.
 pub(crate) fn tls(served: &Served) -> Result<Arc<rustls::ServerConfig>, WebhookError> {
     let builder = rustls::ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| WebhookError::Tls(error.to_string()))?;
@@ -71,7 +71,7 @@ pub(crate) async fn serve(
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let next = async {
-            // Closed never: the semaphore lives as long as the loop.
+            // Never closed: the semaphore lives as long as the loop.
             let permit = Arc::clone(&room).acquire_owned().await;
             (listener.accept().await, permit)
         };
@@ -83,7 +83,7 @@ pub(crate) async fn serve(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Out of file descriptors, or a connection that was gone before it was taken.
+                // Out of file descriptors, or the connection was closed before it was accepted.
                 tracing::warn!(%error, "cannot accept a connection of a webhook");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -96,7 +96,7 @@ pub(crate) async fn serve(
             let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream));
             let done = tokio::select! {
                 done = handshake => done,
-                // Nothing was asked yet.
+                // No request was received yet.
                 () = stop.cancelled() => return,
             };
             match done {

@@ -21,12 +21,12 @@ use crate::secret::Kept;
 use crate::server;
 use crate::target::Target;
 
-/// How often files are looked at.
+/// Interval of reading files.
 const LOOK: Duration = Duration::from_secs(5);
 /// A generated certificate has its own schedule. The clock may have been suspended meanwhile.
 const RARE_LOOK: Duration = Duration::from_hours(1);
 
-/// Where the certificate comes from.
+/// The source of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificates {
     /// Generated, stored in the Secret [`SECRET_NAME`](crate::SECRET_NAME) of a namespace.
@@ -34,29 +34,29 @@ pub enum Certificates {
         /// The namespace.
         namespace: String,
     },
-    /// `tls.crt`, `tls.key` and perhaps `ca.crt` in a folder; looked at again every few seconds.
+    /// `tls.crt`, `tls.key` and optionally `ca.crt` in a folder, reread every few seconds.
     Folder(PathBuf),
 }
 
 /// Options of the webhook server.
 #[derive(Debug)]
 pub struct Options {
-    /// Where reviews are answered.
+    /// The listener of the webhook server.
     pub listener: TcpListener,
     /// How the API server reaches the webhook server.
     pub target: Target,
-    /// Where the certificate comes from.
+    /// The source of the certificate.
     pub certificates: Certificates,
-    /// The reviewed write.
+    /// The rules.
     pub rules: Vec<Rule>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Interval of certificate checks, in addition to events.
     pub look: Duration,
 }
 
 impl Options {
-    /// The usual set-up.
+    /// The default options.
     pub fn new(listener: TcpListener, target: Target, certificates: Certificates, rules: Vec<Rule>) -> Self {
         let look = match &certificates {
             Certificates::Folder(_) => LOOK,
@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// Webhooks that are served.
+/// A running webhook server.
 #[derive(Debug)]
 pub struct Webhooks {
     stop: CancellationToken,
@@ -81,8 +81,8 @@ pub struct Webhooks {
     address: Option<SocketAddr>,
 }
 
-/// Serves webhooks for the API server behind `client`. When this returns, they answer, and the configuration says so. Needs a
-/// tokio runtime.
+/// Serves webhooks for the API server behind `client`. When this returns, they are ready, and the configuration names them. Needs
+/// a tokio runtime.
 pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, WebhookError> {
     let names = options.target.names();
     let source = match options.certificates {
@@ -100,7 +100,7 @@ pub async fn start(client: kube::Client, options: Options) -> Result<Webhooks, W
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let address = options.listener.local_addr().ok();
     let routes = server::routes(&options.rules);
-    // The server answers before the configuration names it.
+    // The server is ready before the configuration names it.
     tasks.spawn(server::serve(options.listener, tls, routes, stop.clone()));
     let mut keeper = Keeper::new(
         client,
@@ -134,12 +134,12 @@ pub async fn withdraw(client: &kube::Client) -> Result<bool, RequestError> {
 }
 
 impl Webhooks {
-    /// Where reviews are answered.
+    /// The address of the webhook server.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Completes running requests and stops. The configuration stays: other processes may serve. Without any server,
+    /// Completes running requests and stops. The configuration stays, because other processes may serve it. Without any server,
     /// covered writes are refused.
     pub async fn shutdown(&self) {
         self.stop.cancel();

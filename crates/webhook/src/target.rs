@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Where an API server sends its reviews.
+/// The address to which an API server sends its reviews.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A Service in front of the process.
@@ -27,7 +27,7 @@ pub enum Target {
 const HTTPS: u16 = 443;
 
 impl Target {
-    /// Reads `NAMESPACE/NAME[:PORT]`. The port defaults to 443.
+    /// Parses `NAMESPACE/NAME[:PORT]`. The port defaults to 443.
     pub fn service(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is not NAMESPACE/NAME[:PORT], such as windlass-system/windlass-webhook:443");
         let (namespace, rest) = text.split_once('/').ok_or_else(wrong)?;
@@ -45,7 +45,7 @@ impl Target {
         })
     }
 
-    /// Reads `https://HOST[:PORT]`. The port defaults to 443.
+    /// Parses `https://HOST[:PORT]`. The port defaults to 443.
     pub fn url(text: &str) -> Result<Self, String> {
         let wrong =
             || format!("{text:?} is not https://HOST[:PORT] without path, such as https://windlass.example.com:9443");
@@ -74,7 +74,7 @@ impl Target {
         })
     }
 
-    /// The names that a certificate has to be valid for.
+    /// The names that the certificate must have.
     pub fn names(&self) -> Vec<String> {
         match self {
             Self::Service { namespace, name, .. } => vec![
@@ -85,7 +85,7 @@ impl Target {
         }
     }
 
-    /// The `clientConfig` of a webhook, but for the authorities.
+    /// The `clientConfig` of a webhook, without the authorities.
     pub(crate) fn client_config(&self, path: &str) -> Value {
         match self {
             Self::Service { namespace, name, port } => {

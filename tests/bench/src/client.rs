@@ -1,4 +1,4 @@
-//! A client that costs little: one HTTP/2 connection, bodies made beforehand, answers not parsed.
+//! A cheap client: one HTTP/2 connection, prepared bodies, unparsed responses.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Where a server is, and how to get in.
+/// The address of a server, and the credentials.
 #[derive(Clone)]
 pub(crate) struct Access {
     uri: Uri,
     tls: Arc<rustls::ClientConfig>,
 }
 
-/// What is received at a time: TLS alone would ask for little.
+/// The size of reads: TLS alone would use smaller ones.
 const READ: usize = 64 << 10;
 
 /// A connection.
@@ -69,7 +69,7 @@ impl Access {
 }
 
 impl Connection {
-    /// Sends a request, and returns when the answer begins.
+    /// Sends a request, and returns at the beginning of the response.
     pub(crate) async fn start(
         &mut self,
         method: Method,
@@ -89,7 +89,7 @@ impl Connection {
         self.sender.send_request(request).await.map_err(|e| e.to_string())
     }
 
-    /// Sends a request, reads the whole answer, and fails when it is none of success.
+    /// Sends a request and reads the whole response. Fails if it is an error.
     pub(crate) async fn send(&mut self, method: Method, path: &str, kind: &str, body: Bytes) -> Result<Bytes, String> {
         let response = self.start(method.clone(), path, kind, body).await?;
         let status = response.status();
@@ -109,7 +109,7 @@ impl Connection {
         }
     }
 
-    /// The size of an answer that is not kept.
+    /// Reads a response without keeping it. Returns its size.
     pub(crate) async fn drain(&mut self, path: &str) -> Result<usize, String> {
         let response = self.start(Method::GET, path, "application/json", Bytes::new()).await?;
         if response.status() != StatusCode::OK {

@@ -1,12 +1,12 @@
-//! What is stored: custom objects of about 4 KiB, with as many fields as real ones have.
+//! The stored objects: custom objects of about 4 KiB, with as many fields as real ones.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-/// Where items are.
+/// The path of items.
 pub(crate) const ITEMS: &str = "/apis/bench.example.com/v1/namespaces/default/items";
 
-/// The path of one.
+/// The path of an item.
 pub(crate) fn path(name: &str) -> String {
     format!("{ITEMS}/{name}")
 }
@@ -38,7 +38,7 @@ pub(crate) fn definition() -> Bytes {
     Bytes::from(definition.to_string())
 }
 
-/// An item; `version` is the resourceVersion that an update replaces.
+/// An item; `version` is the resourceVersion to replace in an update.
 pub(crate) fn item(name: &str, count: u64, version: Option<&str>) -> Bytes {
     let entries: Map<String, Value> = (0..16)
         .map(|at| (format!("entry-{at:02}"), json!(format!("{at:02}-").repeat(56))))
@@ -61,7 +61,7 @@ pub(crate) fn item(name: &str, count: u64, version: Option<&str>) -> Bytes {
     Bytes::from(item.to_string())
 }
 
-/// The resourceVersion of an answer, found without parsing it.
+/// The resourceVersion of a response, found without parsing it.
 pub(crate) fn version(answer: &[u8]) -> Option<String> {
     const KEY: &[u8] = b"\"resourceVersion\":\"";
     let at = answer.windows(KEY.len()).position(|part| part == KEY)? + KEY.len();

@@ -1,4 +1,4 @@
-//! Many clients that do the same, and how long each answer took.
+//! Many clients with the same load, and the duration of each response.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::client::{Access, Connection};
 use crate::item::{ITEMS, item, path, version};
 
-/// What a client does over and over.
+/// The repeated operation of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Create,
@@ -33,21 +33,21 @@ impl Work {
     }
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    /// Answers in a second.
+    /// Responses per second.
     pub(crate) rate: f64,
-    /// Half of them took longer, in seconds.
+    /// The median duration, in seconds.
     pub(crate) median: f64,
-    /// One in a hundred took longer, in seconds.
+    /// The 99th percentile of durations, in seconds.
     pub(crate) p99: f64,
 }
 
-/// The objects that each client has for itself.
+/// The number of each client's own objects.
 const OWN: u64 = 8;
 
-/// Lets clients work, each over a connection of its own, and measures after a while in which everything warms up.
+/// Runs clients, each over its own connection, and measures after a warm-up.
 pub(crate) async fn run(
     access: &Access,
     work: Work,
@@ -121,7 +121,7 @@ impl Worker {
         format!("{}-{at}", self.prefix)
     }
 
-    /// Makes what the work is about.
+    /// Creates the objects for the operation.
     async fn prepare(&mut self, work: Work) -> Result<(), String> {
         if work == Work::Create {
             return Ok(());
@@ -187,7 +187,7 @@ impl Worker {
     }
 }
 
-/// Creates items until there are so many.
+/// Creates items up to a number.
 pub(crate) async fn fill(access: &Access, items: &str, tag: &str, count: u64) -> Result<(), String> {
     const CLIENTS: usize = 32;
     let mut tasks = JoinSet::new();

@@ -1,5 +1,5 @@
-//! The same load on the embedded API server and on kube-apiserver with etcd, one after the other in one run. Both are programs
-//! of their own that sync every write to a disk; the client is this program for both. Figures are medians; nothing is asserted.
+//! The same load on the embedded API server and on kube-apiserver with etcd, one after the other in one run. Both are separate
+//! programs that sync every write to a disk; this program is the client of both. Figures are medians; nothing is asserted.
 
 mod client;
 mod item;

@@ -1,4 +1,4 @@
-//! The rows of the table: what is done, and what is measured of it.
+//! The rows of the table: operations and measurements.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::load::{self, Work};
 use crate::subject::Subject;
 use crate::table::{Table, Unit};
 
-/// A row, or a few that belong together.
+/// A row, or a few related rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Row {
     /// From start to ready
@@ -41,7 +41,7 @@ impl Row {
     ];
 }
 
-/// How much of everything.
+/// The amounts of everything.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     pub(crate) warm: Duration,
@@ -51,7 +51,7 @@ pub(crate) struct Scale {
     pub(crate) objects: u64,
 }
 
-/// Measures the rows on a server that has just started, in the order in which they disturb one another least.
+/// Measures the rows on a server that has just started, in the order in which they disturb each other least.
 pub(crate) async fn measure(subject: &Subject, rows: &[Row], scale: Scale, into: &mut Table) -> Result<(), String> {
     for row in Row::ALL.iter().filter(|row| rows.contains(row)) {
         match row {
@@ -106,9 +106,9 @@ async fn work(subject: &Subject, clients: u64, scale: Scale, into: &mut Table) -
     Ok(())
 }
 
-/// How many watches share a connection.
+/// The number of watches per connection.
 const STREAMS: usize = 50;
-/// How many changes are watched.
+/// The number of watched changes.
 const CHANGES: u64 = 100;
 
 async fn watch(subject: &Subject, scale: Scale, into: &mut Table) -> Result<(), String> {
@@ -130,7 +130,7 @@ async fn watch(subject: &Subject, scale: Scale, into: &mut Table) -> Result<(), 
                 let mut body = response.into_body();
                 let mut ended = false;
                 while let Some(Ok(frame)) = body.frame().await {
-                    // Events end with a line end; the parts of one may come apart.
+                    // Events end with a line end; an event may arrive in parts.
                     let Ok(data) = frame.into_data() else { continue };
                     let mut lines = memchr::memchr_iter(b'\n', &data);
                     ended |= lines.any(|_| sender.send(()).is_err());
@@ -142,7 +142,7 @@ async fn watch(subject: &Subject, scale: Scale, into: &mut Table) -> Result<(), 
             open += 1;
         }
     }
-    // Each begins with the object as it is.
+    // Each watch begins with the current object.
     let all = async |seen: &mut mpsc::UnboundedReceiver<()>| {
         for _ in 0..scale.watchers {
             let next = tokio::time::timeout(Duration::from_mins(1), seen.recv()).await;
@@ -172,7 +172,7 @@ async fn watch(subject: &Subject, scale: Scale, into: &mut Table) -> Result<(), 
         Some(5.0),
         took[took.len() / 2] * 1e3,
     );
-    // The client's part of the time is the same for both.
+    // The client's share of the time is the same for both.
     #[expect(clippy::cast_precision_loss, reason = "a hundred")]
     let each = after.saturating_sub(before).as_secs_f64() / took.len() as f64;
     into.add(

@@ -1,4 +1,4 @@
-//! The servers that are measured: programs of their own, in data folders on a disk.
+//! The measured servers: separate programs with data folders on a disk.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use windlass_envtest::{ControlPlane, Options, Usage};
 use crate::client::Access;
 use crate::item::definition;
 
-/// Which server.
+/// The kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Ours,
@@ -26,10 +26,10 @@ enum Running {
     Real(Box<ControlPlane>),
 }
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct Subject {
     pub(crate) access: Access,
-    /// From its start until it was ready.
+    /// The time from its start until it was ready.
     pub(crate) start: Duration,
     running: Running,
 }
@@ -62,7 +62,7 @@ async fn until_ready(access: &Access, since: Instant) -> Result<Duration, String
 }
 
 impl Subject {
-    /// Starts one on an empty data folder, with the definition of items.
+    /// Starts a server with an empty data folder and the definition of items.
     pub(crate) async fn start(kind: Kind, program: &Path, disk: &Path) -> Result<Self, String> {
         let subject = match kind {
             Kind::Ours => ours(program, disk).await?,
@@ -83,7 +83,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// What its programs use together: resident bytes, processor time.
+    /// The resources of all its programs: resident bytes, processor time.
     pub(crate) fn usage(&self) -> (u64, Duration) {
         let all: Vec<Usage> = match &self.running {
             Running::Ours { child, .. } => Usage::of(child.id()).into_iter().collect(),

@@ -1,8 +1,8 @@
-//! What was measured, side by side.
+//! The figures of both servers, side by side.
 
 use std::fmt::Write as _;
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Seconds,
@@ -21,7 +21,7 @@ impl Unit {
         }
     }
 
-    /// How many times better the first is.
+    /// The factor by which the first value is better.
     fn ratio(self, ours: f64, real: f64) -> f64 {
         if self == Self::PerSecond {
             ours / real
@@ -44,7 +44,7 @@ struct Figure {
 pub(crate) struct Table(Vec<Figure>);
 
 impl Table {
-    /// Adds what one run measured; `goal` is how many times better ours is to be.
+    /// Adds the value of a run; `goal` is the desired factor.
     pub(crate) fn add(&mut self, what: &str, unit: Unit, goal: Option<f64>, value: f64) {
         match self.0.iter_mut().find(|figure| figure.what == what) {
             Some(figure) => figure.values.push(value),

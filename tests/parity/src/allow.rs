@@ -1,4 +1,4 @@
-//! Differences that are meant, each with its reason.
+//! Intended differences, each with its reason.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,37 +9,37 @@ use serde_json::{Value, json};
 use crate::differ::Difference;
 use crate::path;
 
-/// The list.
+/// The list of intended differences.
 #[derive(Debug, Default)]
 pub struct Allowed {
     lines: Vec<(Line, AtomicUsize)>,
 }
 
-/// A line of it.
+/// A line of the list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
-    /// `AREA/TOPIC: CLAIM`, or the beginning of it.
+    /// `AREA/TOPIC: CLAIM`, or a prefix of it.
     case: String,
-    /// The path of what differs, with `*` for a step and `**` for any number of steps.
+    /// The path of the difference, with `*` for a step and `**` for any number of steps.
     path: String,
-    /// What kube-apiserver says there, where the recording alone does not show what is meant.
+    /// The value that kube-apiserver has there, if the recording alone does not explain the difference.
     recorded: Option<Expected>,
-    /// What the embedded server says there.
+    /// The value that the embedded server has there.
     ours: Expected,
-    /// Why it is meant.
+    /// The reason.
     why: String,
 }
 
-/// What may be said where two differ.
+/// The expected value of one side.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Expected {
-    /// Nothing.
+    /// No value.
     Absent,
-    /// Of an item in a list, the apiVersion or the kind that the list gives it.
+    /// For an item of a list: the apiVersion or kind that the list implies.
     OfTheList,
-    /// Something with this shape: every text in place of which there is `*` may be another.
+    /// A value of this shape; `*` in a text matches any text.
     Value(Value),
 }
 
@@ -70,7 +70,7 @@ fn is_shaped(expected: &Value, found: &Value) -> bool {
     }
 }
 
-/// What a list says of the items in it, by the path of an item's field: `3.body.items.0.kind`.
+/// The apiVersion or kind that a list implies for an item's field, by the path `3.body.items.0.kind`.
 fn of_the_list(path: &str, answers: &[Value]) -> Option<Value> {
     let (step, rest) = path.split_once('.')?;
     let answer = answers.get(step.parse::<usize>().ok()?.checked_sub(1)?)?;
@@ -99,7 +99,7 @@ impl Allowed {
         })
     }
 
-    /// Whether a difference between what is recorded and what ours answered is meant.
+    /// Whether a line covers a difference between the recording and the embedded server.
     pub fn covers(&self, topic: &str, claim: &str, difference: &Difference, answers: [&[Value]; 2]) -> bool {
         let name = format!("{topic}: {claim}");
         let mut found = false;
@@ -119,7 +119,7 @@ impl Allowed {
         found
     }
 
-    /// Lines that nothing needed.
+    /// The lines that covered no difference.
     pub fn unused(&self) -> Vec<String> {
         let unused = self.lines.iter().filter(|(_, used)| used.load(Ordering::Relaxed) == 0);
         unused

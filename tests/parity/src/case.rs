@@ -1,4 +1,4 @@
-//! What a case is: a claim, and the requests that show it.
+//! The form of a case: a claim, and the requests that show it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Topic {
     pub name: String,
     /// Its cases.
     pub cases: Vec<Case>,
-    /// Where the real server's answers are kept.
+    /// The file with the real server's answers.
     pub recording: PathBuf,
 }
 
@@ -25,17 +25,17 @@ pub struct Topic {
 pub struct Case {
     /// The claim; unique within its file.
     pub case: String,
-    /// What is sent.
+    /// The requests.
     pub steps: Vec<Step>,
-    /// Paths of what is deleted afterwards.
+    /// Paths of objects to delete afterwards.
     #[serde(default)]
     pub clean: Vec<String>,
-    /// Webhooks, at `$hooks/NAME`, and what they answer.
+    /// Webhooks at `$hooks/NAME`, and their answers.
     #[serde(default)]
     pub hooks: BTreeMap<String, Answer>,
 }
 
-/// One request, or a look at a watch.
+/// One request, or a read from a watch.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Step {
@@ -43,29 +43,29 @@ pub struct Step {
     pub send: Option<String>,
     /// The path of a watch.
     pub watch: Option<String>,
-    /// Keeps the watch open under this name.
+    /// Keeps the watch open, under this name.
     pub open: Option<String>,
-    /// Reads from a watch that was kept open.
+    /// Reads from an open watch.
     pub read: Option<String>,
-    /// Shows what a webhook was asked since this was last looked at; `*` for all of them, in order.
+    /// Shows the reviews that a webhook has received since the last look; `*` for all webhooks, in order.
     pub hooked: Option<String>,
-    /// How many events are read; without it, until the server ends the watch.
+    /// The number of events to read; without it, until the server ends the watch.
     pub events: Option<usize>,
-    /// Whether bookmarks count and are compared; those that end initial events always do.
+    /// Whether bookmarks count and are compared. Those that end initial events always do.
     pub bookmarks: bool,
-    /// The kind of patch that `body` is.
+    /// The type of patch of `body`.
     #[serde(rename = "type")]
     pub patch: Option<Patch>,
     /// The body.
     pub body: Option<Value>,
-    /// The body, as it is.
+    /// The body as plain text.
     pub text: Option<String>,
     /// Headers of the request.
     pub headers: BTreeMap<String, String>,
-    /// Who asks; by default an administrator.
+    /// The user of the request. Defaults to the administrator.
     #[serde(rename = "as")]
     pub user: Option<User>,
-    /// Variables and where their values are in the body, or `header:NAME`.
+    /// Variables, and the paths of their values in the body, or `header:NAME`.
     pub save: BTreeMap<String, String>,
     /// The only parts of the body that are compared.
     pub show: Option<Vec<String>>,
@@ -73,13 +73,13 @@ pub struct Step {
     pub hide: Vec<String>,
     /// More headers of the response that are compared.
     pub see: Vec<String>,
-    /// The request is repeated until it has reached this webhook; what that was asked is forgotten.
+    /// The request is repeated until this webhook receives a review. Its reviews so far are dropped.
     pub reaches: Option<String>,
-    /// The request is repeated until it is so.
+    /// The request is repeated until this holds.
     pub until: Option<Until>,
 }
 
-/// The kinds of patches.
+/// The types of patches.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Patch {
@@ -105,12 +105,12 @@ impl Patch {
     }
 }
 
-/// Who asks.
+/// The user of a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum User {
-    /// `nobody`: without credentials.
-    Name(Nobody),
+    /// `anonymous`: without credentials.
+    Name(Anonymous),
     /// With a bearer token.
     Token {
         /// The token.
@@ -126,21 +126,21 @@ pub enum User {
     },
 }
 
-/// Nobody.
+/// The name of a user without credentials.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Nobody {
+pub enum Anonymous {
     /// A request without credentials.
-    Nobody,
+    Anonymous,
 }
 
-/// What a repeated request waits for.
+/// The result that a repeated request waits for.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Until {
     /// A status code.
     Status(u16),
-    /// Values at paths of the body; null is met by absence.
+    /// Values at paths of the body; null matches an absent value.
     Values(BTreeMap<String, Value>),
 }
 
@@ -170,7 +170,7 @@ pub fn load(folder: &Path, filters: &[String]) -> Result<Vec<Topic>, String> {
 fn topic(name: String, path: &Path) -> Result<Topic, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut cases: Vec<Case> = Vec::new();
-    // One document at a time, so that a mistake is told with the claim that it is in.
+    // One document at a time, so that an error names the claim of its document.
     for document in text
         .split("\n---\n")
         .filter(|document| !document.trim().trim_matches('-').is_empty())

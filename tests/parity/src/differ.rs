@@ -1,15 +1,15 @@
-//! Where two answers differ.
+//! Compares two transcripts of a case.
 
 use serde_json::Value;
 
-/// A difference: where, and what each said.
+/// A difference: its path, and the value on each side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The path, beginning with the number of the step (the first is 1).
     pub path: String,
-    /// What the first one said.
+    /// The value on the first side.
     pub first: Option<Value>,
-    /// What the second one said.
+    /// The value on the second side.
     pub second: Option<Value>,
 }
 

@@ -1,5 +1,5 @@
-//! An HTTPS server on the loopback interface that plays the webhooks of cases: it answers as the case says, and keeps what it was
-//! asked.
+//! An HTTPS server on the loopback interface that acts as the webhooks of cases. It sends the answers of the case, and keeps the
+//! reviews that it receives.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use tokio::net::TcpListener;
 use windlass_meta::{Clock as _, SystemClock};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 
-/// What a webhook answers.
+/// The answer of a webhook.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Answer {
-    /// The response of a review, on top of `{"uid": ..., "allowed": true}`; null takes a field out.
+    /// The fields of the response, added to `{"uid": ..., "allowed": true}`; null removes a field.
     pub response: BTreeMap<String, Value>,
     /// A JSON patch, which becomes the `patch` and `patchType` of the response.
     pub patch: Option<Value>,
@@ -37,11 +37,11 @@ pub struct Answer {
     pub text: Option<String>,
     /// Seconds before the answer.
     pub delay: f64,
-    /// For conversions: what is set in each object, by the version that is asked for. The apiVersion always is.
+    /// For conversions: the fields to set in each object, by target version. The apiVersion is always set.
     pub convert: BTreeMap<String, Value>,
 }
 
-/// A request that was received: the case it is from, the webhook, and the review.
+/// A received request: its case, the webhook, and the review.
 type Asked = (String, String, Value);
 
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ struct State {
     asked: Mutex<Vec<Asked>>,
 }
 
-/// A running server.
+/// The running server.
 #[derive(Debug)]
 pub struct Hooks {
     /// `https://HOST:PORT`
@@ -111,7 +111,7 @@ impl Hooks {
         Ok(out)
     }
 
-    /// Takes over what the webhooks of a case answer; they are at `/ID/NAME`.
+    /// Sets the answers of a case's webhooks, which are at `/ID/NAME`.
     pub fn set(&self, id: &str, answers: &BTreeMap<String, Answer>) {
         let mut all = self.state.answers.lock();
         for (name, answer) in answers {
@@ -119,7 +119,7 @@ impl Hooks {
         }
     }
 
-    /// What a webhook of a case was asked since this was last called, in order; of all of them without a name.
+    /// The reviews that a webhook of a case has received since the last call, in order; without a name, those of all webhooks.
     pub fn asked(&self, id: &str, name: &str) -> Vec<Value> {
         let mut asked = self.state.asked.lock();
         let (mine, others) = std::mem::take(&mut *asked)
@@ -173,7 +173,7 @@ fn reply(status: u16, body: String) -> Response<Full<Bytes>> {
     response
 }
 
-/// The review that answers a review.
+/// The answer to a review.
 fn reviewed(answer: &Answer, review: &Value) -> Value {
     let request = &review["request"];
     let mut response = json!({"uid": request["uid"]});
@@ -207,7 +207,7 @@ fn lay_over(object: &mut Value, fields: &BTreeMap<String, Value>) {
     }
 }
 
-/// The objects of a conversion in the version that is asked for.
+/// The objects of a conversion in the target version.
 fn converted(answer: &Answer, request: &Value) -> Value {
     let wanted = &request["desiredAPIVersion"];
     let version = wanted.as_str().and_then(|v| v.rsplit('/').next()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Plays the cases, shows differences, records what the real server answers.
+//! Plays the cases, shows differences, and records the answers of the real server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use windlass_parity::target::Target;
 #[derive(Debug, Parser)]
 #[command(about = "The same requests to the embedded API server and to kube-apiserver")]
 struct Args {
-    /// The kubeconfig of the real server, as its administrator; without it one is started (`cargo xtask tools`).
+    /// The kubeconfig of the real server's administrator; without it, a server is started (`cargo xtask tools`).
     #[arg(long, global = true)]
     real: Option<PathBuf>,
     #[command(subcommand)]
@@ -65,7 +65,7 @@ fn told(outcome: Result<bool, String>) -> ExitCode {
     }
 }
 
-/// What a server answered, by topic.
+/// The answers of a server, by topic.
 type All = BTreeMap<String, Played>;
 
 async fn run(args: Args) -> Result<bool, String> {
@@ -104,7 +104,7 @@ async fn run(args: Args) -> Result<bool, String> {
     Ok(tell(&report))
 }
 
-/// Prints what was found out; whether it is all well.
+/// Prints a report. Returns whether it has no failures.
 fn tell(report: &Report) -> bool {
     for failure in &report.failures {
         anstream::println!("{failure}");
@@ -118,7 +118,7 @@ fn tell(report: &Report) -> bool {
     report.failures.is_empty()
 }
 
-/// The real server, which lives as long as this where it was started here.
+/// The real server. If it was started here, it ends with this value.
 struct Real {
     target: Target,
     _control_plane: Option<ControlPlane>,
@@ -141,11 +141,11 @@ impl Real {
     }
 }
 
-/// How often a topic is played until the answers are the recorded ones. A real server's caches lag behind, and what it looks at
-/// first is chance now and then; what it does not answer in so many plays is not what it does.
+/// The number of plays of a topic until the answers match the recording. The caches of a real server lag behind, and the order of
+/// its checks is sometimes random. An answer that does not occur in this many plays counts as different.
 const PLAYS: usize = 3;
 
-/// Holds the recordings against what a real server answers.
+/// Compares the recordings with the answers of a real server.
 async fn check(target: &Target, mut topics: Vec<Topic>) -> Result<Report, String> {
     let (mut report, nothing) = (Report::default(), Played::new());
     for play in 1..=PLAYS {
@@ -170,7 +170,7 @@ async fn check(target: &Target, mut topics: Vec<Topic>) -> Result<Report, String
     Ok(report)
 }
 
-/// Writes down what was answered to a topic; what was not answered is a failure.
+/// Records the answers to a topic. A missing answer is a failure.
 fn record(topic: &Topic, played: &Played) -> Result<Report, String> {
     let mut report = Report {
         cases: topic.cases.len(),

@@ -1,4 +1,4 @@
-//! Takes out of an answer what differs by chance: uids, versions, times, tokens, names that were made for the case.
+//! Removes values from an answer that differ by chance: uids, versions, times, tokens, generated names.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::case::Step;
 use crate::path;
 use crate::vars::Vars;
 
-/// What a server answered.
+/// An answer of a server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -31,7 +31,7 @@ pub(crate) enum Body {
 impl Body {
     pub(crate) fn of(bytes: &[u8], headers: &BTreeMap<String, Vec<String>>) -> Self {
         let mut types = headers.get("content-type").into_iter().flatten();
-        // What is said counts, not how lines are broken.
+        // The content is compared, not its line breaks.
         if types.any(|media| media.starts_with("application/yaml"))
             && let Ok(text) = std::str::from_utf8(bytes)
             && let Ok(value) = serde_saphyr::from_str(text)
@@ -47,7 +47,7 @@ impl Body {
         }
     }
 
-    /// The JSON in it, to look things up.
+    /// The body as JSON, to look values up.
     pub(crate) fn json(&self) -> Option<Value> {
         match self {
             Self::Json(value) => Some(value.clone()),
@@ -68,26 +68,26 @@ static QUOTED_OBJECT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"Invalid value: "\{\\"(?:[^"\\]|\\.)*\}": "#).unwrap()
 });
 
-/// Where a message tells how far the store has come, or which version an object has.
+/// Parts of messages with the current revision of the store or the version of an object.
 static NOW: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::unwrap_used, reason = "a constant; the tests use it")]
     Regex::new(r"(version: \d+, current: |ResourceVersion in record \()(?:\d+|\$rv)").unwrap()
 });
 
-/// Who got which name so far in a case.
+/// The placeholders of generated names so far in a case.
 #[derive(Debug, Default)]
 pub(crate) struct Normal {
     uids: HashMap<String, usize>,
     versions: HashMap<String, usize>,
 }
 
-/// How long ago something was, in the words of tables: `5s`, `3m15s`, `2y325d`.
+/// An age in the form of tables: `5s`, `3m15s`, `2y325d`.
 static AGE: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::unwrap_used, reason = "a constant; the tests use it")]
     Regex::new("^(?:[0-9]+[ydhms]){1,2}$").unwrap()
 });
 
-/// A cell that says how long ago something was is another tomorrow, also where the case gave the time.
+/// Removes an age from a cell: ages differ between runs, even if the case sets the time.
 fn forget_age(cell: &mut Value) {
     if cell.as_str().is_some_and(|text| AGE.is_match(text)) {
         *cell = json!("AGE");
@@ -95,7 +95,7 @@ fn forget_age(cell: &mut Value) {
 }
 
 impl Normal {
-    /// What is compared of an answer.
+    /// The part of an answer that is compared.
     pub(crate) fn answer(&mut self, answer: Answer, step: &Step, vars: &Vars) -> Value {
         let mut out = Map::new();
         out.insert("status".to_owned(), json!(answer.status));
@@ -153,7 +153,7 @@ impl Normal {
                     sort_managers(&mut items);
                 }
                 if key == "resourceRules" || key == "nonResourceRules" {
-                    // The bindings that they come from are looked at in no particular order.
+                    // The server reads the bindings behind these in random order.
                     items.sort_by_cached_key(Value::to_string);
                 }
                 if key == "cells" {
@@ -165,7 +165,7 @@ impl Normal {
                     .collect()
             }
             Value::Object(map) => {
-                // The metadata of lists and bookmarks has the version of the store, which others move, too.
+                // The metadata of lists and bookmarks has the revision of the store, which other cases change, too.
                 let lists = map.contains_key("items")
                     || map
                         .get("kind")
@@ -202,7 +202,7 @@ impl Normal {
         json!(self.plain(text, vars))
     }
 
-    /// A text without names made for the case, and without uids.
+    /// A text without generated names and uids.
     fn plain(&mut self, text: &str, vars: &Vars) -> String {
         let text = vars.name(text);
         let text = QUOTED_OBJECT.replace_all(&text, "Invalid value: OBJECT: ");
@@ -215,7 +215,7 @@ impl Normal {
     }
 }
 
-/// Managers are listed by the second of their last change: whether two requests fell into one is chance.
+/// Sorts managers by operation and name: they are listed by the second of their last change, so that their order depends on chance.
 fn sort_managers(entries: &mut [Value]) {
     entries.sort_by_cached_key(|entry| {
         ["operation", "manager", "apiVersion", "subresource"]
@@ -223,7 +223,7 @@ fn sort_managers(entries: &mut [Value]) {
     });
 }
 
-/// Whether a text is a time of these days: others were given by the case.
+/// Whether a time is about now; others were set by the case.
 fn is_about_now(text: &str) -> bool {
     let looks_like = text.len() >= 20 && text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T');
     looks_like

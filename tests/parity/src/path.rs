@@ -25,7 +25,7 @@ pub(crate) fn get<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// What is at a path, with `*`: a list of what is found.
+/// The values at a path. With `*`, a list of all matches.
 pub(crate) fn select(value: &Value, path: &str) -> Option<Value> {
     fn walk(value: &Value, steps: &[String]) -> Option<Value> {
         let Some((step, rest)) = steps.split_first() else {
@@ -51,7 +51,7 @@ pub(crate) fn select(value: &Value, path: &str) -> Option<Value> {
     walk(value, &steps(path))
 }
 
-/// Removes what is at a path. An element of a list becomes null, so that those behind it keep their places.
+/// Removes the value at a path. An element of a list becomes null, so that later elements keep their indexes.
 pub(crate) fn remove(value: &mut Value, path: &str) {
     fn walk(value: &mut Value, steps: &[String]) {
         let Some((step, rest)) = steps.split_first() else {
@@ -79,7 +79,7 @@ pub(crate) fn remove(value: &mut Value, path: &str) {
     walk(value, &steps(path));
 }
 
-/// Whether a path is one that a pattern means: `*` stands for one step, `**` for any number.
+/// Whether a path matches a pattern: `*` stands for one step, `**` for any number.
 pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     fn walk(pattern: &[String], path: &[String]) -> bool {
         match (pattern.split_first(), path.split_first()) {

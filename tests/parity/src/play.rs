@@ -19,16 +19,16 @@ use crate::path;
 use crate::target::Target;
 use crate::vars::Vars;
 
-/// How long one answer may take.
+/// Time limit of one answer.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// How long a request is repeated.
+/// Time limit of a repeated request.
 const EVENTUALLY: Duration = Duration::from_secs(30);
 
 /// Headers that clients read.
 const HEADERS: [&str; 4] = ["content-type", "warning", "location", "retry-after"];
 
-/// What a server answered to a case, normalised: one value a step. The case's namespace stays: emptying many would keep a server
-/// busy for long that serves others.
+/// The normalised answers of a server to a case, one value per step. The case's namespace is kept: deleting many namespaces would
+/// slow down the server for the other cases.
 pub async fn play(target: &Target, case: &Case, hooks: &Hooks, keep: bool) -> Result<Vec<Value>, String> {
     let id: String = (0..8)
         .map(|_| char::from(b'a' + rand::rng().random_range(0..26)))
@@ -69,7 +69,7 @@ pub async fn play(target: &Target, case: &Case, hooks: &Hooks, keep: bool) -> Re
         }
     }
     if keep {
-        // A server that goes away needs no cleaning up.
+        // A server that is about to end needs no cleanup.
         return failed.map_or(Ok(out), Err);
     }
     player.open.clear();
@@ -193,7 +193,7 @@ impl Player<'_> {
         }
     }
 
-    /// Whether a webhook of the case was asked.
+    /// Whether a webhook of the case has received a review.
     fn reached(&self, name: &str) -> bool {
         !self.hooks.asked(&self.vars.fill("$id"), name).is_empty()
     }
@@ -244,9 +244,9 @@ impl Player<'_> {
         let mut client = &self.target.admin;
         match &step.user {
             None => {}
-            Some(User::Name(_)) => client = &self.target.nobody,
+            Some(User::Name(_)) => client = &self.target.anonymous,
             Some(User::Token { token }) => {
-                client = &self.target.nobody;
+                client = &self.target.anonymous;
                 request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
             }
             Some(User::Impersonated { user, groups }) => {
@@ -313,7 +313,7 @@ enum Started {
     Watch(Watch, Answer),
 }
 
-/// A watch that is open.
+/// An open watch.
 struct Watch {
     body: Incoming,
     buffer: Vec<u8>,
@@ -341,7 +341,7 @@ impl Watch {
                 }
             }
         }
-        // What is there already although nobody waits for it is one too many.
+        // An event that has arrived beyond the expected number is an unexpected one.
         if step.events.is_some() && step.read.is_some() {
             while let Some(Ok(Some(event))) = self.next().now_or_never() {
                 if step.bookmarks || !is_plain_bookmark(&event) {
@@ -380,7 +380,7 @@ fn is_plain_bookmark(event: &Value) -> bool {
     event["type"] == "BOOKMARK" && event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"].is_null()
 }
 
-/// An error with what caused it.
+/// An error with its causes.
 fn said(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! What the real server answered, kept beside the cases: a line of JSON for each step.
+//! The recorded answers of the real server, stored beside the cases: a line of JSON for each step.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,20 +15,19 @@ pub type Answers = BTreeMap<String, Vec<Value>>;
 #[derive(Deserialize, Serialize)]
 struct Line<V> {
     case: String,
-    /// What was asked, so that a recording is seen to be of another text.
+    /// The request, to detect recordings of a changed case.
     step: String,
     answer: V,
 }
 
-/// What a step asks, in a line.
+/// The request of a step, in a line.
 fn asked(case: &Case, at: usize) -> String {
     let step = &case.steps[at];
     let what = [&step.send, &step.watch, &step.read];
     what.into_iter().flatten().next().cloned().unwrap_or_default()
 }
 
-/// Reads a recording of cases; one that is not there is empty. What was recorded of cases that were removed or say something else
-/// since then is an error.
+/// Reads the recording of cases; a missing file is empty. An answer of a case that was removed or changed is an error.
 pub fn read(file: &Path, cases: &[Case]) -> Result<Answers, String> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,

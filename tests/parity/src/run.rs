@@ -1,4 +1,4 @@
-//! Plays many cases, and says what differs.
+//! Plays many cases, and compares the answers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,22 +14,22 @@ use crate::play::play;
 use crate::recording::Answers;
 use crate::target::Target;
 
-/// How many cases are played at a time.
+/// The number of concurrent cases.
 const AT_A_TIME: usize = 8;
 
-/// What was found out about a set of cases.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Cases.
     pub cases: usize,
-    /// Differences that are meant.
+    /// Intended differences.
     pub allowed: usize,
-    /// Cases with differences that are not, in words.
+    /// Cases with other differences, as texts.
     pub failures: Vec<String>,
 }
 
 impl Report {
-    /// Adds what another one found.
+    /// Adds another report.
     pub fn add(&mut self, other: Self) {
         self.cases += other.cases;
         self.allowed += other.allowed;
@@ -37,10 +37,10 @@ impl Report {
     }
 }
 
-/// What was answered to the cases of a topic, by their claims; or why one could not be played.
+/// The answers to the cases of a topic, by their claims; or why a case could not be played.
 pub type Played = BTreeMap<String, Result<Vec<Value>, String>>;
 
-/// One of two that are compared.
+/// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     name: &'static str,
@@ -48,18 +48,18 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// What somebody who is called this in words about a difference answered.
+    /// A side: its name in texts about differences, and its answers.
     pub fn new(name: &'static str, played: &'a Played) -> Self {
         Self { name, played }
     }
 }
 
-/// Plays all cases of all topics against one server. `keep` leaves what the cases made.
+/// Plays all cases of all topics against one server. `keep` leaves the objects of the cases in place.
 pub async fn all(target: &Target, topics: &[Topic], keep: bool) -> BTreeMap<String, Played> {
     let hooks = Hooks::start().await;
     let mut out: BTreeMap<String, Played> = BTreeMap::new();
-    // One area after the other: some make what others would stumble over, such as webhooks that refuse, or definitions whose
-    // objects nobody can convert.
+    // One area after the other: some cases disturb other areas, such as webhooks that refuse, or definitions whose objects cannot
+    // be converted.
     for area in topics.chunk_by(|a, b| area(a) == area(b)) {
         let cases = area
             .iter()
@@ -88,7 +88,7 @@ fn area(topic: &Topic) -> &str {
     topic.name.split('/').next().unwrap_or_default()
 }
 
-/// Where two answered the cases of a topic otherwise; either may be recorded.
+/// Compares the answers of two sides to the cases of a topic; either may be a recording.
 pub fn compare(topic: &Topic, sides: [Side<'_>; 2], allowed: &Allowed) -> Report {
     let mut report = Report {
         cases: topic.cases.len(),
@@ -126,7 +126,7 @@ fn missing(case: &Case, sides: [Side<'_>; 2]) -> String {
     out
 }
 
-/// A recording in the form of what was played.
+/// A recording as the result of a play.
 pub fn recorded(answers: Answers) -> Played {
     answers
         .into_iter()

@@ -1,4 +1,4 @@
-//! A server to talk to.
+//! A server as the target of requests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub const TOKEN: (&str, &str, &[&str]) = ("parity-token", "token-user", &["token
 
 pub(crate) type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// A server to talk to.
+/// A server as the target of requests.
 #[derive(Debug)]
 pub struct Target {
     /// `https://HOST:PORT`
@@ -32,7 +32,7 @@ pub struct Target {
     /// With the administrator's certificate.
     pub(crate) admin: Http,
     /// Without credentials.
-    pub(crate) nobody: Http,
+    pub(crate) anonymous: Http,
     server: Option<ApiServer>,
 }
 
@@ -65,7 +65,7 @@ impl Target {
         Ok(Self {
             url: url.trim_end_matches('/').to_owned(),
             admin: client(&config)?,
-            nobody: client(&bare)?,
+            anonymous: client(&bare)?,
             server,
         })
     }

@@ -1,4 +1,4 @@
-//! Variables of a case: `$name` or `${name}` in what is sent; the other way round in what comes back.
+//! Variables of a case: `$name` or `${name}` in requests, replaced by values; and in answers, values replaced by names.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,12 +15,12 @@ static NAME: LazyLock<Regex> = LazyLock::new(|| {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vars {
     values: BTreeMap<String, Value>,
-    /// Texts and what is written for them, in the order in which they are replaced.
+    /// Values and the texts that replace them in answers, in the order of replacement.
     back: Vec<(String, String)>,
 }
 
 impl Vars {
-    /// Sets a variable; `shown` says that its value is written as `$name` wherever it comes back.
+    /// Sets a variable. `shown` replaces its value with `$name` in answers.
     pub(crate) fn set(&mut self, name: &str, value: Value, shown: bool) {
         if shown && let Some(text) = value.as_str().filter(|text| text.len() > 3) {
             self.back.push((text.to_owned(), format!("${name}")));
@@ -28,7 +28,7 @@ impl Vars {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// A text with variables filled in; names that are not known stay as they are (`$patch`).
+    /// Replaces variables in a text; unknown names stay as they are (`$patch`).
     pub(crate) fn fill(&self, text: &str) -> String {
         NAME.replace_all(text, |found: &Captures<'_>| {
             let name = found.get(1).or(found.get(2)).map_or("", |name| name.as_str());
@@ -41,7 +41,7 @@ impl Vars {
         .into_owned()
     }
 
-    /// An object with variables filled in, in keys too. A string that is nothing but a variable becomes its value.
+    /// Replaces variables in an object, also in keys. A string that consists of a variable becomes its value.
     pub(crate) fn fill_value(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => {
@@ -54,7 +54,7 @@ impl Vars {
         }
     }
 
-    /// A text of an answer with variables written for their values.
+    /// Replaces values with variables in a text of an answer.
     pub(crate) fn name(&self, text: &str) -> String {
         self.back.iter().fold(text.to_owned(), |text, (value, name)| {
             if value.bytes().all(|b| b.is_ascii_digit()) {
@@ -66,7 +66,7 @@ impl Vars {
     }
 }
 
-/// Replaces a number only where it is not part of a longer one.
+/// Replaces a number only if it is not part of a longer one.
 fn name_number(text: &str, value: &str, name: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench addons`: what it costs to have a chart on a fleet.
+//! `cargo xtask bench addons`: measures the cost of a chart on a fleet.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,19 +15,19 @@ use super::figures::{Figure, Figures, Unit};
 use super::server::{Requests, Up};
 use super::{build, say};
 
-/// How often the fleet is looked at, which is how exact times are.
+/// The polling interval, which is the precision of times.
 const POLL: Duration = Duration::from_millis(250);
-/// How long any step may take.
+/// The timeout of each step.
 const PATIENCE: Duration = Duration::from_mins(20);
-/// Who applies.
+/// The field manager.
 const MANAGER: &str = "windlass-bench";
-/// Where everything is.
+/// The namespace of all objects.
 const NAMESPACE: &str = "default";
 /// The HelmChartProxy, and its chart.
 const CHART: &str = "oven";
-/// The most memory that a chart on 200 clusters may take beside the clusters, in MiB.
+/// The target for the memory of a chart on 200 clusters, in addition to the clusters, in MiB.
 const MEMORY: f64 = 150.0;
-/// How many clusters that holds for.
+/// The number of clusters of that target.
 const FLEET: u32 = 200;
 
 /// Options of `bench addons`.
@@ -133,7 +133,7 @@ async fn fleet(
     up.stop()
 }
 
-/// The cost of a fleet at rest. Connections to workload clusters exist with and without a chart, so they are counted separately.
+/// The cost of an idle fleet. Connections to workload clusters exist with and without a chart, so they are counted separately.
 async fn idle(up: &Up, options: &Options, title: &str, figures: &mut Figures) -> Result<(), String> {
     say(title);
     let before = Mark::of(up)?;
@@ -163,10 +163,10 @@ async fn idle(up: &Up, options: &Options, title: &str, figures: &mut Figures) ->
     Ok(())
 }
 
-/// What has been spent so far.
+/// The resources used so far.
 struct Mark {
     at: Instant,
-    /// Processor time of Windlass, and of the processes that it started.
+    /// Processor time of Windlass, and of its child processes.
     processor: (f64, f64),
     memory: f64,
     requests: Requests,
@@ -184,7 +184,7 @@ impl Mark {
         })
     }
 
-    /// What was spent since.
+    /// The resources used since.
     fn since(&self, before: &Self, title: &str, figures: &mut Figures) {
         let memory = (title.ends_with("installed") && title.contains(&format!("{FLEET} "))).then_some(MEMORY);
         for (what, unit, value, target) in [
@@ -228,7 +228,7 @@ fn deployed(revision: u32) -> impl Fn(&Value) -> bool {
     move |status| status["status"] == "deployed" && status["revision"] == revision
 }
 
-/// A chart as add-ons have it: an account, rights, settings, a Deployment and a Service.
+/// A typical add-on chart: a service account, permissions, settings, a Deployment and a Service.
 fn chart() -> ChartLike {
     let object = |kind: &str, api: &str, rest: &str| {
         format!(
@@ -320,7 +320,7 @@ async fn apply(client: &kube::Client, object: &Value) -> Result<(), String> {
         .map_err(|error| format!("cannot apply {kind} {name}: {error}"))
 }
 
-/// Waits until as many objects of a kind have the status that is waited for.
+/// Waits until this many objects of a kind have the desired status.
 async fn wait(
     client: &kube::Client,
     version: &str,

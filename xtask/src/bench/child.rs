@@ -8,20 +8,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// How a demo comes to its end.
+/// How a demo ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It goes through all its steps.
+    /// After all its steps.
     ByItself,
-    /// The process is stopped when it has printed its report.
+    /// Stopped after it has printed its report.
     AfterReport,
 }
 
-/// A child process that does not outlive us.
+/// A child process that ends with this one.
 pub(super) struct Running(Child);
 
 impl Running {
-    /// Starts the program with these arguments; logs are not wanted.
+    /// Starts the program with these arguments, without logs.
     pub(super) fn start(program: &Path, line: &[&str]) -> Result<Self, String> {
         let mut command = Command::new(program);
         command
@@ -40,7 +40,7 @@ impl Running {
         self.0.id()
     }
 
-    /// Asks it to stop, as Ctrl-C does, and waits until it has.
+    /// Sends the signal of Ctrl-C, and waits for the end.
     pub(super) fn stop(mut self) -> Result<(), String> {
         let asked = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status();
         asked.map_err(|error| format!("cannot run kill: {error}"))?;
@@ -58,7 +58,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Nothing is left to do when it has ended already.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -68,7 +68,7 @@ impl Drop for Running {
 pub(super) fn demo(program: &Path, line: &[&str], ending: Ending) -> Result<Value, String> {
     let mut running = Running::start(program, &[&["demo", "--output", "json"], line].concat())?;
     let output = running.0.stdout.take().ok_or("windlass has no output")?;
-    // The report is one document; what comes after it, if anything, is not waited for.
+    // The report is one document; any output after it is ignored.
     let mut stream = serde_json::Deserializer::from_reader(std::io::BufReader::new(output));
     let report = Value::deserialize(&mut stream).map_err(|error| match running.wait() {
         Ok(()) => format!("windlass demo {}: its report cannot be read: {error}", line.join(" ")),
@@ -85,7 +85,7 @@ pub(super) fn demo(program: &Path, line: &[&str], ending: Ending) -> Result<Valu
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes one.
+    /// Creates one.
     pub(super) fn new() -> Result<Self, String> {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -95,7 +95,7 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
@@ -108,7 +108,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A leftover in the temporary folder is harmless.
+        // Errors are ignored: a leftover in the temporary folder is harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 const EXAMPLE: &str = "examples/clusterclass-quick-start.yaml";
-/// The patch that sets the delays by a variable; it would undo ours.
+/// The patch that sets the delays by a variable; it would override ours.
 const PATCH: &str = "startup-duration";
 
-/// Writes the class to a folder, and says where.
+/// Writes the class to a folder. Returns its path.
 pub(super) fn with_delays(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     let text = std::fs::read_to_string(root.join(EXAMPLE)).map_err(|error| format!("{EXAMPLE}: {error}"))?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| format!("{EXAMPLE}: {error}"))?;

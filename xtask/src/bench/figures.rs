@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
@@ -44,7 +44,7 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    /// What was measured in each run; a target is the most that it may be.
+    /// A figure with the values of all runs; a target is an upper limit.
     pub(super) fn new(what: impl Into<String>, unit: Unit, values: Vec<f64>, target: Option<f64>) -> Self {
         Self {
             what: what.into(),
@@ -54,7 +54,7 @@ impl Figure {
         }
     }
 
-    /// The middle value; of an even number, the mean of the two in the middle.
+    /// The median; of an even number, the mean of the two in the middle.
     fn median(&self) -> f64 {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);
@@ -74,7 +74,7 @@ impl Figure {
     }
 }
 
-/// All figures, and where they come from.
+/// All figures, and the machine.
 #[derive(Clone, Debug)]
 pub(super) struct Figures {
     machine: String,
@@ -83,7 +83,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// None yet.
+    /// No figures yet.
     pub(super) fn of_this_machine() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
@@ -103,17 +103,17 @@ impl Figures {
         }
     }
 
-    /// One more.
+    /// Adds a figure.
     pub(super) fn add(&mut self, figure: Figure) {
         self.measured.push(figure);
     }
 
-    /// A count that explains a figure.
+    /// Adds a count that explains a figure.
     pub(super) fn detail(&mut self, what: String, value: f64) {
         self.details.push((what, value));
     }
 
-    /// A table.
+    /// The figures as a table.
     pub(super) fn text(&self) -> String {
         let width = self
             .measured
@@ -153,7 +153,7 @@ impl Figures {
         text
     }
 
-    /// The same as one JSON document.
+    /// The figures as a JSON document.
     pub(super) fn json(&self) -> Value {
         let figures: Vec<Value> = self
             .measured

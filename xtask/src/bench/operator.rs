@@ -1,4 +1,4 @@
-//! `cargo xtask bench operator`: what it costs to install providers, and to have them.
+//! `cargo xtask bench operator`: measures the installation and the idle cost of providers.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use crate::providers::files::{self, Release};
 use crate::providers::web::Web;
 use crate::providers::{declare, operators};
 
-/// How many providers are installed; those that the folder lacks are look-alikes.
+/// The number of providers; those that are not in the folder are fake ones.
 const PROVIDERS: usize = 10;
-/// The provider whose files are the largest.
+/// The provider with the largest files.
 const LARGEST: &str = "infrastructure-aws";
 
 /// Options of `bench operator`.
@@ -88,7 +88,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
         None,
     ));
     if !largest.is_empty() {
-        // Beside a core that is next to nothing.
+        // Together with a minimal core.
         let alone = files::filled_up(largest, 2);
         let (mut alone_memory, mut both_memory) = (Vec::new(), Vec::new());
         for run in 1..=options.runs {
@@ -137,7 +137,7 @@ fn only_operators() -> Vec<String> {
     vec!["--controllers".to_owned(), operators().join(",")]
 }
 
-/// Installs providers, all declared at once; seconds until all are installed and available.
+/// Installs providers, all declared at once. Returns the seconds until all are installed and available.
 async fn install(up: &Up, releases: &[Release]) -> Result<f64, String> {
     let client = up.client().await?;
     let _deployments = Deployments::run(client.clone());

@@ -1,4 +1,4 @@
-//! `windlass` as a process that serves: how it is started, asked and measured.
+//! A `windlass` server process: start, requests and measurements.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -15,21 +15,21 @@ use super::MIB;
 use super::child::{Folder, Running};
 use crate::providers::declare::{PATIENCE, POLL};
 
-/// How long nothing is asked by controllers that have come to rest.
+/// Idle controllers send no requests for this time.
 const REST: Duration = Duration::from_secs(5);
 
 /// A management cluster.
 pub(super) struct Up {
-    /// What runs the controllers.
+    /// The process of the controllers.
     controllers: Running,
-    /// The API server, where it is a process of its own.
+    /// The process of the API server, if it is separate.
     server: Option<Running>,
     folder: Folder,
     metrics: u16,
 }
 
 impl Up {
-    /// Everything in one process: `windlass up`, with more options.
+    /// Starts everything in one process: `windlass up`, with additional options.
     pub(super) fn start(program: &Path, options: &[String]) -> Result<Self, String> {
         let (folder, (port, metrics)) = (Folder::new()?, reserved_ports()?);
         let all = [serve(&folder, port), control(metrics, options)];
@@ -42,7 +42,7 @@ impl Up {
         })
     }
 
-    /// `windlass manager`, with more options, on `windlass apiserver`.
+    /// Starts `windlass manager`, with additional options, on `windlass apiserver`.
     pub(super) fn apart(program: &Path, runtime: &Runtime, options: &[String]) -> Result<Self, String> {
         let (folder, (port, metrics)) = (Folder::new()?, reserved_ports()?);
         let server = run(program, &folder, &["apiserver"], &[serve(&folder, port)])?;
@@ -62,8 +62,8 @@ impl Up {
         self.server.map_or(Ok(()), Running::stop)
     }
 
-    /// Waits until nothing has been asked for a while, but for what keeps connections; the requests until then. What only changes words
-    /// of a status is written seconds later.
+    /// Waits until there have been no requests for a while, except those that keep connections alive. Returns the requests until
+    /// then. Changes of texts in a status are written seconds later.
     pub(super) async fn rest(&self) -> Result<Requests, String> {
         let (started, mut since) = (Instant::now(), Instant::now());
         let mut seen = self.requests()?;
@@ -78,7 +78,7 @@ impl Up {
         Ok(seen)
     }
 
-    /// A client, as soon as there are a server and controllers.
+    /// A client, once the server and the controllers are ready.
     pub(super) async fn client(&self) -> Result<kube::Client, String> {
         let (path, started) = (self.folder.path().join("kubeconfig"), Instant::now());
         loop {
@@ -97,12 +97,12 @@ impl Up {
         }
     }
 
-    /// The most memory that the process ever had, in MiB.
+    /// The process's peak memory, in MiB.
     pub(super) fn peak_memory(&self) -> Result<f64, String> {
         self.memory("VmHWM:")
     }
 
-    /// The memory that the process has now, in MiB.
+    /// The process's current memory, in MiB.
     pub(super) fn memory_now(&self) -> Result<f64, String> {
         self.memory("VmRSS:")
     }
@@ -111,16 +111,17 @@ impl Up {
         memory(self.controllers.id(), "status", field)
     }
 
-    /// Watches the processes that the process starts, from now on.
+    /// Watches the child processes from now on.
     pub(super) fn children(&self) -> Children {
         Children::watch(self.controllers.id())
     }
 
-    /// Processor time in seconds: of the process, and of the processes that it started and that have ended.
+    /// Processor time in seconds: of the process, and of its ended child processes.
     pub(super) fn processor_time(&self) -> Result<(f64, f64), String> {
         let path = format!("/proc/{}/stat", self.controllers.id());
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        // The name of the program, in brackets, may hold spaces; what follows it is numbered from the state on, which is the third field.
+        // The name of the program, in parentheses, may contain spaces. The fields after it are numbered from the state on, which
+        // is the third field.
         let fields: Vec<&str> = text
             .rsplit_once(')')
             .map_or("", |(_, rest)| rest)
@@ -143,7 +144,7 @@ impl Up {
         })
     }
 
-    /// The sum of what a metric says, over all labels; 0 when there is no such metric yet.
+    /// The sum of a metric over all labels; 0 if the metric does not exist yet.
     pub(super) fn metric(&self, name: &str) -> Result<f64, String> {
         Ok(sum(&self.scrape()?, name))
     }
@@ -153,7 +154,7 @@ impl Up {
             .map_err(|error| format!("metrics cannot be read: {error}"))
     }
 
-    /// Whether the controllers run.
+    /// Whether the controllers are ready.
     fn is_ready(&self) -> bool {
         let answer = self.ask("/readyz");
         answer.is_ok_and(|text| text.lines().next().is_some_and(|line| line.contains(" 200 ")))
@@ -168,7 +169,7 @@ impl Up {
     }
 }
 
-/// The memory of a process, in MiB, as a field of a file about it.
+/// The memory of a process, in MiB, from a field of a file in `/proc`.
 fn memory(process: u32, file: &str, field: &str) -> Result<f64, String> {
     let path = format!("/proc/{process}/{file}");
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -179,9 +180,9 @@ fn memory(process: u32, file: &str, field: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{path}: there is no {field}"))
 }
 
-/// How much memory the children of a process had together at most, as far as looking ten times a second shows it.
+/// The peak memory of a process's children together, sampled ten times a second.
 pub(super) struct Children {
-    /// Looking ends when this is dropped.
+    /// Sampling ends when this is dropped.
     going_on: Sender<()>,
     looks: JoinHandle<f64>,
 }
@@ -199,21 +200,21 @@ impl Children {
         Self { going_on, looks }
     }
 
-    /// The most that it was, in MiB.
+    /// The peak, in MiB.
     pub(super) fn most(self) -> f64 {
         drop(self.going_on);
         self.looks.join().unwrap_or(f64::NAN)
     }
 }
 
-/// The memory of all children of a process now; those that end meanwhile have none.
+/// The current memory of a process's children; those that end meanwhile have none.
 fn together(parent: u32) -> f64 {
     // A child is listed with the thread that started it.
     let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
     let memory = |list: String| -> f64 {
         let children = list.split_whitespace().filter_map(|id| id.parse().ok());
-        // What they share, such as the program itself, counts once.
+        // Memory that they share, such as the program itself, counts once.
         children
             .filter_map(|child| memory(child, "smaps_rollup", "Pss:").ok())
             .sum()
@@ -221,13 +222,13 @@ fn together(parent: u32) -> f64 {
     lists.map(memory).sum()
 }
 
-/// What was asked of API servers.
+/// Requests to API servers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requests {
     pub(super) all: f64,
-    /// Of these, signs of life asked of workload clusters.
+    /// Of these, health probes of workload clusters.
     pub(super) probes: f64,
-    /// Of these, watches begun or renewed.
+    /// Of these, new or renewed watches.
     pub(super) watches: f64,
 }
 
@@ -250,7 +251,7 @@ impl std::ops::Sub for Requests {
     }
 }
 
-/// The sum of what a metric says in a scrape.
+/// The sum of a metric in a scrape.
 fn sum(scrape: &str, name: &str) -> f64 {
     let lines = scrape
         .lines()
@@ -260,7 +261,7 @@ fn sum(scrape: &str, name: &str) -> f64 {
         .sum()
 }
 
-/// Ticks of the processor's clock in a second, as Linux tells them to programs.
+/// The frequency of the processor's clock in Linux's interface.
 const TICKS: f64 = 100.0;
 
 fn run(program: &Path, folder: &Folder, command: &[&str], options: &[Vec<String>]) -> Result<Running, String> {
@@ -270,13 +271,13 @@ fn run(program: &Path, folder: &Folder, command: &[&str], options: &[Vec<String>
     Running::start(program, &[&line, &["--kubeconfig", kubeconfig.as_str()][..]].concat())
 }
 
-/// Options of what serves the API.
+/// The options of an API server.
 fn serve(folder: &Folder, port: u16) -> Vec<String> {
     let (data, port) = (folder.argument("data"), port.to_string());
     ["--data-dir", &data, "--port", &port].map(str::to_owned).to_vec()
 }
 
-/// Options of what runs the controllers.
+/// The options of controllers.
 fn control(metrics: u16, more: &[String]) -> Vec<String> {
     let address = format!("127.0.0.1:{metrics}");
     let mut options = more.to_vec();
@@ -284,7 +285,7 @@ fn control(metrics: u16, more: &[String]) -> Vec<String> {
     options
 }
 
-/// Waits until there is a file.
+/// Waits until a file exists.
 async fn written(file: &Path) -> Result<(), String> {
     let started = Instant::now();
     while !file.exists() {
@@ -296,7 +297,7 @@ async fn written(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Two ports that stay ours until the program listens on them.
+/// Two ports that stay reserved until the program listens on them.
 fn reserved_ports() -> Result<(u16, u16), String> {
     let reserved = || windlass_envtest::reserved_port().map_err(|error| format!("no free port: {error}"));
     Ok((reserved()?, reserved()?))

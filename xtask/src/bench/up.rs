@@ -1,4 +1,4 @@
-//! How soon `windlass up` answers its first request.
+//! Measures the time until `windlass up` answers its first request.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -10,14 +10,14 @@ use super::child::{Ending, Folder, Running, demo};
 use super::figures::{Figure, Figures, Unit};
 use super::say;
 
-/// Clusters in the folder that exists already.
+/// The number of clusters in the folder with a fleet.
 const CLUSTERS: u32 = 10;
-/// When an answer is given up.
+/// The timeout of the first answer.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Time between two attempts, which is how exact the figure is.
+/// The interval of attempts, which is the precision of the figure.
 const PACE: Duration = Duration::from_millis(2);
 
-/// Measures a start with an empty folder, and with one that holds a fleet.
+/// Measures a start with an empty folder, and with a folder that has a fleet.
 pub(super) fn measure(program: &Path, runs: u32, figures: &mut Figures) -> Result<(), String> {
     let mut empty = Vec::new();
     for run in 1..=runs {
@@ -66,14 +66,14 @@ fn first_answer(program: &Path, folder: &Folder) -> Result<f64, String> {
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    // Another process may take it before ours does; then the measurement fails and says so.
+    // Another process may take the port first; then the measurement fails with an error.
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     let port = free
         .map_err(|error| format!("no free port: {error}"))?
         .port()
         .to_string();
     let kubeconfig = folder.argument("kubeconfig");
-    // That of an earlier run names another port.
+    // The kubeconfig of an earlier run has another port.
     let _ = std::fs::remove_file(&kubeconfig);
     let data = folder.argument("data");
     let started = Instant::now();

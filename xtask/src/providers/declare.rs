@@ -1,4 +1,4 @@
-//! Declarations of providers: making them, waiting for what becomes of them.
+//! Declarations of providers: creates them and waits for their results.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use super::files::Release;
 
 /// The API through which providers are declared.
 pub(crate) const GROUP: &str = "operator.cluster.x-k8s.io";
-/// How often the state is looked at.
+/// The polling interval.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
-/// How long anything may take.
+/// The timeout of all waits.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 /// The Secret with variables.
 const VARIABLES: &str = "variables";
 
-/// The declarations of a release's kind, where it is declared.
+/// The API of a release's declarations, in their namespace.
 pub(crate) fn api(client: &kube::Client, release: &Release) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk(GROUP, "v1alpha2", release.type_.inventory());
     Api::namespaced_with(client.clone(), &namespace(release), &ApiResource::from_gvk(&kind))
 }
 
-/// Declares a release, or another one of the same provider.
+/// Declares a release, or another release of the same provider.
 pub(crate) async fn declare(client: &kube::Client, release: &Release, url: &str) -> Result<(), String> {
     for object in objects(release, url)? {
         apply(client, &object).await?;
@@ -43,7 +43,7 @@ pub(crate) async fn installed(client: &kube::Client, release: &Release) -> Resul
     wait(client, release, "to be installed", |object| object.is_some_and(is_so)).await
 }
 
-/// Takes a declaration back, and waits until it is gone.
+/// Deletes a declaration, and waits until it is gone.
 pub(crate) async fn remove(client: &kube::Client, release: &Release) -> Result<(), String> {
     let deleted = api(client, release)
         .delete(&release.name, &DeleteParams::default())
@@ -81,12 +81,12 @@ fn is_true(status: &Value, kind: &str) -> bool {
     conditions.any(|condition| condition["type"] == kind && condition["status"] == "True")
 }
 
-/// Where a provider is declared and installed.
+/// The namespace of a provider and its declaration.
 fn namespace(release: &Release) -> String {
     format!("{}-system", release.label())
 }
 
-/// The objects that declare a release.
+/// The objects of a declaration.
 fn objects(release: &Release, url: &str) -> Result<Vec<Value>, String> {
     let namespace = namespace(release);
     let variables = release.variables()?;
@@ -108,7 +108,7 @@ fn objects(release: &Release, url: &str) -> Result<Vec<Value>, String> {
     ])
 }
 
-/// Applies one of the objects that declare a release.
+/// Applies an object of a declaration.
 async fn apply(client: &kube::Client, object: &Value) -> Result<(), String> {
     let (version, kind) = (&object["apiVersion"], &object["kind"]);
     let (version, kind) = (version.as_str().unwrap_or_default(), kind.as_str().unwrap_or_default());

@@ -9,7 +9,7 @@ use windlass_components::envsubst::Template;
 use windlass_components::version::Version;
 use windlass_fake_providers::LookAlike;
 
-/// What the core provider is called.
+/// The name of the core provider.
 const CORE: &str = windlass_api_operator::keys::CORE;
 
 /// One release of a provider.
@@ -23,12 +23,12 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// What it is called in a list: the value of its objects' label.
+    /// Its name in lists: the value of its objects' label.
     pub(crate) fn label(&self) -> String {
         self.type_.label(&self.name)
     }
 
-    /// A value for each variable that has to have one. They are real nowhere; that their form is right is all that counts.
+    /// A value for each required variable. Only their form is valid.
     pub(crate) fn variables(&self) -> Result<BTreeMap<String, String>, String> {
         let template = Template::parse(&self.components).map_err(|error| format!("{}: {error}", self.label()))?;
         let required = template
@@ -38,7 +38,7 @@ impl Release {
         Ok(required.map(|(name, _)| (name, "Tm90aGluZw==".to_owned())).collect())
     }
 
-    /// The same with the next patch version for a name, wherever the version was written.
+    /// The same release with the next patch version, replaced everywhere.
     pub(crate) fn renamed(&self) -> Result<Self, String> {
         let version = Version::parse(&self.version).map_err(|error| format!("{}: {error}", self.label()))?;
         let next = format!("v{}.{}.{}", version.major(), version.minor(), version.patch() + 1);
@@ -50,7 +50,7 @@ impl Release {
     }
 }
 
-/// As many providers as asked for: what is missing, the core among it, is made up.
+/// As many providers as requested: missing ones, including the core, are fake.
 pub(crate) fn filled_up(mut releases: Vec<Release>, count: usize) -> Vec<Release> {
     if !releases.iter().any(|release| release.type_ == ProviderType::Core) {
         releases.insert(0, made_up(ProviderType::Core, &LookAlike::core(), CORE));
@@ -63,7 +63,7 @@ pub(crate) fn filled_up(mut releases: Vec<Release>, count: usize) -> Vec<Release
     releases
 }
 
-/// A release that only looks like one of a provider.
+/// A release of a fake provider.
 fn made_up(type_: ProviderType, made: &LookAlike, name: &str) -> Release {
     Release {
         type_,
@@ -104,7 +104,7 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<Release>, String> {
     Ok(releases)
 }
 
-/// The one file that is not the metadata: some providers release theirs under a name of their own.
+/// The only file besides the metadata: some providers use their own name for it.
 fn components_file(folder: &Path) -> Result<PathBuf, String> {
     let mut files: Vec<PathBuf> = entries(folder)?
         .into_iter()

@@ -6,7 +6,7 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams}
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-/// The kinds that providers' objects have.
+/// The kinds of providers' objects.
 const KINDS: [(&str, &str, &str); 13] = [
     ("", "v1", "Namespace"),
     ("", "v1", "ConfigMap"),
@@ -32,7 +32,7 @@ fn resource(kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
-/// Everything that has the label of a provider.
+/// All objects with the label of a provider.
 pub(crate) async fn of(client: &kube::Client, label: &str) -> Result<Objects, String> {
     let mut found = Objects::new();
     let labelled = ListParams::default().labels(&format!("cluster.x-k8s.io/provider={label}"));
@@ -74,7 +74,7 @@ pub(crate) fn shown((kind, namespace, name): &(String, String, String)) -> Strin
     }
 }
 
-/// What objects say, without what the server says of them.
+/// The objects without fields that the server sets.
 pub(crate) fn content(objects: &Objects) -> Objects {
     let bare = |object: &Value| {
         let mut object = object.clone();
@@ -104,7 +104,7 @@ pub(crate) fn content(objects: &Objects) -> Objects {
         .collect()
 }
 
-/// Whether only what is always kept is left: definitions, and the namespace.
+/// The objects that are left, except for those that are always kept: definitions, and the namespace.
 pub(crate) fn leftovers(objects: &Objects) -> Vec<String> {
     let others = objects
         .keys()
@@ -112,7 +112,7 @@ pub(crate) fn leftovers(objects: &Objects) -> Vec<String> {
     others.map(shown).collect()
 }
 
-/// Spoils what a provider has: the first Service and ServiceAccount go, the first ClusterRole and Deployment say something else.
+/// Damages a provider: deletes the first Service and ServiceAccount, and changes the first ClusterRole and Deployment.
 pub(crate) async fn spoil(client: &kube::Client, objects: &Objects) -> Result<usize, String> {
     let image = json!([{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other:v0"}]);
     let rules = json!([{"op": "replace", "path": "/rules", "value": []}]);

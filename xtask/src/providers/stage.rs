@@ -11,10 +11,10 @@ use windlass_testkit::{Deployments, Server};
 use super::declare::{self, PATIENCE, POLL};
 use super::files::Release;
 
-/// The names of the operator's controllers begin like this.
+/// The prefix of the operator's controllers.
 const CONTROLLER: &str = "operator/";
 
-/// What runs.
+/// The running cluster.
 pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) client: kube::Client,
@@ -49,7 +49,7 @@ impl Stage {
         self.server.stop().await;
     }
 
-    /// Lets the operator look at a provider again, and waits until it rests.
+    /// Makes the operator reconcile a provider again, and waits until it is idle.
     pub(crate) async fn prod(&self, release: &Release) -> Result<(), String> {
         let before = self.looks();
         let touch = json!({"metadata": {"annotations": {"touched": format!("{before}")}}});
@@ -60,7 +60,7 @@ impl Stage {
         self.rests(release, before).await
     }
 
-    /// Waits until the operator has looked once more than so often, and has nothing left to do.
+    /// Waits until the operator has reconciled once more than before, and is idle.
     async fn rests(&self, release: &Release, before: u64) -> Result<(), String> {
         let started = Instant::now();
         while self.looks() <= before || self.busy() > 0 {

@@ -1,10 +1,10 @@
-//! Releases in a folder of the web, on loopback: one folder for each provider, one in it for each version.
+//! A web server with releases, on loopback: one folder per provider, with one folder per version.
 
 use windlass_fake_providers::Forge;
 
 use super::files::Release;
 
-/// The server; it ends when it is dropped.
+/// The server; it ends when dropped.
 pub(crate) struct Web(Forge);
 
 impl Web {
@@ -22,7 +22,7 @@ impl Web {
         Ok(Self(forge))
     }
 
-    /// Where the versions of a release's provider are.
+    /// The URL of a provider's versions.
     pub(crate) fn url(&self, release: &Release) -> String {
         format!("http://{}/{}", self.0.plain(), release.label())
     }

@@ -1,4 +1,4 @@
-//! What differs between two sets of objects, and which of that is wanted.
+//! Compares two sets of objects, and classifies the differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use super::flat::Flat;
 use super::normal::Role;
 
-/// Texts longer than this are cut where they begin to differ.
+/// Longer texts are cut to where they begin to differ.
 const LONG: usize = 160;
 
-/// What stands for the order of conditions where values are pinned.
+/// The value in place of the order of conditions in pinned values.
 const ANY_ORDER: &str = "any order";
 
 /// One difference.
@@ -49,7 +49,7 @@ pub(crate) fn compare(step: &str, recorded: &BTreeMap<Role, Flat>, ours: &BTreeM
     found
 }
 
-/// Differences in how many objects of each kind there are.
+/// Differences in the numbers of objects by kind.
 pub(crate) fn compare_counts(
     step: &str,
     recorded: &BTreeMap<String, usize>,
@@ -104,7 +104,7 @@ fn fields(recorded: &Flat, ours: &Flat, add: &mut impl FnMut(&str, &str, &str)) 
     }
 }
 
-/// Long texts from where they begin to differ.
+/// Long texts from their first difference on.
 fn cut(one: &str, other: &str) -> (String, String) {
     if one.len() <= LONG && other.len() <= LONG {
         return (one.to_owned(), other.to_owned());
@@ -119,7 +119,7 @@ fn cut(one: &str, other: &str) -> (String, String) {
     (part(one), part(other))
 }
 
-/// Wanted differences: globs of kind, path and step, and the reason.
+/// Allowed differences: globs of kind, path and step, and the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
     line: usize,
@@ -129,7 +129,7 @@ pub(crate) struct Allowance {
     reason: String,
 }
 
-/// Reads the list.
+/// Parses the list.
 pub(crate) fn parse_allowances(text: &str) -> Result<Vec<Allowance>, String> {
     let lines = text
         .lines()
@@ -154,12 +154,12 @@ pub(crate) fn parse_allowances(text: &str) -> Result<Vec<Allowance>, String> {
     lines.map(parse).collect()
 }
 
-/// The values of the differences that an allowance is for: whatever else goes wrong at the same place is not allowed.
+/// The values of allowed differences: another value at the same path is not allowed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pins(BTreeSet<[String; 6]>);
 
 impl Pins {
-    /// Reads them: step, kind, role, path, what is recorded and what is ours, with tabs between.
+    /// Parses the values: step, kind, role, path, the recorded value and ours, separated by tabs.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
         let parse = |(index, line): (usize, &str)| {
@@ -171,13 +171,13 @@ impl Pins {
         Ok(Self(lines.map(parse).collect::<Result<_, _>>()?))
     }
 
-    /// Those of the differences that allowances cover.
+    /// The values of the allowed differences.
     pub(crate) fn of(differences: &[Difference], allowances: &[Allowance]) -> Self {
         let is_allowed = |found: &&Difference| allowances.iter().any(|allowed| allowed.covers(found));
         Self(differences.iter().filter(is_allowed).map(Difference::cells).collect())
     }
 
-    /// The same as text.
+    /// The values as text.
     pub(crate) fn text(&self) -> String {
         let head = "# What the differences are that recorded-allow.tsv allows: step, kind, role, path, recorded, ours.\n\
             # Written by `cargo xtask recorded DIR --pin`; read the changes before they are committed.\n";
@@ -189,7 +189,7 @@ impl Pins {
 }
 
 impl Difference {
-    /// One line, whatever is in the values.
+    /// A row on one line, for any values.
     fn cells(&self) -> [String; 6] {
         let Self {
             step,
@@ -199,7 +199,7 @@ impl Difference {
             recorded,
             ours,
         } = self;
-        // Conditions come in the order in which controllers are done; which there are and what they say is compared one by one.
+        // Conditions are in the order in which controllers finish; their types and contents are compared one by one.
         let (recorded, ours) = if path.ends_with("conditions.order") {
             (&ANY_ORDER.to_owned(), &ANY_ORDER.to_owned())
         } else {
@@ -229,7 +229,7 @@ fn glob(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// The report, and whether nothing in it is unwanted. `steps` are the steps that were compared.
+/// The report, and whether all differences are allowed. `steps` are the compared steps.
 pub(crate) fn report(
     differences: &[Difference],
     allowances: &[Allowance],

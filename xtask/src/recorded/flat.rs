@@ -17,7 +17,7 @@ pub(crate) fn join(path: &str, key: &str) -> String {
     }
 }
 
-/// Adds all leaves of a value. Items of lists go by what tells them apart, so that one more item is one difference.
+/// Adds all leaves of a value. Items of lists are identified by their keys, so that an additional item is one difference.
 pub(crate) fn flatten(path: &str, value: &Value, flat: &mut Flat) {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -58,7 +58,7 @@ fn item_key(item: &Value) -> Option<String> {
     }
 }
 
-/// Who owns which field of metadata and spec: managers by path, from `metadata.managedFields`.
+/// The owners of fields in metadata and spec: managers by path, from `metadata.managedFields`.
 pub(crate) fn owners(object: &Value) -> Flat {
     let mut owners: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let entries = object["metadata"]["managedFields"].as_array();

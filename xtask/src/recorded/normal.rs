@@ -1,4 +1,4 @@
-//! Objects without what differs from run to run: random names by role, times, uids, ports, hashes, key material.
+//! Normalises objects: replaces values that differ between runs (random names by role, times, uids, ports, hashes, key material).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::flat::{Flat, flatten, owners};
 
 /// The letters of random suffixes.
 const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
-/// Owners come before what is named after them.
+/// The order of kinds: owners come before objects that are named after them.
 const ORDER: [&str; 7] = [
     "Cluster",
     "KubeadmControlPlane",
@@ -25,7 +25,7 @@ const ORDER: [&str; 7] = [
 /// Kind and role of an object.
 pub(crate) type Role = (String, String);
 
-/// Everything there is at a time, normalised. What is on its way out is left out: a moment later it is gone.
+/// All objects at a time, normalised. Objects with a deletion timestamp are omitted, because they are about to disappear.
 pub(crate) fn normalise(objects: &[Value]) -> BTreeMap<Role, Flat> {
     let stays = |object: &&Value| object["metadata"].get("deletionTimestamp").is_none();
     let objects: Vec<Value> = objects.iter().filter(stays).cloned().collect();
@@ -40,7 +40,7 @@ pub(crate) fn normalise(objects: &[Value]) -> BTreeMap<Role, Flat> {
     objects.iter().map(one).collect()
 }
 
-/// One object, when owners play no part: names (longest first) and values replaced, and what is empty left out.
+/// One object without its owners: names (longest first) and values replaced, and empty values omitted.
 pub(crate) fn shape(object: &Value, names: &[(String, String)]) -> Flat {
     let rules = Rules::new();
     let mut kept = kept(object, &rules);
@@ -57,10 +57,10 @@ fn identity(object: &Value) -> (String, String, String) {
     (text(&object["kind"]), text(&metadata["name"]), text(&metadata["uid"]))
 }
 
-/// What names and uids of a run mean.
+/// The replacements of a run's names and uids.
 struct Names {
     by_name: BTreeMap<String, String>,
-    /// Longest first: names contain names.
+    /// Longest first, because names contain names.
     longest: Vec<(String, String)>,
     by_uid: BTreeMap<String, String>,
 }
@@ -75,7 +75,7 @@ impl Names {
                 .as_str()
                 .unwrap_or_default()
                 .to_owned();
-            // The first machine of a control plane may be as old as the second: it alone does not join.
+            // The first machine of a control plane may be as old as the second: only the first does not join.
             (order, kind, created, !initialises(objects, &name), name)
         });
         let mut by_name: BTreeMap<String, String> = BTreeMap::new();
@@ -91,7 +91,7 @@ impl Names {
             let prefix = by_name.get(prefix).cloned().unwrap_or_else(|| prefix.to_owned());
             let count = counts.entry((kind.clone(), prefix.clone())).or_default();
             *count += 1;
-            // A MachineSet that is gone still counts.
+            // A deleted MachineSet still counts.
             let revision = object["metadata"]["annotations"]["machinedeployment.clusters.x-k8s.io/revision"].as_str();
             let number = revision
                 .filter(|_| kind == "MachineSet")
@@ -124,7 +124,7 @@ impl Names {
     }
 }
 
-/// A text with names replaced; the longest come first.
+/// A text with names replaced, the longest first.
 fn renamed(text: &str, names: &[(String, String)]) -> String {
     let mut text = text.to_owned();
     for (name, role) in names {
@@ -139,7 +139,7 @@ fn is_random(suffix: &str) -> bool {
     suffix.len() == 5 && suffix.chars().all(|letter| RANDOM.contains(letter))
 }
 
-/// Whether the machine of this name has a KubeadmConfig that does not join.
+/// Whether the machine of this name has a KubeadmConfig without a join configuration.
 fn initialises(objects: &[Value], name: &str) -> bool {
     objects.iter().any(|object| {
         object["kind"] == "KubeadmConfig"
@@ -148,7 +148,7 @@ fn initialises(objects: &[Value], name: &str) -> bool {
     })
 }
 
-/// Texts that are never the same twice.
+/// Patterns of texts that are different each time.
 struct Rules {
     uid: Regex,
     texts: Vec<(Regex, &'static str)>,
@@ -194,7 +194,7 @@ impl Rules {
         text
     }
 
-    /// What kind of content a value of a Secret is.
+    /// The type of a Secret's value.
     fn content(&self, value: &str) -> String {
         if self.length.is_match(value) {
             return "<text>".to_owned();
@@ -219,7 +219,7 @@ fn decoded(value: &str) -> Option<String> {
         .and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
-/// The parts of an object that are compared.
+/// The compared parts of an object.
 fn kept(object: &Value, rules: &Rules) -> Value {
     let mut kept = object.clone();
     if let Some(metadata) = kept.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -236,7 +236,7 @@ fn kept(object: &Value, rules: &Rules) -> Value {
     kept
 }
 
-/// Replaces contents by their kind, and shows bootstrap data, which is what machines get.
+/// Replaces values by their type, except for bootstrap data, which is compared.
 fn secret(object: &mut Value, rules: &Rules) {
     let is_bootstrap = object["data"].get("format").is_some();
     let value = object["data"]["value"].as_str().unwrap_or_default().to_owned();
@@ -259,7 +259,7 @@ fn flat(object: &Value, names: &Names, rules: &Rules) -> Flat {
     let text = |path: &str, text: &str| {
         let text = rules.text(&names.text(text, rules));
         if path.ends_with("message") {
-            // Messages name objects in the order of their random names.
+            // Messages list objects in the order of their random names.
             return rules.ordinal.replace_all(&text, "<$1>").into_owned();
         }
         text
@@ -273,7 +273,7 @@ fn flat(object: &Value, names: &Names, rules: &Rules) -> Flat {
     flat
 }
 
-/// Replaces texts, ports and durations everywhere, and drops what tells only when.
+/// Replaces texts, ports and durations everywhere, and drops times.
 fn replace(value: &mut Value, path: &str, text: &impl Fn(&str, &str) -> String) {
     match value {
         Value::Object(map) => {
@@ -332,7 +332,7 @@ mod tests {
         object
     }
 
-    /// The same cluster with other suffixes, uids and times is the same.
+    /// The same cluster with other suffixes, uids and times normalises to the same result.
     #[test]
     fn names_are_replaced_by_roles() {
         let run = |kcp: &str, machines: [&str; 2], created: [&str; 2], uid: u8| {
@@ -388,7 +388,7 @@ mod tests {
         );
     }
 
-    /// The first set may be gone, or on its way out.
+    /// The first set may be deleted, or about to be.
     #[test]
     fn machine_sets_are_distinguished_by_revision() {
         let set = |name: &str, revision: &str, rest: &Value| {

@@ -14,17 +14,17 @@ use windlass_manager::{Fetcher, Helming};
 use windlass_store::{Limits, Store};
 use windlass_suite::{install, kinds};
 
-/// The namespace everything is in.
+/// The namespace of all objects.
 const NAMESPACE: &str = "default";
 /// The recorded cluster.
 pub(crate) const CLUSTER: &str = "demo000";
 /// The cluster whose workload API server is compared.
 pub(crate) const RICH: &str = "rich";
-/// How often the state is looked at.
+/// The polling interval.
 const POLL: Duration = Duration::from_millis(250);
-/// Nothing more happens when nothing was written for so long.
+/// After this time without a write, the controllers count as idle.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long a step may take.
+/// The timeout of a step.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A kind to read.
@@ -49,7 +49,7 @@ pub(crate) struct Stage {
     kinds: Vec<Kind>,
 }
 
-/// What is waited for: that many machines, all of them running this version, and nothing left to do.
+/// The state to wait for: this many machines, all running this version, and idle controllers.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) cluster: &'static str,
@@ -59,7 +59,7 @@ pub(crate) struct Wanted {
 }
 
 impl Stage {
-    /// Starts everything; `kinds` are those that are compared.
+    /// Starts the cluster; `kinds` are the compared kinds.
     pub(crate) async fn start(kinds: Vec<Kind>) -> Result<Self, String> {
         let store = Store::memory(Limits::default());
         let server = ApiServer::start(Options::new(store))
@@ -114,7 +114,7 @@ impl Stage {
     pub(crate) async fn kubectl_apply(&self, mut object: Value) -> Result<(), String> {
         object["metadata"]["namespace"] = json!(NAMESPACE);
         object["metadata"]["annotations"] = json!({});
-        // As kubectl writes it, which escapes these.
+        // kubectl escapes these characters.
         let escapes = [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026")];
         let applied = escapes.iter().fold(format!("{object}\n"), |text, (plain, escaped)| {
             text.replace(*plain, escaped)
@@ -169,7 +169,7 @@ impl Stage {
             .map_err(|error| format!("{} {name}: {error}", object["kind"]))
     }
 
-    /// Everything there is, as long as it is of a compared kind and of the recorded cluster or class.
+    /// All objects of a compared kind and of the recorded cluster or class.
     pub(crate) async fn objects(&self) -> Result<Vec<Value>, String> {
         let mut objects = Vec::new();
         for kind in &self.kinds {
@@ -206,7 +206,7 @@ impl Stage {
         Ok(machines)
     }
 
-    /// Waits until a cluster is as wanted.
+    /// Waits until a cluster is in the desired state.
     pub(crate) async fn wait(&self, wanted: &Wanted) -> Result<(), String> {
         let cluster = wanted.cluster;
         self.until(&format!("{wanted:?}"), || async move {
@@ -248,7 +248,7 @@ impl Stage {
         .await
     }
 
-    /// Waits until nothing is left of the cluster.
+    /// Waits until the cluster and all its objects are deleted.
     pub(crate) async fn wait_for_deletion(&self) -> Result<(), String> {
         self.until("the cluster is gone", || async {
             let found = self
@@ -261,7 +261,7 @@ impl Stage {
         .await
     }
 
-    /// Waits until nothing is written any more.
+    /// Waits until there are no more writes.
     pub(crate) async fn quiet(&self) -> Result<(), String> {
         let deadline = Instant::now() + TIMEOUT;
         let (mut revision, mut since) = (self.server.store().revision(), Instant::now());
@@ -292,7 +292,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Objects in the workload cluster of a cluster, through the kubeconfig in its Secret.
+    /// The objects in a workload cluster, through the kubeconfig in its Secret.
     pub(crate) async fn workload(&self, cluster: &str, kinds: &[Kind]) -> Result<Vec<Value>, String> {
         let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(self.client.clone(), NAMESPACE);
         let secret = secrets
@@ -314,7 +314,7 @@ impl Stage {
     }
 }
 
-/// Items of lists carry no kind; it is put in.
+/// Lists objects. Items of lists have no kind, so it is added.
 async fn list(api: Api<DynamicObject>, kind: &Kind) -> Result<Vec<Value>, String> {
     let found = api
         .list(&ListParams::default())

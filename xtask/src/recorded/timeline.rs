@@ -1,4 +1,4 @@
-//! How many objects of each kind there were at the recorded moments, and which events, from the list of every change.
+//! The numbers of objects by kind at the recorded moments, and the events, from the list of all changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(crate) fn events(text: &str) -> BTreeSet<Told> {
     text.lines().filter_map(told).collect()
 }
 
-/// The events among objects that are about objects whose names begin like this.
+/// The events about objects whose names have this prefix.
 pub(crate) fn events_about(objects: &[Value], prefix: &str) -> BTreeSet<Told> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let about = objects
@@ -42,7 +42,7 @@ fn one_event(kind: &str, type_: &str, reason: &str, reporter: &str) -> Told {
     (kind.to_owned(), format!("event {type_} {reason} by {reporter}"))
 }
 
-/// What was there after each request, in order: lines that begin with `#` ask for something.
+/// The objects after each request, in order: lines that begin with `#` are requests.
 pub(crate) fn moments(text: &str) -> Vec<Counts> {
     let mut there: BTreeSet<&str> = BTreeSet::new();
     let mut moments = Vec::new();

@@ -13,7 +13,7 @@ struct Constant {
     doc: String,
 }
 
-/// The files, with the heading of each. Those of other modules than `conditions` and `reasons` name the module.
+/// The files and their headings. In files other than `conditions` and `reasons`, the constants are in a named module.
 const FILES: &[(&str, &str)] = &[
     ("Core kinds: condition types", "crates/api/src/conditions.rs"),
     ("Core kinds: reasons", "crates/api/src/reasons.rs"),

@@ -56,7 +56,7 @@ pub(super) fn field_managers(root: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// All controllers, on a server that is never asked.
+/// All controllers, on a server that receives no requests.
 fn entries() -> Result<Vec<windlass_kit::ControllerEntry>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -69,7 +69,7 @@ fn entries() -> Result<Vec<windlass_kit::ControllerEntry>, String> {
     Ok(controllers::controllers(&Ports::new(&kit.cx())))
 }
 
-/// The field managers that product code names in constants, but for those of controllers.
+/// The field managers in constants of product code, except for those of controllers.
 fn others(root: &Path, known: &BTreeSet<String>) -> Result<Vec<Vec<String>>, String> {
     let pattern = r#"const (?:[A-Z_]+_)?MANAGER: &(?:'static )?str = "([a-z][a-z0-9-]+)";"#;
     let pattern = Regex::new(pattern).map_err(|error| error.to_string())?;

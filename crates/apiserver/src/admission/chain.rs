@@ -1,9 +1,9 @@
-//! Admission of a write: the hooks within the process, then the webhooks that may change the object; when it is complete and valid,
-//! the webhooks that may refuse it.
+//! Admission of a write: first the in-process hooks, then the mutating webhooks and, when the object is complete and valid, the
+//! validating webhooks.
 //!
-//! Hooks within the process see an object before webhooks do, and once more when a webhook has changed it: what they refuse nobody
-//! brings in behind their back. What webhooks change is owned by nobody in `managedFields`, as in Kubernetes. A new object is shown with
-//! the uid and the name that it will have.
+//! In-process hooks see an object before webhooks do, and again after a webhook has changed it, so that a webhook cannot bring in
+//! content that they refuse. Changes by webhooks have no owner in `managedFields`, as in Kubernetes. A new object already has its
+//! uid and name when webhooks see it.
 
 use std::sync::Arc;
 
@@ -32,21 +32,21 @@ const SCALE: KindName<'static> = KindName {
     kind: "Scale",
 };
 
-/// The kind of what evicts a pod.
+/// The kind of pod evictions.
 const EVICTION: KindName<'static> = KindName {
     group: "policy",
     version: "v1",
     kind: "Eviction",
 };
 
-/// A write while it is admitted.
+/// A write during admission.
 pub(crate) struct Admission<'a> {
     pub(crate) call: &'a Call<'a>,
     pub(crate) part: Part,
     pub(crate) old: Option<&'a Value>,
-    /// For a new object.
+    /// Set for a new object.
     pub(crate) fresh: Option<&'a Fresh>,
-    /// As the request has it.
+    /// The name in the request.
     pub(crate) name: &'a str,
 }
 
@@ -71,7 +71,7 @@ impl Admission<'_> {
         }
     }
 
-    /// Asks the webhooks that may change the object.
+    /// Calls the mutating webhooks.
     pub(crate) async fn mutate(
         &self,
         hooks: &Hooks,
@@ -111,7 +111,7 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Asks the webhooks that may refuse the write of a complete object.
+    /// Calls the validating webhooks for a complete object.
     pub(crate) async fn validate(
         &self,
         hooks: &Hooks,
@@ -186,14 +186,14 @@ impl Again for Admission<'_> {
 
     fn admit(&self, object: &mut Value, warnings: &mut Vec<String>) -> Result<(), ApiError> {
         if self.part == Part::Scale {
-            // Hooks see the object itself, once its number is set.
+            // Hooks see the object itself after its scale is set.
             return Ok(());
         }
         self.call.admit(self.verb(), self.part, object, self.old, warnings)
     }
 }
 
-/// For what is not stored: there is nothing to bring into order.
+/// For objects that are not stored: they need no completion.
 struct Nothing;
 
 impl Again for Nothing {
@@ -211,7 +211,7 @@ impl Again for Nothing {
 }
 
 impl Call<'_> {
-    /// The webhooks to ask, if there are any at all.
+    /// The webhooks to call, if there are any.
     pub(crate) fn webhooks(&self) -> Option<Arc<Hooks>> {
         self.server
             .webhooks
@@ -219,7 +219,7 @@ impl Call<'_> {
             .filter(|_| Occasion::concerns(self.resource))
     }
 
-    /// Asks the hooks within the process.
+    /// Calls the in-process hooks.
     pub(crate) fn admit(
         &self,
         verb: AdmissionVerb,
@@ -251,7 +251,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The namespace of a request; that of a namespace is itself.
+    /// The namespace of a request; a namespace is in itself.
     fn place<'n>(&'n self, name: &'n str) -> &'n str {
         if self.resource.special == Special::Namespace {
             name
@@ -282,7 +282,7 @@ impl Call<'_> {
         Value::Object(out)
     }
 
-    /// Asks the webhooks about the eviction of a pod, which is the creation of an Eviction.
+    /// Calls the webhooks for the eviction of a pod, which is the creation of an Eviction.
     pub(crate) async fn ask_eviction(
         &self,
         hooks: &Hooks,
@@ -317,7 +317,7 @@ impl Call<'_> {
         .map_err(|error| error.warned(warnings))
     }
 
-    /// Asks the webhooks about a deletion: both sorts may refuse it.
+    /// Calls the webhooks for a deletion: webhooks of both types may refuse it.
     pub(crate) async fn ask_deletion(
         &self,
         hooks: &Hooks,

@@ -1,25 +1,25 @@
-//! Hooks that see, change or refuse objects before they are stored.
+//! Hooks that validate or change objects before they are stored.
 
 use serde_json::Value;
 
 use crate::error::ApiError;
 use windlass_rbac::user::UserInfo;
 
-/// What is being done.
+/// The operation of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdmissionVerb {
     /// A new object.
     Create,
     /// A changed object.
     Update,
-    /// An object that shall go.
+    /// An object to delete.
     Delete,
 }
 
-/// A write on its way to the store.
+/// A write before it is stored.
 #[derive(Debug, Clone, Copy)]
 pub struct AdmissionRequest<'a> {
-    /// What is being done.
+    /// The operation.
     pub verb: AdmissionVerb,
     /// API group.
     pub group: &'a str,
@@ -35,17 +35,18 @@ pub struct AdmissionRequest<'a> {
     pub namespace: &'a str,
     /// Name.
     pub name: &'a str,
-    /// Who asks.
+    /// The user of the request.
     pub user: &'a UserInfo,
-    /// What is stored now.
+    /// The stored object.
     pub old: Option<&'a Value>,
-    /// Nothing will be written.
+    /// True for a dry run: nothing will be stored.
     pub dry_run: bool,
 }
 
 /// A hook: a pure function of the request and the object.
 pub trait AdmissionHook: Send + Sync + 'static {
-    /// Changes the object, or refuses it; may add warnings. On a deletion the object is the old one, and changes are lost.
+    /// Changes the object, or refuses the write; may add warnings. On a deletion the object is the old one, and changes are
+    /// discarded.
     fn admit(
         &self,
         request: &AdmissionRequest<'_>,

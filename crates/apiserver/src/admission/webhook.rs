@@ -1,10 +1,10 @@
-//! Admission webhooks: programs that are asked, over the network, about writes before these are stored.
+//! Admission webhooks: HTTP servers that review writes before they are stored.
 //!
-//! Which there are is read from the stored configurations when one of these is written, never on the way of another write: a server
-//! without configurations takes one look at an empty slot. What is asked (`review`), of whom (`matching`, `hook`) and which
-//! configurations are in order (`check`) is pure; `run` asks, through `client`. Nothing is locked while a webhook is asked.
+//! The stored configurations are parsed when one of them is written, never during another write: without configurations, a write
+//! only checks an empty slot. The content of a review (`review`), the selection of webhooks (`matching`, `hook`) and the
+//! validation of configurations (`check`) are pure. `run` calls the webhooks through `client`. No lock is held during a call.
 //!
-//! `CONNECT` is a known operation that never happens: nothing but port-forward connects through this server, and that has no object.
+//! `CONNECT` is a known operation that never occurs: only port-forward connects through this server, and it has no object.
 
 mod check;
 pub(crate) mod hook;
@@ -22,12 +22,12 @@ use self::hook::Hook;
 pub(crate) use self::matching::Operation;
 pub(crate) use self::review::KindName;
 
-/// Where configurations with webhooks that may change objects are stored.
+/// The storage name of MutatingWebhookConfigurations.
 pub(crate) const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
-/// Where configurations with webhooks that may only refuse are stored.
+/// The storage name of ValidatingWebhookConfigurations.
 pub(crate) const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// All webhooks, in the order in which they are asked: by the name of their configuration, then by their place in it.
+/// All webhooks in call order: by the name of their configuration, then by their position in it.
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     configurations: BTreeMap<(&'static str, String), Vec<Arc<Hook>>>,
@@ -63,7 +63,7 @@ impl Hooks {
     }
 }
 
-/// The webhooks as they are now; `None` when there are none, which is the usual case.
+/// The current webhooks; `None` when there are none, which is the usual case.
 #[derive(Debug, Default)]
 pub(crate) struct Registry(RwLock<Option<Arc<Hooks>>>);
 
@@ -73,7 +73,7 @@ impl Registry {
         self.0.read().clone()
     }
 
-    /// Takes over what a configuration says. It is read under the lock: the last refresh always sees the last write.
+    /// Reloads a configuration. It is read under the lock, so that the last refresh sees the last write.
     pub(crate) fn refresh(&self, storage: &'static str, name: &str, read: impl FnOnce() -> Option<Value>) {
         let mut slot = self.0.write();
         let empty = Arc::default();

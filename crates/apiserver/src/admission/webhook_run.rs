@@ -1,5 +1,4 @@
-//! Asks the webhooks that want to see a write: those that may change it one after the other, those that may only refuse it all at
-//! once.
+//! Calls the webhooks that match a write: mutating webhooks one after the other, validating webhooks concurrently.
 
 mod permissions;
 
@@ -24,17 +23,17 @@ use windlass_objects::metadata::meta_value;
 use windlass_rbac::user::UserInfo;
 use windlass_rbac::user::user_value;
 
-/// A write that webhooks are asked about.
+/// A write that webhooks review.
 pub(crate) struct Occasion<'a> {
     pub(crate) server: &'a Inner,
     /// The resource, in the version of the request.
     pub(crate) resource: &'a Arc<Resource>,
     pub(crate) subresource: &'a str,
-    /// The kind of the object, where a subresource has one of its own.
+    /// The kind of the object, if a subresource has its own.
     pub(crate) kind: Option<KindName<'static>>,
     /// For a namespace, its own name.
     pub(crate) namespace: &'a str,
-    /// As the request has it: empty while the server chooses it.
+    /// The name in the request; empty until the server has chosen it.
     pub(crate) name: &'a str,
     pub(crate) operation: Operation,
     pub(crate) user: &'a UserInfo,
@@ -43,39 +42,40 @@ pub(crate) struct Occasion<'a> {
     pub(crate) options: Value,
 }
 
-/// What the server does with an object that a webhook has changed.
+/// How the server processes an object after a webhook has changed it.
 pub(crate) trait Again: Sync {
-    /// Checks that it is still where the request has it.
+    /// Checks that it still has the name and namespace of the request.
     fn place(&self, object: &Value) -> Result<(), ApiError>;
-    /// Brings it into order: what does not fit makes the write fail.
+    /// Completes and validates it.
     fn settle(&self, object: &mut Value) -> Result<(), ApiError>;
-    /// Shows it to the hooks within the process once more.
+    /// Passes it to the in-process hooks again.
     fn admit(&self, object: &mut Value, warnings: &mut Vec<String>) -> Result<(), ApiError>;
 }
 
-/// Why a webhook's word is not known, or what it is.
+/// Why a webhook has no usable decision.
 enum Failure {
-    /// It could not be asked: the failure policy decides.
+    /// The call failed: the failure policy decides.
     Call(String),
-    /// The request fails, whatever the policy.
+    /// The request fails regardless of the policy.
     Refused(ApiError),
 }
 
-/// A write as a webhook sees it.
+/// A write in the version that a webhook sees.
 struct Seen<'o> {
-    /// The resource, in the version that the webhook wants.
+    /// The resource in that version.
     resource: Arc<Resource>,
     object: Option<Cow<'o, Value>>,
     old: Option<Cow<'o, Value>>,
 }
 
 impl Occasion<'_> {
-    /// Whether any webhook may be asked about the resource.
+    /// Whether webhooks may be called for the resource.
     pub(crate) fn concerns(resource: &Resource) -> bool {
         !is_exempt(resource)
     }
 
-    /// Asks the webhooks that may change the object, in order; those that want it once more after others have changed it.
+    /// Calls the mutating webhooks in order. Those with a reinvocation policy are called again after later webhooks have changed
+    /// the object.
     pub(crate) async fn mutate(
         &self,
         hooks: &Hooks,
@@ -101,7 +101,7 @@ impl Occasion<'_> {
                 {
                     *object = made;
                     changed = true;
-                    // Those before it have not seen this.
+                    // Earlier webhooks have not seen this change.
                     wanted.clone_from(&asked);
                 }
                 asked[index] |= hook.again;
@@ -118,7 +118,7 @@ impl Occasion<'_> {
         Ok(changed)
     }
 
-    /// Asks the webhooks that may refuse the write, all at once. The first refusal, in the order of the webhooks, is the answer.
+    /// Calls the validating webhooks concurrently. The first refusal, in the order of the webhooks, is the response.
     pub(crate) async fn validate(
         &self,
         hooks: &Hooks,
@@ -144,7 +144,7 @@ impl Occasion<'_> {
         result
     }
 
-    /// Whether a webhook is there for this write, and what it sees of it.
+    /// Whether a webhook matches this write, and the write in the version that it sees.
     async fn wants<'o>(
         &self,
         hook: &Hook,
@@ -191,7 +191,7 @@ impl Occasion<'_> {
         }
         let unconverted = |error: ApiError| {
             let error = ApiError::internal(error);
-            // Of those that may change the object it is said twice.
+            // kube-apiserver wraps this error twice for mutating webhooks.
             if mutating { ApiError::internal(error) } else { error }
         };
         let seen = Seen {
@@ -203,7 +203,8 @@ impl Occasion<'_> {
         Ok(holds.then_some(seen))
     }
 
-    /// Whether all conditions hold. One that does not is enough to leave the webhook out; one that has no value is a failure.
+    /// Whether all match conditions hold. One that is false is enough to skip the webhook; one that fails to evaluate is a
+    /// failure.
     fn conditions_hold(&self, hook: &Hook, seen: &Seen<'_>) -> Result<bool, ApiError> {
         let uses = |variable| hook.conditions.iter().flatten().any(|c| c.uses(variable));
         let mut facts = Facts::new();
@@ -253,7 +254,7 @@ impl Occasion<'_> {
         ))
     }
 
-    /// What the request is for.
+    /// The permission that the request needs.
     fn permission(&self) -> Permission {
         Permission {
             group: self.resource.group.clone(),
@@ -265,7 +266,7 @@ impl Occasion<'_> {
         }
     }
 
-    /// What conditions see of the request: all but the objects, which are variables of their own.
+    /// The variable `request` of match conditions, without the objects, which are separate variables.
     fn facts(&self, seen: &Resource) -> Value {
         let user = user_value(self.user);
         let question = self.question(seen, None, None, String::new(), &user);
@@ -276,7 +277,7 @@ impl Occasion<'_> {
         facts
     }
 
-    /// Asks one webhook that may change the object; returns what it made of it, if anything.
+    /// Calls a mutating webhook. Returns the changed object, if it was changed.
     async fn change(
         &self,
         hook: &Hook,
@@ -346,7 +347,7 @@ impl Occasion<'_> {
         self.kind.is_none() && !Arc::ptr_eq(seen, self.resource) && seen.api_version() != self.resource.api_version()
     }
 
-    /// An object in the version that a webhook wants.
+    /// An object in the version that a webhook sees.
     async fn view<'o>(
         &self,
         seen: &Arc<Resource>,
@@ -359,7 +360,7 @@ impl Occasion<'_> {
         converted.map(|object| Some(Cow::Owned(object)))
     }
 
-    /// What a webhook has made of an object in the version of the request.
+    /// A changed object in the version of the request.
     async fn back(&self, seen: &Arc<Resource>, mut object: Value) -> Result<Value, ApiError> {
         if !self.is_converted(seen) {
             return Ok(object);
@@ -449,7 +450,7 @@ impl Occasion<'_> {
         })
     }
 
-    /// What a failure means for the request.
+    /// Applies the failure policy of a webhook.
     fn judge(&self, hook: &Hook, failure: Failure) -> Result<(), ApiError> {
         match failure {
             Failure::Refused(error) => Err(error),
@@ -489,7 +490,7 @@ fn undecodable(why: &dyn std::fmt::Display) -> Failure {
     Failure::Call(format!("received undecodable patch in webhook response: {why}"))
 }
 
-/// Adds warnings that are not there yet.
+/// Adds warnings that are not in the list yet.
 fn add(warnings: &mut Vec<String>, words: Vec<String>) {
     for word in words {
         if !warnings.contains(&word) {

@@ -5,13 +5,13 @@ use crate::error::ApiError;
 use windlass_rbac::attributes::{Attributes, Decision, Target};
 use windlass_rbac::user::UserInfo;
 
-/// Who may do what. Members of `system:masters` may do everything and are never asked about.
+/// The authorization mode. Members of `system:masters` have all permissions in each mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Authorization {
-    /// Everybody may do everything who is known.
+    /// All authenticated users have all permissions.
     #[default]
     AllowAuthenticated,
-    /// What the stored Roles, ClusterRoles and their bindings say. The roles that every cluster has are made at start.
+    /// The stored Roles, ClusterRoles and bindings decide. The default roles are created at start.
     Rbac,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum Authorizer {
 }
 
 impl Authorizer {
-    /// Whether the user may; costs no allocation.
+    /// Whether the user has a permission. Allocates nothing.
     pub(crate) fn allows(&self, user: &UserInfo, asked: &Attributes<'_>) -> bool {
         if user.is_master() {
             return true;
@@ -33,7 +33,7 @@ impl Authorizer {
         }
     }
 
-    /// Whether the user may, and why.
+    /// Whether the user has a permission, and the reason.
     pub(crate) fn decide(&self, user: &UserInfo, asked: &Attributes<'_>) -> Decision {
         match self {
             Self::Rbac(rbac) if !user.is_master() => rbac.decide(user, asked),
@@ -44,19 +44,19 @@ impl Authorizer {
         }
     }
 
-    /// Refuses, in Kubernetes' words, what the user may not.
+    /// Returns the Forbidden error of Kubernetes if the user lacks the permission.
     pub(crate) fn check(&self, user: &UserInfo, asked: &Attributes<'_>) -> Result<(), ApiError> {
         if self.allows(user, asked) {
             return Ok(());
         }
         Err(match self {
-            // Where everybody may who is known, being known is all that helps.
+            // All authenticated users have all permissions, so only authentication is checked.
             Self::AllowAuthenticated if !user.is_authenticated() => ApiError::unauthorized(),
             _ => refusal(user, asked, &self.decide(user, asked).reason),
         })
     }
 
-    /// The roles, when they decide.
+    /// The roles, in the mode RBAC.
     pub(crate) fn rbac(&self) -> Option<&Rbac> {
         match self {
             Self::AllowAuthenticated => None,
@@ -65,7 +65,7 @@ impl Authorizer {
     }
 }
 
-/// Whoever may become a master may do everything: where nothing else is asked, only masters may.
+/// Whether a request would let the user act as a member of `system:masters`. Without RBAC, only members may do this.
 fn joins_masters(asked: &Attributes<'_>) -> bool {
     matches!(
         asked,

@@ -11,7 +11,7 @@ use windlass_rbac::policy::{RoleRef, has_aggregation, rules};
 use windlass_rbac::rule::{Rule, lacking, lines, quoted};
 use windlass_rbac::{BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, GROUP, ROLES};
 
-/// Refuses a role or binding that would give somebody more than the user has.
+/// Refuses a role or binding that grants permissions that the user does not have.
 pub(crate) fn confirm(call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     let Some(rbac) = call.server.authorizer.rbac() else {
         return Ok(());
@@ -27,7 +27,7 @@ pub(crate) fn confirm(call: &Call<'_>, object: &Value, old: Option<&Value>) -> R
     }
 }
 
-/// Whether only what the garbage collector must be able to change differs.
+/// Whether only fields differ that the garbage collector must be able to change.
 fn is_housekeeping(old: &Value, new: &Value) -> bool {
     const FREE: [&str; 4] = ["finalizers", "ownerReferences", "managedFields", "resourceVersion"];
     let strip = |object: &Value| {
@@ -40,7 +40,7 @@ fn is_housekeeping(old: &Value, new: &Value) -> bool {
     strip(old) == strip(new)
 }
 
-/// What only those have who may do everything.
+/// The permissions of users that may do everything.
 fn everything() -> [Rule; 2] {
     let all = || vec!["*".to_owned()];
     [
@@ -82,7 +82,7 @@ impl Check<'_> {
     }
 
     fn role(&self, old: Option<&Value>) -> Result<(), ApiError> {
-        // Who creates something has no name for it when asked about permissions.
+        // The name is not part of the permission to create an object.
         let name = old.map_or("", |old| meta(old, "name"));
         if self.may("escalate", &self.call.resource.plural, name) {
             return Ok(());

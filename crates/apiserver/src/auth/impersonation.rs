@@ -1,8 +1,9 @@
-//! Requests in the name of others: who is meant, and whether who asks may ask in that name.
+//! Impersonation: which user a request names, and whether the requesting user may impersonate that user.
 //!
-//! There are two ways to be allowed. Who may `impersonate` somebody may do whatever that one may. Who may only, say,
-//! `impersonate:user-info` somebody needs for each request the right to `impersonate-on:user-info:VERB` its target, too; how these verbs
-//! are called depends on what sort of user is meant. The second way is tried first, as its answers are the more exact ones.
+//! Two permissions allow it. With the verb `impersonate` on a user, all requests are allowed. With a constrained verb such as
+//! `impersonate:user-info`, each request also needs the permission `impersonate-on:user-info:VERB` on its target. The name of
+//! these verbs depends on the type of the impersonated user. The constrained permission is tried first, as its errors are more
+//! specific.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,10 +18,10 @@ use windlass_rbac::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, Us
 
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 const NODE: &str = "system:node:";
-/// The group of what is impersonated besides users and groups.
+/// The API group of impersonated fields other than users and groups.
 const MORE: &str = "authentication.k8s.io";
 
-/// Whom a request is to be made as, as its headers say.
+/// The impersonated user, as in the headers.
 pub(crate) struct Wanted<'h> {
     name: &'h str,
     groups: Vec<&'h str>,
@@ -28,14 +29,14 @@ pub(crate) struct Wanted<'h> {
     extra: BTreeMap<String, Vec<String>>,
 }
 
-/// A right to impersonate: the verb, and the group of users and groups as it names them.
+/// A permission to impersonate: the verb, and the API group of users and groups.
 struct Right<'a> {
     verb: &'a str,
     group: &'static str,
 }
 
 impl<'h> Wanted<'h> {
-    /// Reads the headers; nothing when the request is made in its user's own name.
+    /// Reads the headers; `None` without impersonation.
     pub(crate) fn read(headers: &'h HeaderMap) -> Result<Option<Self>, ApiError> {
         const EXTRA: &str = "impersonate-extra-";
         if !headers.keys().any(|key| key.as_str().starts_with("impersonate-")) {
@@ -76,7 +77,7 @@ impl<'h> Wanted<'h> {
         self.groups.is_empty() && self.uid.is_empty() && self.extra.is_empty()
     }
 
-    /// As Kubernetes shows it in messages.
+    /// The form of Kubernetes' messages.
     fn shown(&self) -> String {
         let list = |texts: &[String]| {
             let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
@@ -105,7 +106,7 @@ impl<'h> Wanted<'h> {
         out
     }
 
-    /// Namespace and name, when it is a service account.
+    /// Namespace and name of a service account.
     fn account(&self) -> Option<(&'h str, &'h str)> {
         self.name.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')
     }
@@ -114,7 +115,7 @@ impl<'h> Wanted<'h> {
         self.name.strip_prefix(NODE).filter(|name| !name.is_empty())
     }
 
-    /// The sort of user that is meant, where rights to impersonate that sort may be limited to some requests.
+    /// The type of the impersonated user in the names of constrained verbs.
     fn sort(&self) -> Option<&'static str> {
         match (self.node(), self.account()) {
             (Some(_), _) => self.is_only_named().then_some("arbitrary-node"),
@@ -123,7 +124,7 @@ impl<'h> Wanted<'h> {
         }
     }
 
-    /// Who makes the request then, if `user` may have it made so.
+    /// The impersonated user, if `user` has the permission.
     pub(crate) fn become_by(
         self,
         user: &UserInfo,
@@ -161,7 +162,7 @@ impl<'h> Wanted<'h> {
         }
     }
 
-    /// Limited rights never lead to unlimited ones.
+    /// A constrained permission never leads to an unconstrained one.
     fn check_limits(&self, user: &UserInfo, right: &Right<'_>) -> Result<(), ApiError> {
         if !self.groups.contains(&MASTERS) {
             return Ok(());
@@ -174,7 +175,7 @@ impl<'h> Wanted<'h> {
         Err(refusal(user, &asked, why))
     }
 
-    /// Asks for everything that the user would become.
+    /// Checks the permission for every part of the impersonated user.
     fn check(&self, user: &UserInfo, authorizer: &Authorizer, right: &Right<'_>) -> Result<(), ApiError> {
         let ask = |target: Target<'_>| {
             let verb = right.verb;
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_becomes_a_master_who_is_none() {
+    fn only_masters_impersonate_masters() {
         let eve = UserInfo::new("eve", &[]);
         let headers = [("impersonate-user", "x"), ("impersonate-group", "system:masters")];
         assert_eq!(ask(&eve, &headers).unwrap_err().code, 403);
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_meant_is_told_as_kubernetes_tells_it() {
+    fn impersonated_users_are_shown_as_in_kubernetes() {
         let error = ask(&UserInfo::admin("root"), &[("impersonate-group", "dev")]).unwrap_err();
         assert_eq!(
             error.message,

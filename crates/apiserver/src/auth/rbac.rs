@@ -1,6 +1,6 @@
-//! Role-based access control: what the stored Roles, `ClusterRoles` and their bindings let a user do.
+//! Role-based access control: the permissions of users from the stored Roles, `ClusterRoles` and bindings.
 //!
-//! They are kept parsed and looked at again, one by one, when one is written or removed, so a question decodes nothing.
+//! Roles are kept parsed. A write or deletion parses only its own object, so that a check decodes nothing.
 
 use parking_lot::RwLock;
 use windlass_store::{Record, Store};
@@ -37,7 +37,7 @@ fn take_over(policy: &mut Policy, resource: &str, namespace: &str, name: &str, r
 }
 
 impl Rbac {
-    /// Reads what is stored.
+    /// Reads the stored roles and bindings.
     pub(crate) fn load(store: &Store) -> Self {
         let mut policy = Policy::default();
         for resource in [ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS] {
@@ -49,7 +49,7 @@ impl Rbac {
         Self(RwLock::new(policy))
     }
 
-    /// Takes over an object that was written or removed.
+    /// Reloads an object that was written or deleted.
     pub(crate) fn refresh(&self, store: &Store, resource: &str, namespace: &str, name: &str) {
         // It is read under the lock, so the last refresh always sees the last write.
         let mut policy = self.0.write();
@@ -57,23 +57,23 @@ impl Rbac {
         take_over(&mut policy, resource, namespace, name, record.as_deref());
     }
 
-    /// Whether a user may do something.
+    /// Whether a user has a permission.
     pub(crate) fn allows(&self, user: &UserInfo, asked: &Attributes<'_>) -> bool {
         self.0.read().allows(user, asked)
     }
 
-    /// Whether a user may do something, and why.
+    /// Whether a user has a permission, and the reason.
     pub(crate) fn decide(&self, user: &UserInfo, asked: &Attributes<'_>) -> Decision {
         self.0.read().decide(user, asked)
     }
 
-    /// All rules of a user in a namespace, or, if that is empty, in the cluster; and which roles are missing.
+    /// All rules of a user in a namespace, or in the cluster if it is empty; and the roles that are missing.
     pub(crate) fn rules_of(&self, user: &UserInfo, namespace: &str) -> (Vec<Rule>, Option<String>) {
         let policy = self.0.read();
         (policy.rules_of(user, namespace), policy.problems(user, namespace))
     }
 
-    /// The rules of a role that a binding in a namespace refers to.
+    /// The rules of the role of a binding in a namespace.
     pub(crate) fn rules_behind(&self, namespace: &str, reference: &RoleRef) -> Result<Vec<Rule>, String> {
         let policy = self.0.read();
         policy.role(namespace, reference).map(|role| role.rules().to_vec())
@@ -84,7 +84,7 @@ impl Rbac {
     }
 }
 
-/// Makes and completes the roles and bindings that every cluster has.
+/// Creates and completes the default roles and bindings.
 pub(crate) async fn make_defaults(store: &Store, now: jiff::Timestamp) -> Result<(), ApiError> {
     let now = seconds(now);
     let mut writes = Vec::new();

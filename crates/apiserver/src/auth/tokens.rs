@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use windlass_rbac::user::UserInfo;
 
-/// Bearer tokens, found by their hash: what a lookup takes says nothing about them.
+/// Bearer tokens by their hash, so that the time of a lookup does not depend on the token.
 pub(crate) struct Tokens(BTreeMap<[u8; 32], Arc<UserInfo>>);
 
 impl Tokens {

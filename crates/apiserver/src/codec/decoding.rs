@@ -1,4 +1,4 @@
-//! From the bytes of a request to an object: JSON or YAML, duplicate and unknown fields.
+//! Decodes the body of a request to an object: JSON, YAML or protobuf, with duplicate and unknown fields.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -13,10 +13,10 @@ mod syntax;
 
 pub(crate) use self::patches::{check_patch_type, patch};
 
-/// The media types that objects may come in.
+/// The accepted media types of objects.
 pub(crate) const OBJECT_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Form of a body.
+/// The encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,
@@ -32,7 +32,7 @@ pub(crate) fn media_type(headers: &http::HeaderMap) -> &str {
         .map_or("", |v| v.split(';').next().unwrap_or("").trim())
 }
 
-/// The form of an object in a request.
+/// The encoding of the object in a request.
 pub(crate) fn form(headers: &http::HeaderMap) -> Result<Form, ApiError> {
     match media_type(headers) {
         "" | "application/json" | "*/*" => Ok(Form::Json),
@@ -42,7 +42,7 @@ pub(crate) fn form(headers: &http::HeaderMap) -> Result<Form, ApiError> {
     }
 }
 
-/// Decodes the object of a resource; also returns what is odd about its text.
+/// Decodes the object of a resource. Also returns problems of its text.
 pub(crate) fn decode_object(bytes: &[u8], form: Form, resource: &Resource) -> Result<(Value, Vec<String>), ApiError> {
     let unrecognized = |why: &str| {
         ApiError::bad_request(format!(
@@ -68,7 +68,7 @@ pub(crate) fn decode_options(bytes: &[u8], form: Form) -> Result<Value, ApiError
     read(bytes, form).map(|(value, _)| value).map_err(ApiError::bad_request)
 }
 
-/// Decodes an object, whatever it is; also returns what is odd about its text.
+/// Decodes any object. Also returns problems of its text.
 fn read(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), String> {
     let (value, problems) = match form {
         Form::Json => {
@@ -88,7 +88,7 @@ fn read(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), String> {
         }
     };
     match value {
-        // Nothing at all is an object without fields.
+        // An empty document is an object without fields.
         Value::Null => Ok((Value::Object(Map::new()), problems)),
         Value::Object(_) => Ok((value, problems)),
         other => Err(format!(
@@ -98,7 +98,7 @@ fn read(bytes: &[u8], form: Form) -> Result<(Value, Vec<String>), String> {
     }
 }
 
-/// The beginning of a body, so that people recognize it.
+/// The beginning of a body, for error messages.
 fn summary(bytes: &[u8]) -> String {
     const MOST: usize = 30;
     if bytes.is_empty() {
@@ -149,7 +149,7 @@ fn json(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     Ok((value, duplicates))
 }
 
-/// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null, the last of equal keys counts.
+/// YAML as Go's Kubernetes tools read it: `0644` is octal, `yes` is true, an empty text is null, the last of equal keys wins.
 fn yaml(text: &str) -> Result<(Value, Vec<String>), String> {
     if text.trim().is_empty() {
         return Ok((Value::Null, Vec::new()));
@@ -182,7 +182,7 @@ fn yaml(text: &str) -> Result<(Value, Vec<String>), String> {
     Ok((value, vec![format!("line {line}: key {key:?} already set in map")]))
 }
 
-/// `line 3 column 7: words` as Go has it: no columns, and no line if it is the first.
+/// `line 3 column 7: words` in Go's form: no column, and no line if it is the first.
 fn as_go(error: &str) -> String {
     let Some((place, words)) = error.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) else {
         return error.to_owned();
@@ -193,7 +193,7 @@ fn as_go(error: &str) -> String {
     }
 }
 
-/// Where in the body something is: written out only for what is found twice.
+/// The path of a value in the body. It is formatted only for duplicate fields.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     Top,

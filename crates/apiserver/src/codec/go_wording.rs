@@ -1,8 +1,8 @@
-//! Go's wording where its types show in error messages; clients match on it.
+//! Go's wording of error messages that contain its types; clients match on them.
 
 use serde_json::Value;
 
-/// What its decoder calls the type of a JSON value.
+/// The name of a JSON value's type in Go's decoder.
 pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -14,7 +14,7 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// What is said of a kind that nobody knows.
+/// The error for an unregistered kind.
 pub(crate) fn unregistered(kind: &str, version: &str) -> String {
     format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
 }

@@ -1,7 +1,7 @@
-//! Reading Kubernetes' protobuf form of the built-in kinds: some clients (kubectl among them) send nothing else for them.
+//! Decodes Kubernetes' protobuf form of the built-in kinds: some clients (kubectl among them) send only this form for them.
 //!
-//! `protobuf_fields.txt` gives for each type the number, name and form of its fields; `tools/protobuf-fields` writes it from the struct
-//! tags of `k8s.io/api`. Answers are always JSON, which those clients accept.
+//! `protobuf_fields.txt` has the number, name and form of the fields of each type; `tools/protobuf-fields` writes it from the
+//! struct tags of `k8s.io/api`. Answers are always JSON, which those clients accept.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 
 const TABLE: &str = include_str!("protobuf_fields.txt");
 const MAGIC: &[u8] = b"k8s\0";
-/// Messages within messages.
+/// The largest depth of nested messages.
 const MAX_DEPTH: usize = 64;
 
-/// How often a field occurs, and what becomes of its zero value.
+/// Whether a field repeats, and how its zero value is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     One,
-    /// Left out when zero, as the JSON form does.
+    /// Omitted when zero, as in the JSON form.
     OmitZero,
-    /// Its fields belong to the message around it.
+    /// Its fields belong to the enclosing message.
     Embedded,
     List,
     Map,
@@ -38,7 +38,7 @@ enum Kind {
     Quantity,
     IntOrString,
     Json,
-    /// A message that holds only a list of texts.
+    /// A message with only a list of texts.
     Texts,
     Message(&'static str),
 }
@@ -97,7 +97,7 @@ fn field(line: &'static str) -> Option<(u64, Field)> {
     Some((number, Field { name, shape, kind }))
 }
 
-/// A value as it stands on the wire.
+/// A value in the wire format.
 enum Wire<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -225,7 +225,7 @@ fn time(bytes: &[u8], micro: bool) -> Result<Value> {
     let parts = parts(bytes)?;
     let seconds = signed(parts.get(&1).map_or(Ok(0), Wire::number)?);
     let nanos = i32::try_from(signed(parts.get(&2).map_or(Ok(0), Wire::number)?)).unwrap_or(0);
-    // Go's zero time, and an empty message, stand for "not set".
+    // Go's zero time, and an empty message, mean "not set".
     if parts.is_empty() || seconds == -62_135_596_800 {
         return Ok(Value::Null);
     }

@@ -1,3 +1,3 @@
-//! Writing YAML as kube-apiserver does.
+//! Writes YAML as kube-apiserver does.
 
 pub(crate) use windlass_gocompat::yaml::document as write;

@@ -1,4 +1,4 @@
-//! Updates the status of CustomResourceDefinitions before the write that caused it is answered.
+//! Updates the status of CustomResourceDefinitions, before the response to the write that caused it.
 
 use serde_json::{Value, json};
 
@@ -14,16 +14,16 @@ use windlass_objects::Part;
 use windlass_objects::metadata::{meta, seconds};
 use windlass_rbac::user::UserInfo;
 
-/// Who is recorded as manager of the status.
+/// The field manager of the status.
 const MANAGER: &str = "kube-apiserver";
 
 fn group(crd: &Value) -> &str {
     crd.pointer("/spec/group").and_then(Value::as_str).unwrap_or("")
 }
 
-/// Brings the status of a definition up to date, and of those that get names which it has given up.
+/// Updates the status of a definition, and of definitions that wait for names that it has given up.
 pub(crate) async fn settle(server: &Inner, name: &str) -> Result<(), ApiError> {
-    // Whether names are free depends on all definitions: they are settled one at a time.
+    // Whether names are free depends on all definitions, so their updates are serialized.
     let _alone = server.crd_writes.lock().await;
     let Some(crd) = read(server, name) else {
         return Ok(());
@@ -32,18 +32,18 @@ pub(crate) async fn settle(server: &Inner, name: &str) -> Result<(), ApiError> {
     waiting(server, group(&crd)).await
 }
 
-/// Gives names that became free to definitions of a group that wait for them.
+/// Assigns names that became free to definitions of a group that wait for them.
 pub(crate) async fn settle_group(server: &Inner, group: &str) -> Result<(), ApiError> {
     let _alone = server.crd_writes.lock().await;
     waiting(server, group).await
 }
 
-/// Brings the status of all definitions up to date: it may be that a process ended in between.
+/// Updates the status of all definitions: the process may have ended before an update.
 pub(crate) async fn settle_all(server: &Inner) -> Result<(), ApiError> {
     let _alone = server.crd_writes.lock().await;
     let all = server.definitions(None);
     for crd in &all {
-        // Found with what was there at first, done with what is there by then.
+        // Checked with the definitions at start, updated with the definitions at that time.
         if next(crd, &all, "").is_some() {
             settle_one(server, meta(crd, "name")).await?;
         }
@@ -76,7 +76,7 @@ async fn settle_one(server: &Inner, name: &str) -> Result<(), ApiError> {
     write_status(server, name, status).await
 }
 
-/// Writes the status of a definition, as the server itself.
+/// Writes the status of a definition as the server.
 pub(crate) async fn write_status(server: &Inner, name: &str, status: Value) -> Result<(), ApiError> {
     let Some(resource) = server.registry().find_storage(STORAGE) else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What the task has under way, and what it will try again. Each job is alone with its object; none waits for another, so that one
-//! that a webhook holds up holds up nobody else.
+//! The running jobs of the task, and those to retry. Each job concerns one object and waits for no other job, so that a webhook
+//! that delays one job delays no other.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use tokio::time::Instant;
 use crate::controllers::owner_graph::Action;
 use crate::error::ApiError;
 
-/// Jobs under way at once.
+/// The largest number of concurrent jobs.
 const CONCURRENT: usize = 128;
-/// Of these, so many that have failed before.
+/// The largest number of concurrent jobs that have failed before.
 const FAILED_BEFORE: usize = 32;
-/// When something could not be done it is tried again after this time, and after twice as much when it fails again ...
+/// Backoff of a failed job: this time, doubled with each failure ...
 const RETRY: Duration = Duration::from_millis(200);
-/// ... but not after more.
+/// ... up to this time.
 const MAX_RETRY: Duration = Duration::from_secs(10);
 
-/// Something to do.
+/// A job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Job {
-    /// To one object, because of its owners or dependents.
+    /// An action on one object, because of its owners or dependents.
     Action(Action),
     /// Empty a namespace that is being deleted.
     Namespace(String),
     /// Remove the objects of a definition that is being deleted.
     Definition(String),
-    /// Give the names of a definition that has gone to those of the group that wait for them.
+    /// Assign the names of a deleted definition to those of the group that wait for them.
     Names(String),
 }
 
-/// What a job is about.
+/// The object of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Subject {
     Object(Arc<str>),
@@ -56,37 +56,37 @@ impl Job {
     }
 }
 
-/// A job, and what came of it.
+/// A job and its result.
 pub(super) type Done = (Job, Result<(), ApiError>);
 
 /// The jobs.
 #[derive(Default)]
 pub(super) struct Jobs {
     running: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// What the running jobs are about, and whether it must be looked at again when they are done.
+    /// The subjects of running jobs, and whether to check them again afterwards.
     subjects: HashMap<Subject, bool>,
-    /// What is to be done about the rest, in order: first those that have not failed before.
+    /// The waiting jobs in order: first those that have not failed before.
     fresh: VecDeque<Subject>,
     failed: VecDeque<Subject>,
     waiting: HashMap<Subject, Job>,
-    /// How many of the running have failed before.
+    /// The number of running jobs that have failed before.
     retrying: usize,
-    /// How often something has failed.
+    /// The number of failures by subject.
     failures: HashMap<Subject, u32>,
     later: BTreeMap<Instant, Vec<Job>>,
-    /// What was due lately: if nothing is to be done about it any more, its failures are history.
+    /// The subjects that were recently due. If no job is needed any more, their failures are dropped.
     looked_at: Vec<Subject>,
 }
 
 impl Jobs {
-    /// Has something done, as soon as there is room.
+    /// Adds a job. It runs as soon as there is room.
     pub(super) fn push(&mut self, job: Job) {
         let subject = job.subject();
         if let Some(again) = self.subjects.get_mut(&subject) {
             *again = true;
             return;
         }
-        // What was found last is what is to be done.
+        // The latest job for a subject replaces an earlier one.
         if self.waiting.insert(subject.clone(), job).is_some() {
             return;
         }
@@ -97,7 +97,7 @@ impl Jobs {
         }
     }
 
-    /// Starts what there is room for.
+    /// Starts as many jobs as there is room for.
     pub(super) fn start(&mut self, run: impl Fn(Job) -> BoxFuture<'static, Done>) {
         for subject in std::mem::take(&mut self.looked_at) {
             if !self.waiting.contains_key(&subject) && !self.subjects.contains_key(&subject) {
@@ -120,17 +120,17 @@ impl Jobs {
         }
     }
 
-    /// Waits for the next job to end; returns at once, with nothing, when none runs.
+    /// Waits for the next job to end; returns `None` at once if none runs.
     pub(super) async fn next(&mut self) -> Option<Done> {
         self.running.next().await
     }
 
-    /// The next job that has ended already.
+    /// The next job that has already ended.
     pub(super) fn ended(&mut self) -> Option<Done> {
         self.running.next().now_or_never().flatten()
     }
 
-    /// Takes note of what came of a job; returns it when its subject must be looked at again at once.
+    /// Records the result of a job. Returns the job if its subject must be checked again at once.
     pub(super) fn finish(&mut self, (job, result): Done, now: Instant) -> Option<Job> {
         let subject = job.subject();
         let again = self.subjects.remove(&subject).unwrap_or(false);
@@ -153,12 +153,12 @@ impl Jobs {
         }
     }
 
-    /// When the next one that has failed is due.
+    /// When the next failed job is due.
     pub(super) fn due_at(&self) -> Option<Instant> {
         self.later.keys().next().copied()
     }
 
-    /// Those that have failed and are due.
+    /// Subjects of failed jobs that are due.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Job> {
         let rest = self.later.split_off(&(now + Duration::from_nanos(1)));
         let due = std::mem::replace(&mut self.later, rest);

@@ -1,5 +1,5 @@
-//! What becomes of a namespace that is being deleted: first its pods go, then everything else in it, then the namespace. Its conditions
-//! say what keeps it.
+//! Deletion of a namespace: first its pods, then its other objects, then the namespace. Its conditions name what blocks the
+//! deletion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::verbs::mutation::Mutation;
 use windlass_objects::Part;
 use windlass_objects::metadata::{is_deleting, seconds, text};
 
-/// What is left in a namespace.
+/// The remaining contents of a namespace.
 #[derive(Debug, Default)]
 struct Left {
-    /// How many objects, by resource as the store names it.
+    /// The number of objects, by storage name.
     objects: BTreeMap<String, usize>,
-    /// How many of them wait for a finalizer.
+    /// The number of objects that wait for each finalizer.
     finalizers: BTreeMap<String, usize>,
-    /// Why something could not be deleted.
+    /// Errors of deletions.
     errors: Vec<String>,
 }
 
@@ -43,10 +43,10 @@ impl Left {
     }
 }
 
-/// A condition: type, whether it holds, reason, message.
+/// A condition: type, status, reason, message.
 type Condition = (&'static str, bool, &'static str, String);
 
-/// What the conditions of a namespace should say. Pure.
+/// The desired conditions of a namespace. Pure.
 fn conditions(left: &Left) -> [Condition; 5] {
     let sorted = |mut texts: Vec<String>| {
         texts.sort();
@@ -102,7 +102,7 @@ fn conditions(left: &Left) -> [Condition; 5] {
     ]
 }
 
-/// The conditions with these in their place; `None` when they say so already. Pure.
+/// The conditions with these in place; `None` if they are unchanged. Pure.
 fn changed(have: &[Value], want: &[Condition], now: jiff::Timestamp) -> Option<Vec<Value>> {
     let mut out = have.to_vec();
     for (kind, holds, reason, message) in want {
@@ -124,7 +124,7 @@ fn changed(have: &[Value], want: &[Condition], now: jiff::Timestamp) -> Option<V
     (out != have).then_some(out)
 }
 
-/// Deletes what is in a namespace that is being deleted; when nothing is left, the namespace goes.
+/// Deletes the contents of a namespace that is being deleted, and then the namespace.
 pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), ApiError> {
     let internal = Internal::new(server, "namespace-controller");
     let storage = server.storage_name("namespaces");
@@ -159,7 +159,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), ApiErro
     call.change(name, &mutation, Part::Finalize).await.map(|_| ())
 }
 
-/// Deletes what is in a namespace, its pods before everything else. Says what is left, and what of that is to be told.
+/// Deletes the contents of a namespace, its pods first. Returns the remaining contents, and what the conditions report of them.
 async fn delete_content(internal: &Internal<'_>, name: &str) -> (Left, Left) {
     const PODS: &str = "pods";
     let server = internal.server;
@@ -185,7 +185,7 @@ async fn delete_content(internal: &Internal<'_>, name: &str) -> (Left, Left) {
             });
         }
     }
-    // What stays of one kind keeps nothing of another.
+    // An object that stays does not block the deletion of other kinds.
     for (storage, done) in futures::future::join_all(kinds).await {
         if let Err(error) = done {
             left.errors.push(error.message);

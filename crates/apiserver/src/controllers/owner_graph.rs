@@ -19,14 +19,14 @@ struct Node {
     key: Key,
     called: Called,
     owners: Vec<Owner>,
-    /// Of these, the ones that were seen to go.
+    /// The owners that were seen to be deleted.
     lost: BTreeSet<Uid>,
     deleting: bool,
     foreground: bool,
     orphan: bool,
 }
 
-/// Something to do.
+/// An action.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Action {
     /// Delete an object whose owners are gone.
@@ -34,21 +34,22 @@ pub(crate) enum Action {
         key: Key,
         uid: Uid,
         foreground: bool,
-        /// First let its owners go without it: they wait for it, and it will wait for something that waits for them.
+        /// Before the deletion, no longer block the owners: they wait for the object, and it will wait for an object that waits
+        /// for them.
         unblock: bool,
         owners: Vec<Uid>,
-        /// Owners that were never seen: they may be of a kind that is not served here.
+        /// Owners that were never seen: their kind may not be served here.
         unseen: Vec<Uid>,
     },
-    /// Take owners that are gone, or that leave it behind, off an object.
+    /// Remove owners from an object that are deleted, or that orphan it.
     Disown {
         key: Key,
         uid: Uid,
         owners: Vec<Uid>,
-        /// Owners that were never seen: they may be of a kind that is not served here.
+        /// Owners that were never seen: their kind may not be served here.
         unseen: Vec<Uid>,
     },
-    /// Let an object go whose dependents are gone.
+    /// Remove the finalizer of an object whose dependents are gone.
     Release {
         key: Key,
         uid: Uid,
@@ -56,12 +57,12 @@ pub(crate) enum Action {
     },
 }
 
-/// The kind of what is stored under a name.
+/// A function from storage name to kind.
 type KindOf = dyn Fn(&str) -> Option<String> + Send;
 
-/// The objects by uid and the references between them.
+/// Objects by uid, and the references between them.
 pub(crate) struct Graph {
-    /// The kind of what is stored under a name.
+    /// Returns the kind of a storage name.
     kind: Box<KindOf>,
     nodes: HashMap<Uid, Node>,
     dependents: HashMap<Uid, BTreeSet<Uid>>,
@@ -69,7 +70,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// An empty graph; it asks for the kind of what is stored under a name.
+    /// An empty graph. `kind` returns the kind of a storage name.
     pub(crate) fn new(kind: impl Fn(&str) -> Option<String> + Send + 'static) -> Self {
         Self {
             kind: Box::new(kind),
@@ -79,7 +80,7 @@ impl Graph {
         }
     }
 
-    /// Takes in a change.
+    /// Applies a change.
     pub(crate) fn observe(&mut self, event: &Event) {
         let record = &event.record;
         if event.deleted {
@@ -94,7 +95,7 @@ impl Graph {
         }
     }
 
-    /// Takes in an object.
+    /// Adds or updates an object.
     pub(crate) fn put(&mut self, record: &Record) {
         let header = &record.header;
         let uid = Uid::from(header.uid.as_ref());
@@ -118,7 +119,7 @@ impl Graph {
         for owner in old.iter().flat_map(|o| &o.owners) {
             match node.owners.iter().find(|o| o.uid == owner.uid) {
                 None => self.unlink(&owner.uid, &uid),
-                // It need not wait any longer.
+                // The owner need not wait for it any longer.
                 Some(now) if owner.blocks && !now.blocks => {
                     self.dirty.insert(Arc::clone(&owner.uid));
                 }
@@ -169,13 +170,13 @@ impl Graph {
         }
     }
 
-    /// Has an object looked at again.
+    /// Schedules another check of an object.
     pub(crate) fn again(&mut self, action: &Action) {
         let (Action::Delete { uid, .. } | Action::Disown { uid, .. } | Action::Release { uid, .. }) = action;
         self.dirty.insert(Arc::clone(uid));
     }
 
-    /// What follows from the changes since the last call.
+    /// The actions that follow from the changes since the last call.
     pub(crate) fn decide(&mut self) -> Vec<Action> {
         let dirty = std::mem::take(&mut self.dirty);
         let mut disown: BTreeMap<Uid, Vec<Uid>> = BTreeMap::new();
@@ -236,19 +237,19 @@ impl Graph {
         }
     }
 
-    /// What becomes of an object because of its owners.
+    /// The action on an object because of its owners.
     fn as_dependent(&self, uid: &Uid, node: &Node) -> Option<Action> {
         let (mut solid, mut owners, mut unseen, mut waits) = (false, Vec::new(), Vec::new(), false);
         for owner in &node.owners {
             match self.nodes.get(&owner.uid) {
-                // Nothing in a namespace can own what is in none: such a reference says nothing, so nothing follows.
+                // A namespaced object cannot own a cluster-scoped one: such a reference has no effect.
                 Some(o) if !reachable(o, node) && node.key.namespace().is_empty() => return None,
                 Some(o) if owner.is(o, node) => {
                     if o.foreground {
                         waits = true;
                         owners.push(Arc::clone(&owner.uid));
                     } else if o.orphan {
-                        // Its owner is about to leave it behind.
+                        // Its owner is about to orphan it.
                         return None;
                     } else {
                         solid = true;
@@ -288,13 +289,13 @@ impl Graph {
 }
 
 impl Owner {
-    /// Whether a reference of a dependent means an object that has its uid.
+    /// Whether a dependent's reference matches the object with its uid.
     fn is(&self, owner: &Node, dependent: &Node) -> bool {
         reachable(owner, dependent) && self.called.fits(owner.called)
     }
 }
 
-/// An owner is in the same namespace, or in none.
+/// An owner is in the same namespace, or cluster-scoped.
 fn reachable(owner: &Node, dependent: &Node) -> bool {
     owner.key.namespace().is_empty() || owner.key.namespace() == dependent.key.namespace()
 }

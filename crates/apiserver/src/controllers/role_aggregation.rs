@@ -1,4 +1,5 @@
-//! Aggregation of ClusterRoles: those with an `aggregationRule` get the rules of others, after every write of a ClusterRole.
+//! Aggregation of ClusterRoles: roles with an `aggregationRule` get the rules of the selected roles, after every write of a
+//! ClusterRole.
 
 use serde_json::json;
 
@@ -10,12 +11,12 @@ use windlass_objects::Part;
 use windlass_rbac::CLUSTER_ROLES;
 use windlass_rbac::user::UserInfo;
 
-/// Roles may gather from roles that gather; and others may write at the same time.
+/// Limit of rounds: aggregated roles may select aggregated roles, and other clients may write at the same time.
 const ROUNDS: usize = 20;
-/// Who does this in Kubernetes.
+/// The name of this controller in Kubernetes.
 const CONTROLLER: &str = "clusterrole-aggregation-controller";
 
-/// Gives every role that gathers rules those that it should have now.
+/// Updates the rules of every aggregated role.
 pub(crate) async fn settle(server: &Inner) {
     let Some(rbac) = server.authorizer.rbac() else {
         return;
@@ -61,7 +62,7 @@ pub(crate) async fn settle(server: &Inner) {
 }
 
 impl Call<'_> {
-    /// Roles that gather the rules of others follow a write of one.
+    /// Updates aggregated roles after a write of a ClusterRole.
     pub(crate) async fn settle(&self) {
         if self.resource.storage.as_ref() == CLUSTER_ROLES {
             settle(self.server).await;

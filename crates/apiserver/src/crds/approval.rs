@@ -1,4 +1,4 @@
-//! Groups that belong to Kubernetes need somebody's approval, in an annotation.
+//! Validation of the API approval annotation that groups of Kubernetes need.
 
 use serde_json::Value;
 use windlass_schema::FieldError;
@@ -50,7 +50,7 @@ fn is_protected(crd: &Value) -> bool {
         .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")))
 }
 
-/// What is wrong with the annotation, unless it is what it was before.
+/// Errors of the annotation, unless it is unchanged.
 pub(super) fn errors(crd: &Value, old: Option<&Value>, out: &mut Vec<FieldError>) {
     if !is_protected(crd) {
         return;
@@ -67,7 +67,7 @@ pub(super) fn errors(crd: &Value, old: Option<&Value>, out: &mut Vec<FieldError>
     }
 }
 
-/// The condition that tells about it.
+/// The condition about the approval.
 pub(super) fn condition(crd: &Value) -> Option<Condition> {
     if !is_protected(crd) {
         return None;

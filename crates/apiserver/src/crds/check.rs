@@ -1,4 +1,4 @@
-//! Whether a definition may be stored: what is wrong with it, in the order and the words of kube-apiserver. Pure.
+//! Validation of definitions, with errors in the order and wording of kube-apiserver. Pure.
 
 use serde_json::{Value, json};
 use windlass_schema::{FieldError, Reviewing, Steps, review};
@@ -10,7 +10,7 @@ use windlass_objects::names::{NameRule, subdomain_problems};
 
 type Errors = Vec<FieldError>;
 
-/// A version has no more selectable fields.
+/// The largest number of selectable fields of a version.
 const MAX_SELECTABLE: usize = 8;
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = [
@@ -181,7 +181,7 @@ fn deprecation(version: &Value, at: &str, out: &mut Errors) {
     }
 }
 
-/// A version, or what all versions have in common.
+/// A version, or the values that all versions share.
 struct Own<'a> {
     crd: &'a Value,
     old: Option<&'a Value>,
@@ -190,7 +190,7 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Errors of what stands at `at`: what all versions have in common stands at the top.
+    /// Errors of the values at `at`. Values that all versions share are at the top.
     fn errors(&self, at: &str, common: bool, out: &mut Errors) {
         if self.layout.schema == common {
             self.schema(at, common, out);
@@ -358,7 +358,7 @@ fn column_errors(column: &Value, at: &str, out: &mut Errors) {
     }
 }
 
-/// What the versions must be together.
+/// Errors that concern all versions together.
 fn together(crd: &Value, out: &mut Errors) {
     let versions = versions(crd);
     let mut wrong = |words: &str| {
@@ -397,7 +397,7 @@ fn required_names(crd: &Value, out: &mut Errors) {
     }
 }
 
-/// How names look that are there.
+/// Errors in the form of names that are set.
 fn name_forms(names: &Value, at: &str, out: &mut Errors) {
     let problems = |name: &str| NameRule::Label1035.problems(name, false).join(",");
     let mut wrong = |at: String, name: &str, words: String| {
@@ -503,7 +503,7 @@ fn immutable(crd: &Value, old: &Value, out: &mut Errors) {
     same("spec.names.plural", "/spec/names/plural");
 }
 
-/// What is stored in a version must stay readable.
+/// Errors of the stored versions: objects stored in a version must stay readable.
 fn stored_versions(crd: &Value, out: &mut Errors) {
     const AT: &str = "status.storedVersions";
     let stored = strings(crd.pointer("/status/storedVersions"));

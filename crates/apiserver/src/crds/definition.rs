@@ -1,22 +1,22 @@
-//! What a CustomResourceDefinition defines.
+//! The resources of a CustomResourceDefinition.
 
 use std::sync::Arc;
 
 use crate::objects::resource::Resource;
 
-/// What a CRD defines.
+/// The resources of a CRD.
 #[derive(Debug, Default)]
 pub(crate) struct Definition {
-    /// The versions that are served, newest first.
+    /// The served versions, newest first.
     pub(crate) served: Vec<Arc<Resource>>,
-    /// The version that is written to the store, served or not; nothing until the definition is established.
+    /// The storage version, served or not; `None` until the definition is established.
     pub(crate) stored: Option<Arc<Resource>>,
-    /// Tells whether a definition says the same.
+    /// A hash of the definition, to detect changes.
     pub(crate) fingerprint: u64,
 }
 
 impl Definition {
-    /// Ends the watches of what it defines: something else is there now.
+    /// Ends the watches of its resources, because the definition has changed.
     pub(crate) fn retire(&self) {
         if let Some(conversion) = self.stored.as_ref().and_then(|r| r.conversion.as_ref()) {
             conversion.retired.cancel();

@@ -1,11 +1,11 @@
-//! Formats of schemas that nobody checks. Pure.
+//! Warnings about unknown formats in schemas. Pure.
 
 use serde_json::Value;
 
 use super::versions;
 use windlass_objects::metadata::text;
 
-/// The formats of texts that are checked, without dashes.
+/// The formats of texts that are validated, without dashes.
 const TEXTS: [&str; 24] = [
     "bsonobjectid",
     "byte",
@@ -33,7 +33,7 @@ const TEXTS: [&str; 24] = [
     "uuid5",
 ];
 
-/// Warns of formats that nobody checks, and that the definition did not have before.
+/// Warnings about formats that are not validated and that the old definition did not have.
 pub(crate) fn warnings(crd: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(unknown).unwrap_or_default();
     unknown(crd)
@@ -43,7 +43,7 @@ pub(crate) fn warnings(crd: &Value, old: Option<&Value>) -> Vec<String> {
         .collect()
 }
 
-/// The formats that nobody checks; those that all versions have in common once.
+/// The formats that are not validated. Formats that all versions share are listed once.
 fn unknown(crd: &Value) -> Vec<&str> {
     let mut out = Vec::new();
     let all = versions(crd);

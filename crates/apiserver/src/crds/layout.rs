@@ -1,4 +1,4 @@
-//! What the versions of a definition have in common: errors name it at the top of the definition.
+//! The parts that all versions of a definition share: errors name them at the top of the definition.
 
 use serde_json::Value;
 use windlass_schema::shown_schema;
@@ -6,7 +6,7 @@ use windlass_schema::shown_schema;
 use super::versions;
 use windlass_objects::metadata::text;
 
-/// Which parts are the same in all versions.
+/// Which parts are equal in all versions.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) schema: bool,
@@ -31,7 +31,7 @@ impl Layout {
     }
 }
 
-/// The versions as messages show them.
+/// The versions in the form of messages.
 pub(super) fn shown(crd: &Value) -> String {
     let layout = Layout::of(crd);
     let parts: Vec<String> = versions(crd).iter().map(|v| version(v, &layout)).collect();

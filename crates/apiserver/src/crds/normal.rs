@@ -1,8 +1,8 @@
-//! The form in which definitions are written: without what says nothing. Pure.
+//! The stored form of definitions, without empty fields. Pure.
 
 use serde_json::{Map, Value};
 
-/// Fields that say something even when they are empty, zero or false.
+/// Fields that have a meaning even if they are empty, zero or false.
 const KEPT: [&str; 18] = [
     "default",
     "example",
@@ -24,7 +24,7 @@ const KEPT: [&str; 18] = [
     "x-kubernetes-list-type",
 ];
 
-/// Brings the schemas of all versions into their form.
+/// Converts the schemas of all versions to the stored form.
 pub(super) fn versions(spec: &mut Map<String, Value>) {
     let versions = spec.get_mut("versions").and_then(Value::as_array_mut);
     for version in versions.into_iter().flatten() {

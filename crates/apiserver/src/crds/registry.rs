@@ -1,4 +1,4 @@
-//! What is served: the built-in resources and those that CRDs define.
+//! The registry of served resources: built-in ones and those of CRDs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use crate::builtin;
 use crate::crds::definition::Definition;
 use crate::objects::resource::Resource;
 
-/// The resources that CRDs define, by CRD name; replaced as a whole when one changes.
+/// The resources of CRDs, by CRD name. Replaced as a whole when one changes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Custom {
     crds: BTreeMap<String, Arc<Definition>>,
-    /// Counts changes: what is derived from the registry is cached under this number.
+    /// Counts changes: values derived from the registry are cached under this number.
     pub(crate) changes: u64,
 }
 
 impl Custom {
-    /// Sets, or with `None` removes, what a CRD defines.
+    /// Sets the resources of a CRD, or removes them with `None`.
     pub(crate) fn set(&mut self, crd: &str, definition: Option<Definition>) {
         self.changes += 1;
         match definition {
@@ -29,7 +29,7 @@ impl Custom {
         }
     }
 
-    /// What a CRD defines, by its name.
+    /// The resources of a CRD, by its name.
     pub(crate) fn definition(&self, crd: &str) -> Option<&Definition> {
         self.crds.get(crd).map(AsRef::as_ref)
     }
@@ -55,7 +55,7 @@ impl Custom {
             .map(Arc::clone)
     }
 
-    /// What is stored under a name: of custom resources the version that is written, served or not.
+    /// A resource by its storage name. For custom resources this is the storage version, served or not.
     pub(crate) fn find_storage(&self, storage: &str) -> Option<Arc<Resource>> {
         if let Some(definition) = self.crds.get(storage) {
             return definition.stored.clone();

@@ -1,4 +1,4 @@
-//! The resources that a definition serves. Pure.
+//! The resources of a definition. Pure.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
@@ -17,7 +17,7 @@ use windlass_objects::metadata::{strings, text};
 use windlass_objects::names::NameRule;
 use windlass_objects::names::api_version;
 
-/// What a definition defines: nothing before it is established.
+/// The resources of a definition; none before it is established.
 pub(crate) fn definition(crd: &Value, revision: u64, before: Option<&Definition>) -> Definition {
     if !is_established(crd) {
         return Definition::default();
@@ -56,7 +56,7 @@ pub(crate) fn definition(crd: &Value, revision: u64, before: Option<&Definition>
     out
 }
 
-/// A number that is another when a definition defines something else.
+/// A hash of the parts of a definition that affect its resources.
 pub(crate) fn fingerprint(crd: &Value) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     for part in ["/spec", "/status/acceptedNames"] {
@@ -66,7 +66,7 @@ pub(crate) fn fingerprint(crd: &Value) -> u64 {
     hasher.finish()
 }
 
-/// The names that a definition has, which may not be those that it wants.
+/// The accepted names of a definition, which may differ from the desired ones.
 fn accepted_names(crd: &Value) -> &Value {
     crd.pointer("/status/acceptedNames")
         .filter(|accepted| !text(accepted, "kind").is_empty())

@@ -1,4 +1,4 @@
-//! The status of a definition: its names, once they are accepted, and its conditions. Pure.
+//! The status of a definition: accepted names and conditions. Pure.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{approval, condition, is_established, names, storage_version};
 use windlass_objects::metadata::{meta, strings, text};
 
-/// A condition as it should be.
+/// A desired condition.
 pub(super) struct Condition {
     pub(super) kind: &'static str,
     pub(super) status: bool,
@@ -15,7 +15,7 @@ pub(super) struct Condition {
     pub(super) message: String,
 }
 
-/// The status that a definition has when it is made.
+/// Sets the status of a new definition.
 pub(crate) fn initial(crd: &mut Value) {
     let stored: Vec<&str> = Some(storage_version(crd))
         .filter(|v| !v.is_empty())
@@ -31,7 +31,7 @@ pub(crate) fn initial(crd: &mut Value) {
     }
 }
 
-/// Notes that objects may be stored in the storage version from now on.
+/// Adds the storage version to the stored versions.
 pub(crate) fn note_storage_version(crd: &mut Value) {
     let storage = storage_version(crd).to_owned();
     let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut) else {
@@ -46,7 +46,7 @@ pub(crate) fn note_storage_version(crd: &mut Value) {
     }
 }
 
-/// The status that follows from a definition and the others; `None` when it is as it should be.
+/// The desired status of a definition, given the others; `None` if it is unchanged.
 pub(crate) fn next(crd: &Value, others: &[Value], now: &str) -> Option<Value> {
     let mut status = crd
         .get("status")
@@ -87,7 +87,7 @@ pub(crate) fn next(crd: &Value, others: &[Value], now: &str) -> Option<Value> {
     (crd.get("status") != Some(&status)).then_some(status)
 }
 
-/// Whether a definition wants names that it does not have.
+/// Whether a definition has names that are not accepted.
 pub(crate) fn wants_names(crd: &Value) -> bool {
     let accepted = crd.pointer("/status/acceptedNames").unwrap_or(&Value::Null);
     !same_names(names(crd), accepted)
@@ -102,7 +102,7 @@ fn same_names(wanted: &Value, accepted: &Value) -> bool {
             .all(|key| strings(wanted.get(*key)) == strings(accepted.get(*key)))
 }
 
-/// The names that a definition may have, and whether these are all that it wants.
+/// The names that a definition may have, and the condition about them.
 fn accept(crd: &Value, others: &[Value]) -> (Value, Condition) {
     let group = crd.pointer("/spec/group");
     let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
@@ -196,20 +196,20 @@ fn set(conditions: &mut Vec<Value>, wanted: &Condition, now: &str) {
     }
 }
 
-/// How far the deletion of a definition is.
+/// The progress of a definition's deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deletion {
-    /// It was asked for.
+    /// Requested.
     Pending,
     /// Its objects are being deleted.
     InProgress,
-    /// There are no objects any more.
+    /// All objects are deleted.
     Completed,
-    /// There never were any.
+    /// It was never established, so there were no objects.
     NeverEstablished,
 }
 
-/// Tells in the conditions how far the deletion is.
+/// Sets the condition for the progress of the deletion.
 pub(crate) fn set_terminating(crd: &mut Value, stage: Deletion, now: &str) {
     let (status, reason, message) = match stage {
         Deletion::Pending => (

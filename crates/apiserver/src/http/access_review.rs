@@ -1,4 +1,4 @@
-//! Access reviews: SubjectAccessReview and its relatives, SelfSubjectReview, TokenReview. They are answered, never stored.
+//! Access reviews: SubjectAccessReview and its relatives, SelfSubjectReview, TokenReview. They are answered and never stored.
 
 use http::Response;
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ fn review(
     Ok(body::json(201, &object))
 }
 
-/// What a user may do in a namespace.
+/// The rules of a user in a namespace.
 fn rules(asked: &RequestContext<'_>, object: &Value) -> Result<Value, ApiError> {
     let namespace = object.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or("");
     if namespace.is_empty() {
@@ -169,7 +169,7 @@ fn subject(object: &Value) -> UserInfo {
     }
 }
 
-/// Refuses access reviews that do not say who, or what.
+/// Errors of access reviews without a user or without attributes.
 fn check_access(kind: &str, object: &Value, namespace: Option<&str>) -> Result<(), ApiError> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     let on = spec.get("resourceAttributes").filter(|value| !value.is_null());

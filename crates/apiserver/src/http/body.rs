@@ -1,4 +1,4 @@
-//! Bodies: what comes in is gathered, what goes out is bytes or a stream.
+//! Bodies of requests and responses.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,15 +13,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::ApiError;
 
-/// The largest request.
+/// The size limit of a request.
 const MAX_BYTES: usize = 3 << 20;
-/// How long a request may take to arrive.
+/// The time limit for receiving a request.
 const ARRIVAL: Duration = Duration::from_mins(1);
 
-/// An error of a body that is being received.
+/// An error while receiving a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer.
+/// The body of a response.
 pub struct ApiBody(Inner);
 
 enum Inner {
@@ -41,12 +41,12 @@ impl std::fmt::Debug for ApiBody {
 }
 
 impl ApiBody {
-    /// A body that is there.
+    /// A complete body.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         Self(Inner::Whole(Some(bytes.into())))
     }
 
-    /// All of it, if it is there.
+    /// The bytes, if the body is complete.
     pub(crate) fn bytes(&self) -> Option<&Bytes> {
         match &self.0 {
             Inner::Whole(bytes) => bytes.as_ref(),
@@ -54,12 +54,12 @@ impl ApiBody {
         }
     }
 
-    /// A body that goes on.
+    /// A streamed body.
     pub(crate) fn stream(stream: BoxStream<'static, Bytes>) -> Self {
         Self(Inner::Stream(stream))
     }
 
-    /// A body that comes over a connection.
+    /// A body from a connection.
     pub(crate) fn remote<B>(body: B) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -128,17 +128,17 @@ where
     }
 }
 
-/// An answer with a JSON object.
+/// A response with a JSON object.
 pub(crate) fn json(code: u16, value: &Value) -> http::Response<ApiBody> {
     json_bytes(code, serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// An answer with encoded JSON.
+/// A response with encoded JSON.
 pub(crate) fn json_bytes(code: u16, bytes: impl Into<Bytes>) -> http::Response<ApiBody> {
     with_type(code, "application/json", bytes)
 }
 
-/// An answer of any media type.
+/// A response of any media type.
 pub(crate) fn with_type(code: u16, media_type: &'static str, bytes: impl Into<Bytes>) -> http::Response<ApiBody> {
     let mut response = http::Response::new(ApiBody::whole(bytes));
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
@@ -152,7 +152,7 @@ pub(crate) fn with_type(code: u16, media_type: &'static str, bytes: impl Into<By
     response
 }
 
-/// Names the content of an answer by its hash, and answers without it those who have it.
+/// Adds an ETag with the hash of the response, and omits the body for clients that have it.
 pub(crate) fn tagged(mut response: http::Response<ApiBody>, asked: &http::HeaderMap) -> http::Response<ApiBody> {
     use std::fmt::Write as _;
     let Some(bytes) = response.body().bytes() else {
@@ -180,7 +180,7 @@ pub(crate) fn tagged(mut response: http::Response<ApiBody>, asked: &http::Header
     response
 }
 
-/// An answer that is an error.
+/// An error response.
 pub(crate) fn error(error: &ApiError) -> http::Response<ApiBody> {
     if error.is_plain() {
         return with_type(error.code, "text/plain; charset=utf-8", error.message.clone());

@@ -1,4 +1,4 @@
-//! A request with its user and its form, and what every verb reads from it.
+//! A request with its user and body, and the values that every verb reads from it.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use windlass_rbac::user::UserInfo;
 
 /// The media type of server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";
-/// The answer to a request.
+/// The response to a request, or its error.
 pub(crate) type Answer = Result<Response<ApiBody>, ApiError>;
 
-/// A request, ready to be answered.
+/// A request, ready to be handled.
 pub(crate) struct RequestContext<'a> {
     pub(crate) server: &'a Arc<Inner>,
     pub(crate) user: &'a UserInfo,
@@ -38,7 +38,7 @@ pub(crate) struct RequestContext<'a> {
 }
 
 impl RequestContext<'_> {
-    /// A call to a resource with the manager that the request or its user agent names.
+    /// A call to a resource with the field manager of the request or its user agent.
     pub(crate) fn call<'b>(
         &'b self,
         resource: &'b Arc<Resource>,
@@ -81,7 +81,7 @@ impl RequestContext<'_> {
         DeleteOptions::parse(&body.unwrap_or(Value::Null), &self.query)
     }
 
-    /// What a write with a patch or an object in its body does.
+    /// The verb of a write with a patch or an object in its body.
     pub(crate) fn write_verb(&self) -> WriteVerb {
         match decoding::media_type(&self.parts.headers) {
             _ if self.parts.method == Method::PUT => WriteVerb::Update,
@@ -96,7 +96,7 @@ impl RequestContext<'_> {
         decoding::patch(media, resource.is_custom(), self.body)
     }
 
-    /// Answers with what a write led to.
+    /// The response for the outcome of a write.
     pub(crate) fn outcome(&self, resource: &Resource, outcome: &Outcome) -> Answer {
         let (server, code) = (self.server, if outcome.created { 201 } else { 200 });
         let mut response = if let Some(record) = &outcome.record {

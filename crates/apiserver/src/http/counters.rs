@@ -1,11 +1,11 @@
-//! Counting requests.
+//! Counters of requests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use parking_lot::Mutex;
 
-/// What requests are told apart by.
+/// The labels of a request counter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `apply`, `delete`, `deletecollection`.
@@ -30,7 +30,7 @@ impl Counters {
         const MAX_TEXT: usize = 128;
         for text in [&mut key.group, &mut key.resource, &mut key.agent] {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
-            // Whoever keeps the key keeps the room that the text was given.
+            // Keys are kept, so unused capacity is freed.
             text.shrink_to_fit();
         }
         let mut map = self.0.lock();
@@ -39,12 +39,12 @@ impl Counters {
         }
     }
 
-    /// All counts.
+    /// All counters.
     pub fn snapshot(&self) -> BTreeMap<RequestKey, u64> {
         self.0.lock().clone()
     }
 
-    /// How many requests wrote: everything but get, list and watch.
+    /// The number of write requests: everything but get, list and watch.
     pub fn writes(&self) -> u64 {
         self.0
             .lock()
@@ -54,12 +54,12 @@ impl Counters {
             .sum()
     }
 
-    /// Starts anew.
+    /// Resets all counters.
     pub(crate) fn reset(&self) {
         self.0.lock().clear();
     }
 
-    /// In the text format of Prometheus.
+    /// The counters in the text format of Prometheus.
     pub(crate) fn render(&self) -> String {
         let mut out = String::from(
             "# HELP apiserver_request_total Counter of apiserver requests broken out for each verb, group, resource, client and code.\n# TYPE apiserver_request_total counter\n",

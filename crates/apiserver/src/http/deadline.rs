@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::error::ApiError;
 use crate::http::request::Query;
 
-/// The longest time, and the usual one.
+/// The largest timeout, and the default.
 const MOST: Duration = Duration::from_mins(1);
 
-/// The time that the parameter `timeout` allows.
+/// The timeout of the parameter `timeout`.
 pub(crate) fn of(query: &Query) -> Result<Duration, ApiError> {
     let Some(text) = query.get("timeout") else {
         return Ok(MOST);
@@ -61,7 +61,7 @@ fn seconds(text: &str) -> Option<f64> {
     Some(sign * total)
 }
 
-/// Gives up an answer that takes too long.
+/// Ends a response that takes too long with an error.
 pub(crate) async fn within<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, ApiError>>,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_more_than_the_most() {
+    fn the_timeout_has_an_upper_limit() {
         let check = |query: &str, want: u64| assert_eq!(of(&Query::parse(query)).unwrap().as_secs(), want, "{query}");
         check("", 60);
         check("timeout=10s", 10);

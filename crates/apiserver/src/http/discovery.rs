@@ -1,4 +1,4 @@
-//! Which groups, versions and resources there are.
+//! Discovery: the served groups, versions and resources.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn groups(registry: &Custom) -> Groups<'_> {
         .collect()
 }
 
-/// `/`: the paths there are.
+/// `/`: the list of paths.
 pub(crate) fn paths(registry: &Custom) -> Value {
     let mut out = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
     for (group, versions) in groups(registry) {
@@ -88,7 +88,7 @@ pub(crate) fn paths(registry: &Custom) -> Value {
     json!({"paths": out})
 }
 
-/// Answers `/api` and `/apis`, which know a short form and one with everything in it.
+/// Answers `/api` and `/apis`, in the short or the aggregated form.
 pub(crate) fn roots(server: &Inner, path: &str, headers: &HeaderMap) -> Result<Response<ApiBody>, ApiError> {
     if !negotiation::aggregated(headers)? {
         return answer(server, path).ok_or_else(ApiError::no_resource);
@@ -199,10 +199,10 @@ fn main_entry(resource: &Resource) -> Value {
     out
 }
 
-/// Changes with the form in which objects are stored: the first bytes of a hash of its name.
+/// Changes with the storage version: the first bytes of the hash of its name.
 fn storage_version_hash(resource: &Resource) -> String {
     use base64::Engine as _;
-    // The stored version of a core kind has no group before it.
+    // The storage version of a core kind has no group.
     let version = &resource.storage_api_version;
     let slash = if version.contains('/') { "" } else { "/" };
     let hash = Sha256::digest(format!("{slash}{version}/{}", resource.kind));
@@ -254,7 +254,7 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, SubKind<'_>, Vec<&'st
     out
 }
 
-/// All groups in one answer.
+/// All groups in one response.
 fn aggregate(groups: &Groups<'_>, wanted: impl Fn(&str) -> bool) -> Response<ApiBody> {
     let items: Vec<Value> = groups
         .iter()

@@ -17,7 +17,7 @@ use crate::http::context::RequestContext;
 use crate::http::counters::RequestKey;
 use crate::http::negotiation::{self, Subject};
 use crate::http::request::{Query, ResourcePath, parse_path};
-use crate::http::response::Wishes;
+use crate::http::response::ResponseForm;
 use crate::http::{access_review, deadline, portforward, warnings};
 use crate::objects::resource::Resource;
 use crate::objects::view::Include;
@@ -35,11 +35,11 @@ use windlass_rbac::user::UserInfo;
 
 const PATCH_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor";
 
-/// Answers a request; errors become answers, too.
+/// Handles a request; errors become responses.
 pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, body: Bytes) -> Response<ApiBody> {
     let path = parse_path(parts.uri.path());
     let query = Query::parse(parts.uri.query().unwrap_or(""));
-    let wishes = Wishes::of(&parts, &query);
+    let form = ResponseForm::of(&parts, &query);
     let verb = verb(&parts, path.as_ref(), &query);
     let mut key = RequestKey {
         verb: verb.to_owned(),
@@ -77,7 +77,7 @@ pub(crate) async fn handle(server: &Arc<Inner>, user: &UserInfo, parts: Parts, b
         response
     });
     warnings::write(&mut response);
-    let response = wishes.fulfil(response);
+    let response = form.finish(response);
     key.code = response.status().as_u16();
     server.counters.add(key);
     response
@@ -114,13 +114,12 @@ fn verb(parts: &Parts, path: Option<&ResourcePath>, query: &Query) -> &'static s
     }
 }
 
-/// Whether everybody may ask for a path: programs that watch over a server need not know anybody.
+/// Whether a path needs no authorization: health checks come from programs without credentials.
 fn is_open(path: &str) -> bool {
     matches!(path, "/healthz" | "/livez" | "/readyz")
 }
 
-/// Whether the user may make a request; `verb` is the name of what it does to a resource. Says in whose name it is made, if not in
-/// the user's own.
+/// Authorizes a request; `verb` is the verb of the resource. Returns the impersonated user, if there is one.
 fn authorize(
     server: &Inner,
     user: &UserInfo,
@@ -151,7 +150,7 @@ fn authorize(
                 group: &path.group,
                 resource: &path.resource,
                 subresource: path.subresource.as_deref().unwrap_or(""),
-                // A namespace is in itself, so that a Role in it may be about it.
+                // A namespace is in itself, so that a Role in it can apply to it.
                 namespace: match &path.namespace {
                     None if is_namespace => path.name.as_deref().unwrap_or(""),
                     other => other.as_deref().unwrap_or(""),
@@ -166,7 +165,7 @@ fn authorize(
         .map(|wanted| wanted.become_by(user, &asked, &server.authorizer))
         .transpose()?;
     let user = other.as_ref().unwrap_or(user);
-    // Where nobody's rights are stored, what the public may read is written here.
+    // Without RBAC, the public permissions are listed here.
     let is_public = server.authorizer.rbac().is_none()
         && method == "get"
         && path.is_none()
@@ -177,7 +176,7 @@ fn authorize(
     Ok(other)
 }
 
-/// The name that a list or watch is about alone, by its field selector.
+/// The name in the field selector of a list or watch, if it selects a single object.
 fn only_name(query: &str) -> Option<String> {
     if !query.contains("fieldSelector") {
         return None;
@@ -222,7 +221,7 @@ async fn answer_resource(
     let resource = registry
         .find(&path.group, &path.version, &path.resource)
         .ok_or_else(|| paths::unknown(parts.uri.path()))?;
-    // Only what is read may be of all namespaces: there is no path to anything else of a custom resource.
+    // Only reads may be in all namespaces: custom resources have no path for other verbs.
     let unplaced = resource.is_custom() && path.namespace.is_none() && !matches!(verb, "list" | "watch");
     if resource.namespaced && unplaced || !resource.namespaced && path.namespace.is_some() {
         return Err(paths::unknown(parts.uri.path()));
@@ -286,7 +285,7 @@ impl RequestContext<'_> {
         }
         match (&path.name, path.subresource.as_deref()) {
             (None, _) => self.collection(resource, namespace, method).await,
-            // The name is that of the object, whatever the path says.
+            // For a custom resource, the name in the object counts, not the one in the path.
             (Some(_), None) if resource.is_custom() && method == "POST" => {
                 self.collection(resource, namespace, method).await
             }
@@ -327,7 +326,7 @@ impl RequestContext<'_> {
                     "this API server runs no containers: pod {name:?} has nothing to {part}"
                 )))
             }
-            // Whether there is such a subresource depends on the object, as far as definitions go.
+            // For a custom resource, the subresource exists only if its definition has it.
             (Some(name), Some(_)) if resource.is_custom() => {
                 Err(ApiError::not_found(&resource.group, &resource.plural, name))
             }
@@ -409,7 +408,7 @@ impl RequestContext<'_> {
                 }
                 let options = WriteOptions::parse(&self.query, self.write_verb())?;
                 let mutation = match self.patch(resource) {
-                    // What a patch is worth is looked at when there is something to patch; an apply makes it.
+                    // A patch is validated only if its object exists; an apply creates the object.
                     Err(error) if error.code == 400 && self.write_verb() != WriteVerb::Apply => {
                         read::find(self.server, resource, namespace, name)?;
                         return Err(error);
@@ -447,7 +446,7 @@ impl RequestContext<'_> {
         }
     }
 
-    /// What is said of a method that means nothing.
+    /// The error for an unsupported method.
     fn no_method(resource: &Resource, method: &str) -> ApiError {
         if resource.is_custom() {
             ApiError::not_supported(&resource.group, &resource.plural, "")

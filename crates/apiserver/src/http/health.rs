@@ -11,7 +11,7 @@ use crate::http::request::Query;
 /// A check and whether it passed.
 type Check = (&'static str, bool);
 
-/// What each of the three paths looks at.
+/// The checks of each of the three paths.
 fn checks(which: &str, stopping: bool) -> Option<Vec<Check>> {
     let mut checks = vec![("ping", true), ("log", true)];
     match which {
@@ -22,7 +22,7 @@ fn checks(which: &str, stopping: bool) -> Option<Vec<Check>> {
     Some(checks)
 }
 
-/// Answers a path of health, if it is one.
+/// Answers a health path.
 pub(crate) fn answer(path: &str, query: &str, stopping: bool) -> Option<Result<Response<ApiBody>, ApiError>> {
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
     let which = parts.next().unwrap_or("");

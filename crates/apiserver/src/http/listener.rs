@@ -30,23 +30,23 @@ use crate::state::Inner;
 use windlass_rbac::user::UserInfo;
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long requests may take to end after a shutdown; watches end at once.
+/// The time for requests to finish after a shutdown; watches end at once.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long the head of a request may take to arrive, and a connection without requests may last.
+/// The time limit for the headers of a request, and for an idle connection.
 const HEADERS: Duration = Duration::from_mins(1);
-/// How long a client may take nothing of what it is sent.
+/// How long a client may leave sent bytes unread.
 const STALL: Duration = Duration::from_mins(1);
-/// What is written at a time: HTTP/2 hands over every frame on its own, and a change wakes many watches of a connection at once.
+/// The size of one write. HTTP/2 emits every frame separately, and a change wakes many watches of a connection at once.
 const WRITE: usize = 32 << 10;
 /// All watches of a client may share one connection.
 const MAX_STREAMS: u32 = 1000;
 
-/// Under this name a user has what tells its certificate from others.
+/// The `extra` key of a user with the fingerprint of its certificate.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
-/// The TLS set-up of an API server: HTTP/2 and HTTP/1.1; a client certificate is asked for, but not demanded.
+/// The TLS configuration of an API server: HTTP/2 and HTTP/1.1; a client certificate is requested but optional.
 ///
-/// The configuration holds nothing of one server: several may share it, with a resolver that chooses among certificates.
+/// The configuration has no state of a server: several servers may share it, with a resolver that selects the certificate.
 pub fn tls_config(
     certificates: Arc<dyn ResolvesServerCert>,
     client_authorities: &[CertificateDer<'static>],
@@ -72,7 +72,7 @@ pub fn tls_config(
     Ok(Arc::new(config))
 }
 
-/// Who a verified client certificate names, and until when: connections may last longer than it does.
+/// The user of a verified client certificate, and its expiry: connections may last longer than the certificate is valid.
 #[derive(Clone)]
 struct Known {
     user: Arc<UserInfo>,
@@ -102,7 +102,7 @@ fn certificate_user(certificate: &CertificateDer<'_>) -> Option<Known> {
 }
 
 impl ApiServer {
-    /// Serves a listener until [`ApiServer::shutdown`]. Fails only when the listener does.
+    /// Serves a listener until [`ApiServer::shutdown`]. Fails only if the listener does.
     pub fn serve(
         &self,
         listener: TcpListener,
@@ -124,7 +124,7 @@ impl ApiServer {
             let stream = match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) if is_passing(&error) => {
-                    // Out of file descriptors, or a connection that was gone before it was taken.
+                    // Out of file descriptors, or the connection was closed before it was accepted.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -146,7 +146,7 @@ impl ApiServer {
         Ok(())
     }
 
-    /// Serves one connection on which the TLS handshake is done, until it ends or the server shuts down.
+    /// Serves a connection after its TLS handshake, until it ends or the server shuts down.
     pub async fn serve_stream<S>(&self, stream: TlsStream<S>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -163,7 +163,7 @@ impl ApiServer {
             async move { Ok::<_, Infallible>(answer(&inner, known, request).await) }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
-        // The handshake has settled it: nobody has to wait for the first bytes to know.
+        // The handshake has selected the protocol, so the first bytes need not be inspected.
         let mut builder = if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             builder.http2_only()
         } else {
@@ -194,7 +194,7 @@ impl ApiServer {
 
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-    // ENFILE and EMFILE have no kind of their own.
+    // ENFILE and EMFILE have no `ErrorKind`.
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
         || matches!(error.raw_os_error(), Some(23 | 24))
 }
@@ -214,7 +214,7 @@ async fn answer(server: &Arc<Inner>, known: Option<Known>, request: Request<Inco
         },
     };
     let (parts, body) = request.into_parts();
-    // What nobody known may not send is not even received.
+    // Bodies of unauthorized anonymous requests are not read.
     if !user.is_authenticated()
         && let Err(error) = dispatch::admit_stranger(server, &user, &parts)
     {

@@ -1,4 +1,4 @@
-//! Content negotiation: the form of an answer that the Accept headers ask for.
+//! Content negotiation: the form of a response, from the Accept headers.
 
 use http::HeaderMap;
 
@@ -8,7 +8,7 @@ use crate::objects::view::Include;
 use crate::objects::view::Meta;
 use crate::objects::view::View;
 
-/// How an answer is written.
+/// The encoding of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Media {
     #[default]
@@ -16,7 +16,7 @@ pub(crate) enum Media {
     Yaml,
 }
 
-/// What answers may be about: what they may be written as depends on it.
+/// The subject of a response, which determines the possible encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     One,
@@ -65,7 +65,7 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// The clauses of the Accept headers, most wanted first.
+/// The clauses of the Accept headers, most preferred first.
 fn clauses(headers: &HeaderMap) -> Vec<Clause<'_>> {
     let mut out: Vec<Clause<'_>> = headers
         .get_all(http::header::ACCEPT)
@@ -89,7 +89,7 @@ fn clauses(headers: &HeaderMap) -> Vec<Clause<'_>> {
     out
 }
 
-/// The form that the clauses ask for, as far as it can be given.
+/// The first clause that can be satisfied.
 fn choose(clauses: &[Clause<'_>]) -> Option<(Media, View)> {
     if clauses.is_empty() {
         return Some((Media::Json, View::Full));
@@ -97,15 +97,15 @@ fn choose(clauses: &[Clause<'_>]) -> Option<(Media, View)> {
     clauses.iter().find_map(|c| Some((c.written_as()?, c.view()?)))
 }
 
-/// How an answer is written, whatever it is about.
+/// The encoding of a response, for any subject.
 pub(crate) fn media(headers: &HeaderMap) -> Media {
     clauses(headers).iter().find_map(Clause::written_as).unwrap_or_default()
 }
 
-/// The form of an answer about a resource.
+/// The form of a response about a resource.
 pub(crate) fn negotiate(headers: &HeaderMap, resource: &Resource, subject: Subject) -> Result<View, ApiError> {
     let clauses = clauses(headers);
-    // Paths of built-in kinds are found by what they can produce, before anybody looks at parameters.
+    // The router of built-in kinds selects paths by media type, before it checks parameters.
     let named = |c: &Clause<'_>| c.media == "*/*" || TYPES.split(", ").any(|t| t == c.media);
     if !resource.is_custom() && !clauses.is_empty() && !clauses.iter().any(named) {
         return Err(ApiError::not_available(&match subject {
@@ -120,14 +120,14 @@ pub(crate) fn negotiate(headers: &HeaderMap, resource: &Resource, subject: Subje
         .ok_or_else(|| ApiError::not_acceptable(if watches { WATCH_TYPES } else { TYPES }))
 }
 
-/// The form of an answer that is about no resource.
+/// Checks the encoding of a response that is not about a resource.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), ApiError> {
     choose(&clauses(headers))
         .map(|_| ())
         .ok_or_else(|| ApiError::not_acceptable(TYPES))
 }
 
-/// Whether aggregated discovery is wanted.
+/// Whether the client asks for aggregated discovery.
 pub(crate) fn aggregated(headers: &HeaderMap) -> Result<bool, ApiError> {
     let clauses = clauses(headers);
     if clauses.is_empty() {

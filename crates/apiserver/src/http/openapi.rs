@@ -25,7 +25,7 @@ fn group_path(group: &str, version: &str) -> String {
     }
 }
 
-/// `/openapi/v3`: where the documents are.
+/// `/openapi/v3`: the paths of the documents.
 pub(crate) fn index(server: &Inner) -> Response<ApiBody> {
     let registry = server.registry();
     let mut paths = Map::new();
@@ -45,7 +45,7 @@ pub(crate) fn index(server: &Inner) -> Response<ApiBody> {
     body::with_type(200, "text/plain; charset=utf-8", text)
 }
 
-/// Changes with the document, without making it.
+/// A hash that changes with the document, without building the document.
 fn hash(registry: &Custom, group: &str, version: &str) -> String {
     let mut hasher = Sha256::new();
     hasher.update(env!("CARGO_PKG_VERSION"));
@@ -68,7 +68,7 @@ fn of_version<'a>(registry: &'a Custom, group: &'a str, version: &'a str) -> imp
         .filter(move |r| r.group == group && r.version == version)
 }
 
-/// One document.
+/// A document.
 pub(crate) fn document(
     server: &Inner,
     path: &str,
@@ -89,7 +89,7 @@ pub(crate) fn document(
     let now = hash(&registry, group, version);
     let asked = Query::parse(query.unwrap_or(""));
     if asked.get("hash").is_some_and(|h| h != now) {
-        // Of another time: who keeps documents by their hash must not keep this one under that.
+        // The hash is outdated: a client that caches documents by hash must not store this one under it.
         let mut response = body::with_type(301, "application/json", Vec::new());
         let place = HeaderValue::from_str(&format!("/openapi/v3/{path}?hash={now}")).map_err(ApiError::internal)?;
         response.headers_mut().insert(http::header::LOCATION, place);
@@ -122,7 +122,7 @@ fn nothing() -> Response<ApiBody> {
     response
 }
 
-/// The schemas of resources and of all that they refer to, and what each resource's own is called.
+/// The schemas of resources with all that they refer to, and the schema name of each resource.
 pub(crate) fn schemas(resources: &[&Resource]) -> (Vec<String>, Map<String, Value>) {
     let mut schemas = Map::new();
     let names = resources
@@ -177,7 +177,7 @@ fn reference(name: &str) -> Value {
     json!({"allOf": [{"$ref": format!("#/components/schemas/{name}")}], "default": {}})
 }
 
-/// The schema of a definition with the fields that every object has.
+/// The schema of a definition with the fields of every object.
 fn custom_schema(raw: &Value) -> Value {
     let mut schema = raw.clone();
     if !schema["properties"].is_object() {
@@ -220,12 +220,12 @@ fn add_referenced(schemas: &mut Map<String, Value>) {
     }
 }
 
-/// Which kind the operations of a resource are about.
+/// The kind of a resource's operations.
 pub(crate) fn kind(resource: &Resource) -> Value {
     json!({"group": resource.group, "version": resource.version, "kind": resource.kind})
 }
 
-/// Where the objects of a resource are, with the namespace as a parameter.
+/// The path of a resource's collection, with the namespace as a parameter.
 pub(crate) fn collection_path(resource: &Resource) -> String {
     let base = group_path(&resource.group, &resource.version);
     let namespace = if resource.namespaced {

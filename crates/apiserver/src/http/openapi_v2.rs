@@ -1,5 +1,5 @@
-//! The OpenAPI v2 document: one for all kinds, which clients before Kubernetes 1.27 ask for to validate and to explain. They take
-//! it in protobuf only.
+//! The OpenAPI v2 document of all kinds, which clients before Kubernetes 1.27 use to validate and to explain. They accept it only
+//! in protobuf.
 
 mod protobuf;
 
@@ -11,10 +11,10 @@ use crate::http::openapi;
 use crate::objects::resource::Resource;
 use crate::state::Inner;
 
-/// Asked for with an `@` before the version, which no media type may have.
+/// Clients ask with an `@` before the version, which is not valid in a media type.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// `/openapi/v2`, in the form that the client takes.
+/// `/openapi/v2`, in the encoding that the client accepts.
 pub(crate) fn answer(server: &Inner, headers: &HeaderMap) -> Response<ApiBody> {
     let document = document(server);
     let response = if wants_protobuf(headers) {
@@ -78,11 +78,11 @@ fn add_paths(resource: &Resource, name: &str, paths: &mut Map<String, Value>) {
     );
 }
 
-/// What version 2 can say of a schema. It knows no alternatives: what may have several types has none here, so that clients take
+/// The form of a schema in version 2. It has no alternatives: a value of several types has no type there, so that clients accept
 /// any.
 fn convert(schema: Value) -> Value {
     let Value::Object(mut map) = schema else {
-        // `true` stands for anything.
+        // `true` means any value.
         return json!({});
     };
     if let Some(Value::Array(all)) = map.remove("allOf")
@@ -91,7 +91,7 @@ fn convert(schema: Value) -> Value {
     {
         map.insert("$ref".to_owned(), reference.clone());
     }
-    // Numbers and amounts that may be texts, too, are texts there.
+    // Numbers and quantities that may also be texts are texts in version 2.
     if let Some(Value::Array(forms)) = map.get("oneOf")
         && !map.contains_key("type")
         && forms

@@ -1,4 +1,4 @@
-//! The seam for connections to ports of pods.
+//! The interface for connections to ports of pods.
 
 use std::pin::Pin;
 
@@ -13,8 +13,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> PodStream for T {}
 /// A connection to a pod.
 pub type PodConnection = Pin<Box<dyn PodStream>>;
 
-/// Answers connections to ports of pods.
+/// Opens connections to ports of pods.
 pub trait PodTunnel: Send + Sync + 'static {
-    /// Connects to a port of a pod that exists. The error is told to the client.
+    /// Connects to a port of a pod that exists. The client receives the error.
     fn connect(&self, namespace: &str, pod: &str, port: u16) -> BoxFuture<'static, std::io::Result<PodConnection>>;
 }

@@ -23,16 +23,17 @@ use crate::http::request::Query;
 use crate::state::Inner;
 
 const PROTOCOLS: [&str; 3] = ["v5.channel.k8s.io", "v4.channel.k8s.io", "portforward.k8s.io"];
-/// From the fifth version on: a frame on this channel names one whose sender has nothing more to say.
+/// From the fifth protocol version on, a frame on this channel names a channel that its sender has closed.
 const CLOSE: u8 = 255;
 const READ_BYTES: usize = 16 << 10;
-/// Bytes on their way to the client: a slow client holds up the pod, not the memory. Clients that do not read while they write
-/// (the Rust client library is one) must have sent less than this, or both sides would wait for each other for ever.
+/// Limit of bytes queued for the client: a slow client slows down the pod instead of filling the memory. A client that does not
+/// read while it writes (the Rust client library is one) must have sent less than this, or both sides would wait for each other
+/// forever.
 const QUEUED_BYTES: usize = 512 << 10;
 
 type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 
-/// Tunnels are many and quiet: small buffers, where the default for reading alone is 128 KiB each.
+/// Settings for many quiet tunnels: small buffers, as the default for reading alone is 128 KiB each.
 fn settings() -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(READ_BYTES)
@@ -73,7 +74,7 @@ fn ports(query: &Query) -> Result<Vec<u16>, ApiError> {
     Ok(out)
 }
 
-/// Answers a request to forward ports with the switch to a WebSocket.
+/// Answers a port-forward request with the upgrade to a WebSocket.
 pub(crate) fn upgrade(
     server: &Arc<Inner>,
     parts: Parts,
@@ -178,7 +179,7 @@ async fn run(socket: Socket, tunnel: Arc<dyn PodTunnel>, namespace: String, pod:
     let _ = sender.await;
 }
 
-/// Where frames for the client go.
+/// The queue of frames for the client.
 #[derive(Clone)]
 struct Frames {
     queue: mpsc::UnboundedSender<Message>,
@@ -191,16 +192,16 @@ fn frames() -> (Frames, mpsc::UnboundedReceiver<Message>) {
     (Frames { queue, room }, receiver)
 }
 
-/// What a frame takes of the room in the queue.
+/// The size of a frame in the queue.
 fn cost(message: &Message) -> u32 {
     u32::try_from(message.len().min(QUEUED_BYTES)).unwrap_or(u32::MAX)
 }
 
 impl Frames {
-    /// Queues a frame once there is room for it; an error when nobody sends any more.
+    /// Queues a frame when there is room for it; an error if the connection is closed.
     async fn send(&self, message: Message) -> Result<(), AcquireError> {
         self.room.acquire_many(cost(&message)).await?.forget();
-        // A sender that is gone closes the room as well.
+        // If the receiver is gone, the semaphore is closed as well.
         let _ = self.queue.send(message);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a request asks for: path and query, taken apart.
+//! Path and query of a request, parsed.
 
 use crate::error::ApiError;
 
@@ -11,7 +11,7 @@ pub(crate) struct ResourcePath {
     pub(crate) resource: String,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
-    /// The old way to ask for a watch: `watch` before the rest of the path.
+    /// The old form of a watch: `watch` before the rest of the path.
     pub(crate) watch: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn percent_decode(text: &str, plus: bool) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Takes a path below /api/v1 or /apis/GROUP/VERSION apart; `None` when it is not one of a resource.
+/// Parses a path below /api/v1 or /apis/GROUP/VERSION; `None` if it is not a path of a resource.
 pub(crate) fn parse_path(path: &str) -> Option<ResourcePath> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let mut parts: Vec<String> = path
@@ -121,7 +121,7 @@ impl Query {
             .map(|(_, v)| !(v == "0" || v.eq_ignore_ascii_case("false")))
     }
 
-    /// A whole number; what is none is refused in the words of Go's number parser.
+    /// A whole number. The error for anything else has the wording of Go's number parser.
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
         let Some(text) = self.get(key) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Encoding of a response: YAML, indentation, compression of large bodies.
+//! The encoding of a response: YAML, indentation, compression of large bodies.
 
 use std::io::Write as _;
 
@@ -17,19 +17,19 @@ use crate::http::body::ApiBody;
 use crate::http::negotiation::{self, Media};
 use crate::http::request::Query;
 
-/// Smaller answers are not worth it.
+/// Smaller responses are not compressed.
 const COMPRESSED_FROM: usize = 128 << 10;
-/// How much is compressed before it is sent.
+/// The amount that is compressed before it is sent.
 const PIECE: usize = 256 << 10;
 
-/// What an answer needs to know of its request.
-pub(crate) struct Wishes {
+/// The encoding that a request asks for.
+pub(crate) struct ResponseForm {
     media: Media,
     pretty: bool,
     gzip: bool,
 }
 
-impl Wishes {
+impl ResponseForm {
     pub(crate) fn of(parts: &Parts, query: &Query) -> Self {
         let agent = parts.headers.get(header::USER_AGENT).and_then(|v| v.to_str().ok());
         let by_hand = || {
@@ -43,9 +43,9 @@ impl Wishes {
         }
     }
 
-    /// Finishes an answer.
-    pub(crate) fn fulfil(&self, mut response: Response<ApiBody>) -> Response<ApiBody> {
-        // What follows the media type says what is written, not how.
+    /// Encodes a response.
+    pub(crate) fn finish(&self, mut response: Response<ApiBody>) -> Response<ApiBody> {
+        // The parameters of the media type describe the content, not its encoding.
         let params = response
             .headers()
             .get(header::CONTENT_TYPE)
@@ -89,10 +89,10 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Compresses on a thread of its own, while what is ready is already sent: a list of tens of megabytes takes so long that
-/// whoever shares the thread would notice.
+/// Compresses on a separate thread and sends finished parts meanwhile. A list of tens of megabytes takes so long that other
+/// requests on the same thread would be delayed.
 fn compress(bytes: Bytes) -> ApiBody {
-    // Without a bound, so that a client that takes nothing holds no thread: there is less in it than in what was given.
+    // Unbounded, so that a client that reads nothing blocks no thread: the queue holds less than the input.
     let (to, from) = mpsc::unbounded_channel();
     tokio::task::spawn_blocking(move || {
         let mut encoder = GzEncoder::new(Vec::with_capacity(PIECE / 4), Compression::fast());

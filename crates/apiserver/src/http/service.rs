@@ -1,4 +1,4 @@
-//! The server as a tower service within the process.
+//! The server as an in-process tower service.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::http::dispatch;
 use crate::state::Inner;
 use windlass_rbac::user::UserInfo;
 
-/// Buffer of the connection that an upgraded request within the process goes over.
+/// Buffer size of the in-process connection of an upgraded request.
 const PIPE_BYTES: usize = 64 << 10;
 
 /// Answers requests as one user, without a socket.
@@ -89,7 +89,7 @@ fn answer(
     })
 }
 
-/// A request that switches protocols needs a connection: makes one within the process.
+/// A protocol upgrade needs a connection: creates an in-process one.
 async fn over_pipe(
     server: Arc<Inner>,
     user: Arc<UserInfo>,

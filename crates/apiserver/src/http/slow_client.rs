@@ -1,4 +1,4 @@
-//! Closes a connection whose other side reads nothing for too long.
+//! Closes a connection whose peer reads nothing for too long.
 
 use std::future::Future as _;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Fails to write once nothing could be written for a while. What waits to be written is bounded, and so is how long it waits.
+/// A stream whose writes fail if the peer reads nothing for a while. This bounds both the waiting bytes and the waiting time.
 pub(crate) struct Patient<S> {
     stream: S,
     limit: Duration,

@@ -4,16 +4,16 @@ use http::{HeaderValue, Response, header};
 
 use crate::http::body::ApiBody;
 
-/// Characters of all warnings together, before each is cut short ...
+/// Limit of all warnings together in characters. Above it, each warning is shortened ...
 const MAX_TOTAL: usize = 4096;
-/// ... to so many.
+/// ... to this length.
 const MAX_EACH: usize = 256;
 
 /// Warnings of a response that are not headers yet.
 #[derive(Clone, Default)]
 struct Warnings(Vec<String>);
 
-/// Adds a warning. What a header cannot hold is left out.
+/// Adds a warning. Characters that a header cannot contain are omitted.
 pub(crate) fn add(response: &mut Response<ApiBody>, words: &str) {
     let all = response.extensions_mut().get_or_insert_default::<Warnings>();
     if !words.is_empty() && !words.chars().any(char::is_control) && !all.0.iter().any(|other| other == words) {
@@ -39,7 +39,7 @@ fn limited(all: &[String]) -> Vec<String> {
     if all.iter().map(length).sum::<usize>() <= MAX_TOTAL {
         return all.to_vec();
     }
-    // Those up to the one that was too much are all told, if shortly.
+    // Warnings up to the one over the limit are all sent, but shortened.
     let mut total = 0;
     let fit = all
         .iter()

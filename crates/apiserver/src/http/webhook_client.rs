@@ -1,4 +1,4 @@
-//! The way to a webhook: HTTPS, with connections that are kept and shared by the requests to one webhook.
+//! The client for webhooks: HTTPS, with persistent connections that requests to the same webhook share.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -25,23 +25,23 @@ use tokio::net::TcpStream;
 use crate::http::body::BoxError;
 use windlass_objects::metadata::text;
 
-/// Answers may not be larger.
+/// The size limit of a response.
 const MAX_ANSWER: usize = 16 << 20;
-/// How much of an error page is repeated.
+/// How much of an error page is quoted.
 const MAX_WORDS: usize = 2048;
 
-/// The services that webhooks may be reached through, by namespace and name, and where they are. A clone is another handle to the
-/// same table; it may change at any time.
+/// The addresses of services that webhooks name, by namespace and name. A clone is another handle to the same table, which may
+/// change at any time.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookServices(Arc<RwLock<BTreeMap<String, SocketAddr>>>);
 
 impl WebhookServices {
-    /// Says where a service is.
+    /// Sets the address of a service.
     pub fn set(&self, namespace: &str, name: &str, address: SocketAddr) {
         self.0.write().insert(format!("{namespace}/{name}"), address);
     }
 
-    /// Forgets a service.
+    /// Removes a service.
     pub fn remove(&self, namespace: &str, name: &str) {
         self.0.write().remove(&format!("{namespace}/{name}"));
     }
@@ -51,17 +51,17 @@ impl WebhookServices {
     }
 }
 
-/// Why a webhook has not answered, in words.
+/// Why a call has no response.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// There is no way to ask it.
+    /// The endpoint is unusable.
     NoClient(String),
-    /// The question or the answer was lost, or was none.
+    /// The connection failed, or the response is not usable.
     Lost(String),
 }
 
 impl Unanswered {
-    /// As admission says it.
+    /// The message for admission.
     pub(crate) fn of_admission(self) -> String {
         match self {
             Self::NoClient(why) => no_client(&why),
@@ -69,7 +69,7 @@ impl Unanswered {
         }
     }
 
-    /// As conversion says it.
+    /// The message for conversion.
     pub(crate) fn of_conversion(self) -> String {
         match self {
             Self::NoClient(why) => no_client(&why),
@@ -82,7 +82,7 @@ fn no_client(why: &str) -> String {
     format!("could not get REST client: {why}")
 }
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Address {
     Url(String),
@@ -95,7 +95,7 @@ enum Address {
 }
 
 impl Address {
-    /// Where the `clientConfig` of a webhook leads.
+    /// The address in the `clientConfig` of a webhook.
     fn of(config: &Value) -> Self {
         let Some(service) = config.get("service").filter(|s| !s.is_null()) else {
             return Self::Url(text(config, "url").to_owned());
@@ -109,7 +109,7 @@ impl Address {
         }
     }
 
-    /// The URL, with the time the webhook has.
+    /// The URL with the parameter `timeout`.
     fn url(&self, timeout: Duration) -> String {
         let seconds = timeout.as_secs();
         match self {
@@ -127,7 +127,7 @@ impl Address {
     }
 }
 
-/// A webhook's address, the authorities its certificate may come from, and the connections to it.
+/// A webhook's address, its trusted authorities, and the connections to it.
 pub(crate) struct Endpoint {
     address: Address,
     roots: Vec<u8>,
@@ -143,7 +143,7 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint that a `clientConfig` names: one of those that are known, with its connections, or a new one.
+    /// The endpoint of a `clientConfig`: a known one with its connections, or a new one.
     pub(crate) fn of<'k>(config: &Value, known: impl IntoIterator<Item = &'k Arc<Self>>) -> Arc<Self> {
         let address = Address::of(config);
         let roots = base64::engine::general_purpose::STANDARD
@@ -162,7 +162,7 @@ impl Endpoint {
         )
     }
 
-    /// Sends a question, and returns the body of the answer.
+    /// Sends a body, and returns the body of the response.
     pub(crate) async fn post(
         &self,
         services: &WebhookServices,
@@ -193,7 +193,7 @@ impl Endpoint {
         };
         let exchange = async {
             let response = match send().await? {
-                // A kept connection may end, with the webhook's server, just when it is used again.
+                // The webhook's server may close a persistent connection just when it is used again.
                 Err(error) if !error.is_connect() => send().await?,
                 other => other,
             };
@@ -218,7 +218,7 @@ impl Endpoint {
     }
 }
 
-/// What a status that is no success means; words of the server count where it sends them as text.
+/// The error for a status other than success. The server's message is used if it is sent as text.
 fn refusal(status: StatusCode, is_text: bool, body: &[u8]) -> Option<String> {
     if status.is_success() {
         return None;
@@ -244,9 +244,9 @@ fn refusal(status: StatusCode, is_text: bool, body: &[u8]) -> Option<String> {
     })
 }
 
-/// An error with what caused it.
+/// An error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
-    // That a connection could not be made says who it could not be made to.
+    // The error of a failed connection names the peer.
     let outer = error.to_string();
     let skip = outer == "client error (Connect)" && error.source().is_some();
     let mut words = if skip { String::new() } else { outer };
@@ -320,7 +320,7 @@ fn bundle(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Opens connections: to the host that a URL names, or to where a service is at that moment.
+/// Opens connections to the host of a URL, or to the current address of a service.
 #[derive(Clone)]
 struct Dial {
     service: Option<(String, String)>,

@@ -1,4 +1,4 @@
-//! Objects of one version in the form of another: how a definition says, and what it takes to ask its webhook.
+//! Conversion of custom objects between versions, as their definition describes it, by apiVersion or by webhook.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::http::webhook_client::{Endpoint, Unanswered, WebhookServices};
 use windlass_objects::metadata::{meta, strings, text};
 use windlass_objects::names::{check_annotations, check_labels};
 
-/// How long a webhook may take.
+/// The timeout of a conversion webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// What kube-apiserver can decode where it expects an answer; first what it should be.
+/// The kinds that kube-apiserver can decode in place of a response; the expected one is first.
 const KINDS: [&str; 3] = [
     "ConversionReview",
     "CustomResourceDefinition",
@@ -32,19 +32,19 @@ pub(crate) fn versions(crd: &Value) -> &[Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// What is known of all versions of a definition.
+/// The versions of a definition, prepared for conversion.
 #[derive(Debug)]
 pub(crate) struct Conversion {
     kind: String,
     /// By version.
     schemas: BTreeMap<String, Arc<Schema>>,
-    /// Objects that were written at a later revision have the form that the schema of their version asks for.
+    /// Objects written after this revision have the form of their version's schema.
     pub(crate) since: u64,
-    /// Cancelled when the definition says something else, or has gone.
+    /// Cancelled when the definition is changed or deleted.
     pub(crate) retired: CancellationToken,
-    /// The schemas as the definition has them, by version.
+    /// The schemas in the form of the definition, by version.
     raw: BTreeMap<String, Value>,
-    /// By version, the first one with the same schema.
+    /// For each version, the first version with the same schema.
     alike: BTreeMap<String, String>,
     webhook: Option<Webhook>,
 }
@@ -52,17 +52,17 @@ pub(crate) struct Conversion {
 #[derive(Debug)]
 struct Webhook {
     endpoint: Arc<Endpoint>,
-    /// The versions of ConversionReview that it knows.
+    /// The ConversionReview versions that the webhook supports.
     reviews: Vec<String>,
 }
 
-/// The error of a conversion, which has no reason.
+/// A conversion error; it has no reason.
 fn refused(words: String) -> ApiError {
     ApiError::new(500, "", words)
 }
 
 impl Conversion {
-    /// What a definition says; `revision` is the one that wrote it.
+    /// Parses a definition; `revision` is the one that wrote it.
     pub(crate) fn of(
         crd: &Value,
         kind: &str,
@@ -105,14 +105,14 @@ impl Conversion {
         self.schemas.get(version)
     }
 
-    /// Whether objects of two versions differ in nothing but their apiVersion.
+    /// Whether objects of two versions differ only in their apiVersion.
     pub(crate) fn is_same(&self, a: &str, b: &str) -> bool {
         let first = |api_version: &str| self.alike.get(api_version.split_once('/')?.1);
         self.webhook.is_none() && first(a).is_some() && first(a) == first(b)
     }
 
-    /// Brings objects into the form of an apiVersion, all with one question. kube-apiserver asks about each of them on its own, and
-    /// errors say so here, too.
+    /// Converts objects to an apiVersion in one call. kube-apiserver calls the webhook for each object; errors here are worded
+    /// the same.
     pub(crate) async fn convert(
         &self,
         services: &WebhookServices,
@@ -183,7 +183,7 @@ impl Webhook {
     }
 }
 
-/// What an answer holds.
+/// Checks a response.
 fn check_answer(answer: &Value, uid: &str, review: &str) -> Result<Vec<Value>, String> {
     let (version, kind) = (text(answer, "apiVersion"), text(answer, "kind"));
     if !KINDS.contains(&kind) || !VERSIONS.contains(&version) {
@@ -219,7 +219,7 @@ fn check_answer(answer: &Value, uid: &str, review: &str) -> Result<Vec<Value>, S
     Ok(objects.cloned().unwrap_or_default())
 }
 
-/// Takes over what a webhook made of an object: all but most of its metadata.
+/// Accepts a converted object, except for most of its metadata.
 fn accept(object: &Value, mut answer: Value, wanted: &str) -> Result<Value, String> {
     let at_index = |words: String| format!("invalid object at index 0: {words}");
     let version = text(&answer, "apiVersion");
@@ -244,7 +244,7 @@ fn accept(object: &Value, mut answer: Value, wanted: &str) -> Result<Value, Stri
     Ok(answer)
 }
 
-/// Only labels and annotations may have changed.
+/// Restores the metadata; only labels and annotations may change.
 fn restore(object: &Value, answer: &mut Value) -> Result<(), String> {
     let given = match answer.get("metadata") {
         None => return Err("missing metadata in converted object".to_owned()),

@@ -1,4 +1,4 @@
-//! Conversion between the stored form of an object and the form of a served version.
+//! Conversion between the stored form of an object and a served version.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::objects::encoding::{decode, draft};
 use crate::objects::resource::Resource;
 use crate::state::Inner;
 
-/// How every stored object begins.
+/// The beginning of every stored object.
 const START: &[u8] = b"{\"apiVersion\":\"";
 
 fn set_version(object: &mut Value, api_version: &str) {
@@ -21,7 +21,7 @@ fn set_version(object: &mut Value, api_version: &str) {
     }
 }
 
-/// Brings an object of the served version into the stored form.
+/// Converts an object of the served version to the stored form.
 pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
     if let Some(form) = &resource.strategy.stored {
         (form.to_storage)(object);
@@ -29,7 +29,7 @@ pub(crate) fn to_storage(resource: &Resource, object: &mut Value) {
     set_version(object, &resource.storage_api_version);
 }
 
-/// Brings a stored object into the form of the served version.
+/// Converts a stored object to the served version.
 pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
     if let Some(form) = &resource.strategy.stored {
         (form.from_storage)(object);
@@ -37,14 +37,14 @@ pub(crate) fn from_storage(resource: &Resource, object: &mut Value) {
     set_version(object, resource.api_version());
 }
 
-/// Whether a stored object can be served with no more than another apiVersion.
+/// Whether a stored object needs no other change than its apiVersion.
 fn is_ready(resource: &Resource, record: &Record) -> bool {
     let Some(conversion) = resource.conversion.as_deref() else {
         return true;
     };
     let stored = api_version_of(record);
     let wanted = resource.api_version();
-    // The schema of its version may ask for another form than it was written in.
+    // The schema of its version may have changed since it was written.
     if record.revision <= conversion.since && conversion.schema(stored).is_some_and(|s| s.shapes()) {
         return false;
     }
@@ -58,9 +58,9 @@ fn api_version_of(record: &Record) -> &str {
     std::str::from_utf8(&rest[..end]).unwrap_or("")
 }
 
-/// Brings what is stored into a form in which it can be served: with the defaults and without the fields that the schemas are
-/// about now, and converted by a webhook where the definition has one. Objects that need nothing of this, usually all, are left
-/// alone; those that are converted are converted together.
+/// Prepares stored objects to be served: applies current defaults, drops fields that are not in the current schema, and converts
+/// by webhook if the definition has one. Objects that need none of this, usually all, are unchanged. All objects that need
+/// conversion are converted in one call.
 pub(crate) async fn bring(
     server: &Inner,
     resource: &Resource,
@@ -98,7 +98,7 @@ pub(crate) async fn bring(
     Ok(records)
 }
 
-/// As [`bring`], for one object.
+/// [`bring`] for one object.
 pub(crate) async fn bring_one(
     server: &Inner,
     resource: &Resource,
@@ -111,7 +111,7 @@ pub(crate) async fn bring_one(
     Ok(brought.pop().unwrap_or(record))
 }
 
-/// Drops what the schema of its version does not know.
+/// Drops fields that are not in the schema of its version.
 fn tidy(conversion: &Conversion, object: &mut Value) {
     let version = windlass_objects::metadata::text(object, "apiVersion").to_owned();
     if let Some(schema) = conversion.schema(&version) {
@@ -120,7 +120,7 @@ fn tidy(conversion: &Conversion, object: &mut Value) {
     }
 }
 
-/// Gives an object the form that the schema of its version asks for.
+/// Applies the schema of its version to an object.
 fn shape(conversion: &Conversion, object: &mut Value) {
     let version = windlass_objects::metadata::text(object, "apiVersion").to_owned();
     if let Some(schema) = conversion.schema(&version) {
@@ -130,7 +130,7 @@ fn shape(conversion: &Conversion, object: &mut Value) {
     }
 }
 
-/// An object of one version of a resource in the form of another.
+/// Converts an object from one version of a resource to another.
 pub(crate) async fn across(
     server: &Inner,
     from: &Resource,
@@ -163,7 +163,7 @@ pub(crate) async fn stored_form(server: &Inner, resource: &Resource, object: &Va
     Ok(draft(&stored))
 }
 
-/// What an object of the served version would be read as if it were stored: what a dry run answers.
+/// The object of the served version as a later read would return it. This is the response to a dry run.
 pub(crate) async fn as_if_stored(server: &Inner, resource: &Resource, object: Value) -> Result<Value, ApiError> {
     let Some(conversion) = foreign(resource) else {
         return Ok(object);
@@ -172,7 +172,7 @@ pub(crate) async fn as_if_stored(server: &Inner, resource: &Resource, object: Va
     converted(server, conversion, stored, resource.api_version()).await
 }
 
-/// The conversion between the served and the stored version, where it may change more than the apiVersion.
+/// The conversion between the served and the stored version, if it may change more than the apiVersion.
 fn foreign(resource: &Resource) -> Option<&Conversion> {
     let (is, wanted) = (resource.api_version(), &resource.storage_api_version);
     let conversion = resource.conversion.as_deref()?;
@@ -194,7 +194,7 @@ pub(crate) fn served(resource: &Resource, record: &Record) -> Result<Value, ApiE
     Ok(object)
 }
 
-/// Whether a stored object is in a version already, and where the version ends in its encoding.
+/// Whether a stored object already has a version, and where the version ends in its encoding.
 fn version_in(value: &[u8], wanted: &str) -> (bool, usize) {
     let rest = value.get(START.len()..).unwrap_or_default();
     if rest.starts_with(wanted.as_bytes()) && rest.get(wanted.len()) == Some(&b'"') {
@@ -214,7 +214,7 @@ pub(crate) fn served_bytes(resource: &Resource, record: &Record) -> Result<Bytes
     Ok(out.into())
 }
 
-/// The same at the end of what is being written.
+/// [`served_bytes`], appended to a buffer.
 pub(crate) fn put_served(resource: &Resource, record: &Record, out: &mut Vec<u8>) -> Result<(), ApiError> {
     let wanted = resource.api_version();
     if resource.converts() {

@@ -1,4 +1,5 @@
-//! Defaults that need other objects: the priority of a pod, the storage class of a claim, the addresses and ports of a service.
+//! Defaults that depend on other objects: the priority of a pod, the storage class of a claim, the addresses and ports of a
+//! service.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -14,7 +15,7 @@ use crate::objects::stored;
 use crate::state::Inner;
 use windlass_objects::metadata::{meta, text};
 
-/// The network of the services, unless one names another: `10.96.0.0/12`.
+/// The default network of services: `10.96.0.0/12`.
 const NETWORK: u32 = 0x0a60_0000;
 const ADDRESSES: u32 = 1 << 20;
 const FIRST_PORT: i64 = 30_000;
@@ -25,7 +26,7 @@ fn all(server: &Inner, storage: &str) -> Vec<Value> {
     records.iter().filter_map(|record| decode(record).ok()).collect()
 }
 
-/// Completes a new object that is admitted: owned by nobody.
+/// Completes a new object after admission. The set fields have no owner in `managedFields`.
 pub(crate) fn admit(server: &Inner, resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
     match resource.strategy.lookup {
         Lookup::Priority => prioritize(server, object),
@@ -37,7 +38,7 @@ pub(crate) fn admit(server: &Inner, resource: &Resource, object: &mut Value) -> 
     }
 }
 
-/// The priority classes that every cluster has.
+/// The priority classes that exist in every cluster.
 const SYSTEM: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
@@ -51,7 +52,7 @@ fn prioritize(server: &Inner, pod: &mut Value) -> Result<(), ApiError> {
         .unwrap_or("");
     let classes = all(server, "priorityclasses.scheduling.k8s.io");
     let class = if wanted.is_empty() {
-        // Of several that are meant for all, the lowest counts.
+        // Of several global defaults, the lowest counts.
         classes
             .into_iter()
             .filter(|c| c["globalDefault"] == Value::Bool(true))
@@ -95,7 +96,7 @@ fn choose_class(server: &Inner, claim: &mut Value) {
     }
     let mut classes = all(server, "storageclasses.storage.k8s.io");
     classes.retain(|c| c.pointer(DEFAULT).and_then(Value::as_str) == Some("true"));
-    // The newest of several.
+    // Of several defaults, the newest counts.
     classes.sort_by(|a, b| {
         let made = |c: &Value| meta(c, "creationTimestamp").to_owned();
         made(b).cmp(&made(a)).then_with(|| meta(a, "name").cmp(meta(b, "name")))
@@ -105,7 +106,7 @@ fn choose_class(server: &Inner, claim: &mut Value) {
     }
 }
 
-/// Gives a service the addresses and ports that it lacks. Whoever calls this holds the lock of services until it is stored.
+/// Allocates the missing addresses and ports of a service. The caller holds the lock of services until the service is stored.
 pub(crate) fn allocate(server: &Inner, service: &mut Value) -> Result<(), ApiError> {
     let kind = service
         .pointer("/spec/type")
@@ -133,7 +134,7 @@ fn chance(uid: &str) -> u32 {
         .fold(17, |n: u32, b| n.wrapping_mul(31).wrapping_add(u32::from(b)))
 }
 
-/// What other services have.
+/// The addresses and ports of other services.
 struct Used {
     addresses: BTreeSet<String>,
     ports: BTreeSet<i64>,
@@ -230,7 +231,7 @@ fn ports(service: &mut Value, used: &Used, seed: u32, ported: bool, errors: &mut
                 }
             }
             _ => {
-                // `port["nodePort"]` reads null where there is none, and must not leave one behind.
+                // Indexing with `port["nodePort"]` inserts null if the field is absent; that null must not stay.
                 if let Some(map) = port.as_object_mut() {
                     map.remove("nodePort");
                 }

@@ -1,4 +1,4 @@
-//! API objects within custom objects: what is wrong with their kinds and metadata. Pure.
+//! Validation of API objects embedded in custom objects: kinds and metadata. Pure.
 
 use serde_json::{Map, Value};
 use windlass_schema::{FieldError, Schema};
@@ -8,7 +8,7 @@ use crate::verbs::options::FieldValidation;
 use windlass_objects::metadata::{strings, text};
 use windlass_objects::names::{NameRule, check_annotations, check_labels, qualified_name_problems};
 
-/// What is wrong with an object that is embedded at `at`.
+/// Errors of an object embedded at `at`.
 pub(crate) fn errors(at: &str, embedded: &Map<String, Value>, out: &mut Vec<FieldError>) {
     let here = |name: &str| format!("{at}.{name}");
     for name in ["apiVersion", "kind"] {
@@ -70,8 +70,7 @@ fn metadata_errors(at: &str, metadata: &Value, out: &mut Vec<FieldError>) {
     }
 }
 
-/// Gives the metadata of embedded objects the form that all metadata has; returns what is dropped, as clients are told, or why that
-/// cannot be done.
+/// Decodes the metadata of embedded objects. Returns the paths of dropped fields for warnings, or the decoding error.
 pub(crate) fn shape(
     schema: &Schema,
     metadata: Option<&Schema>,
@@ -120,7 +119,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Why metadata is none, in the words of the decoder of Kubernetes.
+/// The decoding error of metadata in the wording of Kubernetes.
 fn undecodable(known: &Schema, metadata: &Value) -> Option<String> {
     let errors = windlass_schema::validate_at(known, "metadata", metadata, None);
     let error = errors.first()?;

@@ -1,4 +1,4 @@
-//! Encoding objects for the store, and decoding what is stored.
+//! Encodes objects for the store, and decodes stored objects.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ pub(crate) fn decode(record: &Record) -> Result<Value, ApiError> {
     serde_json::from_slice(&record.value).map_err(|error| unreadable(record, &error))
 }
 
-/// The metadata of a stored object, as it is encoded.
+/// The encoded metadata of a stored object.
 pub(crate) fn raw_metadata(record: &Record) -> Result<&RawValue, ApiError> {
     #[derive(Deserialize)]
     struct Shallow<'a> {
@@ -57,7 +57,7 @@ fn header(object: &Value) -> Header {
     }
 }
 
-/// Encodes an object for the store: apiVersion first, then the rest in order, with a gap for the revision.
+/// Encodes an object for the store: apiVersion first, then the other fields in order, with a gap for the revision.
 pub(crate) fn draft(object: &Value) -> Draft {
     let mut out = Vec::with_capacity(1024);
     out.extend_from_slice(b"{\"apiVersion\":");

@@ -1,4 +1,4 @@
-//! What the server gives a new object.
+//! Values that the server generates for a new object.
 
 /// Time, uid and name suffix for a new object.
 #[derive(Debug, Clone)]

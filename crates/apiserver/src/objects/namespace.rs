@@ -1,9 +1,9 @@
-//! Whether a namespace takes new objects. Pure.
+//! Whether a namespace accepts new objects. Pure.
 
 use crate::error::ApiError;
 use crate::objects::resource::Resource;
 
-/// Whether what a namespaced object is made in takes new objects.
+/// Checks that the namespace of an object accepts new objects.
 pub(crate) fn check_namespace(
     resource: &Resource,
     namespace: Option<&windlass_store::Record>,

@@ -1,4 +1,4 @@
-//! What the server itself sets on an object that is written. Pure: time and names come in.
+//! Fields that the server sets in a written object. Pure: time and names are parameters.
 
 use serde_json::{Map, Value};
 use windlass_schema::FieldError;
@@ -11,11 +11,11 @@ use windlass_builtin_kinds::Special;
 use windlass_objects::Part;
 use windlass_objects::metadata::{generation, is_deleting, meta, meta_mut, meta_value, seconds, set_meta, text};
 
-/// What is said when an object names a namespace that the path does not.
+/// The error if the namespaces of object and path differ.
 pub(crate) const OTHER_NAMESPACE: &str =
     "the namespace of the provided object does not match the namespace sent on the request";
 
-/// Checks that the object is of the kind and at the place that the path names; fills in the namespace.
+/// Checks that kind and namespace of the object match the path; fills in the namespace.
 pub(crate) fn check_place(
     resource: &Resource,
     object: &mut Value,
@@ -67,7 +67,7 @@ pub(crate) fn check_place(
         }
         set_meta(object, "namespace", Some(namespace.into()));
     } else {
-        // A namespace on a cluster scoped object is dropped, as Kubernetes does.
+        // The namespace of a cluster-scoped object is dropped, as in Kubernetes.
         set_meta(object, "namespace", None);
     }
     if let Some(name) = name {
@@ -80,7 +80,7 @@ pub(crate) fn check_place(
     Ok(())
 }
 
-/// What is said of a custom object of another kind than its resource's.
+/// The error for a custom object of another kind than its resource's.
 pub(crate) fn other_kind(resource: &Resource, object: &Value) -> ApiError {
     let kind = text(object, "kind");
     let why = FieldError::invalid("kind", kind.into(), format!("must be {}", resource.kind));
@@ -96,7 +96,7 @@ fn is_other_version(resource: &Resource, object: &Value) -> bool {
             .any(|r| r.storage == resource.storage && r.api_version() == version)
 }
 
-/// Why an object cannot be one of a built-in resource, when it says that it is something else.
+/// The error for an object of another kind than the built-in resource's.
 pub(crate) fn foreign(resource: &Resource, object: &Value) -> Option<String> {
     if resource.is_custom() {
         return None;
@@ -123,7 +123,7 @@ pub(crate) fn foreign(resource: &Resource, object: &Value) -> Option<String> {
     })
 }
 
-/// Checks that an object has the name that the path has.
+/// Checks that the name of the object matches the path.
 pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
     let have = meta(object, "name");
     if have.is_empty() {
@@ -139,12 +139,12 @@ pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Drops what Kubernetes does not write: nulls, empty texts, lists and maps in the metadata.
+/// Drops fields of the metadata that Kubernetes does not write: null, empty texts, lists and maps.
 pub(crate) fn tidy_metadata(object: &mut Value) {
     let meta = meta_mut(object);
     meta.remove("selfLink");
     meta.retain(|key, v| match v {
-        // An empty list asks for managers to be forgotten.
+        // An empty list asks the server to reset the managers.
         _ if key == "managedFields" => true,
         Value::Null => false,
         Value::String(s) => !s.is_empty(),
@@ -188,7 +188,7 @@ pub(crate) fn for_create(resource: &Resource, object: &mut Value, fresh: &Fresh)
         && !keeps_status
         && let Some(map) = object.as_object_mut()
     {
-        // A node is made by its kubelet, together with its first status.
+        // The kubelet creates a node together with its first status.
         if resource.kind != "Node" {
             map.remove("status");
         }
@@ -196,7 +196,7 @@ pub(crate) fn for_create(resource: &Resource, object: &mut Value, fresh: &Fresh)
     Ok(())
 }
 
-/// Completes a changed object from what is stored.
+/// Completes a changed object from the stored one.
 pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part: Part) {
     match part {
         Part::Main | Part::Scale => {
@@ -204,7 +204,7 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
                 copy_field(old, new, "status");
             }
             match resource.special {
-                // What keeps a namespace until it is empty is changed through its own subresource only.
+                // The finalizers of a namespace change only through its own subresource.
                 Special::Namespace => keep_hold(old, new),
                 Special::Crd => crate::crds::note_storage_version(new),
                 _ => {}
@@ -248,7 +248,7 @@ pub(crate) fn for_update(resource: &Resource, old: &Value, new: &mut Value, part
         set_meta(new, key, meta_value(old, key).cloned());
     }
     for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        // What differs is complained about when validating, but nobody has to send what he does not mean to change.
+        // Differences are reported during validation, but a client may omit these fields.
         let stays = key == "deletionTimestamp" || meta_value(new, key).is_none();
         if stays && meta_value(old, key).is_some() {
             set_meta(new, key, meta_value(old, key).cloned());
@@ -316,7 +316,7 @@ fn bumps_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
         || new.keys().any(|k| counts(k) && !old.contains_key(k))
 }
 
-/// Errors of metadata that an update may not make.
+/// Errors of metadata fields that an update must not change.
 pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for key in [
@@ -347,7 +347,7 @@ pub(crate) fn immutable_errors(old: &Value, new: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Whether two objects differ in anything but their revision and the times of their managers.
+/// Whether two objects differ in more than their resourceVersion and the times of their managers.
 pub(crate) fn differs(old: &Value, new: &Value) -> bool {
     let empty = Map::new();
     let (a, b) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
@@ -374,7 +374,7 @@ fn metadata_differs(old: &Value, new: &Value) -> bool {
     !same(old, new, "resourceVersion", is_same)
 }
 
-/// Whether two maps are the same but for what is under a key.
+/// Whether two maps are equal except for one key.
 fn same_but(a: &Value, b: &Value, key: &str) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => same(a, b, key, |_, a, b| a == b),

@@ -1,4 +1,4 @@
-//! One served resource: what the verbs must know of it.
+//! A served resource, with the properties that the verbs need.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use crate::objects::conversion::Conversion;
 use windlass_objects::jsonpath::JsonPath;
 use windlass_objects::names::NameRule;
 
-/// Where the scale subresource finds its numbers, as dotted paths.
+/// The fields of the scale subresource, as dotted paths.
 #[derive(Debug, Clone)]
 pub(crate) struct ScalePaths {
     pub(crate) spec: String,
@@ -26,11 +26,11 @@ pub(crate) struct Column {
     pub(crate) format: String,
     pub(crate) description: String,
     pub(crate) priority: i64,
-    /// Where a custom object has what the column shows; nothing where the path cannot be read.
+    /// The path of the cell in a custom object; `None` if the path cannot be parsed.
     pub(crate) path: Option<JsonPath>,
 }
 
-/// Where a schema comes from.
+/// The source of a schema.
 #[derive(Debug)]
 pub(crate) enum SchemaSource {
     /// Derived from the built-in types on first use, once per process.
@@ -39,11 +39,11 @@ pub(crate) enum SchemaSource {
     Custom(Arc<Schema>),
 }
 
-/// What is known of a built-in type.
+/// The schema of a built-in type.
 #[derive(Debug)]
 pub(crate) struct BuiltIn {
     schema: Arc<Schema>,
-    /// What an object has before anybody says anything.
+    /// The zero value of the type, with its embedded structs.
     nothing: Value,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct BuiltIn {
 pub(crate) struct Resource {
     pub(crate) group: String,
     pub(crate) version: String,
-    /// Both, as objects have them.
+    /// The apiVersion and kind of its objects.
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) list_kind: String,
@@ -61,31 +61,31 @@ pub(crate) struct Resource {
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
-    /// The resource's name in the store: the same for all versions.
+    /// The storage name of the resource: the same for all versions.
     pub(crate) storage: Arc<str>,
     /// The apiVersion that is written to the store.
     pub(crate) storage_api_version: String,
     pub(crate) status: bool,
     pub(crate) scale: Option<ScalePaths>,
-    /// The kind counts generations.
+    /// The objects have a generation.
     pub(crate) generation: bool,
     pub(crate) name_rule: NameRule,
     pub(crate) special: Special,
-    /// The rules of the kind; plain ones for a custom resource.
+    /// The strategy of the kind; the default one for a custom resource.
     pub(crate) strategy: Strategy,
-    /// PUT may make it, and need not name a resourceVersion.
+    /// PUT may create objects, and need not name a resourceVersion.
     pub(crate) create_on_update: bool,
-    /// PUT must name a resourceVersion.
+    /// PUT requires a resourceVersion.
     pub(crate) needs_revision: bool,
     pub(crate) columns: Vec<Column>,
     /// Field selectors besides metadata.name and metadata.namespace: label and dotted path.
     pub(crate) selectable: Vec<(String, String)>,
     pub(crate) schema: SchemaSource,
-    /// The schema as the CRD has it, for OpenAPI documents.
+    /// The schema in the form of the CRD, for OpenAPI documents.
     pub(crate) raw_schema: Option<Arc<Value>>,
-    /// How objects of other versions become objects of this one.
+    /// The conversion from other versions.
     pub(crate) conversion: Option<Arc<Conversion>>,
-    /// Words for clients that use an old version.
+    /// The warning for clients of a deprecated version.
     pub(crate) deprecation: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Resource {
         &self.api_version
     }
 
-    /// Where kube-apiserver keeps the form of the kind that has no version.
+    /// The Go package of kube-apiserver with the internal version of the kind.
     pub(crate) fn internal_package(&self) -> &str {
         match self.group.split('.').next().unwrap_or("") {
             "" | "events" => "core",
@@ -103,7 +103,7 @@ impl Resource {
         }
     }
 
-    /// Where kube-apiserver keeps an object of the kind.
+    /// The etcd key of an object in kube-apiserver.
     pub(crate) fn registry_key(&self, namespace: &str, name: &str) -> String {
         let place = match (self.group.as_str(), self.plural.as_str()) {
             ("", "services") => "services/specs".to_owned(),
@@ -123,7 +123,7 @@ impl Resource {
         }
     }
 
-    /// The verbs of the resource, in the order in which kube-apiserver lists them.
+    /// The verbs of the resource, in the order of kube-apiserver's discovery.
     pub(crate) fn verbs(&self) -> &'static [&'static str] {
         const ALL: [&str; 8] = [
             "create",
@@ -153,7 +153,7 @@ impl Resource {
         }
     }
 
-    /// A custom resource.
+    /// Whether it is a custom resource.
     pub(crate) fn is_custom(&self) -> bool {
         matches!(self.schema, SchemaSource::Custom(_))
     }
@@ -178,12 +178,12 @@ impl Resource {
         cell.get_or_init(read).as_ref()
     }
 
-    /// What an object of a built-in kind has before anybody says anything.
+    /// The zero value of a built-in kind, with its embedded structs.
     pub(crate) fn nothing(&self) -> Option<&Value> {
         self.built_in().map(|known| &known.nothing)
     }
 
-    /// Whether objects of a custom resource have a part that is written apart.
+    /// Whether a custom resource has a subresource.
     pub(crate) fn has_part(&self, part: &str) -> bool {
         match part {
             "status" => self.status,
@@ -208,7 +208,7 @@ impl Resource {
         })
     }
 
-    /// Objects must be changed on their way to and from the store by more than their apiVersion.
+    /// Whether objects need more than another apiVersion on their way to and from the store.
     pub(crate) fn converts(&self) -> bool {
         self.strategy.stored.is_some()
     }

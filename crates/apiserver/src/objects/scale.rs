@@ -1,4 +1,4 @@
-//! The scale of an object: its numbers read, checked and set. Pure.
+//! The scale subresource: reads, validates and sets the numbers of an object. Pure.
 
 use serde_json::{Value, json};
 use windlass_schema::FieldError;
@@ -23,7 +23,7 @@ pub(crate) fn of(object: &Value, paths: &ScalePaths) -> Value {
             metadata[key] = value.clone();
         }
     }
-    // As Kubernetes writes it: no replicas are wanted when nothing is said.
+    // Unset replicas are 0, as in Kubernetes.
     let wanted = number(&paths.spec);
     let spec = if wanted == 0 {
         json!({})
@@ -35,7 +35,7 @@ pub(crate) fn of(object: &Value, paths: &ScalePaths) -> Value {
     })
 }
 
-/// What is wrong with the numbers of a scale in an object; `with_spec` leaves out none of them.
+/// Errors in the numbers of an object's scale; `with_spec` includes those of the spec.
 pub(crate) fn errors(paths: &ScalePaths, with_spec: bool, object: &Value, out: &mut Vec<FieldError>) {
     let mut numbers = vec![&paths.status];
     if with_spec {
@@ -76,7 +76,7 @@ pub(crate) fn is_unset(object: &Value, path: &str) -> bool {
     matches!(nested(object, path), Ok(None))
 }
 
-/// The value at a dotted path, if there is one; an error in words if something on the way is no object.
+/// The value at a dotted path, if it exists; an error text if a value on the path is not an object.
 fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
     let mut at = object;
     let parts: Vec<&str> = path.split('.').collect();
@@ -96,7 +96,7 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
     Ok(Some(at))
 }
 
-/// What is said about a value of the wrong type.
+/// The error for a value of the wrong type.
 fn accessor(path: &str, value: &Value, wanted: &str) -> String {
     let shown = match value {
         Value::Null => "<nil>".to_owned(),
@@ -122,7 +122,7 @@ pub(crate) fn set_path(object: &mut Value, path: &str, value: Value) {
     *at = value;
 }
 
-/// A selector as text; built-in kinds have it as an object.
+/// A selector as text; built-in kinds have an object.
 fn selector_text(object: &Value, path: &str) -> String {
     let found = object.pointer(&format!("/{}", path.replace('.', "/")));
     match found {

@@ -1,10 +1,10 @@
-//! Stored objects of a kind, as the store has them.
+//! The stored objects of a kind.
 
 use std::sync::Arc;
 
 use windlass_store::{ListQuery, Record, Store};
 
-/// Everything of a kind that is stored, in a namespace or anywhere.
+/// All stored objects of a kind, in a namespace or in all.
 pub(crate) fn all(store: &Store, storage: &str, namespace: Option<&str>) -> Vec<Arc<Record>> {
     let query = ListQuery {
         resource: storage,
@@ -12,6 +12,6 @@ pub(crate) fn all(store: &Store, storage: &str, namespace: Option<&str>) -> Vec<
         after: None,
         at: None,
     };
-    // Only the past can be gone.
+    // Only past revisions can be unavailable.
     store.list(&query).map(|page| page.items).unwrap_or_default()
 }

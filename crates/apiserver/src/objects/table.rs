@@ -1,4 +1,4 @@
-//! Objects as rows of a table, as `kubectl get` shows them.
+//! Objects as rows of a table, for `kubectl get`.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::objects::view::Meta;
 use windlass_builtin_kinds::Special;
 use windlass_objects::jsonpath::text_of;
 
-/// A table of rows.
+/// A table of objects.
 pub(crate) fn table(resource: &Resource, version: Meta, rows: &[Value], metadata: &Value) -> Value {
     let columns: Vec<Value> = resource.columns.iter().map(definition).collect();
     json!({
@@ -17,7 +17,7 @@ pub(crate) fn table(resource: &Resource, version: Meta, rows: &[Value], metadata
     })
 }
 
-/// What kube-apiserver tells clients of the columns that every table has.
+/// kube-apiserver's descriptions of the columns that every table has.
 const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
@@ -33,7 +33,7 @@ fn definition(column: &Column) -> Value {
     })
 }
 
-/// One row.
+/// A row.
 pub(crate) fn row(resource: &Resource, object: &Value, now: jiff::Timestamp, version: Meta, include: Include) -> Value {
     let cells: Vec<Value> = if resource.is_custom() {
         resource.columns.iter().map(|c| cell(c, object, now)).collect()
@@ -59,7 +59,7 @@ pub(crate) fn row(resource: &Resource, object: &Value, now: jiff::Timestamp, ver
     Value::Object(out)
 }
 
-/// What is said of the row of a pod that has ended.
+/// The conditions of the row of a finished pod.
 fn done(resource: &Resource, object: &Value) -> Option<Value> {
     let words = match object.pointer("/status/phase")?.as_str()? {
         _ if resource.special != Special::Pod => return None,
@@ -89,7 +89,7 @@ fn cell(column: &Column, object: &Value, now: jiff::Timestamp) -> Value {
             Some(text) => date(Some(text), now),
             None => Value::Null,
         },
-        // Kubernetes takes it that a path finds one value.
+        // Kubernetes assumes that a path finds one value.
         _ => text_of(first).into(),
     }
 }

@@ -18,11 +18,11 @@ use windlass_objects::names::{check_annotations, check_labels};
 static METADATA: LazyLock<Option<Arc<Schema>>> =
     LazyLock::new(|| windlass_builtin_kinds::parsed("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
 
-/// Why an object does not have the shape of its kind.
+/// Why an object does not match its schema.
 pub(crate) enum Misshapen {
-    /// Fields that are unknown or occur twice, where these are refused.
+    /// Unknown or duplicate fields, in strict mode.
     Strict(Vec<String>),
-    /// It cannot be read as the kind.
+    /// It cannot be decoded as the kind.
     Undecodable(String),
 }
 
@@ -30,7 +30,7 @@ impl Misshapen {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Strict(problems) => {
-                // The YAML reader has a heading for its own.
+                // Errors of the YAML parser have their own prefix.
                 let head = if problems[0].starts_with("line ") {
                     "yaml: unmarshal errors:\n  "
                 } else {
@@ -51,8 +51,8 @@ impl Misshapen {
     }
 }
 
-/// Drops what the schema does not know and fills in defaults; returns warnings, or refuses when that was asked for. `problems` is
-/// what was odd about the text of the object.
+/// Drops unknown fields and applies defaults. Returns warnings, or refuses in strict mode. `problems` are the problems of the
+/// object's text.
 pub(crate) fn shape(
     resource: &Resource,
     object: &mut Value,
@@ -62,7 +62,7 @@ pub(crate) fn shape(
     fit(resource, object, problems, mode).map_err(|misshapen| misshapen.error(resource))
 }
 
-/// The same, for who has words of their own for what is refused.
+/// [`shape`] for callers with their own error messages.
 pub(crate) fn fit(
     resource: &Resource,
     object: &mut Value,
@@ -115,8 +115,8 @@ pub(crate) fn fit(
     Ok(warnings)
 }
 
-/// Completes what an apply has led to. Nothing unknown is in it; what it emptied is null, and stays so for validation to find where
-/// the schema of a custom resource does not allow that.
+/// Completes the result of an apply. It has no unknown fields. Emptied fields are null and stay so, because validation reports
+/// null if the schema of a custom resource does not allow it.
 pub(crate) fn complete_applied(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
     let custom = resource.is_custom().then(|| resource.schema()).flatten();
     let Some(schema) = custom else {
@@ -127,7 +127,7 @@ pub(crate) fn complete_applied(resource: &Resource, object: &mut Value) -> Resul
     Ok(())
 }
 
-/// In a map of texts, Go's decoders take null for an empty one.
+/// In a map of texts, Go's decoders read null as an empty text.
 fn fill_texts(node: &Node, value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -151,7 +151,7 @@ fn fill_texts(node: &Node, value: &mut Value) {
     }
 }
 
-/// Go's decoders take null for "not set".
+/// Go's decoders read null as "not set".
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -163,7 +163,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A label or annotation without a value has an empty one.
+/// Replaces null values of labels and annotations with empty texts.
 fn fill_labels(object: &mut Value) {
     for key in ["labels", "annotations"] {
         let map = object.get_mut("metadata").and_then(|m| m.get_mut(key));
@@ -184,7 +184,7 @@ fn prune_metadata(resource: &Resource, object: &mut Value) -> Result<(), String>
     };
     drop_nulls(metadata);
     let wrong = windlass_schema::validate_at(schema, "metadata", metadata, None);
-    // What stands twice in a list is not told apart here: some of it is united, some stays.
+    // Duplicate elements of a list are not distinguished here: some are merged, some stay.
     if let Some(error) = wrong.iter().find(|error| error.kind != Kind::Duplicate) {
         return Err(undecodable_metadata(resource, metadata, error));
     }
@@ -192,7 +192,7 @@ fn prune_metadata(resource: &Resource, object: &mut Value) -> Result<(), String>
     Ok(())
 }
 
-/// In the words of Go's decoder, which names its own types.
+/// The decoding error of metadata in the wording of Go's decoder, which names its types.
 fn undecodable_metadata(resource: &Resource, metadata: &Value, error: &FieldError) -> String {
     let below = error.path.strip_prefix("metadata.").unwrap_or(&error.path);
     let end = below.find(['.', '[']).unwrap_or(below.len());
@@ -232,7 +232,7 @@ fn undecodable_metadata(resource: &Resource, metadata: &Value, error: &FieldErro
     )
 }
 
-/// Built-in kinds are decoded into types: what does not fit is no object of the kind at all.
+/// Decodes an object of a built-in kind: an object that does not match the type cannot be stored at all.
 fn decode(resource: &Resource, schema: &Schema, object: &mut Value) -> Result<(), String> {
     if resource.is_custom() {
         return Ok(());
@@ -240,7 +240,7 @@ fn decode(resource: &Resource, schema: &Schema, object: &mut Value) -> Result<()
     windlass_builtin_kinds::decode(schema, &resource.kind, object)
 }
 
-/// Everything wrong with an object that is about to be stored; `old` is what it replaces.
+/// All validation errors of an object that is about to be stored; `old` is the object that it replaces.
 fn errors(
     resource: &Resource,
     part: Part,
@@ -255,7 +255,7 @@ fn errors(
     metadata_errors(object, old, &mut errors);
     if let Some(old) = old {
         errors.extend(immutable_errors(old, object));
-        // Kubernetes looks twice: for all kinds together, then for each kind on its own.
+        // Kubernetes validates twice: for all kinds in common, then for each kind.
         errors.extend(errors.clone());
     }
     if old.is_none_or(|old| meta_value(old, "finalizers") != meta_value(object, "finalizers")) {
@@ -315,7 +315,7 @@ pub(crate) fn check(
     if errors.is_empty() {
         return Ok(());
     }
-    // Events are judged as those of the core group.
+    // Events are validated as those of the core group.
     let group = if resource.storage.as_ref() == "events" {
         ""
     } else {

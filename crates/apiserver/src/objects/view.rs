@@ -1,4 +1,4 @@
-//! The form of objects in an answer: whole, metadata only, or rows of a table.
+//! The form of objects in a response: whole, metadata only, or rows of a table.
 
 use serde_json::{Value, json};
 use windlass_store::Record;
@@ -6,20 +6,20 @@ use windlass_store::Record;
 use crate::error::ApiError;
 use crate::objects::encoding::raw_metadata;
 
-/// The form of objects in an answer.
+/// The form of objects in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     /// Whole.
     Full,
-    /// Only the metadata of one.
+    /// Only the metadata of an object.
     Metadata(Meta),
-    /// Only the metadata of a list of them.
+    /// Only the metadata of a list of objects.
     MetadataList(Meta),
     /// As rows of a table.
     Table(Meta, Include),
 }
 
-/// The version of what is not the object itself.
+/// The version of the wrapper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meta {
     V1,
@@ -35,20 +35,20 @@ impl Meta {
     }
 }
 
-/// What of the object goes along with its row.
+/// The part of the object that its row includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Include {
-    /// Its metadata.
+    /// The metadata.
     #[default]
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
     /// Nothing.
     None,
 }
 
 impl Include {
-    /// Reads the parameter; `None` when it is none of what there is.
+    /// Parses the parameter; `None` if it has no valid value.
     pub(crate) fn parse(text: Option<&str>) -> Option<Self> {
         match text {
             None | Some("Metadata") => Some(Self::Metadata),
@@ -59,7 +59,7 @@ impl Include {
     }
 }
 
-/// What shows only the metadata of an object.
+/// The kind of a response with only the metadata of an object.
 pub(crate) const PARTIAL: &str = "PartialObjectMetadata";
 
 /// Only the metadata of an object.
@@ -71,7 +71,7 @@ pub(crate) fn metadata_only(object: &Value, version: Meta) -> Value {
     })
 }
 
-/// Only the metadata of a stored object, copied to the end of what is being written.
+/// Appends the metadata of a stored object to a buffer.
 pub(crate) fn put_metadata(record: &Record, version: Meta, out: &mut Vec<u8>) -> Result<(), ApiError> {
     let metadata = raw_metadata(record)?;
     let version = version.api_version();

@@ -1,4 +1,4 @@
-//! A write on its way: the resource, the user and the options of a request, and what the write led to.
+//! A write in progress: the resource, the user and the options of a request, and the outcome.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ pub(crate) struct Call<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) user: &'a UserInfo,
     pub(crate) options: &'a WriteOptions,
-    /// Who is recorded as manager of the fields that change.
+    /// The field manager of the write.
     pub(crate) manager: String,
 }
 
-/// What a write led to.
+/// The outcome of a write.
 pub(crate) struct Outcome {
-    /// The object in the served version, where nothing stored says it.
+    /// The object in the served version, if it is not the stored one.
     pub(crate) object: Option<Value>,
-    /// What is stored now; `None` for a dry run, and for what is gone.
+    /// The stored object; `None` for a dry run, and for a deleted object.
     pub(crate) record: Option<Arc<Record>>,
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Outcome {
-    /// The object as it is now, in the served version. What is stored is decoded for this: an answer copies its bytes.
+    /// The current object in the served version. This decodes the stored object; responses copy its bytes instead.
     pub(crate) fn object(&self, resource: &Resource) -> Result<Cow<'_, Value>, ApiError> {
         match (&self.object, &self.record) {
             (Some(object), _) => Ok(Cow::Borrowed(object)),
@@ -46,7 +46,7 @@ impl Outcome {
     }
 }
 
-/// Whether something besides finalizers keeps a deleted object.
+/// Whether something other than finalizers keeps a deleted object.
 pub(crate) fn holds(resource: &Resource, object: &Value) -> bool {
     match resource.special {
         Special::Namespace => object

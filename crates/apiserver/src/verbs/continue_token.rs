@@ -9,12 +9,12 @@ use windlass_objects::metadata::text;
 
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// Where a list goes on.
+/// The position where a list continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Continue {
-    /// The revision that all pages show; `None` for whatever there is by then.
+    /// The revision of all pages; `None` for the current one.
     pub(crate) revision: Option<u64>,
-    /// What comes after this; the namespace is empty within one.
+    /// The last key of the previous page; the namespace is empty for a list within one.
     pub(crate) namespace: String,
     pub(crate) name: String,
 }

@@ -18,15 +18,15 @@ use windlass_objects::metadata::{finalizers, generation, is_deleting, meta, meta
 
 pub(crate) use self::options::DeleteOptions;
 
-/// Dependents are left without their owner.
+/// The finalizer for orphaning dependents.
 pub(crate) const ORPHAN: &str = "orphan";
-/// The object goes after its dependents.
+/// The finalizer for deleting dependents first.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// What clients are told who may not expect it.
+/// A warning for clients that may not expect orphaned pods.
 const KEPT_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
-/// What becomes of dependents.
+/// What happens to dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Orphan,
@@ -34,7 +34,7 @@ pub(crate) enum Propagation {
     Foreground,
 }
 
-/// What a deletion led to.
+/// The outcome of a deletion.
 pub(crate) struct Deleted {
     /// The object as it is now, or was last, in the served version.
     pub(crate) object: Value,
@@ -42,7 +42,7 @@ pub(crate) struct Deleted {
     pub(crate) warnings: Vec<String>,
 }
 
-/// What a deletion does to an object: with finalizers it is marked, else it goes. Pure.
+/// The effect of a deletion on an object: with finalizers it is marked, otherwise deleted. Pure.
 pub(crate) fn plan(
     special: Special,
     old: &Value,
@@ -59,7 +59,7 @@ pub(crate) fn plan(
     let mut new = old.clone();
     let list = propagated(old, options.propagation.or_else(|| by_default(old)));
     let grace = grace_seconds(special, old, options, graceful);
-    // A namespace is always marked first: what empties it has to see that.
+    // A namespace is always marked first, because the namespace controller must see it.
     let namespace_holds = special == Special::Namespace && (!is_deleting(old) || holds_namespace(old));
     set_meta(&mut new, "finalizers", (!list.is_empty()).then(|| json!(list)));
     if list.is_empty() && !namespace_holds && grace == 0 {
@@ -96,8 +96,8 @@ fn holds_namespace(namespace: &Value) -> bool {
     held.is_some_and(|list| !list.is_empty())
 }
 
-/// What becomes of dependents when a request does not say it, and no finalizer either: those of the kinds that came first stay, as
-/// their clients expect it.
+/// The default propagation if neither the request nor a finalizer states one. The oldest kinds orphan their dependents, because
+/// their clients expect that.
 fn by_default(object: &Value) -> Option<Propagation> {
     let decided = finalizers(object).iter().any(|f| matches!(*f, ORPHAN | FOREGROUND));
     (leaves_dependents(object) && !decided).then_some(Propagation::Orphan)
@@ -110,13 +110,13 @@ fn leaves_dependents(object: &Value) -> bool {
     )
 }
 
-/// The finalizers of an object with the one that a propagation stands for.
+/// The finalizers of an object, with the one of a propagation.
 fn propagated(object: &Value, propagation: Option<Propagation>) -> Vec<String> {
     let mut list: Vec<String> = finalizers(object).into_iter().map(str::to_owned).collect();
     let Some(propagation) = propagation else {
         return list;
     };
-    // Events own nothing.
+    // Events have no dependents.
     if text(object, "kind") == "Event" {
         return list;
     }
@@ -129,7 +129,7 @@ fn propagated(object: &Value, propagation: Option<Propagation>) -> Vec<String> {
     list
 }
 
-/// Whether the answer to a deletion that left nothing shows what was deleted.
+/// Whether the response to a completed deletion shows the deleted object.
 fn shows_deleted(resource: &Resource) -> bool {
     const KINDS: [&str; 11] = [
         "CSIDriver",
@@ -147,7 +147,7 @@ fn shows_deleted(resource: &Resource) -> bool {
     !resource.is_custom() && KINDS.contains(&resource.kind.as_str())
 }
 
-/// A definition is always marked first: it goes after its objects, however its deletion was asked for.
+/// A definition is always marked first: it is deleted after its objects, with any options.
 fn plan_definition(old: &Value, now: jiff::Timestamp) -> Value {
     let mut new = old.clone();
     let mut list: Vec<&str> = finalizers(old);
@@ -160,7 +160,7 @@ fn plan_definition(old: &Value, now: jiff::Timestamp) -> Value {
     new
 }
 
-/// How long a pod may take to end; everything else has no time.
+/// The grace period of a pod; other objects have none.
 fn grace_seconds(special: Special, old: &Value, options: &DeleteOptions, graceful: bool) -> i64 {
     if special != Special::Pod || !graceful {
         return 0;
@@ -317,7 +317,7 @@ impl Call<'_> {
         }
     }
 
-    /// The answer to a deletion that left nothing.
+    /// The response to a completed deletion.
     pub(crate) fn success(&self, object: &Value) -> Value {
         if shows_deleted(self.resource) {
             let mut last = object.clone();
@@ -378,7 +378,7 @@ mod tests {
         let now = "2026-01-02T03:04:05Z".parse().unwrap();
         let new = plan(Special::None, &object, &options, now, false).unwrap();
         assert_eq!(finalizers(&new), [FOREGROUND]);
-        // Asking for background takes a waiting foreground deletion back.
+        // A background deletion cancels a waiting foreground deletion.
         let options = DeleteOptions {
             propagation: Some(Propagation::Background),
             ..DeleteOptions::default()

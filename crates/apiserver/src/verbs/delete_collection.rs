@@ -1,4 +1,4 @@
-//! deletecollection: every object of a list, many at a time.
+//! deletecollection: deletes every object of a list, many concurrently.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::verbs::delete::DeleteOptions;
 use crate::verbs::options::{ListOptions, WriteOptions};
 use crate::verbs::read;
 
-/// How many deletions wait for the disk together.
+/// Concurrent deletions, which share syncs of the disk.
 const AT_ONCE: usize = 64;
 
-/// Deletes what a list selects, and answers with the list.
+/// Deletes the objects that a list selects, and answers with the list.
 pub(crate) async fn delete(
     asked: &RequestContext<'_>,
     resource: &Arc<Resource>,
@@ -42,7 +42,7 @@ pub(crate) async fn delete(
     Ok(response)
 }
 
-/// Deletes one of them; its warnings.
+/// Deletes an object; returns its warnings.
 fn one<'a>(
     asked: &'a RequestContext<'_>,
     resource: &'a Arc<Resource>,

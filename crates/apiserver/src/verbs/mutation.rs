@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-/// What a request does to an object.
+/// The mutation of a write request.
 pub(crate) enum Mutation {
     /// PUT.
     Replace(Value, Vec<String>),
-    /// RFC 6902, with what a strict decoder would complain about.
+    /// RFC 6902, with the problems that strict decoding reports.
     Json(Value, Vec<String>),
-    /// RFC 7386, likewise.
+    /// RFC 7386, with such problems.
     Merge(Value, Vec<String>),
-    /// Kubernetes' own, likewise.
+    /// Strategic merge patch of Kubernetes, with such problems.
     Strategic(Value, Vec<String>),
-    /// Server-side apply, likewise.
+    /// Server-side apply, with such problems.
     Apply(Value, Vec<String>),
-    /// A pod gets this node.
+    /// Binds a pod to this node.
     Bind(String),
-    /// Any of these to the scale of the object.
+    /// One of these mutations on the scale of the object.
     Scale(Box<Self>),
 }

@@ -1,4 +1,4 @@
-//! Options of requests, as they are in the query or in the body of a deletion, and what is wrong with them.
+//! Options of requests, from the query or the body of a deletion, and their validation.
 
 use serde_json::{Value, json};
 use windlass_schema::{FieldError, Kind};
@@ -9,7 +9,7 @@ use windlass_objects::selector::{FieldSelector, LabelSelector};
 
 const MAX_MANAGER: usize = 128;
 
-/// Refuses options of a kind.
+/// The error for invalid options of a kind.
 fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
@@ -22,7 +22,7 @@ fn not_supported(path: &str, value: Value, allowed: &[&str]) -> FieldError {
     FieldError::not_supported(path, value, &allowed)
 }
 
-/// Whether nothing is to be stored; `given` are all values of `dryRun`.
+/// Whether the request is a dry run; `given` are all values of `dryRun`.
 fn dry_run(given: &[&str], errors: &mut Vec<FieldError>) -> bool {
     if given.iter().any(|v| *v != "All") {
         errors.push(not_supported("dryRun", json!(given), &["All"]));
@@ -30,19 +30,19 @@ fn dry_run(given: &[&str], errors: &mut Vec<FieldError>) -> bool {
     !given.is_empty()
 }
 
-/// What to do with fields that the schema does not know.
+/// How to treat fields that are not in the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum FieldValidation {
     /// Drop them.
     Ignore,
-    /// Drop them and say so.
+    /// Drop them and warn.
     #[default]
     Warn,
     /// Refuse.
     Strict,
 }
 
-/// What a write does, as far as its options are concerned.
+/// The verb of a write, as far as it affects its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteVerb {
     Create,
@@ -126,7 +126,7 @@ fn manager_errors(manager: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// How a list's resourceVersion is meant.
+/// How to match a list's resourceVersion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VersionMatch {
     Exact,
@@ -140,7 +140,7 @@ pub(crate) struct ListOptions {
     pub(crate) fields: FieldSelector,
     pub(crate) limit: Option<usize>,
     pub(crate) continues: Option<String>,
-    /// As it was given: what is no number is refused differently by each verb.
+    /// The text as given: each verb has its own error for a text that is not a number.
     pub(crate) version: Option<String>,
     pub(crate) matching: Option<VersionMatch>,
     pub(crate) watch: bool,
@@ -234,18 +234,18 @@ impl ListOptions {
         errors
     }
 
-    /// The resourceVersion; `None` when none is given.
+    /// The resourceVersion; `None` if it is not given.
     pub(crate) fn revision(&self) -> Result<Option<u64>, String> {
         self.version.as_deref().map(revision_option).transpose()
     }
 }
 
-/// Parses a resourceVersion that was given as an option; what is none is refused as one.
+/// Parses a resourceVersion option. The error is that of an invalid option.
 pub(crate) fn revision_option(text: &str) -> Result<u64, String> {
     parse_revision(text).map_err(|why| FieldError::invalid("resourceVersion", text.into(), why).to_string())
 }
 
-/// Parses a resourceVersion; what is none is refused in the words of Go's number parser.
+/// Parses a resourceVersion. The error has the wording of Go's number parser.
 pub(crate) fn parse_revision(text: &str) -> Result<u64, String> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| plain).ok_or_else(|| {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_told_at_once() {
+    fn all_errors_are_reported_at_once() {
         let query = Query::parse("dryRun=Some&fieldValidation=Maybe&force=1");
         let error = WriteOptions::parse(&query, WriteVerb::Patch).unwrap_err();
         assert_eq!(error.code, 422);

@@ -1,4 +1,4 @@
-//! The subresources of pods: eviction, which asks the disruption budgets, and binding to a node.
+//! The subresources of pods: eviction, which checks disruption budgets, and binding to a node.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use windlass_objects::metadata::{generation, is_deleting, meta, seconds, text};
 use windlass_objects::selector::LabelSelector;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
-/// When to ask again about a budget whose status is behind.
+/// The delay before a retry, in seconds, if the status of a budget is outdated.
 const SOON: u32 = 10;
 
 type Answer = Result<Response<ApiBody>, ApiError>;
@@ -36,7 +36,7 @@ fn success() -> Response<ApiBody> {
     )
 }
 
-/// Evicts a pod: deletes it, unless a disruption budget says no.
+/// Evicts a pod: deletes it, unless a disruption budget forbids it.
 pub(crate) async fn evict(asked: &RequestContext<'_>, resource: &Arc<Resource>, namespace: &str, name: &str) -> Answer {
     let (eviction, _) = asked.object()?;
     if !eviction.is_object() {
@@ -72,7 +72,7 @@ pub(crate) async fn evict(asked: &RequestContext<'_>, resource: &Arc<Resource>, 
     Ok(response)
 }
 
-/// Pods that do nothing yet, or nothing any more, are no loss.
+/// Whether a pod is pending or finished, so that a budget does not protect it.
 fn is_free_to_go(pod: &Value) -> bool {
     let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or("");
     is_deleting(pod) || matches!(phase, "Succeeded" | "Failed" | "Pending")
@@ -84,7 +84,7 @@ fn is_ready(pod: &Value) -> bool {
     conditions.any(|c| text(c, "type") == "Ready" && text(c, "status") == "True")
 }
 
-/// Takes a pod off what the budget that selects it allows to be disrupted.
+/// Decreases the allowed disruptions of the budget that selects the pod.
 async fn spend_budget(
     asked: &RequestContext<'_>,
     namespace: &str,
@@ -168,7 +168,7 @@ fn refused(words: String, retry_after: Option<u32>) -> ApiError {
     error
 }
 
-/// Binds a pod to the node that a Binding names.
+/// Binds a pod to the node of a Binding.
 pub(crate) async fn bind(asked: &RequestContext<'_>, resource: &Arc<Resource>, namespace: &str, name: &str) -> Answer {
     let (binding, _) = asked.object()?;
     builtin::binding(name, &binding)?;
@@ -180,7 +180,7 @@ pub(crate) async fn bind(asked: &RequestContext<'_>, resource: &Arc<Resource>, n
     Ok(success())
 }
 
-/// The pod, bound.
+/// The bound pod.
 pub(crate) fn bound(pod: &Value, node: &str, now: jiff::Timestamp) -> Result<Value, ApiError> {
     let name = meta(pod, "name");
     let refuse = |words: &str| ApiError::conflict("", "pods/binding", name, words);

@@ -19,7 +19,7 @@ use crate::state::Inner;
 use crate::verbs::continue_token::Continue;
 use crate::verbs::options::{ListOptions, VersionMatch, revision_option};
 
-/// Answers with one stored object.
+/// The response with one stored object.
 pub(crate) fn answer(
     server: &Inner,
     resource: &Resource,
@@ -40,7 +40,7 @@ pub(crate) fn answer(
     }
 }
 
-/// Answers with one object.
+/// The response with one object.
 pub(crate) fn answer_value(
     server: &Inner,
     resource: &Resource,
@@ -69,7 +69,7 @@ pub(crate) fn answer_value(
     })
 }
 
-/// What kube-apiserver calls the type of an object, or with `List` of a list.
+/// kube-apiserver's name for the type of an object or, with `List`, of a list.
 fn type_name(resource: &Resource, suffix: &str) -> String {
     if resource.is_custom() {
         return format!("*unstructured.Unstructured{suffix}");
@@ -77,7 +77,7 @@ fn type_name(resource: &Resource, suffix: &str) -> String {
     format!("*{}.{}{suffix}", resource.internal_package(), resource.kind)
 }
 
-/// One stored object.
+/// Finds a stored object.
 pub(crate) fn find(server: &Inner, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Record>, ApiError> {
     server
         .store
@@ -85,7 +85,7 @@ pub(crate) fn find(server: &Inner, resource: &Resource, namespace: &str, name: &
         .ok_or_else(|| ApiError::not_found(&resource.group, &resource.plural, name))
 }
 
-/// One stored object, in a form in which it can be served.
+/// Finds a stored object, prepared to be served.
 pub(crate) async fn find_served(
     server: &Inner,
     resource: &Resource,
@@ -95,7 +95,7 @@ pub(crate) async fn find_served(
     bring_one(server, resource, find(server, resource, namespace, name)?).await
 }
 
-/// Checks which version a get asks for. There is no older state than the present to choose.
+/// Checks the resourceVersion of a get. Only the current state is available.
 pub(crate) fn check_version(server: &Inner, version: Option<&str>) -> Result<(), ApiError> {
     let wanted = version
         .map(revision_option)
@@ -130,7 +130,7 @@ pub(crate) fn check_fields(resource: &Resource, options: &ListOptions) -> Result
     Ok(())
 }
 
-/// Whether a stored object is selected.
+/// Whether a list selects a stored object.
 pub(crate) fn selected(resource: &Resource, options: &ListOptions, record: &Record) -> bool {
     if !options.labels.matches(&record.header.labels) {
         return false;
@@ -151,7 +151,7 @@ pub(crate) fn selected(resource: &Resource, options: &ListOptions, record: &Reco
 
 const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// A continued list whose revision is gone: it may go on with whatever there is now.
+/// The error for a continued list whose revision is no longer available. It has a token that continues with the current state.
 fn token_expired(token: &Continue) -> ApiError {
     let mut error = ApiError::expired(TOO_OLD);
     let present = Continue {
@@ -173,7 +173,7 @@ pub(crate) struct Listed {
     remaining: Option<usize>,
 }
 
-/// Finds what a list asks for.
+/// Reads the objects of a list.
 pub(crate) async fn collect(
     server: &Inner,
     resource: &Resource,
@@ -201,7 +201,7 @@ pub(crate) async fn collect(
         return Err(ApiError::too_large(wanted, current));
     }
     if let Some(token) = token.as_ref().filter(|t| t.revision.is_some_and(|rv| rv > current)) {
-        // Of a server that has forgotten everything since.
+        // The token is from before the server lost its history.
         return Err(token_expired(token));
     }
     let at = match &token {
@@ -226,7 +226,7 @@ pub(crate) async fn collect(
         })?;
     let revision = at.unwrap_or(page.revision);
     let selective = !options.labels.is_empty() || !options.fields.0.is_empty();
-    // Whatever is known will do: all of it is at hand.
+    // Any revision is acceptable, so the limit is ignored.
     let whole = wanted == Some(0) && token.is_none();
     let limit = options.limit.filter(|_| !whole).unwrap_or(usize::MAX);
     let found = bring(server, resource, page.items).await?;

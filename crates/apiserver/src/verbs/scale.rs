@@ -17,7 +17,7 @@ use crate::verbs::options::WriteOptions;
 use crate::verbs::read;
 use windlass_objects::Part;
 
-/// Answers a request to the scale of an object.
+/// Handles a request to the scale of an object.
 pub(crate) async fn answer(
     asked: &RequestContext<'_>,
     resource: &Arc<Resource>,

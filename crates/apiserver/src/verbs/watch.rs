@@ -27,9 +27,9 @@ use crate::verbs::options::ListOptions;
 use crate::verbs::read::{check_fields, selected};
 use crate::verbs::watch_lines::Lines;
 
-/// How often a quiet watch hears of the revision it has reached.
+/// Interval of bookmarks of a quiet watch.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// A batch is cut into pieces of about this size.
+/// A batch is split into pieces of about this size.
 const PIECE: usize = 256 << 10;
 
 struct Stream {
@@ -41,9 +41,9 @@ struct Stream {
     watcher: Option<Watcher>,
     pending: VecDeque<Bytes>,
     shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Ends when the definition of the resource has changed, or has gone.
+    /// Resolves when the definition of the resource is changed or deleted.
     retired: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    /// Wakes at the end or for the next bookmark.
+    /// Fires at the timeout or for the next bookmark.
     timer: Pin<Box<Sleep>>,
     wanted: Option<u64>,
     ends: Instant,
@@ -53,7 +53,7 @@ struct Stream {
     sent_columns: bool,
 }
 
-/// Answers a watch.
+/// Handles a watch.
 pub(crate) async fn watch(
     server: &Arc<Inner>,
     resource: &Arc<Resource>,
@@ -100,7 +100,7 @@ pub(crate) async fn watch(
     Ok(response)
 }
 
-/// Waits for an end that there may not be.
+/// Waits for an optional end; without one, forever.
 async fn end(of: &mut Option<Pin<Box<WaitForCancellationFutureOwned>>>) {
     match of {
         Some(end) => end.as_mut().await,
@@ -193,7 +193,7 @@ impl Stream {
             } else {
                 self.ends
             };
-            // Only what has changed is set up anew: a change wakes thousands of these.
+            // The timer is reset only if it changes: one write wakes thousands of watches.
             if self.timer.deadline() != wakes {
                 self.timer.as_mut().reset(wakes);
             }
@@ -201,7 +201,7 @@ impl Stream {
                 biased;
                 () = watcher.changed() => {}
                 () = self.shutdown.as_mut() => return None,
-                // Clients come back and see what the definition says now.
+                // Clients reconnect and get the current definition.
                 () = end(&mut self.retired) => {
                     self.take().await;
                     self.over = true;
@@ -218,7 +218,7 @@ impl Stream {
             self.next_bookmark = now + BOOKMARK_EVERY;
             let failed = !self.take().await;
             let position = self.watcher.as_ref().map_or(0, Watcher::position);
-            // Nothing follows an error.
+            // No event follows an error.
             if position > self.bookmarked && !failed {
                 let mut buffer = Vec::new();
                 self.bookmark(&mut buffer, position, false);
@@ -227,7 +227,7 @@ impl Stream {
         }
     }
 
-    /// Takes what has happened into `pending`; false when that is no longer known.
+    /// Reads new events into `pending`; false if they are no longer available.
     async fn take(&mut self) -> bool {
         let Some(watcher) = self.watcher.as_mut() else {
             return true;
@@ -277,12 +277,12 @@ impl Stream {
         true
     }
 
-    /// The events with their objects in a form in which they can be served.
+    /// The events with objects that are prepared to be served.
     async fn brought(&self, mut events: Vec<Arc<Event>>) -> Result<Vec<Arc<Event>>, ApiError> {
         if self.resource.conversion.is_none() {
             return Ok(events);
         }
-        // A webhook is asked about nothing that is not shown.
+        // Objects that are not shown are not sent to a webhook.
         events.retain(|event| self.in_namespace(&event.record));
         let selective = !self.options.labels.is_empty() || !self.options.fields.0.is_empty();
         for event in &mut events {
@@ -302,13 +302,13 @@ impl Stream {
         Ok(events)
     }
 
-    /// The object in a form in which it can be served, if it is in another.
+    /// The object, prepared to be served, if it needs that.
     async fn brought_one(&self, record: &Arc<Record>) -> Result<Option<Arc<Record>>, ApiError> {
         let brought = bring_one(&self.server, &self.resource, Arc::clone(record)).await?;
         Ok(Some(brought).filter(|brought| !Arc::ptr_eq(brought, record)))
     }
 
-    /// What a change is to this watch, if anything.
+    /// The type of event that a change is for this watch, if any.
     fn kind(&self, event: &Event) -> Option<&'static str> {
         if !self.in_namespace(&event.record) {
             return None;
@@ -333,7 +333,7 @@ impl Stream {
                 let meta = json!({"resourceVersion": record.revision.to_string()});
                 let mut table = table::table(&self.resource, version, &[row], &meta);
                 if self.sent_columns {
-                    // Only the first event of a stream describes the columns.
+                    // Only the first event of a stream has column definitions.
                     table["columnDefinitions"] = Value::Null;
                 }
                 buffer.extend_from_slice(table.to_string().as_bytes());
@@ -373,16 +373,16 @@ impl Stream {
     }
 }
 
-/// The object that a change shows.
+/// The object to show for a change.
 fn shown(event: &Event, kind: &str) -> Arc<Record> {
     match &event.previous {
-        // It goes as it was when it was last selected: who follows the selection never saw it otherwise.
+        // The object as it was when last selected: the client has not seen its later state.
         Some(last) if kind == "DELETED" && !event.deleted => Arc::new(last.deleted_at(event.revision())),
         _ => Arc::clone(&event.record),
     }
 }
 
-/// The line of a change; what cannot be shown is told as the error that it is.
+/// Writes the line of a change. An object that cannot be encoded becomes an ERROR event.
 fn put_line(kind: &str, line: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> Result<(), ApiError>) {
     line.extend_from_slice(b"{\"type\":\"");
     line.extend_from_slice(kind.as_bytes());

@@ -9,14 +9,14 @@ use windlass_store::Event;
 
 use crate::objects::resource::Resource;
 
-/// With fewer followers each writes its own lines, and nothing is kept.
+/// With fewer watches, each one encodes its own lines, and nothing is cached.
 const MANY: usize = 16;
-/// How many lines are kept.
+/// The number of cached lines.
 const KEPT: usize = 16;
-/// More changes at once are a watch that catches up, alone.
+/// With more changes at once, a watch is catching up, and no other watch needs the same lines.
 const FEW: usize = 8;
 
-/// A line, and what it is the line of.
+/// A line, with the change and form that it encodes.
 struct Line {
     event: Arc<Event>,
     resource: Arc<Resource>,
@@ -24,17 +24,17 @@ struct Line {
     bytes: Bytes,
 }
 
-/// The lines that were written last.
+/// The most recent lines.
 #[derive(Default)]
 pub(crate) struct Lines(Mutex<VecDeque<Line>>);
 
 impl Lines {
-    /// Whether lines of so many changes for so many followers are worth sharing.
+    /// Whether sharing lines of this many changes among this many watches saves work.
     pub(crate) fn pays(followers: usize, changes: usize) -> bool {
         followers >= MANY && changes <= FEW
     }
 
-    /// The line of a change in a version: as somebody else wrote it, or as `write` does.
+    /// The line of a change in a version: from the cache, or from `write`.
     pub(crate) fn get(
         &self,
         event: &Arc<Event>,

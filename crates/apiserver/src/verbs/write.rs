@@ -1,6 +1,6 @@
-//! create, update, patch: from a request and what is stored to what is stored next.
+//! create, update, patch: from a request and the stored object to the next stored object.
 //!
-//! Here is what they share; `create` makes objects, `update` changes them, `patch` knows what a request asks for.
+//! This module has the shared parts; `create` creates objects, `update` changes them, `patch` computes the requested change.
 
 mod apply;
 mod create;
@@ -21,11 +21,11 @@ use windlass_builtin_kinds::Special;
 use windlass_objects::Part;
 use windlass_rbac::attributes::{Attributes, Target};
 
-/// How often a write that names no revision is tried against a changing object.
+/// How many times a write without a revision is retried if the object changes meanwhile.
 const TRIES: usize = 20;
 
 impl Call<'_> {
-    /// Who may change an object need not be allowed to make one.
+    /// Checks the permission to create: a permission to update does not imply it.
     pub(crate) fn may_create(&self, name: &str) -> Result<(), ApiError> {
         let target = Target::Resource {
             group: &self.resource.group,
@@ -59,7 +59,7 @@ impl Call<'_> {
         ApiError::not_found(&self.resource.group, &self.resource.plural, name)
     }
 
-    /// The stored object has another uid than the request names.
+    /// The error if the stored object has another uid than the request.
     fn other_uid(&self, name: &str, wanted: &str, have: &str) -> ApiError {
         let resource = self.resource;
         let why = format!(
@@ -76,7 +76,7 @@ impl Call<'_> {
         }
     }
 
-    /// What a write to a part cannot change, and the part's name.
+    /// The scope of a write to a subresource, and the name of the subresource.
     fn scope(&self, part: Part) -> (Scope, &'static str) {
         let subresource = part.subresource();
         let scope = match part {
@@ -98,7 +98,7 @@ impl Call<'_> {
         (scope, subresource)
     }
 
-    /// Services are written one at a time, for their addresses.
+    /// The lock of a kind. Writes of services are serialized, because their addresses must be unique.
     async fn lock_kind(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         match self.resource.special {
             Special::Service => Some(self.server.service_writes.lock().await),
@@ -106,7 +106,7 @@ impl Call<'_> {
         }
     }
 
-    /// After a definition was written: accepts its names.
+    /// Accepts the names of a definition after it was written.
     async fn settle_definition(&self, part: Part, outcome: &Outcome) {
         let Some(record) = &outcome.record else { return };
         if self.resource.special != Special::Crd || part != Part::Main {

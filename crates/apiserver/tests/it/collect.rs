@@ -1,4 +1,4 @@
-//! What follows a deletion.
+//! Deletions and what follows them: garbage collection, namespaces, definitions.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -36,7 +36,7 @@ async fn dependents_go_after_their_owner() {
     gone(&api, "b").await;
 }
 
-/// An owner that never was, of a kind.
+/// A reference to an owner that never existed.
 fn stranger(api_version: &str, kind: &str) -> Vec<OwnerReference> {
     vec![OwnerReference {
         api_version: api_version.to_owned(),
@@ -70,7 +70,7 @@ async fn what_may_have_an_owner_elsewhere_stays() {
     }
     maps.delete("owner", &DeleteParams::foreground()).await.unwrap();
     gone(&maps, "owner").await;
-    // What comes last is looked at last.
+    // The last change is processed last.
     let dangling: ConfigMap =
         serde_json::from_value(json!({"metadata": {"name": "z", "ownerReferences": stranger("v1", "ConfigMap")}}))
             .unwrap();

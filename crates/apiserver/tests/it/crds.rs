@@ -1,4 +1,4 @@
-//! Definitions and the objects they define.
+//! Definitions and their objects.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -147,7 +147,7 @@ async fn a_definition_takes_its_objects_along() {
         .unwrap();
     gone(&crds, "widgets.example.com").await;
     assert_eq!(status(api.get("a").await).message, "404 page not found");
-    // It can come again, empty.
+    // The definition can be created again, without objects.
     install(&client, &widget_crd()).await;
     assert!(api.list(&ListParams::default()).await.unwrap().items.is_empty());
 }

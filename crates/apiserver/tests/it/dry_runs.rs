@@ -1,4 +1,4 @@
-//! A law: a dry run answers what the write itself answers then, and leaves nothing. The topology controller plans with that.
+//! A property: a dry run returns the same as the write would, and stores nothing. The topology controller relies on that.
 
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -32,7 +32,7 @@ fn fields(fields: Vec<(&str, Option<Value>)>) -> Value {
     Value::Object(there.collect())
 }
 
-/// Good and bad ones.
+/// Valid and invalid objects.
 fn bodies() -> impl Strategy<Value = Value> {
     let value = |of: Vec<Value>| prop::option::weighted(0.6, prop::sample::select(of));
     let part = (prop::sample::select(vec!["x", "y", "z"]), prop::option::of(0..2_i64))
@@ -92,7 +92,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..8)
 }
 
-/// What is left of an answer without what no two writes share: revisions, times, uids.
+/// A response without the values that differ in each write: revisions, times, uids.
 fn essence(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {

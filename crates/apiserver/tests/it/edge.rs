@@ -1,4 +1,4 @@
-//! Over TLS: who is let in, and as whom.
+//! Over TLS: which clients are authenticated, and as which user.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -21,7 +21,7 @@ use windlass_store::{Limits, Store};
 
 use crate::support::{client, status};
 
-/// Answers each port but one by saying its name and then repeating what it hears.
+/// Answers each port except one: sends its name and then echoes its input.
 struct Echo;
 
 impl PodTunnel for Echo {
@@ -34,7 +34,7 @@ impl PodTunnel for Echo {
         let name = format!("{namespace}/{pod}:{port}\n");
         Box::pin(async move {
             if port == 1 {
-                return Err(std::io::Error::other("nobody listens"));
+                return Err(std::io::Error::other("no listener"));
             }
             let (near, mut far) = tokio::io::duplex(1024);
             tokio::spawn(async move {
@@ -55,7 +55,7 @@ pub(crate) struct Edge {
     clock: Arc<Later>,
 }
 
-/// The time, and so many hours.
+/// A clock that is this many hours ahead.
 #[derive(Debug)]
 struct Later(AtomicI64);
 
@@ -166,7 +166,7 @@ async fn certificates_and_tokens_name_their_users() {
 }
 
 #[tokio::test]
-async fn nobody_else_is_let_in() {
+async fn other_clients_are_refused() {
     let edge = Edge::start().await;
     let stranger = edge.client(&json!({})).await;
     assert_eq!(status(who(stranger.clone()).await).code, 401);
@@ -224,7 +224,7 @@ async fn a_certificate_counts_no_longer_than_it_lasts() {
         .with_certificate(&edge.authority, "kubernetes-admin", "system:masters")
         .await;
     who(admin.clone()).await.unwrap();
-    // The connection of the first request is used again.
+    // The connection of the first request is reused.
     edge.clock.0.store(24 * 365 * 20, Ordering::Relaxed);
     assert_eq!(status(who(admin).await).code, 401);
 }
@@ -295,7 +295,7 @@ async fn talks(client: Client) {
     pods.create(&PostParams::default(), &pod).await.unwrap();
     let mut forward = pods.portforward("p", &[2379, 1]).await.unwrap();
     let error = forward.take_error(1).unwrap().await.unwrap();
-    assert_eq!(error, "error forwarding port 1 to pod p: nobody listens");
+    assert_eq!(error, "error forwarding port 1 to pod p: no listener");
     let mut stream = forward.take_stream(2379).unwrap();
     let greeting = "default/p:2379\n";
     let mut heard = vec![0; greeting.len()];

@@ -1,4 +1,4 @@
-//! A small HTTPS server that plays webhooks.
+//! A small HTTPS server that acts as a webhook.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,13 +21,13 @@ use tokio::net::TcpListener;
 use windlass_meta::{Clock as _, SystemClock};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 
-/// What a webhook answers.
+/// The response of a webhook.
 pub(crate) enum Say {
     /// A response; its uid is filled in if it has none.
     Review(Value),
     /// A whole body.
     Raw(u16, String),
-    /// Whatever comes out in the end.
+    /// The result of a future.
     Later(BoxFuture<'static, Self>),
 }
 
@@ -40,12 +40,12 @@ impl Say {
         Self::Review(json!({"allowed": false, "status": {"message": message}}))
     }
 
-    /// Nothing, for longer than anybody waits.
+    /// No response, for longer than any timeout.
     pub(crate) fn nothing() -> Self {
         Self::Later(Box::pin(std::future::pending()))
     }
 
-    /// Yes, with changes.
+    /// Allowed, with a patch.
     pub(crate) fn patch(steps: Value) -> Self {
         let patch = base64::engine::general_purpose::STANDARD.encode(steps.to_string());
         Self::Review(json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
@@ -69,7 +69,7 @@ impl HookServer {
         Self::start_with(&[b"h2", b"http/1.1"], usize::MAX, answer).await
     }
 
-    /// Starts a server that speaks only these protocols, and hangs up when it is asked more often on one connection.
+    /// Starts a server that speaks only these protocols, and closes a connection after this many requests.
     pub(crate) async fn start_with(
         protocols: &[&[u8]],
         patience: usize,
@@ -200,7 +200,7 @@ async fn respond(
     }
 }
 
-/// A webhook for all writes of widgets, with what `more` says instead.
+/// A webhook for all writes of widgets, with the fields of `more` replaced.
 pub(crate) fn hook(name: &str, client: Value, more: Value) -> Value {
     let mut out = json!({
         "name": name, "clientConfig": client, "sideEffects": "None", "admissionReviewVersions": ["v1"],

@@ -1,4 +1,4 @@
-//! The server through a `kube` client, within the process.
+//! The server through an in-process `kube` client.
 
 #![allow(
     clippy::unwrap_used,

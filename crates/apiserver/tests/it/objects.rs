@@ -89,7 +89,7 @@ async fn lists_select_and_continue() {
     let first = api.list(&ListParams::default().limit(2)).await.unwrap();
     assert_eq!(first.items.len(), 2);
     assert_eq!(first.metadata.remaining_item_count, Some(3));
-    // What changes meanwhile is not seen by the rest of the list.
+    // Later pages of the list do not show changes in the meantime.
     api.delete("m3", &DeleteParams::default()).await.unwrap();
     api.create(&PostParams::default(), &map("m9", &[])).await.unwrap();
     let token = first.metadata.continue_.unwrap();
@@ -128,7 +128,7 @@ async fn applying_owns_fields_and_conflicts() {
         .await
         .unwrap();
     assert_eq!(taken.data.unwrap()["k"], "2");
-    // The first manager no longer owns the field, so leaving it out changes nothing.
+    // The first manager no longer owns the field, so omitting it changes nothing.
     let empty = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
     let left = api.patch("a", &one, &Patch::Apply(empty)).await.unwrap();
     assert_eq!(left.data.unwrap()["k"], "2");
@@ -317,7 +317,7 @@ async fn a_new_object_has_the_zeros_of_its_status() {
 }
 
 #[tokio::test]
-async fn nobody_takes_the_hold_off_a_namespace() {
+async fn clients_cannot_remove_the_finalizer_of_a_namespace() {
     let (_server, client) = start().await;
     let namespaces: Api<Namespace> = Api::all(client);
     let make = async |name: &str, spec: serde_json::Value| {

@@ -1,4 +1,4 @@
-//! What HTTP has to say about answers.
+//! HTTP properties of responses.
 
 use std::io::Read as _;
 
@@ -134,7 +134,7 @@ async fn documents_are_found_by_their_hash() {
     );
 }
 
-/// Chooses the same name for everything.
+/// Generates the same suffix for every name.
 #[derive(Debug)]
 struct Stubborn;
 
@@ -145,7 +145,7 @@ impl NameSource for Stubborn {
 }
 
 #[tokio::test]
-async fn a_name_that_cannot_be_made_is_told_of() {
+async fn a_name_that_cannot_be_generated_is_an_error() {
     let mut options = Options::new(Store::memory(Limits::default()));
     options.names = std::sync::Arc::new(Stubborn);
     let server = ApiServer::start(options).await.unwrap();
@@ -226,7 +226,7 @@ async fn a_watch_of_a_kind_ends_with_its_definition() {
     )
     .await;
     assert_eq!(deleted.status(), 200);
-    // Nothing but the end of the stream ends this.
+    // Only the end of the stream ends this.
     tokio::time::timeout(std::time::Duration::from_mins(1), text(watch))
         .await
         .unwrap();

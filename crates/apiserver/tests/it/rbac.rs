@@ -1,4 +1,4 @@
-//! Users of different rights: who may do what, what is refused, and in which words.
+//! Users with different permissions: what is allowed, what is refused, and the wording of errors.
 
 use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
@@ -32,7 +32,7 @@ fn parse<K: DeserializeOwned>(object: Value) -> K {
     serde_json::from_value(object).unwrap()
 }
 
-/// Makes objects of the RBAC group; plurals follow from kinds.
+/// Creates objects of the RBAC group; plurals are derived from kinds.
 pub(crate) async fn make(client: &Client, yaml: &str) {
     let objects: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
     for object in objects {
@@ -84,7 +84,7 @@ async fn a_user_may_what_a_role_says_and_no_more() {
         refused.message,
         r#"configmaps is forbidden: User "bob" cannot list resource "configmaps" in API group "" in the namespace "default""#
     );
-    // A binding to a role that is not there gives nothing, and says so.
+    // A binding to a missing role grants nothing, and the error names the role.
     let [role, binding]: [Value; 2] = serde_saphyr::from_multiple(READER).unwrap().try_into().unwrap();
     try_make(&admin, &binding).await.unwrap();
     let refused = status(maps.list(&ListParams::default()).await);
@@ -114,13 +114,13 @@ async fn a_user_may_what_a_role_says_and_no_more() {
             .message
             .ends_with("at the cluster scope")
     );
-    // Taking the binding away counts at once.
+    // Deleting the binding has an effect at once.
     let bindings: Api<RoleBinding> = Api::namespaced(admin, "default");
     bindings.delete("readers", &DeleteParams::default()).await.unwrap();
     assert_eq!(status(maps.list(&ListParams::default()).await).code, 403);
 }
 
-/// What a user may do with `ConfigMaps` of one role's verbs.
+/// The operations on `ConfigMaps` that a user with these verbs can do.
 #[tokio::test]
 async fn every_verb_is_asked_for() {
     let (server, admin) = start().await;
@@ -225,7 +225,7 @@ subjects: [{kind: User, name: pat}]
 }
 
 #[tokio::test]
-async fn names_subresources_and_namespaces_are_told_apart() {
+async fn names_subresources_and_namespaces_are_distinguished() {
     let (server, admin) = start().await;
     make(
         &admin,
@@ -283,7 +283,7 @@ async fn get(client: &Client, path: &str) -> u16 {
 async fn paths_are_open_to_those_who_may() {
     let (server, admin) = start().await;
     let bob = user(&server, "bob", &[]);
-    let nobody = Client::new(server.client_service(UserInfo::anonymous()), "default");
+    let anonymous = Client::new(server.client_service(UserInfo::anonymous()), "default");
     let watcher = user(&server, "prometheus", &["system:monitoring"]);
     for (path, known, strange, monitoring) in [
         ("/healthz", 200, 200, 200),
@@ -297,7 +297,7 @@ async fn paths_are_open_to_those_who_may() {
         ("/api/v1/namespaces", 403, 403, 403),
     ] {
         assert_eq!(get(&bob, path).await, known, "{path}");
-        assert_eq!(get(&nobody, path).await, strange, "{path}");
+        assert_eq!(get(&anonymous, path).await, strange, "{path}");
         assert_eq!(get(&watcher, path).await, monitoring, "{path}");
         assert_eq!(get(&admin, path).await, 200, "{path}");
     }
@@ -308,7 +308,7 @@ async fn paths_are_open_to_those_who_may() {
 }
 
 #[tokio::test]
-async fn being_somebody_else_is_asked_for() {
+async fn impersonation_needs_a_permission() {
     let (server, admin) = start().await;
     make(
         &admin,
@@ -362,7 +362,7 @@ subjects: [{kind: User, name: ann}]
     check(&[bob, ("impersonate-extra-more", "read")], Err(403)).await;
     check(&[bob, ("impersonate-uid", "8")], Err(403)).await;
     check(&[("impersonate-user", "eve")], Err(403)).await;
-    // Who may edit in a namespace may be its service accounts.
+    // A user with the role `edit` in a namespace may impersonate its service accounts.
     let robot = "system:serviceaccount:default:robot";
     check(&[("impersonate-user", robot)], Ok(robot)).await;
     check(
@@ -383,6 +383,6 @@ async fn a_server_without_roles_lets_everybody_known_and_has_none() {
     let strong = json!({"kind": "ClusterRole", "metadata": {"name": "strong"},
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
     try_make(&bob, &strong).await.unwrap();
-    let nobody = Client::new(server.client_service(UserInfo::anonymous()), "default");
-    assert_eq!(get(&nobody, "/apis").await, 401);
+    let anonymous = Client::new(server.client_service(UserInfo::anonymous()), "default");
+    assert_eq!(get(&anonymous, "/apis").await, 401);
 }

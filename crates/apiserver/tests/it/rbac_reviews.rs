@@ -1,4 +1,4 @@
-//! What users are told of their rights.
+//! Access reviews: users query permissions.
 
 use http::Request;
 use kube::Client;
@@ -68,7 +68,7 @@ async fn reviews_answer_with_reasons() {
     .await;
     let masters = json!({"groups": ["system:masters"], "resourceAttributes": drop});
     check(&admin, "subjectaccessreviews", masters, json!({"allowed": true})).await;
-    // Only who may ask about others is answered; and the question must be whole.
+    // Only a user with the permission may query those of others, and the review must be complete.
     assert_eq!(
         status(review(&bob, "subjectaccessreviews", about_bob.clone()).await).code,
         403
@@ -76,8 +76,11 @@ async fn reviews_answer_with_reasons() {
     let elsewhere = "namespaces/kube-system/localsubjectaccessreviews";
     assert_eq!(status(review(&admin, elsewhere, about_bob).await).code, 422);
     assert_eq!(status(review(&bob, self_review, json!({})).await).code, 422);
-    let nobody = json!({"resourceAttributes": list});
-    assert_eq!(status(review(&admin, "subjectaccessreviews", nobody).await).code, 422);
+    let subjectless = json!({"resourceAttributes": list});
+    assert_eq!(
+        status(review(&admin, "subjectaccessreviews", subjectless).await).code,
+        422
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Writes of roles and bindings: what they may give, what they gather, what is kept of the defaults.
+//! Writes of roles and bindings: escalation checks, aggregation, and completion of the defaults.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
@@ -10,7 +10,7 @@ use crate::rbac::{make, start, start_on, try_make, user};
 use crate::support::status;
 
 #[tokio::test]
-async fn nobody_gives_what_they_do_not_have() {
+async fn users_cannot_grant_permissions_that_they_lack() {
     let (server, admin) = start().await;
     make(
         &admin,
@@ -48,7 +48,7 @@ rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]
     let more = json!({"rules": pods(&["*"])});
     let refused = status(roles.patch("r", &PatchParams::default(), &Patch::Merge(&more)).await);
     assert!(refused.message.contains("not currently held"), "{}", refused.message);
-    // Binding is giving, too.
+    // A binding grants permissions, too.
     let binding = |name: &str, role: &str| {
         json!({"kind": "RoleBinding", "metadata": {"name": name, "namespace": "default"},
             "roleRef": {"kind": "Role", "name": role}, "subjects": [{"kind": "User", "name": "eve"}]})
@@ -63,7 +63,7 @@ rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]
     );
     assert_eq!(status(try_make(&eve, &binding("b", "nowhere")).await).code, 404);
     try_make(&eve, &binding("b", "r")).await.unwrap();
-    // Nor does gathering the rules of others help.
+    // Aggregation does not bypass the check.
     let gathering =
         json!({"kind": "ClusterRole", "metadata": {"name": "g"}, "aggregationRule": {"clusterRoleSelectors": [{}]}});
     let refused = status(try_make(&eve, &gathering).await);
@@ -72,7 +72,7 @@ rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]
         "{}",
         refused.message
     );
-    // Becoming part of a role is no more than having the rules; but the verbs `escalate` and `bind` are.
+    // Joining an aggregated role needs only its rules; the verbs `escalate` and `bind` allow more.
     make(
         &admin,
         "
@@ -108,7 +108,7 @@ async fn roles_gather_rules_when_either_side_is_written() {
             .iter()
             .any(|rule| rule.resources.iter().flatten().any(|r| r == resource))
     };
-    // The defaults are filled in from the start, over two steps.
+    // The defaults are aggregated from the start, over two steps.
     assert!(has("view", "configmaps").await && has("edit", "configmaps").await && has("admin", "configmaps").await);
     assert!(!has("view", "secrets").await && has("edit", "secrets").await && has("admin", "rolebindings").await);
     let toys = json!({"kind": "ClusterRole", "metadata": {"name": "toys-view", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
@@ -123,7 +123,7 @@ async fn roles_gather_rules_when_either_side_is_written() {
         .await
         .unwrap();
     assert!(has("admin", "games").await && !has("admin", "toys").await);
-    // What is written into such a role does not last.
+    // Rules written into an aggregated role are replaced.
     roles
         .patch("view", &PatchParams::default(), &Patch::Merge(&json!({"rules": []})))
         .await

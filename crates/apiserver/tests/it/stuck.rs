@@ -1,4 +1,4 @@
-//! Clients that send or take nothing, and those beside them.
+//! Clients that neither send nor read, and other clients at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ where
         .unwrap()
 }
 
-/// A connection within the process: time can be skipped on it.
+/// An in-process connection: tests can skip time on it.
 async fn piped(edge: &Edge) -> TlsStream<tokio::io::DuplexStream> {
     let (near, far) = tokio::io::duplex(4096);
     let (server, acceptor) = (edge.server.clone(), TlsAcceptor::from(edge.tls.clone()));
@@ -98,7 +98,7 @@ async fn half_a_request_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_watch_that_nobody_reads_costs_nobody_else() {
+async fn an_unread_watch_does_not_affect_other_clients() {
     let edge = Edge::start().await;
     let place = edge.url.trim_start_matches("https://").to_owned();
     let mut stuck = connect(&edge, TcpStream::connect(&place).await.unwrap(), rustls::ALL_VERSIONS).await;
@@ -127,7 +127,7 @@ async fn a_watch_that_nobody_reads_costs_nobody_else() {
             .expect("others go on");
         assert!(matches!(event, Some(Ok(WatchEvent::Added(_)))));
     }
-    // What waited for the one that took nothing is let go in the end.
+    // The bytes that wait for a client that reads nothing are dropped in the end.
     tokio::time::pause();
     tokio::time::sleep(Duration::from_mins(5)).await;
     tokio::time::resume();

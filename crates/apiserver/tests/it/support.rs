@@ -34,7 +34,7 @@ pub(crate) fn status<T: std::fmt::Debug>(result: kube::Result<T>) -> kube::core:
     }
 }
 
-/// Waits until no object of the name is there.
+/// Waits until no object has the name.
 pub(crate) async fn gone<K>(api: &Api<K>, name: &str)
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,

@@ -1,4 +1,4 @@
-//! Other forms of answers: tables, metadata, discovery, OpenAPI, the other form of events.
+//! Other forms of responses: tables, metadata, discovery, OpenAPI, the other form of events.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event as CoreEvent};
 use k8s_openapi::api::events::v1::Event;
@@ -44,7 +44,7 @@ async fn tables_have_the_columns_of_the_definition() {
     assert_eq!(table["rows"][0]["cells"][0], "a");
     assert_eq!(table["rows"][0]["cells"][1], 7);
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
-    // A form that nobody knows falls back to JSON.
+    // An unknown form falls back to JSON.
     let list = get(&client, path, "application/vnd.kubernetes.protobuf,application/json").await;
     assert_eq!(list["kind"], "WidgetList");
 }
@@ -124,7 +124,7 @@ async fn events_go_an_hour_after_they_were_last_written() {
             serde_json::from_value(json!({"metadata": {"name": name}, "involvedObject": {}})).unwrap();
         core.create(&PostParams::default(), &event).await.unwrap();
     }
-    // The task must have heard of both before the time goes on.
+    // The task must have seen both before the clock advances.
     tokio::task::yield_now().await;
     tokio::time::pause();
     tokio::time::advance(std::time::Duration::from_mins(30)).await;
@@ -157,7 +157,7 @@ async fn old_clients_get_one_document_in_protobuf() {
     assert!(!document.to_string().contains("#/components/"));
     let spec = &definitions["com.example.v1.Widget"]["properties"]["spec"];
     assert_eq!(spec["required"], json!(["size"]));
-    // What the server takes without a schema, the client must take, too.
+    // Fields that the server accepts without a schema, the client must accept, too.
     assert!(definitions["com.example.v1alpha1.Widget"].get("properties").is_none());
 
     let request = http::Request::get("/openapi/v2")
@@ -167,7 +167,7 @@ async fn old_clients_get_one_document_in_protobuf() {
     let mut service = server.client_service(windlass_apiserver::UserInfo::admin("test"));
     let answer = service.call(request).await.unwrap();
     let media = answer.headers()["content-type"].to_str().unwrap();
-    // Go takes no `@` in a media type.
+    // Go's parser accepts no `@` in a media type.
     assert_eq!(media, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
     let bytes = http_body_util::BodyExt::collect(answer.into_body())
         .await

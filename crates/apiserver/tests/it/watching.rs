@@ -1,4 +1,4 @@
-//! watch.
+//! Watches.
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -95,7 +95,7 @@ async fn a_streamed_list_ends_with_a_bookmark() {
 }
 
 #[tokio::test]
-async fn a_watch_from_a_forgotten_revision_is_told_so() {
+async fn a_watch_from_a_forgotten_revision_gets_an_error() {
     let store = windlass_store::Store::memory(windlass_store::Limits {
         log_events: 3,
         log_bytes: 1 << 20,
@@ -138,7 +138,7 @@ async fn a_watch_from_a_forgotten_revision_is_told_so() {
     }
     let expired = status(api.list(&ListParams::default().limit(1).continue_token(&token)).await);
     assert_eq!((expired.code, expired.reason.as_str()), (410, "Expired"));
-    // Of another server, such as the same one before it forgot everything.
+    // A revision of another server, such as the same one before it lost its history.
     let (_server, fresh) = start().await;
     let fresh: Api<ConfigMap> = Api::default_namespaced(fresh);
     let expired = status(fresh.list(&ListParams::default().continue_token(&token)).await);

@@ -1,4 +1,4 @@
-//! Webhooks that may refuse: what they are asked, and what becomes of their word.
+//! Validating webhooks: the reviews that they receive, and the effect of their responses.
 
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt as _};
@@ -8,14 +8,14 @@ use windlass_apiserver::{ApiServer, UserInfo};
 use crate::hookserver::{HookServer, Say, forget, hook, validating};
 use crate::support::{install, start, status, widget, widget_crd, widgets};
 
-/// A server with widgets, and webhooks that answer so.
+/// A server with widgets, and webhooks with these responses.
 async fn world(answer: impl Fn(&str, &Value) -> Say + Send + Sync + 'static) -> (ApiServer, Client, HookServer) {
     let (server, client) = start().await;
     install(&client, &widget_crd()).await;
     (server, client, HookServer::start(answer).await)
 }
 
-/// Refuses what has no annotation `keep` any more, as invalid.
+/// Refuses an object without the annotation `keep`, as invalid.
 fn keeps(_: &str, request: &Value) -> Say {
     let has = |object: &str| request[object]["metadata"]["annotations"].get("keep").is_some();
     if has("object") || !has("oldObject") {
@@ -74,7 +74,7 @@ async fn a_webhook_refuses_updates_with_its_own_status_however_they_are_made() {
     stored.metadata.annotations = None;
     check(status(api.replace("a", &PostParams::default(), &stored).await));
 
-    // What it has nothing against is written.
+    // An allowed object is written.
     let fine = json!({"spec": {"size": 2}});
     let now = api
         .patch("a", &PatchParams::default(), &Patch::Merge(&fine))
@@ -143,7 +143,7 @@ async fn a_review_holds_everything_about_the_request() {
     assert_eq!(object["spec"], json!({"size": 1, "color": "red", "replicas": 1}));
     assert_eq!(object["metadata"]["uid"], json!(made.metadata.uid));
 
-    // Dry runs are said to be ones, and leave nothing.
+    // Dry runs are marked as such, and store nothing.
     let dry = PatchParams {
         dry_run: true,
         field_manager: Some("me".to_owned()),
@@ -169,7 +169,7 @@ async fn a_review_holds_everything_about_the_request() {
         (&json!(1), &json!(3))
     );
 
-    // So are parts of objects.
+    // So are writes to subresources.
     api.patch_status(
         "a",
         &PatchParams::default(),

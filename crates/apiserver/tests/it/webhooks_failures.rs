@@ -1,4 +1,4 @@
-//! Webhooks that cannot be asked, or whose answers cannot be used; and what they cost others.
+//! Webhooks that cannot be called, or whose responses are unusable, and their effect on other requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ async fn refused(client: &Client, name: &str) -> kube::core::Status {
     )
 }
 
-/// The words after `failed calling webhook "x.example.com": `.
+/// The error text after `failed calling webhook "x.example.com": `.
 async fn failure(client: &Client, hooks: Value) -> String {
     validating(client, "x", hooks).await;
     let failed = refused(client, "a").await;
@@ -92,7 +92,7 @@ async fn a_webhook_that_cannot_be_asked_fails_the_request_with_the_reason() {
         hooks.address
     );
     check(path("/slow"), &slow).await;
-    // Nobody there; a certificate of another authority; of none that the machine knows; no authority at all.
+    // No server; a certificate of another authority; of none that the machine trusts; no authority at all.
     check(
         one(json!({"url": "https://127.0.0.1:1/x"})),
         "Post \"https://127.0.0.1:1/x?timeout=1s\": ",
@@ -140,7 +140,7 @@ async fn a_webhook_may_be_passed_over() {
         .await
         .unwrap();
     assert_eq!(hooks.take().len(), 2);
-    // But what it says counts.
+    // But its decision counts.
     validating(
         &client,
         "w",
@@ -242,7 +242,7 @@ async fn a_server_may_speak_the_older_protocol_and_hang_up() {
         (hooks.requests().len(), hooks.connections.load(Ordering::Relaxed)),
         (5, 3)
     );
-    // It gives up at once when there is nothing to be had.
+    // It gives up at once if the server's protocols do not match.
     let deaf = HookServer::start_with(&[b"http/1.1"], 0, |_, _| Say::yes()).await;
     let words = failure(&client, json!([hook("x.example.com", deaf.config("/"), json!({}))])).await;
     assert!(words.starts_with("failed to call webhook: Post "), "{words}");
@@ -251,7 +251,7 @@ async fn a_server_may_speak_the_older_protocol_and_hang_up() {
 
 #[tokio::test]
 async fn a_dry_run_is_only_for_webhooks_without_side_effects() {
-    // Configurations with side effects are refused when they are written: this one is older.
+    // Configurations with side effects are refused when they are written: this one is older than the rule.
     let store = Store::memory(Limits::default());
     let server = ApiServer::start(Options::new(store.clone())).await.unwrap();
     let first = client(&server);
@@ -320,7 +320,7 @@ async fn a_write_that_is_tried_again_is_asked_about_again() {
     install(&client, &widget_crd()).await;
     let (other, first) = (client.clone(), AtomicBool::new(true));
     let hooks = HookServer::start(move |_, request| {
-        // While it is asked for the first time, somebody else writes.
+        // During the first call, another client writes.
         if request["object"]["metadata"]["labels"]["mine"].is_string() && first.swap(false, Ordering::Relaxed) {
             let api = widgets(&other, "v1");
             return Say::Later(Box::pin(async move {
@@ -384,7 +384,7 @@ async fn nothing_is_locked_while_a_webhook_thinks() {
         {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]},
     ]});
     validating(&client, "x", json!([hook("x.example.com", hooks.config("/"), slow)])).await;
-    // The slow one is a definition: those are written one at a time.
+    // The slow write is of a definition: those are serialized.
     let mut definition = widget_crd();
     definition["metadata"]["labels"] = json!({"slow": "1"});
     let api = client.clone();
@@ -546,7 +546,7 @@ async fn clean_up_of_others_goes_on_while_a_webhook_keeps_something() {
 
     maps.delete("owner", &DeleteParams::default()).await.unwrap();
     gone(&maps, "other").await;
-    // What was refused is asked about again.
+    // A refused deletion is tried again.
     while hooks.paths().iter().filter(|path| path.starts_with("/no")).count() < 3 {
         tokio::task::yield_now().await;
     }

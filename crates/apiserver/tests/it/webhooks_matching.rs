@@ -14,7 +14,7 @@ use crate::support::{install, start, status, widget, widget_crd, widgets};
 
 const ALL: &str = "*/*";
 
-/// A rule for everything, but for what `more` says instead.
+/// A rule for everything, with the fields of `more` replaced.
 fn rules(more: Value) -> Value {
     let mut rule = json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": [ALL]});
     for (key, value) in more.as_object().unwrap() {
@@ -81,7 +81,7 @@ async fn an_equivalent_version_is_asked_about_in_the_version_of_the_rule() {
     assert_eq!(request["object"]["apiVersion"], "example.com/v1");
     forget(&client, "v").await;
 
-    // What it changes comes back in the version of the request.
+    // Its changes come back in the version of the request.
     mutating(
         &client,
         "m",
@@ -138,13 +138,13 @@ async fn selectors_choose_by_namespace_and_by_object() {
     make_map(&client, "dev", "a", json!({})).await.unwrap();
     make_map(&client, "prod", "a", json!({})).await.unwrap();
     assert_eq!(names(), ["dev/a"]);
-    // A new namespace is in itself; what is in none is always seen.
+    // A new namespace is in itself; namespace selectors always match cluster-scoped objects.
     make_namespace(&client, "dev2", json!({"stage": "dev"})).await.unwrap();
     make_namespace(&client, "prod2", json!({"stage": "prod"}))
         .await
         .unwrap();
     install(&client, &widget_crd()).await;
-    // A definition is seen again when its names are accepted.
+    // A definition is reviewed again when its names are accepted.
     let mut seen = names();
     seen.dedup();
     assert_eq!(seen, ["dev2/dev2", "/widgets.example.com"]);
@@ -160,7 +160,7 @@ async fn selectors_choose_by_namespace_and_by_object() {
     make_map(&client, "dev", "b", json!({"color": "red"})).await.unwrap();
     make_map(&client, "dev", "c", json!({"color": "blue"})).await.unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "dev");
-    // The old object counts, too.
+    // The old object is matched, too.
     let blue = json!({"metadata": {"labels": {"color": "blue"}}});
     maps.patch("b", &PatchParams::default(), &Patch::Merge(&blue))
         .await
@@ -208,7 +208,7 @@ async fn conditions_leave_requests_out_and_fail_by_policy() {
             .unwrap(),
         0
     );
-    // One that says no is stronger than one that has no value.
+    // A false condition takes precedence over one that fails to evaluate.
     assert_eq!(asked(&["object.spec.none == 1", "false"], "Fail").await.unwrap(), 0);
     assert_eq!(asked(&["object.spec.none == 1"], "Ignore").await.unwrap(), 0);
     let refused = status(asked(&["object.spec.none == 1"], "Fail").await);
@@ -227,7 +227,7 @@ async fn conditions_ask_who_may_do_what() {
     let server = ApiServer::start(options).await.unwrap();
     let client = Client::new(server.client_service(UserInfo::admin("test")), "default");
     let hooks = HookServer::start(|_, _| Say::yes()).await;
-    // Who may not do the one may do the other; masters may do everything.
+    // A user without one permission may have the other; masters have all permissions.
     let bob = Client::new(server.client_service(UserInfo::new("bob", &[])), "default");
     let role = json!({"metadata": {"name": "maker"}, "rules": [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
@@ -289,12 +289,12 @@ async fn configurations_are_checked_and_never_shown_to_webhooks() {
     mutating(&client, "x", everything(&hooks, json!({}))).await;
     assert_eq!(status(make_map(&client, "default", "a", json!({})).await).code, 400);
     hooks.take();
-    // Reviews are no objects.
+    // Reviews are not objects.
     let review =
         serde_json::from_value(json!({"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}})).unwrap();
     let reviews: Api<k8s_openapi::api::authorization::v1::SelfSubjectAccessReview> = Api::all(client.clone());
     reviews.create(&PostParams::default(), &review).await.unwrap();
-    // Without this, a webhook could keep everybody from removing it.
+    // Otherwise a webhook could prevent its own removal.
     let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let stored = api.get("x").await.unwrap();
     let shown = serde_json::to_value(&stored.webhooks.unwrap()[0]).unwrap();

@@ -47,7 +47,7 @@ async fn webhooks_change_objects_one_after_the_other_and_others_judge_the_result
         .create(&PostParams::default(), &widget("a", json!({"size": 1})))
         .await
         .unwrap();
-    // What the schema does not know is gone, what it has defaults for is there.
+    // Unknown fields are dropped, and defaults are applied.
     assert_eq!(made.data["spec"], json!({"size": 2, "color": "blue", "replicas": 1}));
     assert_eq!(made.metadata.generation, Some(1));
     assert_eq!(
@@ -64,7 +64,7 @@ async fn webhooks_change_objects_one_after_the_other_and_others_judge_the_result
     assert_eq!(requests[3]["object"]["spec"], made.data["spec"]);
     hooks.take();
 
-    // Changes by webhooks count as changes, and are nobody's.
+    // Changes by webhooks count as changes, and have no owner.
     let patch = json!({"metadata": {"labels": {"a": "b"}}});
     let params = PatchParams {
         field_manager: Some("me".to_owned()),
@@ -154,7 +154,7 @@ async fn what_a_webhook_makes_must_be_valid() {
             broken.message
         );
     }
-    // The uid is the server's.
+    // The server sets the uid.
     let made = api
         .create(&PostParams::default(), &widget("uid", json!({"size": 1})))
         .await
@@ -167,7 +167,7 @@ async fn what_a_webhook_makes_must_be_valid() {
     );
 }
 
-/// Adds a step to a text in `data.steps`, if its last step is another.
+/// Adds a step to the text in `data.steps`, if its last step differs.
 fn step(request: &Value, letter: &str) -> Say {
     let steps = request["object"]["data"]["steps"].as_str().unwrap_or("");
     if steps.ends_with(letter) || steps.len() > 8 {
@@ -198,12 +198,12 @@ async fn who_wants_it_sees_once_more_what_others_have_changed() {
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let object: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "x"}, "data": {"k": "v"}})).unwrap();
     let made = api.create(&PostParams::default(), &object).await.unwrap();
-    // c has changed what a saw; nobody changed what c saw until a came once more.
+    // c has changed the object after a saw it; no webhook changed it after c, until a was called again.
     assert_eq!(made.data.unwrap()["steps"], "abcac");
     assert_eq!(hooks.requests().len(), 5);
 }
 
-/// Refuses what is marked, and writes down what it sees.
+/// A hook that refuses marked objects, and records what it sees.
 struct Inside(Mutex<Vec<String>>);
 
 impl AdmissionHook for Inside {
@@ -291,7 +291,7 @@ async fn parts_of_objects_are_changed_as_parts() {
     );
     let stored = api.get("d").await.unwrap();
     assert_eq!((stored.spec.replicas, stored.metadata.generation), (Some(7), Some(2)));
-    // What a webhook does to the rest of an object does not come in by way of its status.
+    // A webhook for the status cannot change the rest of an object.
     let stored = api
         .patch_status(
             "d",

@@ -1,4 +1,4 @@
-//! Both ways.
+//! Conversion in both directions.
 
 #![allow(clippy::needless_pass_by_value, reason = "cases read best with values")]
 
@@ -91,7 +91,7 @@ fn everything_else_is_in_annotations_and_comes_back() {
         r#"{"ScaleUp":null,"ScaleDown":{"StabilizationWindowSeconds":null,"SelectPolicy":"Max","Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":60}],"Tolerance":null}}"#
     );
     let mut back = v2(old);
-    // What was never said of scaling up is said by default.
+    // Unset scale-up behavior gets the default.
     back["spec"]["behavior"].as_object_mut().unwrap().remove("scaleUp");
     assert_eq!(back, new);
 }

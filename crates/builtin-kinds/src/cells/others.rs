@@ -1,4 +1,4 @@
-//! Table cells of the other groups: storage, networking, policy, and what belongs to the server itself.
+//! Table cells of the other groups: storage, networking, policy, and kinds that configure the server.
 
 use serde_json::{Value, json};
 use windlass_objects::jsonpath::text_of;

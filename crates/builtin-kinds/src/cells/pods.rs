@@ -1,4 +1,4 @@
-//! The cells of pods, which tell in a few words what their containers do.
+//! Table cells of pods, which summarize the state of their containers.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::NONE;
 use super::text::{age, condition, list, number, or, since, string};
 use windlass_objects::metadata::{is_deleting, text};
 
-/// All cells but the name.
+/// All cells except the name.
 pub(crate) fn cells(o: &Value, now: jiff::Timestamp) -> Vec<Value> {
     let seen = look(o);
     let restarts = match seen.last_restart {
@@ -58,7 +58,7 @@ impl Seen {
     }
 }
 
-/// Init containers that go on beside the others.
+/// Whether an init container is a sidecar, which runs beside the others.
 fn stays(o: &Value, name: &str) -> bool {
     list(o, "/spec/initContainers")
         .iter()

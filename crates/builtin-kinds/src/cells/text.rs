@@ -1,4 +1,4 @@
-//! Parts of objects in the words that tables have for them.
+//! Formats parts of objects for table cells.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn list<'a>(o: &'a Value, pointer: &str) -> &'a [Value] {
     o.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// A text, or a word for nothing.
+/// A text, or a placeholder if it is empty.
 pub(super) fn or(text: &str, nothing: &str) -> Value {
     if text.is_empty() { nothing } else { text }.into()
 }
@@ -27,7 +27,7 @@ pub(super) fn age(o: &Value, now: jiff::Timestamp) -> Value {
     since(meta(o, "creationTimestamp"), now)
 }
 
-/// How long ago a time is.
+/// The age of a time.
 pub(super) fn since(time: &str, now: jiff::Timestamp) -> Value {
     match time.parse::<jiff::Timestamp>() {
         Ok(time) => human(now.as_second() - time.as_second()).into(),
@@ -44,7 +44,7 @@ pub(super) fn condition<'a>(o: &'a Value, kind: &str) -> Option<&'a Value> {
     list(o, "/status/conditions").iter().find(|c| text(c, "type") == kind)
 }
 
-/// Labels or anything alike, as `a=b,c=d`.
+/// Labels or similar maps, as `a=b,c=d`.
 pub(super) fn pairs(value: Option<&Value>) -> String {
     let map = value.and_then(Value::as_object);
     let parts = map.into_iter().flatten().map(|(k, v)| format!("{k}={}", text_of(v)));
@@ -93,7 +93,7 @@ pub(super) fn images(o: &Value, template: &str) -> String {
     of_containers(o, template, "image")
 }
 
-/// The first three, and how many more there are.
+/// The first three texts, and the number of the others.
 pub(super) fn first_few(all: &[&str], separator: &str) -> String {
     const SHOWN: usize = 3;
     let more = all.len().saturating_sub(SHOWN);
@@ -259,7 +259,7 @@ pub(super) fn subjects(o: &Value, kind: &str) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What an autoscaler goes by: what there is against what there should be.
+/// The metrics of an autoscaler: current and target values.
 pub(super) fn metrics(o: &Value) -> String {
     let specs = list(o, "/spec/metrics");
     if specs.is_empty() {
@@ -293,7 +293,7 @@ pub(super) fn metrics(o: &Value) -> String {
     out
 }
 
-/// What became of a request for a certificate.
+/// The state of a certificate signing request.
 pub(super) fn request_state(o: &Value) -> String {
     let has = |kind: &str| condition(o, kind).is_some();
     let mut out = if has("Denied") {

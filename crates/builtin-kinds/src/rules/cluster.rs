@@ -33,7 +33,7 @@ pub(crate) fn default_node(object: &mut Value) {
 
 pub(crate) fn node(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let spec = Field::of(object, "spec");
-    // A changed node is looked at as a new one and once more as a changed one.
+    // A changed node is validated as a new one and then as a changed one.
     for _ in 0..=usize::from(old.is_some()) {
         taints(&spec, errors);
     }
@@ -58,7 +58,7 @@ pub(crate) fn node(object: &Value, old: Option<&Value>, errors: &mut Errors) {
 fn taints(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();
     for (i, taint) in spec.get("taints").items().enumerate() {
-        // Kubernetes says `metadata` of what is in the specification.
+        // Kubernetes uses the path `metadata` for fields of the spec.
         let at = |key: &str| Field {
             path: format!("metadata.taints[{i}].{key}"),
             value: taint.get(key).value,
@@ -84,7 +84,7 @@ fn taints(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// An event of either group, in the form of the core group.
+/// Validates an event of either group, in the form of the core group.
 pub(crate) fn event(object: &Value, old: Option<&Value>, in_events_group: bool, errors: &mut Errors) {
     let (involved, series) = if in_events_group {
         ("regarding", "series")
@@ -95,7 +95,7 @@ pub(crate) fn event(object: &Value, old: Option<&Value>, in_events_group: bool, 
         .pointer(&format!("/{involved}/namespace"))
         .and_then(Value::as_str);
     let (about, here) = (about.unwrap_or(""), meta(object, "namespace"));
-    // What has no namespace is told about in the default one.
+    // Events about cluster-scoped objects belong to the default namespace.
     let matches = about == here || about.is_empty() && here == "default";
     if !matches && old.is_none() {
         errors.push(FieldError::invalid(
@@ -308,7 +308,7 @@ pub(crate) fn quota(object: &Value, _: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// A container's limit is its default, and that its default request.
+/// A container's limit defaults its default limit, and that its default request.
 pub(crate) fn default_limits(object: &mut Value) {
     for limit in items_mut(object, "/spec/limits") {
         if limit["type"] != "Container" {
@@ -330,7 +330,7 @@ pub(crate) fn default_limits(object: &mut Value) {
     }
 }
 
-/// Fills in an autoscaler of version 1: what it goes by is not said there.
+/// Defaults of a version 1 autoscaler, which has no metrics.
 pub(crate) fn default_old_autoscaler(object: &mut Value) {
     if let Some(spec) = object.get_mut("spec").filter(|s| s.is_object()) {
         or_set(spec, "minReplicas", 1);
@@ -444,7 +444,7 @@ pub(crate) fn api_service(object: &Value, _: Option<&Value>, errors: &mut Errors
     }
 }
 
-/// Webhooks and what they match.
+/// Defaults of webhooks and their match criteria.
 pub(crate) fn default_webhooks(object: &mut Value, mutating: bool) {
     for hook in items_mut(object, "/webhooks") {
         for (key, value) in [

@@ -69,7 +69,7 @@ pub(crate) fn config_map(object: &Value, old: Option<&Value>, errors: &mut Error
     }
 }
 
-/// The texts of a map.
+/// The values of a map that are texts.
 fn texts(map: Option<&Value>) -> impl Iterator<Item = &str> {
     map.and_then(Value::as_object)
         .into_iter()
@@ -77,7 +77,7 @@ fn texts(map: Option<&Value>) -> impl Iterator<Item = &str> {
         .map(|(_, v)| v.as_str().unwrap_or(""))
 }
 
-/// How many bytes a base64 text stands for.
+/// The decoded length of a base64 text.
 fn decoded_len(text: &str) -> usize {
     let padding = text.bytes().rev().take_while(|b| *b == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)
@@ -106,7 +106,7 @@ pub(crate) fn secret(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// What each type of secret must hold.
+/// The required contents of each type of Secret.
 fn secret_type(object: &Value, data: Option<&Value>, errors: &mut Errors) {
     let has = |key: &str| data.and_then(|d| d.get(key)).is_some();
     let mut require = |keys: &[&str]| {
@@ -164,7 +164,7 @@ fn must_be_json(data: Option<&Value>, key: &str, errors: &mut Errors) {
     ));
 }
 
-/// What is marked as immutable stays as it is, the mark too.
+/// Checks that immutable data does not change, and neither does the field `immutable`.
 fn sealed(object: &Value, old: &Value, fields: &[&str], errors: &mut Errors) {
     if old.get("immutable") != Some(&Value::Bool(true)) {
         return;

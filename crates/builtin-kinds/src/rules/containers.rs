@@ -1,4 +1,4 @@
-//! Containers of pods: defaults and rules.
+//! Containers of pods: defaults and validation.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::field::{
 use crate::quantity::Quantity;
 use windlass_objects::metadata::text;
 
-/// Fills in what each container has.
+/// Defaults of containers.
 pub(crate) fn default(spec: &mut Value) {
     for list in ["/containers", "/initContainers", "/ephemeralContainers"] {
         for container in items_mut(spec, list) {
@@ -51,7 +51,7 @@ fn one(container: &mut Value) {
     }
 }
 
-/// `Always` for what has the tag `latest`, or neither tag nor digest.
+/// `Always` for an image with the tag `latest`, or with neither tag nor digest.
 fn pull_policy(image: &str) -> &'static str {
     let last = image.rsplit('/').next().unwrap_or("");
     let latest = !image.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest");
@@ -65,7 +65,7 @@ fn handler(handler: &mut Value) {
     }
 }
 
-/// In a pod, what is limited is requested.
+/// In a pod, limits are the defaults of requests.
 pub(crate) fn request_limits(spec: &mut Value) {
     for list in ["/containers", "/initContainers"] {
         for container in items_mut(spec, list) {
@@ -85,7 +85,7 @@ pub(crate) fn request_limits(spec: &mut Value) {
     }
 }
 
-/// Rules of a list of containers.
+/// Validates a list of containers.
 pub(crate) fn check(list: &Field<'_>, volumes: &BTreeSet<&str>, init: bool, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for container in list.items() {
@@ -229,7 +229,7 @@ fn mounts(mounts: &Field<'_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
             errors.push(path.invalid("must be unique"));
         }
         for key in ["subPath", "subPathExpr"] {
-            // Kubernetes leaves out which mount it is about.
+            // Kubernetes omits the index of the mount.
             let sub = Field {
                 path: format!("{}.{key}", mounts.path),
                 value: mount.get(key).value,
@@ -243,7 +243,7 @@ fn mounts(mounts: &Field<'_>, volumes: &BTreeSet<&str>, errors: &mut Errors) {
     }
 }
 
-/// Requests and limits: not negative, and no more requested than there may be.
+/// Validates requests and limits: not negative, and no request above its limit.
 pub(crate) fn resources(resources: &Field<'_>, errors: &mut Errors) {
     let amount = |field: &Field<'_>| Quantity::parse(field.text());
     let limits = resources.get("limits");

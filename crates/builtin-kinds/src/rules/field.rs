@@ -1,4 +1,4 @@
-//! A place in an object: the value there and the path that an error about it names.
+//! A field of an object: its value, and its path for errors.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use windlass_objects::names::{label_problems, qualified_name_problems, subdomain
 
 pub(crate) type Errors = Vec<FieldError>;
 
-/// What a name should look like.
+/// A function that returns the problems of a name.
 pub(crate) type Problems = fn(&str) -> Vec<String>;
 
 static NOTHING: Value = Value::Null;
@@ -22,7 +22,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// A field of the object itself.
+    /// A top-level field of an object.
     pub(crate) fn of(object: &'a Value, name: &str) -> Self {
         Self {
             path: name.to_owned(),
@@ -56,7 +56,7 @@ impl<'a> Field<'a> {
         !self.value.is_null()
     }
 
-    /// Nothing, or an empty text, list or map.
+    /// Whether it is absent, or an empty text, list or map.
     pub(crate) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
@@ -105,17 +105,17 @@ impl<'a> Field<'a> {
     }
 }
 
-/// An error about a value that Kubernetes shows in the form of its inner types.
+/// An error with a value in the form of Kubernetes' internal types.
 pub(crate) fn printed(path: &str, kind: Kind, shown: &str, words: &str) -> FieldError {
     FieldError::new(path, kind, None, format!("{shown}: {words}"))
 }
 
-/// A strategy of a type that there is not, as Kubernetes shows it.
+/// An unknown strategy type, in the form of Kubernetes' messages.
 pub(crate) fn strategy(kind: &str) -> String {
     format!("{{\"Type\":{kind:?},\"RollingUpdate\":null}}")
 }
 
-/// One of a few texts; nothing at all is complained about as missing.
+/// Checks that a text is one of a few; an absent value is reported as missing.
 pub(crate) fn one_of(field: &Field<'_>, allowed: &[&str], errors: &mut Errors) {
     if field.is_empty() {
         errors.push(field.required(""));
@@ -124,7 +124,7 @@ pub(crate) fn one_of(field: &Field<'_>, allowed: &[&str], errors: &mut Errors) {
     }
 }
 
-/// One of a few texts, if there is any.
+/// Checks that a text is one of a few, if it is set.
 pub(crate) fn maybe_one_of(field: &Field<'_>, allowed: &[&str], errors: &mut Errors) {
     if field.is_set() && !allowed.contains(&field.text()) {
         errors.push(field.unsupported(allowed));
@@ -149,21 +149,21 @@ pub(crate) fn within(field: &Field<'_>, low: i64, high: i64, errors: &mut Errors
     }
 }
 
-/// A text that must be there.
+/// Checks that a text is set.
 pub(crate) fn present(field: &Field<'_>, errors: &mut Errors) {
     if field.is_empty() {
         errors.push(field.required(""));
     }
 }
 
-/// A text of a form, if it is not empty.
+/// Checks the form of a text, if it is not empty.
 pub(crate) fn named(field: &Field<'_>, problems: Problems, errors: &mut Errors) {
     if !field.is_empty() {
         errors.extend(problems(field.text()).into_iter().map(|p| field.invalid(p)));
     }
 }
 
-/// A text of a form that must be there.
+/// Checks that a text is set and has a form.
 pub(crate) fn must_be_named(field: &Field<'_>, problems: Problems, errors: &mut Errors) {
     present(field, errors);
     named(field, problems, errors);
@@ -181,7 +181,7 @@ pub(crate) fn qualified(field: &Field<'_>, errors: &mut Errors) {
     named(field, qualified_name_problems, errors);
 }
 
-/// A field that keeps its value.
+/// Checks that a field keeps its value.
 pub(crate) fn immutable(object: &Value, old: &Value, path: &str, errors: &mut Errors) {
     let pointer = format!("/{}", path.replace('.', "/"));
     let (is, was) = (object.pointer(&pointer), old.pointer(&pointer));
@@ -191,7 +191,7 @@ pub(crate) fn immutable(object: &Value, old: &Value, path: &str, errors: &mut Er
     }
 }
 
-/// What the name of a port may be (IANA's service names).
+/// The problems of a port name (IANA service name).
 pub(crate) fn port_name_problems(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 15 {
@@ -215,7 +215,7 @@ pub(crate) fn port_name_problems(text: &str) -> Vec<String> {
     out
 }
 
-/// A port, by number or name.
+/// Checks a port number or name.
 pub(crate) fn port(field: &Field<'_>, errors: &mut Errors) {
     match field.value {
         Value::String(text) => errors.extend(port_name_problems(text).into_iter().map(|p| field.invalid(p))),
@@ -243,7 +243,7 @@ pub(crate) fn is_network(text: &str) -> bool {
     })
 }
 
-/// A number, or a share in percent.
+/// Checks a number or percentage.
 pub(crate) fn number_or_percent(field: &Field<'_>, errors: &mut Errors) {
     match field.value {
         Value::String(text) if percent(text).is_none() => errors.push(field.invalid(
@@ -265,12 +265,12 @@ fn percent(text: &str) -> Option<u64> {
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// Whether a number or share is nothing.
+/// Whether a number or percentage is zero.
 pub(crate) fn is_none_of(field: &Field<'_>) -> bool {
     field.int() == Some(0) || percent(field.text()) == Some(0)
 }
 
-/// Sets a field that is not there.
+/// Sets an absent field.
 pub(crate) fn or_set(object: &mut Value, key: &str, value: impl Into<Value>) {
     if let Some(map) = object.as_object_mut() {
         map.entry(key).or_insert_with(|| value.into());
@@ -284,7 +284,7 @@ pub(crate) fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// The items of a list below an object, to be changed.
+/// The items of a nested list, mutable.
 pub(crate) fn items_mut<'a>(object: &'a mut Value, pointer: &str) -> impl Iterator<Item = &'a mut Value> + use<'a> {
     object
         .pointer_mut(pointer)

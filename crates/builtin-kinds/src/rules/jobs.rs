@@ -52,7 +52,7 @@ pub(crate) fn default_cron_job(object: &mut Value) {
     or_set(spec, "failedJobsHistoryLimit", 1);
 }
 
-/// A new job selects its own pods, unless its maker says which.
+/// Sets the selector of a new job to its own pods, unless it has a manual selector.
 pub(crate) fn on_create(object: &mut Value) {
     if object.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
         return;
@@ -127,7 +127,7 @@ pub(crate) fn job(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// Where the pods of a job that has never run may go can still be changed.
+/// Removes scheduling fields before comparison: they are mutable while a job is suspended and has never run.
 fn forget_placement(template: &mut Value) {
     if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("labels");
@@ -192,7 +192,7 @@ pub(crate) fn cron_job(object: &Value, _: Option<&Value>, errors: &mut Errors) {
     non_negative(&spec.get("failedJobsHistoryLimit"), errors);
 }
 
-/// What is wrong with a schedule in the form of cron; what its fields say is looked at by who runs it.
+/// The problem of a cron schedule. Only the form is checked, not the values.
 fn schedule_problem(text: &str) -> Option<String> {
     if text.is_empty() || text.starts_with('@') {
         return None;

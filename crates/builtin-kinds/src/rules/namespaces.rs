@@ -8,11 +8,11 @@ use windlass_schema::FieldError;
 
 use super::field::{or_set, set};
 
-/// Sets what the server alone decides of a new namespace.
+/// Sets the fields of a new namespace that only the server sets.
 pub(crate) fn on_create(object: &mut Value) {
     or_set(object, "spec", json!({}));
     or_set(&mut object["spec"], "finalizers", json!([]));
-    // Without it a deleted namespace would go before what is in it.
+    // Without the finalizer, a deleted namespace would be removed before its contents.
     if let Some(list) = object["spec"]["finalizers"].as_array_mut()
         && !list.iter().any(|f| f == "kubernetes")
     {
@@ -21,7 +21,7 @@ pub(crate) fn on_create(object: &mut Value) {
     set(object, "status", json!({"phase": "Active"}));
 }
 
-/// What is wrong with a namespace.
+/// Errors of a namespace.
 pub(crate) fn errors(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let finalizers = object.pointer("/spec/finalizers");
     if old.is_none_or(|old| old.pointer("/spec/finalizers") != finalizers) {

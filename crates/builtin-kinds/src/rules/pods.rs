@@ -1,4 +1,4 @@
-//! Pods and the templates of pods: defaults, rules, and what may be changed.
+//! Pods and pod templates: defaults, validation, and mutable fields.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use windlass_objects::names::{check_annotations, check_labels, label_value_probl
 
 const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// Fills in a pod.
+/// Defaults of a pod.
 pub(crate) fn default(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else {
         return;
@@ -38,7 +38,7 @@ pub(crate) fn default(object: &mut Value) {
     }
 }
 
-/// Fills in the specification of a pod, also one in a template.
+/// Defaults of a pod spec, also in a template.
 pub(crate) fn default_spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
@@ -56,7 +56,7 @@ pub(crate) fn default_spec(spec: &mut Value) {
     volumes::default(spec);
 }
 
-/// The service account has an old name beside the one that counts.
+/// Keeps the deprecated field for the service account equal to the current one.
 fn name_account_twice(spec: &mut Value) {
     let name = ["serviceAccountName", "serviceAccount"]
         .into_iter()
@@ -68,14 +68,14 @@ fn name_account_twice(spec: &mut Value) {
     }
 }
 
-/// Fills in the template at a pointer.
+/// Defaults of the template at a pointer.
 pub(crate) fn default_template(object: &mut Value, pointer: &str) {
     if let Some(spec) = object.pointer_mut(&format!("{pointer}/spec")) {
         default_spec(spec);
     }
 }
 
-/// What a new pod is, before anybody runs it.
+/// Sets the status of a new pod.
 pub(crate) fn on_create(object: &mut Value) {
     let mut status = json!({"phase": "Pending", "qosClass": qos(&object["spec"])});
     if object
@@ -92,7 +92,7 @@ pub(crate) fn on_create(object: &mut Value) {
     set(object, "status", status);
 }
 
-/// How sure a pod may be of its resources.
+/// The quality of service class of a pod.
 fn qos(spec: &Value) -> &'static str {
     let mut sums: [BTreeMap<String, Vec<Quantity>>; 2] = Default::default();
     let mut guaranteed = true;
@@ -126,7 +126,7 @@ fn qos(spec: &Value) -> &'static str {
     if guaranteed && same { "Guaranteed" } else { "Burstable" }
 }
 
-/// Rules of a pod.
+/// Validates a pod.
 pub(crate) fn check(object: &Value, old: Option<&Value>, part: Part, errors: &mut Errors) {
     let spec = Field::of(object, "spec");
     check_spec(&spec, true, errors);
@@ -151,7 +151,7 @@ pub(crate) fn check(object: &Value, old: Option<&Value>, part: Part, errors: &mu
     }
 }
 
-/// Ephemeral containers come, and stay as they are.
+/// Checks that ephemeral containers are only added, never changed.
 fn check_added(list: &Field<'_>, old: &Value, errors: &mut Errors) {
     let before = old.as_array().map_or(&[][..], Vec::as_slice);
     for was in before {
@@ -169,7 +169,7 @@ fn check_added(list: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Rules of the template of a pod.
+/// Validates a pod template.
 pub(crate) fn check_template(template: &Field<'_>, errors: &mut Errors) {
     let metadata = template.get("metadata");
     check_labels(
@@ -322,7 +322,7 @@ fn host_ports(spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// What of a running pod may be changed.
+/// Checks that an update changes only mutable fields of a pod.
 fn check_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     for list in ["containers", "initContainers"] {
         let now = spec.get(list);
@@ -370,7 +370,7 @@ fn check_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
         errors.push(added);
     }
     if !gates(old).is_empty() {
-        // Where a pod that waits may go can still be narrowed.
+        // The node selection of a gated pod can be narrowed.
         for key in ["nodeSelector", "affinity"] {
             match was.get(key) {
                 Some(value) => is.insert(key.to_owned(), value.clone()),
@@ -383,7 +383,7 @@ fn check_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// What of a specification stays as it is.
+/// The immutable fields of a spec.
 fn comparable(spec: &Value) -> Map<String, Value> {
     let mut out = spec.as_object().cloned().unwrap_or_default();
     for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
@@ -404,7 +404,7 @@ fn comparable(spec: &Value) -> Map<String, Value> {
     out
 }
 
-/// What the server adds to pods that say nothing of nodes that fail.
+/// Adds tolerations for failing nodes, if a pod has none.
 pub(crate) fn tolerate_failing_nodes(object: &mut Value) {
     let Some(spec) = object.get_mut("spec").filter(|s| s.is_object()) else {
         return;
@@ -425,7 +425,7 @@ pub(crate) fn tolerate_failing_nodes(object: &mut Value) {
     }
 }
 
-/// The rules of what binds a pod to a node.
+/// Validates a Binding of a pod to a node.
 pub(crate) fn check_binding(binding: &Value, errors: &mut Errors) {
     let target = Field::of(binding, "target");
     let kind = target.get("kind");

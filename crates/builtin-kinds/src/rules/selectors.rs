@@ -7,7 +7,7 @@ use super::field::{Errors, Field};
 use windlass_objects::names::{check_labels, label_value_problems, qualified_name_problems};
 use windlass_objects::selector::LabelSelector;
 
-/// A selector's own rules; whether it can be used at all.
+/// Validates a selector. Returns whether it is usable.
 pub(crate) fn check(selector: &Field<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     check_labels(
@@ -36,17 +36,17 @@ pub(crate) fn check(selector: &Field<'_>, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
-/// A selector of a workload that must be there, select something and match the labels of its template.
+/// The selector of a workload, which is required, must not be empty, and must match the labels of the template.
 pub(crate) struct Of<'a> {
     pub(super) selector: Field<'a>,
     pub(super) labels: Field<'a>,
-    /// The kind, as its error has it.
+    /// The kind, as in its error.
     pub(super) kind: &'a str,
-    /// Nothing at all is an error of its own.
+    /// Whether an absent selector has its own error.
     pub(super) required: bool,
 }
 
-/// Whether the template's labels can be compared with the selector, and do not match it.
+/// Whether the selector is comparable with the template's labels and does not match them.
 pub(crate) fn mismatch(selector: &Field<'_>, labels: &Field<'_>) -> Option<FieldError> {
     if selector.is_set() {
         let parsed = LabelSelector::from_object(selector.value);
@@ -57,7 +57,7 @@ pub(crate) fn mismatch(selector: &Field<'_>, labels: &Field<'_>) -> Option<Field
     Some(labels.invalid("`selector` does not match template `labels`"))
 }
 
-/// Checks the selector; whether it can be used.
+/// Validates the selector. Returns whether it is usable.
 pub(crate) fn workload(of: &Of<'_>, errors: &mut Errors) -> bool {
     let selector = &of.selector;
     if !selector.is_set() {

@@ -60,7 +60,7 @@ pub(crate) fn default_service(object: &mut Value) {
     }
 }
 
-/// What a changed service keeps, and what it gives up with its type.
+/// Fields that a changed service keeps, and those that it loses with its type.
 pub(crate) fn on_update(old: &Value, new: &mut Value) {
     let (was, is) = (
         text(&old["spec"], "type").to_owned(),
@@ -72,7 +72,7 @@ pub(crate) fn on_update(old: &Value, new: &mut Value) {
     };
     let addressed = |kind: &str| kind != "ExternalName";
     if addressed(&was) && addressed(&is) {
-        // Who replaces a service without naming its addresses means to keep them.
+        // An update without addresses keeps them.
         for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if (spec[key].is_null() || spec[key] == "")
                 && let Some(value) = old["spec"].get(key)
@@ -221,7 +221,7 @@ fn service_port<'a>(field: &Field<'a>, several: bool, names: &mut BTreeSet<&'a s
     port(&field.get("targetPort"), errors);
 }
 
-/// Ports that are served twice.
+/// Reports duplicate ports.
 fn duplicates(ports: &Field<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();
     for port in ports.items() {
@@ -272,7 +272,7 @@ pub(crate) fn endpoints(object: &Value, _: Option<&Value>, errors: &mut Errors) 
     }
 }
 
-/// Addresses that lead nowhere else.
+/// Reports addresses that are not routable, such as loopback addresses.
 fn special_address(field: &Field<'_>, address: IpAddr, errors: &mut Errors) {
     let link_local = match address {
         IpAddr::V4(v4) => v4.is_link_local(),

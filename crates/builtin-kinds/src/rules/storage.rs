@@ -50,7 +50,7 @@ pub(crate) fn volume_on_create(object: &mut Value, now: &str) {
     );
 }
 
-/// What of a volume is no source of it.
+/// The fields of a volume that are not sources.
 const OTHER: [&str; 9] = [
     "capacity",
     "accessModes",
@@ -182,7 +182,7 @@ fn claim_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
             }
             out.as_object_mut().map(|s| s.remove("volumeAttributesClassName"));
         }
-        // What binds it writes its volume, and its class when it had none.
+        // The controller that binds a claim sets its volume, and its class if it had none.
         for key in ["volumeName", "storageClassName"] {
             if was.get(key).is_none() {
                 out.as_object_mut().map(|s| s.remove(key));

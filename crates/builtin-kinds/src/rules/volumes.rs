@@ -1,4 +1,4 @@
-//! Volumes of pods: defaults and rules.
+//! Volumes of pods: defaults and validation.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::field::{Errors, Field, items_mut, label, maybe_one_of, or_set, presen
 
 const MODE: i64 = 0o644;
 
-/// Fills in what each volume has.
+/// Defaults of volumes.
 pub(crate) fn default(spec: &mut Value) {
     for volume in items_mut(spec, "/volumes") {
         if volume.as_object().is_some_and(|v| v.keys().all(|k| k == "name")) {
@@ -43,7 +43,7 @@ fn downward(source: &mut Value, pointer: &str) {
     }
 }
 
-/// Rules of the volumes; returns their names.
+/// Validates the volumes; returns their names.
 pub(crate) fn check<'a>(spec: &Field<'a>, in_pod: bool, errors: &mut Errors) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for volume in spec.get("volumes").items() {
@@ -69,7 +69,7 @@ pub(crate) fn check<'a>(spec: &Field<'a>, in_pod: bool, errors: &mut Errors) -> 
 fn source(volume: &Field<'_>, errors: &mut Errors) {
     let kinds: Vec<&String> = volume.value.as_object().into_iter().flat_map(|v| v.keys()).collect();
     let mut kinds: Vec<Field<'_>> = kinds.iter().filter(|k| **k != "name").map(|k| volume.get(k)).collect();
-    // In the order in which Kubernetes has them, as far as it matters: the simple ones first.
+    // In the order of Kubernetes, as far as it matters: simple sources first.
     kinds.sort_by_key(|k| !(k.path.ends_with(".emptyDir") || k.path.ends_with(".hostPath")));
     if kinds.is_empty() {
         errors.push(volume.required("must specify a volume type"));
@@ -83,7 +83,7 @@ fn source(volume: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Rules of one source of a volume, wherever it stands.
+/// Validates one source of a volume, in any kind.
 pub(crate) fn one(kind: &Field<'_>, errors: &mut Errors) {
     match kind.path.rsplit('.').next() {
         Some("hostPath") => {

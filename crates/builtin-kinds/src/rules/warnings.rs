@@ -1,4 +1,4 @@
-//! What is accepted and yet worth a word: templates of pods that name labels of the past, or say the same thing twice.
+//! Warnings about accepted objects: pod templates with deprecated labels or duplicates.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::field::Field;
 use windlass_objects::metadata::generation;
 
-/// Labels of nodes that were given up, and what is said of them.
+/// Deprecated node labels, and the warnings about them.
 const OLD_LABELS: &[(&str, &str)] = &[
     (
         "beta.kubernetes.io/arch",
@@ -35,7 +35,7 @@ const OLD_LABELS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Warnings about the pod template of a workload; none for a write that leaves the spec as it was.
+/// Warnings about the pod template of a workload; none if a write does not change the spec.
 pub(crate) fn of_template(object: &Value, old: Option<&Value>) -> Vec<String> {
     let spec = Field::of(object, "spec");
     of_changed(object, old, &spec.get("template").get("spec"))
@@ -105,7 +105,7 @@ fn of_environment(variables: &Field<'_>, out: &mut Vec<String>) {
     let mut names = BTreeSet::new();
     for variable in variables.items() {
         let name = variable.get("name").text();
-        // Whoever adds to a variable needs it twice.
+        // A variable that extends itself needs two entries.
         let adds = variable.get("value").text().contains(&format!("$({name})"));
         if !names.insert(name) && !adds {
             out.push(format!(

@@ -1,4 +1,4 @@
-//! What runs pods from a template: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, PodTemplate,
+//! Workloads with a pod template: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, PodTemplate,
 //! ControllerRevision.
 
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::{pods, selectors};
 use windlass_objects::metadata::{meta_mut, meta_value};
 
 const TEMPLATE: &str = "/spec/template";
-/// Of a DaemonSet: counts the changes of its template.
+/// The annotation of a DaemonSet that counts the changes of its template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(crate) fn default_deployment(object: &mut Value) {
@@ -162,7 +162,7 @@ pub(crate) fn replica_set(object: &Value, old: Option<&Value>, errors: &mut Erro
     }
 }
 
-/// The selector and the template of what keeps replicas of a pod.
+/// Validates the selector and the template of a workload with replicas.
 fn of_replicas(spec: &Field<'_>, errors: &mut Errors) {
     let template = spec.get("template");
     let of = selectors::Of {
@@ -183,7 +183,7 @@ fn template_labels<'a>(template: &Field<'a>) -> Field<'a> {
     template.get("metadata").get("labels")
 }
 
-/// Pods that are kept running: nothing may end them.
+/// Checks that pods are always restarted and have no deadline.
 fn always(template: &Field<'_>, kind: &str, errors: &mut Errors) {
     let policy = template.get("spec").get("restartPolicy");
     if policy.text() != "Always" {

@@ -9,7 +9,7 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::signals::Stop;
 
-/// Runs controllers against an API server over the network until told to stop.
+/// Runs controllers against an API server over the network until it is stopped.
 pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliError> {
     let selection = selection(args.controllers.as_deref())?;
     let fetcher = args.fetching.fetcher()?;
@@ -29,7 +29,7 @@ pub(crate) async fn run(args: ManagerArgs, printer: &Printer) -> Result<(), CliE
     let config = network::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let administrator = network::connect_patiently(&config).await?;
     network::definitions(&administrator, &selection.definitions(), args.install_crds).await?;
-    // Admission comes first: no controller of ours needs a write that it refuses.
+    // Admission starts first: our controllers need no write that it refuses.
     let serving = if let Some(options) = serving {
         Some(webhooks::start(administrator, options).await?)
     } else {

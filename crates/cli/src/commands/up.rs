@@ -45,7 +45,7 @@ pub(crate) async fn run(args: UpArgs, printer: &Printer) -> Result<(), CliError>
     told
 }
 
-/// The controllers that were asked for.
+/// The selected controllers.
 pub(super) fn selection(names: Option<&[String]>) -> Result<Selection, CliError> {
     Ok(match names {
         Some(names) => Selection::of(names)?,

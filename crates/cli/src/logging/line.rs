@@ -14,7 +14,7 @@ use tracing_subscriber::registry::{LookupSpan, Scope};
 /// Writes events.
 pub(super) struct Line;
 
-/// Writes fields as words: those that say whose work it is without their names, and none that only machines read.
+/// Formats fields: fields that identify the work without their names, and none that only programs read.
 pub(super) struct Fields;
 
 impl<S, N> FormatEvent<S, N> for Line
@@ -81,7 +81,7 @@ impl Words<'_> {
         }
         let space = if self.first { "" } else { " " };
         self.first = false;
-        // An event is one line, whatever its words are.
+        // An event is one line, even if its text has line breaks.
         let value = value.replace('\n', " ");
         self.result = match name {
             "message" | "controller" | "object" => write!(self.writer, "{space}{value}"),

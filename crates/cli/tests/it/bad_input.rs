@@ -15,7 +15,7 @@ fn up(folder: &Path) -> Finished {
     run(folder, &["up", "--port", "0", "--data-dir", data.to_str().unwrap()])
 }
 
-/// All files below a folder, with what they hold.
+/// All files below a folder, with their contents.
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -77,7 +77,7 @@ async fn a_folder_that_cannot_be_used_is_named_and_left_as_it_is() {
     fs::remove_file(&log).unwrap();
     refused(&[&name, "damaged"]);
 
-    // With the right files back nothing is lost.
+    // With the correct files restored, no data is lost.
     for (path, bytes) in good {
         fs::write(path, bytes).unwrap();
     }
@@ -176,7 +176,7 @@ async fn a_full_disk_refuses_writes_and_loses_nothing_that_was_answered() {
         refusal.code >= 500 && refusal.message.contains("cannot be written"),
         "{refusal:?}"
     );
-    // It still answers what needs no room.
+    // It still answers requests that need no disk space.
     assert_eq!(limited.list::<ConfigMap>().await.len(), answered);
     running.interrupt();
 

@@ -1,5 +1,5 @@
-//! A server that is killed under load: what was answered is there, what was not is there whole or not at all, revisions never go
-//! back, and watches continue or must start over.
+//! A server that is killed under load: acknowledged writes survive, others are complete or absent, revisions never go back, and
+//! watches continue or must start over.
 //!
 //! `cargo xtask crash --rounds 200` runs it for longer.
 
@@ -18,15 +18,15 @@ use crate::support::{Up, objects};
 const WRITERS: u64 = 6;
 const NAMES: u64 = 4;
 
-/// What an object is: its number, twice in its data, and its revision.
+/// Objects by name: the number, which is in the data twice, and the revision.
 type State = BTreeMap<String, (String, u64)>;
 
-/// What one writer knows.
+/// The state of a writer.
 #[derive(Debug, Default)]
 struct Known {
-    /// What was answered.
+    /// Acknowledged objects.
     objects: State,
-    /// What was sent without an answer: a name, and its number or none for a removal.
+    /// The write without an answer: a name, and its number, or none for a removal.
     pending: Option<(String, Option<String>)>,
 }
 
@@ -47,7 +47,7 @@ fn state(object: &ConfigMap) -> (String, (String, u64)) {
     (name, (data["first"].clone(), revision(object)))
 }
 
-/// Whether a writer made it: the server keeps maps of its own.
+/// Whether a writer created it: the server has maps of its own.
 fn is_ours(object: &ConfigMap) -> bool {
     object.data.as_ref().is_some_and(|data| data.contains_key("first"))
 }
@@ -57,7 +57,7 @@ fn body(name: &str, number: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": data})).unwrap()
 }
 
-/// Writes until there is no answer any more.
+/// Writes until there is no answer.
 async fn write(api: Api<ConfigMap>, writer: u64, mut known: Known, answered: Arc<watch::Sender<u64>>) -> Known {
     loop {
         let chance = random();
@@ -92,7 +92,7 @@ async fn write(api: Api<ConfigMap>, writer: u64, mut known: Known, answered: Arc
     }
 }
 
-/// Follows what happens until there is nothing to follow; gives what it saw last, and at which revision.
+/// Follows a watch to its end. Returns the last state that it showed, with its revision.
 async fn follow(api: Api<ConfigMap>, mut seen: State, mut at: u64) -> (State, u64) {
     while let Ok(stream) = api.watch(&WatchParams::default(), &at.to_string()).await {
         let mut stream = stream.boxed();
@@ -105,7 +105,7 @@ async fn follow(api: Api<ConfigMap>, mut seen: State, mut at: u64) -> (State, u6
     (seen, at)
 }
 
-/// Takes an event in; false when it says that the history is gone.
+/// Applies an event; false if it reports that the history is gone.
 fn take(seen: &mut State, at: &mut u64, event: &WatchEvent<ConfigMap>) -> bool {
     let object = match event {
         WatchEvent::Added(object) | WatchEvent::Modified(object) => {
@@ -128,7 +128,7 @@ fn take(seen: &mut State, at: &mut u64, event: &WatchEvent<ConfigMap>) -> bool {
     true
 }
 
-/// What is there is what was answered, and for what was not answered the old or the new.
+/// Compares the stored state with acknowledged writes; an unacknowledged write may be stored or not.
 fn compare(now: &State, known: &mut Known, writer: u64) {
     let mine = |name: &str| name.starts_with(&format!("w{writer}-"));
     let mut want = known.objects.clone();
@@ -206,9 +206,9 @@ async fn a_server_killed_under_load_keeps_what_it_answered() {
     assert!(resumed > 0, "no watch went on over a restart");
 }
 
-/// Goes on with a watch of an earlier server until it has come to a revision; false when its history is gone.
+/// Continues a watch of an earlier server up to a revision; false if its history is gone.
 async fn catch_up(api: &Api<ConfigMap>, seen: &mut State, at: &mut u64, until: u64) -> bool {
-    // The last of what happened may have been something else, so a watch that is quiet has seen all.
+    // The last change may concern another resource, so a quiet watch has seen all.
     let quiet = WatchParams::default().timeout(1);
     let mut stream = api.watch(&quiet, &at.to_string()).await.unwrap().boxed();
     while *at < until

@@ -1,4 +1,4 @@
-//! `windlass demo`: to the end, or to a failure that explains itself.
+//! `windlass demo` finishes, or fails with an explanation.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The page about externally managed infrastructure: its statements are true, and the required ones are there.
+//! The page about externally managed infrastructure: its statements are true, and the required ones are present.
 
 mod page;
 
@@ -179,7 +179,7 @@ fn nothing_is_misspelt_that_must_be_exact() {
         ["cluster.yaml", "clusterclass.yaml", "external-system.sh"].map(|name| text(&format!("{FOLDER}/{name}"))),
     );
     for text in all {
-        // Backslashes are those of a path for kubectl.
+        // Backslashes are part of a path for kubectl.
         let text = text
             .replace('\\', "")
             .replace("cluster.x-k8s.io/replicas-managed-by", "");

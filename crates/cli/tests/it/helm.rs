@@ -2,7 +2,7 @@
 
 use crate::support::{Up, run};
 
-// A new user finds it, and what its page speaks of is there.
+// A new user finds it, and the options in its page exist.
 #[test]
 fn help_leads_to_charts_and_has_their_options() {
     let folder = tempfile::tempdir().unwrap();
@@ -17,7 +17,7 @@ fn help_leads_to_charts_and_has_their_options() {
     assert!(refused.stderr.contains("1..=1000"), "{refused:?}");
 }
 
-// Nothing ships a helm: the program says at its start that one is missing, and how to get it.
+// Windlass ships no helm: it reports at its start if helm is missing, and how to get it.
 #[test]
 fn a_missing_helm_is_reported_at_the_start_and_stops_nothing_else() {
     let folder = tempfile::tempdir().unwrap();

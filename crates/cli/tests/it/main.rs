@@ -1,4 +1,4 @@
-//! The built program, as a person or a script meets it.
+//! The built program, as a user or a script runs it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 

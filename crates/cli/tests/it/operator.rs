@@ -12,7 +12,7 @@ fn the_arguments_of_the_manifest_are_those_of_the_program() {
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     let given: Vec<String> = serde_json::from_value(container["args"].clone()).unwrap();
-    // Any port will do here.
+    // Any free port.
     let mut given: Vec<String> = given
         .into_iter()
         .map(|argument| argument.replace(":8080", ":0"))
@@ -20,11 +20,11 @@ fn the_arguments_of_the_manifest_are_those_of_the_program() {
     given.push("--kubeconfig=nowhere.kubeconfig".to_owned());
     let given: Vec<&str> = given.iter().map(String::as_str).collect();
     let folder = tempfile::tempdir().unwrap();
-    // Everything was understood when it looks for the server.
+    // All arguments were accepted if it tries to connect to the server.
     run(folder.path(), &given).failed_with(&["nowhere.kubeconfig"]);
 }
 
-// A new user finds it, and what its pages speak of is there.
+// A new user finds it, and the options in its pages exist.
 #[test]
 fn help_leads_to_the_operator_and_has_its_options() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `windlass apiserver snapshot`: what is saved from a running server comes back as it was.
+//! `windlass apiserver snapshot`: objects saved from a running server are restored unchanged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -57,7 +57,7 @@ async fn what_was_saved_from_a_running_server_is_restored_as_it_was() {
     let second = objects(folder.path()).await.api::<ConfigMap>();
     assert_eq!(second.get("kept").await.unwrap(), made);
     assert!(second.get("later").await.is_err());
-    // Who has seen what came after the snapshot must list again, and never sees one of those revisions a second time.
+    // A client that has seen later revisions must list again, and no revision is used twice.
     let mut watch = second.watch(&WatchParams::default(), &later).await.unwrap().boxed();
     let told = watch.try_next().await;
     assert!(

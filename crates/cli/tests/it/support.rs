@@ -1,4 +1,4 @@
-//! Starting, watching and ending the program.
+//! Starts, watches and ends the program.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -11,18 +11,18 @@ use windlass_testkit::Objects;
 /// The built program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");
 
-/// What a run of the program left.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
-    /// What ended it, when it did not end by itself.
+    /// The signal that ended it, if any.
     pub(crate) signal: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl Finished {
-    /// It failed as a failure of what was asked for, and said all this on standard error.
+    /// Asserts that the command failed, with all these texts on standard error.
     pub(crate) fn failed_with(&self, words: &[&str]) {
         assert_eq!(self.code, Some(1), "{self:?}");
         assert!(self.stderr.starts_with("error: "), "{self:?}");
@@ -31,14 +31,14 @@ impl Finished {
         }
     }
 
-    /// It ended well, and had nothing to complain about.
+    /// Asserts that it succeeded without warnings.
     pub(crate) fn went_well(&self) {
         assert_eq!((self.code, self.signal), (Some(0), None), "{self:?}");
         assert!(!self.stderr.contains("ERROR"), "{self:?}");
     }
 }
 
-/// The program with arguments, its temporary files in `folder`.
+/// A command with arguments, and its temporary files in `folder`.
 fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     set_up(&mut command, folder).args(args);
@@ -65,7 +65,7 @@ pub(crate) fn run(folder: &Path, args: &[&str]) -> Finished {
     }
 }
 
-/// A run of a command that serves, such as `windlass up` on `folder/data`, which writes `folder/kubeconfig`; killed when dropped.
+/// A running server command, such as `windlass up` on `folder/data`, which writes `folder/kubeconfig`; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Up {
     child: Child,
@@ -74,15 +74,15 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    /// Starts it, and waits until it says that it answers.
+    /// Starts it, and waits until it reports that it is ready.
     pub(crate) fn start(folder: &Path, more: &[&str]) -> Self {
         Self::answering(command(folder, &[]), folder, more)
     }
 
-    /// The same with a limit for the size of files, in blocks of 512 bytes, as if the disk had no more room.
+    /// [`Self::start`] with a file size limit in blocks of 512 bytes, to simulate a full disk.
     pub(crate) fn start_limited(folder: &Path, blocks: u32) -> Self {
         let mut shell = Command::new("sh");
-        // Without the trap the limit ends the program.
+        // Without the trap, the signal at the limit ends the program.
         shell.args([
             "-c",
             &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\""),
@@ -108,7 +108,7 @@ impl Up {
         Self::serving(command, "kubectl --kubeconfig")
     }
 
-    /// Starts another command, and waits until it says something.
+    /// Starts another command, and waits for its first line.
     pub(crate) fn command(folder: &Path, args: &[&str], says: &str) -> Self {
         Self::serving(command(folder, args), says)
     }
@@ -131,18 +131,18 @@ impl Up {
         up
     }
 
-    /// What it said when it answered.
+    /// Its first line.
     pub(crate) fn said(&self) -> &str {
         &self.said
     }
 
-    /// Ends it in whatever it does.
+    /// Kills it.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ran");
     }
 
-    /// Presses Ctrl-C and waits for the end.
+    /// Sends Ctrl-C and waits for the end.
     pub(crate) fn interrupt(mut self) -> Finished {
         let pid = self.child.id().to_string();
         let sent = Command::new("sh").args(["-c", &format!("kill -INT {pid}")]).status();
@@ -173,7 +173,7 @@ impl Drop for Up {
     }
 }
 
-/// Access with the kubeconfig that `up` wrote.
+/// Access with the kubeconfig of `up`.
 pub(crate) async fn objects(folder: &Path) -> Objects {
     let file = Kubeconfig::read_from(folder.join("kubeconfig")).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;

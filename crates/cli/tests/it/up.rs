@@ -1,4 +1,4 @@
-//! `windlass up`: it answers, and what was begun goes on after any end.
+//! `windlass up`: it becomes ready, and continues its work after a stop or a kill.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ fn is_running(machine: &Machine) -> bool {
         .is_some_and(|status| status.phase.as_deref() == Some("Running"))
 }
 
-/// A cluster whose workers take their time, so that the state after the first running machine is an intermediate one.
+/// A cluster with slow workers, so that the state after the first running machine is an intermediate one.
 fn with_slow_workers(cluster: &ClusterOf) -> Value {
     let mut object = cluster.object();
     let workers = &mut object["spec"]["topology"]["workers"]["machineDeployments"][0];
@@ -89,7 +89,7 @@ async fn it_answers_on_its_port_with_a_kubeconfig_for_its_owner_only() {
     assert_eq!(version.major, "1");
     let finished = up.interrupt();
     finished.went_well();
-    // No server answers any more, and the folder is free.
+    // No server answers, and the folder is unlocked.
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
     let port = port.to_string();
     Up::start(folder.path(), &["--port", &port]).interrupt().went_well();

@@ -58,7 +58,7 @@ fn dev_cluster(name: &str, annotations: &Value) -> Value {
     })
 }
 
-/// Tries to take the annotation away, as `kubectl annotate devcluster NAME cluster.x-k8s.io/managed-by-` does.
+/// Tries to remove the annotation, like `kubectl annotate devcluster NAME cluster.x-k8s.io/managed-by-`.
 async fn take_away(objects: &Objects, name: &str) -> Result<(), (u16, String)> {
     let patch = Patch::Merge(json!({"metadata": {"annotations": {MANAGED_BY: null}}}));
     let done = objects
@@ -111,7 +111,7 @@ async fn a_manager_on_the_network_keeps_the_annotation_while_it_runs_and_after_a
     let api = objects.dynamic("DevCluster");
     api.delete("new", &DeleteParams::default()).await.unwrap();
 
-    // One that serves none says so, and leaves the configuration to others.
+    // A manager without webhooks says so, and does not change the configuration.
     let finished = manager(folder.path(), &[]).interrupt();
     finished.went_well();
     for words in ["DevCluster", MANAGED_BY, "--webhook-address"] {

@@ -46,7 +46,7 @@ fn a_flag_is_set_in_whatever_form_it_is() {
         &["--a=2", "--b"],
         Was::Different,
     );
-    // Names that only begin alike are other flags.
+    // Names with a common prefix are different flags.
     check(
         &["--feature-gates-x=1", "--feature"],
         "feature-gates",
@@ -54,7 +54,7 @@ fn a_flag_is_set_in_whatever_form_it_is() {
         &["--feature-gates-x=1", "--feature", "--feature-gates=A=true"],
         Was::Absent,
     );
-    // A switch does not take the next argument, unless that says yes or no.
+    // A switch does not take the next argument, except `true` and `false`.
     check(
         &["--leader-elect", "other"],
         "leader-elect",
@@ -69,7 +69,7 @@ fn a_flag_is_set_in_whatever_form_it_is() {
         &["--leader-elect=false"],
         Was::Different,
     );
-    // One dash stays one: it may be short for a name that is not known here.
+    // One dash is kept: it may be the short form of an unknown name.
     check(&["-v=2"], "v", "5", &["-v=5"], Was::Different);
     check(&["-v", "2"], "v", "5", &["-v=5"], Was::Different);
     check(&["-v2"], "v", "5", &["-v=5"], Was::Different);

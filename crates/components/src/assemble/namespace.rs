@@ -1,4 +1,4 @@
-//! Into one namespace, with whatever refers to it.
+//! Moves objects and their references to one namespace.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const INJECT_FROM: [&str; 2] = [
     "cert-manager.io/inject-ca-from-secret",
 ];
 
-/// Kinds of the whole cluster, by group.
+/// Cluster-scoped kinds, by group.
 const CLUSTER_WIDE: [(&str, &[&str]); 16] = [
     ("", &["Namespace", "Node", "PersistentVolume"]),
     ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"]),
@@ -61,7 +61,7 @@ const CLUSTER_WIDE: [(&str, &[&str]); 16] = [
     ("cert-manager.io", &["ClusterIssuer"]),
 ];
 
-/// The kinds of the whole cluster among those that the objects define themselves.
+/// The cluster-scoped kinds that the objects themselves define.
 pub(super) fn cluster_wide(objects: &[Value]) -> BTreeSet<GroupKind> {
     objects
         .iter()
@@ -80,8 +80,8 @@ fn is_namespaced(object: &Value, own: &BTreeSet<GroupKind>) -> bool {
         && !own.contains(&GroupKind::new(group(object), kind(object)))
 }
 
-/// Puts an object into the target namespace, and what it refers to. `own` kinds are of the whole cluster; `from` is the namespace
-/// that the release names.
+/// Moves an object and its references to the target namespace. `own` kinds are cluster-scoped; `from` is the namespace in the
+/// release.
 pub(super) fn put(
     object: &mut Value,
     own: &BTreeSet<GroupKind>,
@@ -123,7 +123,7 @@ pub(super) fn put(
     }
 }
 
-/// Annotations that name a Certificate or Secret of the provider.
+/// Moves annotations that name a Certificate or Secret of the provider.
 fn inject_from(object: &mut Value, target: &str) -> Result<(), AssembleError> {
     for key in INJECT_FROM {
         let value = text(object, &["metadata", "annotations", key]);
@@ -143,7 +143,7 @@ fn inject_from(object: &mut Value, target: &str) -> Result<(), AssembleError> {
     Ok(())
 }
 
-/// The list at a field, if it is there; what else is there is an error.
+/// The list at a field, if it is set; another type is an error.
 fn list_mut<'v>(object: &'v mut Value, field: &'static str) -> Result<&'v mut [Value], AssembleError> {
     let found = match &object[field] {
         Value::Null => return Ok(&mut []),
@@ -161,7 +161,7 @@ fn list_mut<'v>(object: &'v mut Value, field: &'static str) -> Result<&'v mut [V
     Ok(object[field].as_array_mut().map(Vec::as_mut_slice).unwrap_or_default())
 }
 
-/// The subjects of a role: those in a namespace move to this one.
+/// Moves the namespaced subjects of a binding.
 fn subjects(binding: &mut Value, target: &str) -> Result<(), AssembleError> {
     for subject in list_mut(binding, "subjects")? {
         if !text(subject, &["namespace"]).is_empty() {
@@ -187,7 +187,7 @@ fn service(reference: &mut Value, target: &str) {
     }
 }
 
-/// Where objects are converted, in both forms that definitions have had.
+/// Moves the conversion webhook, in both forms of definitions.
 fn conversion(definition: &mut Value, target: &str) {
     for path in [
         "/spec/conversion/webhook/clientConfig/service",
@@ -199,7 +199,7 @@ fn conversion(definition: &mut Value, target: &str) {
     }
 }
 
-/// The names of a certificate: `service.namespace.svc` and what else has the namespace behind a dot.
+/// Moves the DNS names of a certificate: `service.namespace.svc`, and other names with the namespace after a dot.
 fn certificate(certificate: &mut Value, was: Option<&str>, target: &str) -> Result<(), AssembleError> {
     let Some(was) = was else {
         return Ok(());
@@ -228,7 +228,7 @@ fn certificate(certificate: &mut Value, was: Option<&str>, target: &str) -> Resu
     }
 }
 
-/// In a DNS name, the first part that is the old namespace, but for the very first, which is the Service.
+/// Replaces the first label of a DNS name that is the old namespace, except for the very first label, which is the Service.
 fn rename(name: &mut Value, was: &str, target: &str) {
     let Some(text) = name.as_str() else {
         return;
@@ -240,7 +240,7 @@ fn rename(name: &mut Value, was: &str, target: &str) {
     }
 }
 
-/// Takes the argument from a manager that confines it to one namespace; says so.
+/// Removes the argument that limits a manager to one namespace. Returns notes about it.
 pub(super) fn watch_all(object: &mut Value) -> Vec<String> {
     if !is(object, "apps", "Deployment") {
         return Vec::new();

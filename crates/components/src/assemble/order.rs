@@ -1,4 +1,4 @@
-//! In which order objects are applied, and which ones outlive their provider.
+//! The order in which objects are applied, and the objects that outlive their provider.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,24 @@ use serde_json::Value;
 use super::DEFINITIONS;
 use crate::object::{group, is, kind, text};
 
-/// When an object is applied. What is removed goes in the other direction.
+/// The stage in which an object is applied. Removal has the opposite order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// The Namespace, which is there before everything in it.
+    /// The Namespace, before everything in it.
     Namespace,
-    /// Definitions, before objects of their kinds and before who watches these.
+    /// Definitions, before objects of their kinds and before controllers that watch these.
     Definitions,
     /// Service accounts, roles, bindings.
     Access,
     /// Objects that workloads depend on: Secrets, ConfigMaps, Services.
     Settings,
-    /// Objects of cert-manager: before what authorities are put into.
+    /// Objects of cert-manager, before objects that get a CA bundle.
     Certificates,
-    /// Configurations of webhooks, quotas of admission: from here on the provider is asked.
+    /// Webhook configurations and quotas: from here on, writes depend on the provider.
     Webhooks,
     /// Workloads.
     Workloads,
-    /// Objects of kinds that the provider itself defines: its webhooks may have to answer first.
+    /// Objects of the provider's own kinds: its webhooks may have to run first.
     Own,
 }
 
@@ -44,7 +44,7 @@ impl Stage {
     }
 }
 
-/// The groups of the kinds that definitions among the objects define.
+/// The groups of the kinds that the objects define.
 fn own_groups(objects: &[Value]) -> BTreeSet<String> {
     objects
         .iter()
@@ -53,7 +53,7 @@ fn own_groups(objects: &[Value]) -> BTreeSet<String> {
         .collect()
 }
 
-/// The objects in the order in which they are applied; those of the same stage as they were.
+/// The objects in the order in which they are applied; the order within a stage is kept.
 pub fn in_order(objects: Vec<Value>) -> Vec<(Stage, Value)> {
     let own = own_groups(&objects);
     let mut staged: Vec<_> = objects
@@ -64,20 +64,20 @@ pub fn in_order(objects: Vec<Value>) -> Vec<(Stage, Value)> {
     staged
 }
 
-/// The objects of a provider by what becomes of them when it goes.
+/// The objects of a provider, by their treatment when it is removed.
 #[derive(Debug, Default)]
 pub struct Parts {
-    /// The Namespace, which is its users'.
+    /// The Namespace, which belongs to the users.
     pub namespace: Option<Value>,
-    /// Definitions, which stay as long as there are objects of their kinds.
+    /// Definitions, which stay as long as objects of their kinds exist.
     pub definitions: Vec<Value>,
-    /// Other objects of the whole cluster.
+    /// Other cluster-scoped objects.
     pub cluster: Vec<Value>,
     /// Objects in the namespace of the provider.
     pub namespaced: Vec<Value>,
 }
 
-/// Sorts objects that have been put into their namespace.
+/// Splits objects that have been moved to their namespace.
 pub fn split(objects: Vec<Value>) -> Parts {
     let mut parts = Parts::default();
     for object in objects {

@@ -42,7 +42,7 @@ fn deployment(namespace: &str, name: &str) -> Value {
     })
 }
 
-/// Every place where a text stands.
+/// All texts in a value.
 fn texts(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) => found.push(text.clone()),
@@ -76,7 +76,7 @@ fn everything_comes_into_the_target_namespace() {
         expect.iter().all(|text| found.iter().any(|known| known == text)),
         "{found:?}"
     );
-    // Objects of the whole cluster have no namespace; all others have this one.
+    // Cluster-scoped objects have no namespace; all others have this one.
     for object in &made.objects {
         let wide = matches!(
             object::kind(object),
@@ -439,14 +439,14 @@ const PIECES: &[&str] = &[
     "!!binary ",
 ];
 
-/// A file with a piece cut out, and another put in.
+/// A file with a part removed, and another one inserted.
 fn damaged() -> impl Strategy<Value = String> {
     let text = LookAlike::infrastructure("aws")
         .without_required_variables()
         .components();
     let whole = envsubst::Template::parse(&text).unwrap().render(|_| None).unwrap();
     (0..whole.len(), 0..200_usize, proptest::sample::select(PIECES)).prop_map(move |(from, length, piece)| {
-        // The file has no characters of several bytes.
+        // The file has no multi-byte characters.
         let to = (from + length).min(whole.len());
         [&whole[..from], piece, &whole[to..]].concat()
     })

@@ -1,4 +1,4 @@
-//! The authority of a provider's certificates: one that issues, one that comes next, those that were.
+//! The authorities of a provider's certificates: the current one, the next one, and former ones.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -20,12 +20,12 @@ const TRUSTED_AFTER: SignedDuration = SignedDuration::from_mins(30);
 pub struct Authorities {
     using: CertificateAuthority,
     next: Option<CertificateAuthority>,
-    /// Still trusted: certificates that they issued may still be in use.
+    /// Former ones that are still trusted, because their certificates may be in use.
     past: Vec<Certificate>,
 }
 
 impl Authorities {
-    /// Reads what [`Self::secret`] wrote, by the keys of the Secret; nothing if it is missing or damaged.
+    /// Parses the data of [`Self::secret`]; `None` if it is missing or damaged.
     pub fn read(stored: &dyn Fn(&str) -> Option<Vec<u8>>) -> Option<Self> {
         let text = |key: &str| String::from_utf8(stored(key)?).ok();
         let pair = |certificate, key| CertificateAuthority::from_pem(&text(certificate)?, &text(key)?).ok();
@@ -81,19 +81,19 @@ impl Authorities {
         Ok((all, done))
     }
 
-    /// The one that issues.
+    /// The current authority.
     pub fn using(&self) -> &CertificateAuthority {
         &self.using
     }
 
-    /// All that are trusted, as PEM, the one that issues first.
+    /// All trusted authorities as PEM, the current one first.
     pub fn bundle(&self) -> String {
         let next = self.next.as_ref().map(CertificateAuthority::certificate);
         let all = std::iter::once(self.using.certificate()).chain(next).chain(&self.past);
         all.map(Certificate::to_pem).collect()
     }
 
-    /// When something has to be done next. That an old one has ended is no reason: it is dropped when something else is.
+    /// When a change is due. The end of a former authority is not: it is dropped with the next change.
     pub(super) fn due(&self, now: Timestamp) -> Timestamp {
         match &self.next {
             Some(next) => trusted_at(next.certificate()).max(now),
@@ -101,7 +101,7 @@ impl Authorities {
         }
     }
 
-    /// The Secret that keeps them.
+    /// The Secret with the authorities.
     pub(super) fn secret(&self, namespace: &str, name: &str) -> Value {
         let (certificate, key, bundle) = (
             self.using.certificate().to_pem(),

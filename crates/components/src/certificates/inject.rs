@@ -1,4 +1,4 @@
-//! Puts certificates in the place of what asked for them.
+//! Replaces cert-manager's objects with certificates.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::{BUNDLE, CERTIFICATE, CertificateError, FIELD, KEY};
 use crate::customize::{Note, object_name};
 use crate::object;
 
-/// A certificate that was issued, as PEM.
+/// An issued certificate, as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Issued {
     /// The certificate.
@@ -31,8 +31,8 @@ impl fmt::Debug for Issued {
     }
 }
 
-/// Carries out a plan for these objects: Secrets, by the names that the plan gives them, take the place of cert-manager's
-/// objects, and bundles go where they are asked for. On an error nothing was changed.
+/// Carries out a plan for these objects: Secrets, by their names in the plan, replace cert-manager's objects, and bundles are
+/// injected where requested. After an error nothing has changed.
 pub fn put(
     objects: &mut Vec<Value>,
     plan: &Plan,
@@ -68,7 +68,7 @@ pub fn put(
     Ok(notes)
 }
 
-/// Adds an object, in the place of the one that is there.
+/// Adds an object, or replaces the existing one.
 pub(super) fn replace(objects: &mut Vec<Value>, object: Value) {
     let identity = object::Identity::of(&object);
     match objects.iter_mut().find(|one| object::Identity::of(one) == identity) {
@@ -129,7 +129,7 @@ fn inject(one: &mut Value, bundle: &str) -> bool {
     }
 }
 
-/// Should cert-manager come later, it must not look for a Certificate that is not there.
+/// Removes the annotations: if cert-manager is installed later, it must not look for a missing Certificate.
 fn forget(one: &mut Value) {
     let Some(metadata) = one.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;

@@ -12,39 +12,39 @@ use crate::object;
 
 /// The group of cert-manager's kinds.
 const GROUP: &str = "cert-manager.io";
-/// Names a Certificate, as `namespace/name`, whose authority is to be trusted.
+/// The annotation with the Certificate, as `namespace/name`, whose authority is to be injected.
 pub(super) const INJECT_FROM: &str = "cert-manager.io/inject-ca-from";
-/// The same for a Secret.
+/// The same annotation for a Secret.
 pub(super) const INJECT_FROM_SECRET: &str = "cert-manager.io/inject-ca-from-secret";
-/// Asks for the authority of the API server.
+/// The annotation for injecting the authority of the API server.
 const INJECT_API_SERVER: &str = "cert-manager.io/inject-apiserver-ca";
 /// Default validity period of cert-manager's certificates.
 const USUAL_DAYS: i32 = 90;
 /// Longest common name that X.509 allows.
 const LONGEST_NAME: usize = 64;
 
-/// A certificate that is asked for.
+/// A requested certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The Certificate that asks for it.
+    /// The Certificate object of the request.
     pub certificate: ObjectKey,
-    /// The Secret, in the same namespace, that it is to be put into.
+    /// Its Secret in the same namespace.
     pub secret: String,
     /// The subject's common name.
     pub common_name: String,
     /// The subject's organization.
     pub organization: Option<String>,
-    /// The DNS names that it is for.
+    /// Its DNS names.
     pub dns_names: Vec<String>,
-    /// The addresses that it is for.
+    /// Its addresses.
     pub addresses: Vec<String>,
-    /// What it is used for.
+    /// Its usage.
     pub usage: LeafUsage,
-    /// Whether it is an authority itself.
+    /// Whether it is an authority.
     pub authority: bool,
-    /// How many days it is issued for.
+    /// Its validity in days.
     pub days: i32,
-    /// How long before its end it is renewed. Defaults to a third of its life.
+    /// How long before its end it is renewed. Defaults to a third of its validity.
     pub renew_before: Option<SignedDuration>,
     /// Labels of the Secret.
     pub labels: BTreeMap<String, String>,
@@ -52,16 +52,16 @@ pub struct Request {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// An object that is to trust the authority of a certificate.
+/// An object that gets a CA bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Injection {
-    /// Its place among the objects.
+    /// Its index among the objects.
     pub at: usize,
-    /// The Secret whose authority it is to trust.
+    /// The Secret with the certificate of the authority.
     pub secret: String,
 }
 
-/// Everything that cert-manager is asked for.
+/// All requests to cert-manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Certificates to issue.
@@ -76,7 +76,7 @@ impl Request {
         self.dns_names.iter().chain(&self.addresses).map(String::as_str)
     }
 
-    /// How long it lives.
+    /// Its validity.
     pub fn life(&self) -> SignedDuration {
         SignedDuration::from_hours(i64::from(self.days) * 24)
     }
@@ -189,7 +189,7 @@ fn request(one: &Value, objects: &[Value], authorities: &BTreeSet<(&str, &str)>)
     })
 }
 
-/// Whether an issuer signs by itself, or with an authority that comes with the provider.
+/// Checks that an issuer is self-signed, or has an authority of the provider.
 fn issuer(
     reference: &Value,
     namespace: &str,
@@ -219,7 +219,7 @@ fn issuer(
     ))
 }
 
-/// The Secret whose authority an object is to trust.
+/// The Secret whose authority is injected into an object.
 fn injected(one: &Value, requests: &[Request]) -> Result<Option<String>, String> {
     let annotation = |key: &str| one["metadata"]["annotations"].get(key).and_then(Value::as_str);
     if annotation(INJECT_API_SERVER) == Some("true") {

@@ -74,7 +74,7 @@ impl Store {
         String::from_utf8(self.get(secret, key).unwrap()).unwrap()
     }
 
-    /// One reconcile: objects out, Secrets stored.
+    /// A reconcile: processes the objects, and stores Secrets.
     fn pass(&mut self, mut objects: Vec<Value>, now: Timestamp) -> (Vec<Value>, StandIn) {
         let mut keys = 0;
         let mut new_key = || {
@@ -167,7 +167,7 @@ fn durations_and_usages_are_read() {
 
 #[test]
 fn secrets_and_bundles_take_their_places() {
-    // OP-245: without cert-manager a provider gets what it needs all the same.
+    // OP-245: without cert-manager, a provider gets the same certificates.
     let mut store = Store::default();
     let (objects, done) = store.pass(provider(), at(0));
     assert!(
@@ -202,7 +202,7 @@ fn secrets_and_bundles_take_their_places() {
     assert_eq!(leaf.alternative_names(), DNS);
     assert_eq!(leaf.not_after(), at(90));
     assert!(store.trusted()[0].is_ca());
-    // Nothing in notes or debug output is a key.
+    // Notes and debug output contain no key.
     let shown = format!("{done:?}");
     assert!(!shown.contains("PRIVATE KEY"), "{shown}");
     assert_eq!(
@@ -296,7 +296,7 @@ fn a_new_authority_is_trusted_before_it_issues_and_an_old_one_stays() {
     let before = store.leaf();
     store.pass(provider(), at(due));
     assert_eq!(store.leaf(), before);
-    // Now everybody trusts it.
+    // Now all clients trust it.
     let (_, done) = store.pass(provider(), soon);
     assert_eq!(store.trusted(), [new.clone(), old], "the old one stays trusted");
     assert_ne!(store.leaf(), before);
@@ -409,7 +409,7 @@ fn certificates_are_renewed_in_time() {
     };
     check(90, None, 60);
     check(90, Some(10), 80);
-    // As much as the whole life cannot be meant.
+    // A request for the whole life is ignored.
     check(90, Some(90), 60);
     check(90, Some(0), 60);
 }

@@ -8,7 +8,7 @@ use windlass_api_operator::ContainerSettings;
 use super::{CustomizeError, Note, arguments, container_mut, container_names, flags, image, listed};
 use crate::args::{Arguments, Was, flag_name};
 
-/// Applies them to the container of that name; it is an error if the Deployment has none.
+/// Applies settings to a container by name; an error if the Deployment lacks it.
 pub(super) fn apply(
     object: &mut Value,
     name: &str,
@@ -65,7 +65,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Sets flags that a person gave by name. Their values are not told: they may be anything.
+/// Sets flags that a user gave by name. Their values are not logged, as they may be secret.
 pub(super) fn set_all(
     args: &mut Arguments,
     given: &BTreeMap<String, String>,
@@ -101,7 +101,7 @@ pub(super) fn set_all(
     Ok(notes)
 }
 
-/// Puts a variable in the place of the one of the same name, or at the end.
+/// Replaces the variable of the same name, or appends it.
 fn set_variable(container: &mut Value, name: &str, variable: Value) -> &'static str {
     if !container["env"].is_array() {
         container["env"] = json!([]);
@@ -116,7 +116,7 @@ fn set_variable(container: &mut Value, name: &str, variable: Value) -> &'static 
         list.push(variable);
         return "added the variable";
     }
-    // Of several of one name Kubernetes takes the last.
+    // Of duplicates, Kubernetes uses the last.
     let first = there.remove(0);
     for at in there.into_iter().rev() {
         list.remove(at);

@@ -1,11 +1,11 @@
-//! Settings of a Deployment and its Pods. What is set replaces the whole field.
+//! Settings of a Deployment and its Pods. A field that is set replaces the whole value.
 
 use serde_json::{Map, Value, json};
 use windlass_api_operator::DeploymentSettings;
 
 use super::Note;
 
-/// The Pods of a Deployment.
+/// The path of a Deployment's Pod spec.
 const POD: &str = "/spec/template/spec";
 
 pub(super) fn apply(object: &mut Value, name: &str, settings: &DeploymentSettings, field: &str, notes: &mut Vec<Note>) {
@@ -38,7 +38,7 @@ pub(super) fn apply(object: &mut Value, name: &str, settings: &DeploymentSetting
     let secrets = settings.image_pull_secrets.as_ref();
     let secrets = secrets.map(|names| names.iter().map(|name| json!({"name": name})).collect());
     set(POD, "imagePullSecrets", "imagePullSecrets", secrets);
-    // The old name of the field would say something else.
+    // The deprecated name of the field could differ.
     if let Some(pod) = object.pointer_mut(POD).and_then(Value::as_object_mut)
         && let (Some(account), Some(old)) = (account, pod.get_mut("serviceAccount"))
     {
@@ -46,7 +46,7 @@ pub(super) fn apply(object: &mut Value, name: &str, settings: &DeploymentSetting
     }
 }
 
-/// The object at a path of fields, made where it is missing.
+/// The object at a path of fields, created if missing.
 fn made<'v>(object: &'v mut Value, path: &str) -> Option<&'v mut Map<String, Value>> {
     let mut at = object.as_object_mut()?;
     for field in path.split('/').skip(1) {

@@ -1,7 +1,7 @@
-//! Which setting of a manager is which flag: the table.
+//! The table of settings and flags of a manager.
 //!
-//! Managers of providers are programs of many authors. Where the container of a provider already has a flag under another
-//! name, that one is used; a flag is passed only for what was set.
+//! The managers of providers have different authors. If the container already has a flag under another name, that name is used. A
+//! flag is passed only for a setting that is set.
 
 use windlass_api_operator::Settings;
 
@@ -15,9 +15,9 @@ pub struct Flag {
     pub field: &'static str,
     /// The flag, without dashes.
     pub name: &'static str,
-    /// Other names that managers have for it: the first that the container has is used, others are taken away.
+    /// Alternative names: the first one in the container is used, and the others are removed.
     pub also: &'static [&'static str],
-    /// The flag of another setting, that takes over where a container has it and none of the names.
+    /// The flag of another setting, used if the container has it and none of the names.
     pub otherwise: Option<&'static str>,
     /// The desired value of the flag.
     pub(crate) value: fn(&Settings) -> Option<Wanted>,
@@ -26,9 +26,9 @@ pub struct Flag {
 /// The desired value of a flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// This, whether the container has the flag or not.
+    /// This value, in any case.
     Always(String),
-    /// This, but only where the container has the flag: managers that do not know it would not start.
+    /// This value, if the container has the flag: managers that do not know it would not start.
     WhereKnown(String),
 }
 
@@ -64,7 +64,7 @@ const fn or(mut flag: Flag, otherwise: &'static str) -> Flag {
     flag
 }
 
-/// A setting of the election, where there is one: without it nothing of it is passed.
+/// A setting of leader election. Without leader election, none of its flags is passed.
 macro_rules! election {
     ($field:ident) => {
         |s| {
@@ -78,13 +78,13 @@ macro_rules! election {
     };
 }
 
-/// The field whose flag is merged with what the components say, where the API is that of today's operator.
+/// The field whose flag is merged with the value in the components, as in the current operator's API.
 pub(crate) const FEATURE_GATES: &str = "featureGates";
-/// The flag that keeps a manager to one namespace. Providers watch all namespaces, so it is never passed.
+/// The flag that limits a manager to one namespace. Providers watch all namespaces, so it is never passed.
 pub const NAMESPACE: &str = "namespace";
 
-/// All settings that have a flag. Beside these, `controller.groupKindConcurrency` has one flag for each kind
-/// ([`concurrency_flag`]) and `additionalArgs` names its flags itself.
+/// All settings with a flag. In addition, `controller.groupKindConcurrency` has one flag per kind ([`concurrency_flag`]), and
+/// `additionalArgs` names its flags itself.
 pub const FLAGS: &[Flag] = &[
     flag("profilerAddress", "profiler-address", |s| {
         always(s.profiler_address.as_ref())
@@ -157,7 +157,7 @@ pub const FLAGS: &[Flag] = &[
             if yes {
                 Wanted::Always(yes.to_string())
             } else {
-                // Managers without the flag have it disabled anyway.
+                // Managers without the flag behave as if it were disabled.
                 Wanted::WhereKnown(yes.to_string())
             }
         })
@@ -176,7 +176,7 @@ pub const FLAGS: &[Flag] = &[
         }),
         &["webhook-cert-path"],
     ),
-    // No provider of today has a flag for it, so it is passed only to those that show one.
+    // No current provider has a flag for it, so it is passed only if the container has one.
     named(
         flag("gracefulShutDown", "graceful-shutdown-timeout", |s| {
             s.graceful_shutdown.map(|time| Wanted::WhereKnown(time.to_string()))
@@ -192,8 +192,7 @@ impl Flag {
     }
 }
 
-/// The flag for how many objects of a kind are reconciled at once: `AWSCluster.infrastructure.cluster.x-k8s.io` is
-/// `awscluster-concurrency`.
+/// The flag for the concurrency of a kind: `AWSCluster.infrastructure.cluster.x-k8s.io` is `awscluster-concurrency`.
 pub fn concurrency_flag(kind: &str) -> String {
     let kind = kind.split('.').next().unwrap_or(kind);
     format!("{}-concurrency", kind.to_lowercase())

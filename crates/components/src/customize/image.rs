@@ -1,10 +1,10 @@
-//! Another image for a container.
+//! Replaces the image of a container.
 
 use windlass_api_operator::ImageOverride;
 
 use crate::images::{Image, ImageError, ImageMeta};
 
-/// The image to use instead of the one that a container has. On an error, the part that is wrong and why.
+/// The image that replaces a container's image. The error is the invalid part and the reason.
 pub(super) fn overridden(have: &str, change: &ImageOverride) -> Result<String, (&'static str, String)> {
     let (repository, name, tag) = match change {
         ImageOverride::Whole(image) => {
@@ -26,7 +26,7 @@ pub(super) fn overridden(have: &str, change: &ImageOverride) -> Result<String, (
         let bare = !name.contains(['/', ':', '@']);
         check(".name", if bare { name.clone() } else { String::new() }, why)?;
     }
-    // A digest says which image is meant, and so does a tag: only one of them can be right.
+    // A digest and a tag both identify an image: they may contradict each other.
     let digest = tag.clone().filter(|tag| tag.starts_with("sha256:"));
     if let Some(tag) = tag.as_ref().filter(|_| digest.is_none()) {
         check(

@@ -1,4 +1,4 @@
-//! Settings of a manager: flags of its container, and what has to fit them.
+//! Settings of a manager: the flags of its container, and the fields that depend on them.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Place<'a> {
     /// The Deployment, for notes.
     pub(super) name: &'a str,
     pub(super) container: &'a str,
-    /// Where the settings were declared.
+    /// The field with the settings.
     pub(super) field: &'a str,
     pub(super) notes: &'a mut Vec<Note>,
 }
@@ -37,7 +37,7 @@ impl Place<'_> {
         }
     }
 
-    /// Takes away what would keep the manager to one namespace.
+    /// Removes arguments that limit the manager to one namespace.
     pub(super) fn watch_all(&mut self) -> Result<(), CustomizeError> {
         let mut args = arguments(self.object, self.container)?;
         if args.remove(flags::NAMESPACE) {
@@ -49,7 +49,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Passes everything that is set as flags.
+    /// Passes all settings as flags.
     pub(super) fn flags(&mut self, declared: &Settings, merge_gates: bool) -> Result<(), CustomizeError> {
         let mut args = arguments(self.object, self.container)?;
         let before = args.clone();
@@ -114,7 +114,7 @@ impl Place<'_> {
         self.done(field, described(was, name, wanted.value()));
     }
 
-    /// Notes the settings that reach no manager.
+    /// Adds notes about settings without a flag.
     fn without_flags(&mut self, declared: &Settings) {
         if declared.debug {
             for (field, set) in [
@@ -145,7 +145,7 @@ impl Place<'_> {
         }
     }
 
-    /// An invalid value.
+    /// Checks for invalid values.
     fn check(&self, settings: &Settings) -> Result<(), CustomizeError> {
         let wrong = |setting: &str, why: String| CustomizeError::Setting {
             field: format!("{}.{setting}", self.field),
@@ -178,7 +178,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Names of health probes have no flag; who sets them knows that the manager answers there.
+    /// Names of health probes have no flag; a user who sets them knows that the manager serves them.
     pub(super) fn probes(&mut self, settings: &Settings) {
         let names = [
             (
@@ -216,7 +216,7 @@ fn described(was: Was, name: &str, value: &str) -> String {
     }
 }
 
-/// Gates that the container has, with those that are set put over them.
+/// The feature gates of the container, overridden by those in the settings.
 fn merged_gates(args: &Arguments, gates: &BTreeMap<String, bool>) -> String {
     let texts = args.all("feature-gates");
     let pairs = texts

@@ -4,17 +4,17 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// One decision: a field of the declaration, and what it did to one object. Never holds what may be secret: the values of
-/// variables, and of flags that are not known here.
+/// A decision: a field of the declaration, and its effect on an object. It never contains values that may be secret: those of
+/// variables, and of unknown flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The field of the declaration, with its list index: `spec.manager.verbosity`.
     pub field: String,
-    /// The object that was changed, by kind, namespace and name; empty where there is none.
+    /// The changed object, by kind, namespace and name; may be empty.
     pub object: String,
     /// The container, for settings of containers.
     pub container: Option<String>,
-    /// The result, or the reason for doing nothing.
+    /// The effect, or the reason for having none.
     pub what: String,
     /// Whether the field had no effect, which its author should know.
     pub ignored: bool,

@@ -1,7 +1,7 @@
-//! Holding a provider still: what runs it has no replicas, and an annotation that says how many it had.
+//! Pauses a provider: its workloads have no replicas, and an annotation has their original number.
 //!
-//! The number is taken once ([`had`]), kept by the caller, and put on every object that is applied meanwhile
-//! ([`hold`]), those of another version included; so neither a second look nor an upgrade loses it.
+//! The number is read once ([`had`]), kept by the caller, and set on every object that is applied meanwhile ([`hold`]), also of
+//! another version. So neither a second reconcile nor an upgrade loses it.
 
 use serde_json::{Map, Value, json};
 use windlass_api_operator::annotations::ORIGINAL_CONTROLLER_REPLICAS;
@@ -11,15 +11,15 @@ use crate::object;
 /// The replicas before the pause, as recorded on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Original {
-    /// Nothing: it is not paused.
+    /// It is not paused.
     None,
-    /// That many.
+    /// This number.
     Replicas(i64),
-    /// Something that is not a number of replicas.
+    /// A value that is not a number.
     Malformed(String),
 }
 
-/// How many replicas a paused object had.
+/// The replicas of an object before the pause.
 pub fn original(live: &Value) -> Original {
     let Some(text) = live["metadata"]["annotations"].get(ORIGINAL_CONTROLLER_REPLICAS) else {
         return Original::None;
@@ -46,7 +46,7 @@ pub fn had(live: &Value) -> Option<i64> {
     }
 }
 
-/// Takes the replicas away, and notes how many there were.
+/// Sets the replicas to zero, and records the number before.
 pub fn hold(object: &mut Value, had: i64) {
     set_replicas(object, 0);
     if let Some(annotations) = object::map_at(object, &["metadata", "annotations"]) {
@@ -54,7 +54,7 @@ pub fn hold(object: &mut Value, had: i64) {
     }
 }
 
-/// Gives the replicas back.
+/// Restores the replicas.
 pub fn give_back(object: &mut Value, had: i64) {
     set_replicas(object, had);
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(original(&object), Original::Replicas(3));
         give_back(&mut object, 3);
         assert_eq!(object, before);
-        // An empty existing value was there before.
+        // An empty value existed before.
         object["metadata"]["annotations"] = json!({});
         let before = object.clone();
         give_back(&mut object, 3);

@@ -1,11 +1,11 @@
-//! Ports, probes, Services and mounts follow the configured addresses of a manager.
+//! Adapts ports, probes, Services and mounts to the configured addresses of a manager.
 
 use serde_json::{Map, Value, json};
 
 use super::{Note, container_mut, object_name};
 use crate::args::Arguments;
 
-/// Where controllers look for the certificate of their webhooks by default.
+/// The default folder of the webhook certificate.
 const CERT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
 
 /// The serving addresses in a manager's flags.
@@ -18,27 +18,27 @@ pub(super) struct Endpoints {
     cert_dir: Option<String>,
 }
 
-/// Ports of a Pod have other numbers now.
+/// The ports of a Pod that have changed.
 pub(super) struct Move {
     namespace: Value,
     labels: Map<String, Value>,
     ports: Vec<Shift>,
 }
 
-/// A port, where it was and where it is. All of a Pod are looked at together, since two may change places.
+/// A port before and after the change. All ports of a Pod are handled together, since two may be swapped.
 struct Shift {
     field: String,
     from: i64,
     to: i64,
 }
 
-/// One of the ports that a manager serves at.
+/// A port that a manager serves.
 struct Endpoint<'a> {
     before: &'a Option<String>,
     after: &'a Option<String>,
     /// The names of its container ports.
     names: &'a [&'a str],
-    /// The default place.
+    /// The default port.
     usual: i64,
 }
 
@@ -64,7 +64,7 @@ fn port(address: &str) -> Option<i64> {
     port.parse().ok().filter(|port| (1..=65535).contains(port))
 }
 
-/// Changes container ports, probes and mounts so that they fit, and tells which ports moved.
+/// Changes container ports, probes and mounts, and returns the moved ports.
 pub(super) fn follow(
     object: &mut Value,
     container: &str,
@@ -80,7 +80,7 @@ pub(super) fn follow(
         .cloned()
         .unwrap_or_default();
     let namespace = object["metadata"]["namespace"].clone();
-    // Metrics and diagnostics are one endpoint in managers that know both words.
+    // Metrics and diagnostics are the same endpoint in managers that have both flags.
     let metrics: &[&str] = if after.diagnostics.is_some() { &[] } else { &["metrics"] };
     let endpoints = [
         (
@@ -153,7 +153,7 @@ pub(super) fn follow(
 }
 
 impl Endpoint<'_> {
-    /// From which to which port the endpoint moved, if it did.
+    /// The old and new port of the endpoint, if it moved.
     fn moved(&self, container: &Value) -> Option<(i64, i64)> {
         if self.before == self.after {
             return None;
@@ -175,7 +175,7 @@ fn list<'v>(value: &'v mut Value, path: &str) -> impl Iterator<Item = &'v mut Va
     items.into_iter().flatten()
 }
 
-/// Gives container ports and the probes that name them by number their new numbers. Which of them were there.
+/// Renumbers container ports, and the probes that refer to them by number. Returns the ones that existed.
 fn renumber<'s>(container: &mut Value, shifts: &'s [Shift]) -> Vec<&'s Shift> {
     let mut found = vec![false; shifts.len()];
     let mut change = |number: Option<&mut Value>| {
@@ -208,7 +208,7 @@ fn renumber<'s>(container: &mut Value, shifts: &'s [Shift]) -> Vec<&'s Shift> {
 
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// Probes over HTTP would fail for ever where nothing answers.
+/// Removes HTTP probes: without an endpoint, they would always fail.
 fn drop_probes(container: &mut Value) -> bool {
     let Some(container) = container.as_object_mut() else {
         return false;
@@ -234,7 +234,7 @@ fn mount(container: &mut Value, from: &str, to: &str) -> bool {
     }
 }
 
-/// Services that lead to the port by its number lead to where it is now; those that lead there by its name do anyway.
+/// Updates Services that refer to the port by number; references by name need no change.
 pub(super) fn services(objects: &mut [Value], moved: &Move, notes: &mut Vec<Note>) {
     for object in objects {
         if object["kind"] != "Service" || object["metadata"]["namespace"] != moved.namespace {
@@ -248,7 +248,7 @@ pub(super) fn services(objects: &mut [Value], moved: &Move, notes: &mut Vec<Note
         }
         let name = object_name(object);
         for port in list(object, "/spec/ports") {
-            // Without a target, a port leads to itself.
+            // Without a target, the port is its own target.
             let target = port
                 .get("targetPort")
                 .filter(|target| !target.is_null())

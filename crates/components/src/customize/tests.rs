@@ -4,7 +4,7 @@ use windlass_api_operator::{ProviderObject, management, operator};
 
 use super::*;
 
-/// A provider with a sidecar, an init container, and Services that lead to its ports by number and by name.
+/// A provider with a sidecar, an init container, and Services that refer to its ports by number and by name.
 fn provider() -> Vec<Value> {
     vec![
         deployment(
@@ -80,7 +80,7 @@ fn proposed(spec: &Value) -> Declared {
     object.declared().unwrap()
 }
 
-/// Applies settings, twice: the second time must not change anything.
+/// Applies settings twice: the second time must not change anything.
 fn applied(mut objects: Vec<Value>, declared: &Declared) -> (Vec<Value>, Vec<Note>) {
     let notes = customize(&mut objects, declared).unwrap();
     let once = objects.clone();
@@ -566,17 +566,17 @@ fn ports_and_probes_follow() {
     assert_eq!(port(1), json!({"port": 443, "targetPort": 9444}));
     assert_eq!(port(2), json!({"port": 443, "targetPort": "webhook-server"}));
     assert_eq!(port(3), json!({"port": 8443, "targetPort": 8444}));
-    // Flags that are given as arguments are followed as well.
+    // Flags in arguments are handled as well.
     let spec = json!({"deployment": {"containers": [{"name": "manager", "args": {"webhook-port": "9445"}}]}});
     let (objects, _) = applied(provider(), &today(&spec));
     assert_eq!(objects[1]["spec"]["ports"][0]["targetPort"], 9445);
-    // Without an answer to probes there must be none.
+    // Without an endpoint for probes, there must be none.
     let (objects, _) = applied(
         provider(),
         &today(&json!({"manager": {"health": {"healthProbeBindAddress": "0"}}})),
     );
     assert_eq!(container(&objects[0], "manager").get("readinessProbe"), None);
-    // Two ports may change places.
+    // Two ports may be swapped.
     let spec = json!({"manager": {"webhook": {"port": 9440}, "health": {"healthProbeBindAddress": ":9443"}}});
     let (objects, _) = applied(provider(), &today(&spec));
     let manager = container(&objects[0], "manager");
@@ -598,7 +598,7 @@ fn ports_and_probes_follow() {
 
 #[test]
 fn what_is_not_there_is_not_made() {
-    // Ports, probes and mounts that a container does not have are not for settings to add.
+    // Settings do not add ports, probes and mounts that a container lacks.
     let bare = vec![
         deployment("capx-controller-manager", &json!([{"name": "manager"}])),
         json!({
@@ -737,7 +737,7 @@ fn settings_that_contradict_each_other_are_refused() {
         json!({"deployment": {"containers": [{"name": "manager", "imageUrl": "a b"}]}}),
         "spec.deployment.containers[0].image: \"a b\" is not an image",
     );
-    // OP-180: the same twice is said once.
+    // OP-180: duplicates are reported once.
     let (objects, _) = applied(provider(), &today(&args(json!({"foo": "1", "--foo": "1"}))));
     let foos = args_of(&objects[0], "manager")
         .into_iter()

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use super::MAX_VALUE;
 
-/// Steps that fitting a pattern may take: about as many as the longest value with a pattern of a few characters.
+/// The limit of steps to match a pattern: about as many as the longest value with a pattern of a few characters.
 const MAX_STEPS: usize = 8 * MAX_VALUE;
 
 /// The operation on the value of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
-    /// The value, or the arguments where it is empty.
+    /// The value, or the arguments if it is empty.
     Default,
     Length,
     LowerFirst,
@@ -30,7 +30,7 @@ pub(super) enum Op {
     ReplaceEnd,
 }
 
-/// The result, or nothing where it would be longer than `limit` or take too long to find.
+/// The result, or `None` if it would be longer than `limit` or take too long to compute.
 pub(super) fn apply<'v>(op: Op, value: &'v str, args: &[Cow<'v, str>], limit: usize) -> Option<Cow<'v, str>> {
     let arg = |index: usize| args.get(index).map(|arg| &**arg);
     let result = match op {
@@ -77,13 +77,13 @@ fn joined<'v>(args: &[Cow<'v, str>], limit: usize) -> Option<Cow<'v, str>> {
     }
 }
 
-/// In lower case where that is one character.
+/// The lower case of a character, if it is a single character.
 fn lower(c: char) -> char {
     let mut lower = c.to_lowercase();
     lower.next().filter(|_| lower.next().is_none()).unwrap_or(c)
 }
 
-/// In upper case where that is one character.
+/// The upper case of a character, if it is a single character.
 fn upper(c: char) -> char {
     let mut upper = c.to_uppercase();
     upper.next().filter(|_| upper.next().is_none()).unwrap_or(c)
@@ -97,7 +97,7 @@ fn first(value: &str, change: fn(char) -> char) -> Cow<'_, str> {
     }
 }
 
-/// A part of the value by bytes; the whole value where a number cannot be read.
+/// A part of the value by bytes; the whole value if a number cannot be parsed.
 fn substring<'v>(value: &'v str, from: &str, length: Option<&str>) -> &'v str {
     let Ok(from) = from.parse::<i64>() else {
         return value;
@@ -136,7 +136,7 @@ enum Piece {
     Any,
     /// The character itself.
     One(char),
-    /// `[a-z]`, or with a caret whatever is not in it.
+    /// `[a-z]`, or with a caret the complement.
     Set { negated: bool, ranges: Vec<(char, char)> },
 }
 
@@ -150,7 +150,7 @@ impl Piece {
     }
 }
 
-/// Reads a pattern; nothing where it is malformed, as nothing fits it then.
+/// Parses a pattern; `None` if it is malformed, because it then matches nothing.
 fn pattern(mut chars: impl Iterator<Item = char>) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     while let Some(c) = chars.next() {
@@ -206,7 +206,7 @@ fn fitting(value: &[char], chars: impl Iterator<Item = char>, longest: bool) -> 
     if value.len().checked_mul(pieces.len() + 1)? > MAX_STEPS {
         return None;
     }
-    // All the places in the pattern that could have been reached, one character after the other.
+    // All positions in the pattern that are reachable, one character after the other.
     let mut places = vec![false; pieces.len() + 1];
     places[0] = true;
     pass_stars(&pieces, &mut places);
@@ -235,7 +235,7 @@ fn fitting(value: &[char], chars: impl Iterator<Item = char>, longest: bool) -> 
     Some(found)
 }
 
-/// A star fits nothing, too.
+/// Adds positions after stars, which also match the empty text.
 fn pass_stars(pieces: &[Piece], places: &mut [bool]) {
     for (place, piece) in pieces.iter().enumerate() {
         if matches!(piece, Piece::Star) && places[place] {

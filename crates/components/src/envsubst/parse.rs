@@ -1,17 +1,17 @@
-//! Where the variables of a text are.
+//! Finds the variables of a text.
 
 use std::borrow::Cow;
 
 use super::ops::Op;
 use super::{Arg, Call, Node};
 
-/// Variables within defaults within defaults: real files have fewer, and deeper ones could exhaust the stack.
+/// The limit of nested defaults: real files have fewer, and deeper ones could exhaust the stack.
 const MAX_DEPTH: usize = 32;
 
 /// How much of an expression an error shows.
 const SHOWN: usize = 40;
 
-/// An expression that cannot be read.
+/// An expression that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line}: {shown:?} is no variable: {problem}; a text \"${{\" that is not meant as one is written \"$${{\""
@@ -21,20 +21,20 @@ pub struct SyntaxError {
     pub line: usize,
     /// Its beginning.
     pub shown: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with an expression.
+/// The problem of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// No name where one is expected.
     #[error("a name of letters, digits and underscores is missing")]
     Name,
-    /// Something follows the name, or the whole expression, that should be its end.
+    /// Unexpected text after the name or the expression.
     #[error("\"}}\" is missing, or what follows the name is not understood")]
     Brace,
-    /// An operator lacks what it works with.
+    /// An operator lacks its argument.
     #[error("the operator after the name lacks its argument")]
     Argument,
     /// A replacement has no second slash.
@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A name with blanks around it between the braces of `${ NAME }`; `open` is where its `{` is. Also where it ends.
+    /// A name with blanks around it between the braces of `${ NAME }`; `open` is the position of its `{`. Also returns its end.
     fn padded_name(&self, open: usize) -> Option<(&'a str, usize)> {
         let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0c');
         let inside = self.text[open..].strip_prefix('{')?;
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
         (padded && !name.is_empty()).then_some((name, self.text.len() - after.len()))
     }
 
-    /// What follows `${`, with its `}`.
+    /// Parses an expression after `${`, up to its `}`.
     fn call(&mut self, depth: usize) -> Parsed<Call<'a>> {
         if depth > MAX_DEPTH {
             return Err(Problem::Depth);
@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
         };
         let start = self.at;
         let mut args = vec![self.argument(&['/'], true, depth)?];
-        // Without its second slash the text would go on to the next one, wherever in the file that is.
+        // Without its second slash, the text would extend to the next one anywhere in the file.
         let spans_lines = self.text[start..self.at].contains('\n');
         if spans_lines || self.take(&['/'], usize::MAX).is_empty() {
             return Err(Problem::Replacement);

@@ -74,7 +74,7 @@ fn case_changes() {
     check("${A^} ${A^^} ${B,} ${B,,}", "Apple APPLE bANANA split banana split");
     check("${NOVA^} ${NOVA^^} ${NOVA,,}", "Élan Ü ÉLAN Ü élan ü");
     check("${EMPTY^}${EMPTY,,}", "");
-    // clusterctl reads this and does nothing.
+    // clusterctl accepts this and does nothing.
     check("${A,^}", "apple");
 }
 
@@ -121,7 +121,7 @@ fn replacements() {
     check("${A/${A}/x}|${A//${EMPTY}/-}", "x|-a-p-p-l-e-");
     check("${A/p//x}", "axple");
     check("${A/#ap/}", "apple");
-    // As the AWS provider writes an annotation that is only there with a value.
+    // The AWS provider uses this for an optional annotation.
     check("${ROLE/#arn/eks/role-arn: arn}", "eks/role-arn: arn:aws:iam::1:role/x");
     check("${EMPTY/#arn/eks/role-arn: arn}", "");
 }
@@ -178,7 +178,7 @@ fn variables_are_listed_with_what_clusterctl_takes_for_their_defaults() {
     // The first occurrence decides.
     variables("${A} ${A:=x}", &[("A", None)]);
     variables("${A:=x} ${A}", &[("A", Some("x"))]);
-    // Whatever its arguments are for.
+    // With any type of arguments.
     variables("${A:1:2} ${B/x/y}", &[("A", Some("12")), ("B", Some("xy"))]);
 }
 
@@ -222,7 +222,7 @@ fn an_expression_that_explodes_is_refused() {
     );
 }
 
-/// Pieces that expressions are made of, and some that they are not.
+/// Pieces of expressions, and some other pieces.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("${"),
@@ -280,7 +280,7 @@ proptest! {
             let variables = template.variables();
             let names = template.names();
             prop_assert!(variables.keys().all(|name| names.contains(name.as_str())));
-            // Exactly those without a default are missing where nothing is set...
+            // Without any values, exactly the variables without a default are missing...
             let required: Vec<String> =
                 variables.iter().filter(|(_, default)| default.is_none()).map(|(name, _)| name.clone()).collect();
             match template.render(|_| None) {
@@ -288,7 +288,7 @@ proptest! {
                 Err(RenderError::Missing { names }) => prop_assert_eq!(&names, &required),
                 Err(other) => prop_assert!(false, "{}", other),
             }
-            // ... and with values for them nothing is.
+            // ... and with values for them, none is.
             let given = |name: &str| required.iter().any(|known| known == name).then(|| "v".to_owned());
             prop_assert!(template.render(given).is_ok());
         }
@@ -299,7 +299,7 @@ proptest! {
         let escaped = text.replace('$', "$$");
         let template = Template::parse(&escaped).unwrap();
         prop_assert!(template.variables().is_empty());
-        // Blanks around a name go even there, as with clusterctl.
+        // Blanks around a name are removed even there, as in clusterctl.
         if !text.contains(' ') && !text.contains('\n') {
             prop_assert_eq!(template.render(|_| None).unwrap(), text);
         }

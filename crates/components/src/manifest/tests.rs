@@ -105,7 +105,7 @@ fn tabs_are_named_with_their_line() {
     };
     refuse(&format!("{A}---\n{}", B.replace("  name: b", "\tname: b")), &words(9));
     refuse(&format!("{A}---\n{}", B.replace("kind", "\tkind")), &words(7));
-    // In texts they are fine.
+    // In multi-line texts they are valid.
     assert_eq!(names(&format!("{A}data:\n  x: |\n    a\n    \tb\n")), ["ConfigMap a"]);
 }
 
@@ -147,7 +147,7 @@ fn other_mistakes_are_reported_with_their_line() {
         &A.replace("name: a", "name: 1"),
         "document 1, line 1: a ConfigMap has no metadata.name, which must be a text",
     );
-    // `n` is false to Go.
+    // Go reads `n` as false.
     refuse(
         &B.replace("space: ns", "space: n"),
         "document 1, line 1: ConfigMap b has no metadata.namespace, which must be a text",

@@ -43,7 +43,7 @@ fn kind(kind: &str) -> PatchTarget {
     }
 }
 
-/// Which objects changed, by their place.
+/// The indexes of the changed objects.
 fn changed(patches: &Patches) -> Vec<usize> {
     let before = objects();
     let mut after = objects();
@@ -126,7 +126,7 @@ fn targets_are_what_fits_all_that_is_said() {
         },
         &[],
     );
-    // Without a target: all, or what the patch says that it is.
+    // Without a target: all objects, or the identity in the patch.
     assert_eq!(changed(&targeted("metadata: {annotations: {a: b}}", None)), [0, 1, 2]);
     let own = "apiVersion: v1\nkind: Service\nmetadata: {name: webhook, annotations: {a: b}}";
     assert_eq!(changed(&targeted(own, None)), [0]);
@@ -149,7 +149,7 @@ spec: {template: {spec: {containers: [{name: manager, image: c:v2}], tolerations
     assert_eq!(pod["containers"][1]["name"], "proxy");
     assert_eq!(pod["tolerations"], json!([{"key": "b"}]));
     assert_eq!(all[1]["metadata"]["name"], "capx-controller-manager");
-    // Those of other kinds are replaced.
+    // Lists of other kinds are replaced.
     apply(
         &mut all,
         &targeted("spec: {containers: [{name: a}]}", Some(kind("Thing"))),

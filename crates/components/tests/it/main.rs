@@ -1,4 +1,4 @@
-//! What reading a large provider costs, in a process of its own.
+//! The memory for parsing a large provider, in a separate process.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use windlass_components::assemble::{Input, assemble, in_order};
 use windlass_components::{envsubst, images, manifest};
 use windlass_fake_providers::LookAlike;
 
-/// As large as the largest real provider.
+/// The size of the largest real provider.
 const SIZE: usize = 1_200_000;
 
-/// What the whole process may have needed at most, in KiB. A manager has 100 MiB for this and everything else.
+/// The memory limit of the whole process, in KiB. A manager has 100 MiB for this and everything else.
 const LIMIT: u64 = 48 * 1024;
 
-/// The most memory that this process has had so far, in KiB; nothing where the system does not tell.
+/// The peak memory of this process, in KiB; `None` if the system does not report it.
 fn peak() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,16 +1,16 @@
-//! What admission says of changes of an InfraCluster: who manages it may change in one direction only.
+//! Admission of updates of an InfraCluster: external management can change in one direction only.
 
 use kube_core::Resource;
 use serde_json::json;
 use windlass_api::annotations::MANAGED_BY;
 use windlass_api::{is_externally_managed, resource_is_not_externally_managed};
 
-/// Why a change is refused: for an answer 422, reason `Invalid`, with one cause.
+/// Why an update is refused: for a response 422, reason `Invalid`, with one cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The path of the field that is wrong.
+    /// The path of the invalid field.
     pub field: &'static str,
-    /// What is wrong with it, why, and what to do instead.
+    /// The problem, its reason, and the remedy.
     pub message: String,
 }
 
@@ -22,14 +22,14 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Judges an update of an InfraCluster of any provider; for its validating webhook, for operation `UPDATE` and all versions.
+/// Checks an update of an InfraCluster of any provider; for its validating webhook, for operation `UPDATE` and all versions.
 ///
-/// Taking the annotation [`cluster.x-k8s.io/managed-by`](MANAGED_BY) away is refused, also while the object is being deleted:
-/// the provider would begin to manage, or to destroy, infrastructure that it did not make. Adding it and changing its value
-/// are allowed. An allowed change may come with warnings: when the annotation is added to an object that carries finalizers,
-/// their controllers will not come back to remove them, and must not. The external system must remove them now.
+/// Removing the annotation [`cluster.x-k8s.io/managed-by`](MANAGED_BY) is refused, also during deletion: the provider would begin
+/// to manage, or to destroy, infrastructure that it did not create. Adding it and changing its value are allowed. An allowed
+/// update may have warnings: when the annotation is added to an object with finalizers, their controllers will not remove them
+/// any more. The external system must remove them now.
 ///
-/// `resource` is what `kubectl` calls the objects, such as `exampleclusters.infrastructure.example.com`.
+/// `resource` is the name of the objects in `kubectl`, such as `exampleclusters.infrastructure.example.com`.
 ///
 /// ```
 /// use kube_core::DynamicObject;
@@ -71,11 +71,11 @@ pub fn check_update<K: Resource>(resource: &str, old: &K, new: &K) -> Result<Vec
     Ok(Vec::new())
 }
 
-/// Warnings about finalizers whose controllers leave the object alone from now on.
+/// Warnings about finalizers whose controllers ignore the object from now on.
 fn left_behind<K: Resource>(resource: &str, object: &K) -> Vec<String> {
     let meta = object.meta();
     let finalizers = meta.finalizers.as_deref().unwrap_or_default();
-    // Kubernetes removes its own, which have no domain.
+    // Kubernetes removes its own finalizers, which have no domain.
     let of_controllers = || finalizers.iter().enumerate().filter(|(_, name)| name.contains('.'));
     let names: Vec<&str> = of_controllers().map(|(_, name)| name.as_str()).collect();
     if names.is_empty() {
@@ -88,7 +88,7 @@ fn left_behind<K: Resource>(resource: &str, object: &K) -> Vec<String> {
          manages it now must remove it, or the object is never deleted",
         names.join(", ")
     )];
-    // From the last to the first, so that one removal does not move what the next one names.
+    // From the last to the first, so that a removal does not change the indexes of the others.
     let commands: Vec<String> = of_controllers()
         .map(|(index, name)| {
             let path = format!("/metadata/finalizers/{index}");
@@ -179,7 +179,7 @@ mod tests {
             &with(by("a"), json!(["example.com/x"])),
             &with(by("b"), json!(["example.com/x"])),
         );
-        // Removed with the same write, or not a controller's.
+        // Removed by the same write, or not a controller's.
         check(&with(json!({}), json!(["example.com/x"])), &by("a"));
         check(&json!({}), &with(by("a"), json!(["foregroundDeletion", "orphan"])));
     }
@@ -187,7 +187,7 @@ mod tests {
     // EX-085
     #[test]
     fn orphaned_finalizers_are_named_with_the_command_that_removes_them() {
-        // Providers of Cluster API often have a finalizer that is a domain and nothing more.
+        // Finalizers of Cluster API providers are often a domain only.
         let old = json!({"finalizers": ["example.com/one", "foregroundDeletion", "two.example.com"]});
         let mut new = by("terraform");
         new["finalizers"] = old["finalizers"].clone();

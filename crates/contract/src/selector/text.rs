@@ -1,11 +1,11 @@
-//! Label selectors as `kubectl -l` takes and prints them: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+//! Label selectors in the notation of `kubectl -l`: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::{Operator, Selector, Term, is_word};
 
 impl Selector {
-    /// Reads the notation of `kubectl -l`; tells the first thing that is wrong with it.
+    /// Parses the notation of `kubectl -l`; the error is the first one.
     pub fn parse_text(text: &str) -> Result<Self, String> {
         split(text)
             .into_iter()

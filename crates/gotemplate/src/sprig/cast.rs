@@ -1,9 +1,9 @@
-//! Numbers out of anything, as Sprig's arithmetic takes them: what is no number is zero.
+//! Converts any value to a number by the rules of Sprig's arithmetic: a value that is not a number is zero.
 
 use crate::number;
 use crate::value::Value;
 
-/// Any value as a whole number; floats lose their fraction.
+/// Any value as an integer; floats are truncated.
 #[expect(clippy::cast_possible_truncation, reason = "Go truncates as well")]
 pub(crate) fn int(value: &Value) -> i64 {
     match value {
@@ -11,7 +11,7 @@ pub(crate) fn int(value: &Value) -> i64 {
         Value::Float(f) => *f as i64,
         Value::Bool(b) => i64::from(*b),
         Value::Text(text) => {
-            // `1.00` is a whole number.
+            // `1.00` is an integer.
             let whole = text
                 .split_once('.')
                 .filter(|(_, zeros)| zeros.bytes().all(|b| b == b'0'))
@@ -34,7 +34,7 @@ pub(crate) fn float(value: &Value) -> f64 {
     }
 }
 
-/// A number of whatever type as a float; nothing for what is no number.
+/// A number of any type as a float; `None` for other values.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     matches!(value, Value::Int(_) | Value::Int64(_) | Value::Float(_)).then(|| float(value))
 }

@@ -1,4 +1,4 @@
-//! Decimal arithmetic: `addf 0.1 0.2` is 0.3, because Sprig reckons with the digits that floats print.
+//! Decimal arithmetic: `addf 0.1 0.2` is 0.3, because Sprig computes with the printed digits of floats.
 
 use std::cmp::Ordering;
 
@@ -9,11 +9,11 @@ pub(super) struct Decimal {
     exponent: i32,
 }
 
-/// Digits behind the point that a quotient is rounded to.
+/// The number of decimals of a quotient.
 const QUOTIENT: i32 = 16;
 
 impl Decimal {
-    /// The shortest digits that mean a float; nothing for infinity and what is no number.
+    /// The shortest digits that identify a float; `None` for infinity and NaN.
     pub(super) fn of(f: f64) -> Option<Self> {
         if !f.is_finite() {
             return None;
@@ -60,7 +60,7 @@ impl Decimal {
         })
     }
 
-    /// The quotient, rounded half away from zero; the divisor is not zero.
+    /// The quotient, rounded half away from zero. The divisor must not be zero.
     pub(super) fn over(self, other: Self) -> Option<Self> {
         let places = QUOTIENT + self.exponent - other.exponent;
         let (mut above, mut below) = (self.digits, other.digits);

@@ -18,7 +18,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let Some(map) = map(&a[0]) else {
             return Ok(Value::text(""));
         };
-        // A name that nothing has must not vanish; what is just not set may.
+        // An unknown name must be an error; an unset one need not.
         let found = m.member(map, &text(&a[1]))?;
         Ok(if matches!(found, Value::Missing(_)) {
             Value::text("")
@@ -45,7 +45,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let has = map(&a[0]).is_some_and(|map| m.heap.map(map).entries.contains_key(&text(&a[1])));
         Ok(Value::Bool(has))
     }),
-    // Go gives keys and values in no order at all; sorted is one of its orders.
+    // Go returns keys and values in random order; sorted is one of these orders.
     f("keys", "m*", |m, a| {
         let mut keys = Vec::new();
         for map in a.iter().filter_map(map) {
@@ -85,7 +85,7 @@ fn deep_copy(m: &mut Machine<'_>, args: &[Value]) -> Out {
     m.heap.copy(&args[0], DEEPEST)
 }
 
-/// A parameter that is a dictionary, or none.
+/// A value as a dictionary; `None` for other types.
 fn map(value: &Value) -> Option<Map> {
     match value {
         Value::Map(map) => Some(*map),
@@ -135,7 +135,7 @@ fn merge(m: &mut Machine<'_>, args: &[Value], overwrite: bool) -> Out {
     Ok(Value::Map(into))
 }
 
-/// Adds what one dictionary has to another: where both have something, the first one wins, or the other where that is asked for.
+/// Adds the entries of a dictionary to another one. For keys in both, the first one wins, or the other one with `overwrite`.
 fn merge_into(m: &mut Machine<'_>, into: Map, from: Map, overwrite: bool, deepest: usize) -> Out<()> {
     let deeper = deepest.checked_sub(1).ok_or_else(too_deep)?;
     let entries = m.heap.map(from).entries.clone();

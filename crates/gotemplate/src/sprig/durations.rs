@@ -1,4 +1,4 @@
-//! Spans of time. They come from the template alone: no function here knows what time it is.
+//! Durations. They come from the template only: no function reads a clock.
 
 use windlass_gocompat::duration;
 
@@ -26,7 +26,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Units from the largest on, with how many nanoseconds they have.
+/// Units from the largest to the smallest, with their nanoseconds.
 const UNITS: &[(&str, u64)] = &[
     ("y", 365 * 24 * 3600 * SECOND),
     ("mo", 30 * 24 * 3600 * SECOND),
@@ -36,7 +36,7 @@ const UNITS: &[(&str, u64)] = &[
     ("s", SECOND),
 ];
 
-/// Seconds as Go prints a duration: `1h2m3s`.
+/// Seconds in the format of Go's durations: `1h2m3s`.
 fn shown(seconds: i64) -> String {
     let sign = if seconds < 0 { "-" } else { "" };
     let total = seconds.unsigned_abs();
@@ -48,10 +48,10 @@ fn shown(seconds: i64) -> String {
     }
 }
 
-/// Whole multiples of the largest unit that fits.
+/// A whole multiple of the largest unit that fits.
 fn rounded(nanoseconds: i64) -> String {
     let size = nanoseconds.unsigned_abs();
-    // As Sprig has it, a negative span is shown without its sign.
+    // As in Sprig, a negative duration is shown without its sign.
     UNITS
         .iter()
         .find(|(_, unit)| size > *unit)

@@ -120,7 +120,7 @@ fn written(m: &mut Machine<'_>, value: &Value, style: Style) -> Out {
     m.heap.new_text(out)
 }
 
-/// JSON as Go writes it: its numbers, its escapes, its blanks.
+/// Writes JSON as Go does: numbers, escapes, blanks.
 fn write_json(out: &mut String, json: &Json, style: Style, depth: usize) {
     let line = |out: &mut String, depth: usize| {
         if style == Style::Pretty {
@@ -166,14 +166,14 @@ fn write_json(out: &mut String, json: &Json, style: Style, depth: usize) {
     }
 }
 
-/// A float in JSON: with an exponent only where it is very large or very small.
+/// A float in JSON: with an exponent only if it is very large or very small.
 fn json_float(f: f64) -> String {
     let size = f.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {
         return number::format(f, 'f', None);
     }
     let text = number::format(f, 'e', None);
-    // The exponent has no leading zero where it is negative.
+    // A negative exponent has no leading zero.
     text.replace("e-0", "e-")
 }
 

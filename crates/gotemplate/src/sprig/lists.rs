@@ -1,4 +1,4 @@
-//! Lists and choices.
+//! Functions on lists, and conditional functions.
 
 use std::rc::Rc;
 
@@ -82,7 +82,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let chosen = usize::from(!matches!(a[2], Value::Bool(true)));
         Ok(a[chosen].clone())
     }),
-    // Of Helm, not of Sprig; templates of ClusterClasses have had it here.
+    // From Helm, not from Sprig; templates of ClusterClasses have always had it here.
     f("required", "s.", |m, a| {
         if a[1].is_true(&m.heap) {
             return Ok(a[1].clone());
@@ -107,7 +107,7 @@ fn last(m: &mut Machine<'_>, args: &[Value]) -> Out {
     Ok(items(m, &args[0])?.last().cloned().unwrap_or(Value::Nil))
 }
 
-/// A part of a list that has elements; of an empty one there is an empty part.
+/// A part of a non-empty list; an empty list gives an empty part.
 fn part(m: &mut Machine<'_>, list: &Value, which: impl Fn(&[Value]) -> &[Value]) -> Out {
     let items = items(m, list)?;
     let part = if items.is_empty() {

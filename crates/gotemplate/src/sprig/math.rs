@@ -1,4 +1,4 @@
-//! Numbers.
+//! Functions on numbers.
 
 use super::cast::{float, int as whole};
 use super::decimal::Decimal;
@@ -86,7 +86,7 @@ fn folded(args: &[Value], how: impl Fn(f64, f64) -> f64) -> Value {
     Value::Float(args.iter().map(float).reduce(how).unwrap_or_default())
 }
 
-/// Exact where the digits fit, else as floats.
+/// Computes exactly if the digits fit, else with floats.
 fn reckoned(
     args: &[Value],
     exact: impl Fn(Decimal, Decimal) -> Option<Decimal>,
@@ -100,7 +100,7 @@ fn reckoned(
     result.map_or_else(|| folded(args, rough), |decimal| Value::Float(decimal.to_float()))
 }
 
-/// Rounds at a number of digits; from the given fraction on (one half), upwards.
+/// Rounds to a number of digits; upwards from the given fraction on (one half).
 fn round(args: &[Value]) -> Value {
     let digits = i32::try_from(int(&args[1]).clamp(-400, 400)).unwrap_or_default();
     let from = args.get(2).map_or(0.5, float);
@@ -114,7 +114,7 @@ fn round(args: &[Value]) -> Value {
     Value::Float(rounded / scale)
 }
 
-/// Numbers from `start` up or down to before `end`.
+/// Numbers from `start` up or down to `end`, exclusive.
 fn steps(start: i64, end: i64, step: i64) -> Out<Vec<i64>> {
     const MOST: u64 = 100_000;
     let (down, up) = (end < start && step < 0, end >= start && step > 0);
@@ -134,7 +134,7 @@ fn steps(start: i64, end: i64, step: i64) -> Out<Vec<i64>> {
     Ok(out)
 }
 
-/// Numbers in a row, its end included, as a text.
+/// A sequence of numbers, inclusive, as a text.
 fn seq(m: &mut Machine<'_>, args: &[Value]) -> Out {
     let given: Vec<i64> = args.iter().map(int).collect();
     let (start, end, step) = match given.as_slice() {

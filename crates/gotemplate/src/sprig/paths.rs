@@ -1,4 +1,4 @@
-//! Paths with slashes. The functions for paths of the operating system do the same: a controller runs on Linux.
+//! Paths with slashes. The functions for paths of the operating system are the same, because controllers run on Linux.
 
 use super::text;
 use crate::functions::{Function, f};
@@ -38,7 +38,7 @@ fn ext(path: &str) -> &str {
     last.rfind('.').map_or("", |at| &last[at..])
 }
 
-/// The shortest path that means the same.
+/// The shortest equivalent path.
 fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();

@@ -1,5 +1,5 @@
-//! Regular expressions. Those whose name begins with `must` fail on a bad expression; so do the others here, where Go
-//! would panic or find nothing.
+//! Regular expressions. Functions with the prefix `must` fail on an invalid expression; so do the others here, where Go would
+//! panic or find nothing.
 
 use super::{int, text};
 use crate::functions::{Function, f};
@@ -43,7 +43,7 @@ fn find(m: &mut Machine<'_>, args: &[Value]) -> Out {
     m.heap.new_text(regex.find(&s).map_or("", |found| found.as_str()))
 }
 
-/// How many there may be: a negative number means all.
+/// The limit of matches: a negative number means all.
 fn limit(value: &Value) -> usize {
     usize::try_from(int(value)).unwrap_or(usize::MAX)
 }
@@ -89,7 +89,7 @@ fn split(m: &mut Machine<'_>, args: &[Value]) -> Out {
         }
         from = found.end();
     }
-    // Nor does what is found after the last one.
+    // Neither does a match after the last character.
     if end != s.len() || s.is_empty() {
         parts.push(&s[from..]);
     }

@@ -45,7 +45,7 @@ fn compare(_: &mut Machine<'_>, args: &[Value]) -> Out {
     Ok(Value::Bool(met))
 }
 
-/// A possibly shortened version and how many of its three numbers were given; in a constraint `x`, `X` and `*` end it.
+/// A possibly shortened version, and how many of its three numbers are given; in a constraint, `x`, `X` and `*` end it.
 fn partial(text: &str, constraint: bool) -> Out<(Version, usize)> {
     let bad = || format!("{text:?} is no semantic version");
     let bare = if constraint { text.trim() } else { text };
@@ -73,7 +73,7 @@ fn meets_all(constraints: &str, version: &Version) -> Out<bool> {
         let (above, below) = (format!(">={}", low.trim()), format!("<={}", high.trim()));
         return Ok(meets(&above, version)? && meets(&below, version)?);
     }
-    // An operator may stand apart from its version.
+    // An operator may be separated from its version by blanks.
     let mut met = true;
     let mut pending = String::new();
     if constraints.split(',').any(|part| part.trim().is_empty()) {
@@ -98,13 +98,13 @@ fn meets(constraint: &str, version: &Version) -> Out<bool> {
         .unwrap_or(constraint.len());
     let (operator, wanted) = constraint.split_at(split);
     let (want, given) = partial(wanted, true)?;
-    // After an operator a lone `*` stands for zeros.
+    // After an operator, a single `*` means zeros.
     let given = match (operator, given) {
         ("!=" | ">" | "^", 0) => 3,
         ("<=" | "=<", 0) => 2,
         (_, given) => given,
     };
-    // A pre-release only meets a constraint that names one itself.
+    // A pre-release only matches a constraint with a pre-release.
     if !version.pre.is_empty() && want.pre.is_empty() && operator != "!=" {
         return Ok(false);
     }

@@ -1,4 +1,4 @@
-//! Texts. Lengths and places are counted in bytes, as in Go; what would cut a character in two is refused.
+//! Functions on texts. Lengths and positions are in bytes, as in Go; splitting a character is an error.
 
 use super::{any_text, count, int, text};
 use windlass_gocompat::quote::quoted;
@@ -14,7 +14,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("trim", "s", |m, a| m.heap.new_text(text(&a[0]).trim())),
     f("trimAll", "ss", trim_all),
     f("trimall", "ss", trim_all),
-    // These two are not Sprig's; templates of ClusterClasses have had them here.
+    // These two are not from Sprig; templates of ClusterClasses have always had them here.
     f("trimLeft", "ss", |m, a| {
         let set = text(&a[0]);
         m.heap.new_text(text(&a[1]).trim_start_matches(|c| set.contains(c)))
@@ -81,7 +81,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// Keeps one call from asking for more memory than any result could have.
+/// Limits the memory of a call to the size of the largest possible result.
 fn bounded(size: usize) -> Out<()> {
     if size > MAX_TEXT { Err(too_long()) } else { Ok(()) }
 }
@@ -91,7 +91,7 @@ fn trim_all(m: &mut Machine<'_>, args: &[Value]) -> Out {
     m.heap.new_text(text(&args[1]).trim_matches(|c| set.contains(c)))
 }
 
-/// A part of a text; one that begins or ends within a character is no text.
+/// A part of a text; an error if it begins or ends within a character.
 fn part(s: &str, start: usize, end: usize) -> Out<&str> {
     s.get(start..end)
         .ok_or_else(|| format!("{start} to {end} is no part of a text of {} bytes", s.len()).into())
@@ -119,7 +119,7 @@ fn substr(m: &mut Machine<'_>, args: &[Value]) -> Out {
     m.heap.new_text(part)
 }
 
-/// Every argument but nil as a text, with blanks between them.
+/// All non-nil arguments as texts, joined with blanks.
 fn joined(m: &mut Machine<'_>, args: &[Value], how: impl Fn(&str) -> String) -> Out {
     let mut parts = Vec::new();
     for value in args.iter().filter(|v| !v.is_nothing()) {
@@ -135,7 +135,7 @@ fn indented(width: &Value, body: &Value) -> Out<String> {
     Ok(format!("{pad}{}", body.replace('\n', &format!("\n{pad}"))))
 }
 
-/// Go's split: without a separator into characters.
+/// Go's split: without a separator, into characters.
 fn parts<'a>(s: &'a str, separator: &str, most: usize) -> Vec<&'a str> {
     if !separator.is_empty() {
         return s.splitn(most, separator).collect();
@@ -154,7 +154,7 @@ fn parts<'a>(s: &'a str, separator: &str, most: usize) -> Vec<&'a str> {
     parts
 }
 
-/// Parts as a map with the keys `_0`, `_1` and so on.
+/// The parts as a map with the keys `_0`, `_1` and so on.
 fn numbered(m: &mut Machine<'_>, parts: &[&str]) -> Out {
     let mut entries = Entries::new();
     for (at, part) in parts.iter().enumerate() {

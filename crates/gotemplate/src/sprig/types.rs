@@ -1,4 +1,4 @@
-//! What a value is.
+//! Functions on the types of values.
 
 use super::{cast, text};
 use crate::functions::{Function, f};
@@ -22,7 +22,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("fail", "s", |_, a| Err(text(&a[0]).to_string().into())),
 ];
 
-/// In loose mode all numbers have one type: that of Go's JSON.
+/// In lenient mode, all numbers have one type: that of Go's JSON.
 fn kind(m: &Machine<'_>, value: &Value) -> &'static str {
     if m.rules.lenient && cast::number(value).is_some() {
         return "float64";

@@ -1,4 +1,4 @@
-//! URLs in parts.
+//! Splits and joins URLs.
 
 use std::fmt::Write as _;
 
@@ -98,7 +98,7 @@ fn port_is_good(host: &str) -> bool {
             .is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Percent escapes replaced; nothing where one is wrong or what they mean is no text.
+/// Decodes percent escapes; `None` if one is invalid or the result is not UTF-8.
 fn unescaped(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -157,7 +157,7 @@ fn join(m: &mut Machine<'_>, args: &[Value]) -> Out {
     m.heap.new_text(out)
 }
 
-/// A path with what may not stand in one escaped.
+/// Escapes the characters that are not allowed in a path.
 fn escaped(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

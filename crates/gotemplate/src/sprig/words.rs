@@ -1,4 +1,4 @@
-//! Words in texts: capitals, cases, abbreviations, lines of a width.
+//! Functions on words: capitals, cases, abbreviations, line wrapping.
 
 use super::{count, int, text};
 use crate::functions::{Function, f};
@@ -78,7 +78,7 @@ fn lower(c: char) -> char {
     }
 }
 
-/// Each character by itself, with whether it begins a word.
+/// Maps each character, with whether it begins a word.
 fn by_word(s: &str, how: impl Fn(char, bool) -> char) -> String {
     let mut first = true;
     s.chars()
@@ -90,7 +90,7 @@ fn by_word(s: &str, how: impl Fn(char, bool) -> char) -> String {
         .collect()
 }
 
-/// A text cut to a width, with dots for what is gone at its end, and at its beginning where `offset` is far enough in.
+/// Shortens a text to a width, with dots for the omitted end, and for the beginning if `offset` is large enough.
 fn abbreviated(s: &str, offset: usize, width: usize) -> Out<String> {
     const DOTS: &str = "...";
     let part = |start: usize, end: usize| {
@@ -136,7 +136,7 @@ fn sort(c: char) -> Sort {
     }
 }
 
-/// Words of a name in lower case with a connector between them: `HTTPServer2x` is `http_server_2x`.
+/// The words of a name in lower case, joined by a connector: `HTTPServer2x` is `http_server_2x`.
 fn connected(s: &str, connector: char) -> String {
     let characters: Vec<(char, Sort)> = s.chars().map(|c| (c, sort(c))).collect();
     let mut out = String::with_capacity(s.len() + 8);
@@ -167,7 +167,7 @@ fn connected(s: &str, connector: char) -> String {
     out
 }
 
-/// Whether digits begin a word: they do where letters go on after them.
+/// Whether digits begin a word: they do if letters follow them.
 fn begins_number(characters: &[(char, Sort)], at: usize) -> bool {
     characters[at..]
         .iter()
@@ -175,8 +175,8 @@ fn begins_number(characters: &[(char, Sort)], at: usize) -> bool {
         .is_some_and(|(_, sort)| *sort == Sort::Lower)
 }
 
-/// Words of a name joined, each with a capital: of a run of capitals that begins a word only the first one stays. Connectors
-/// stay at both ends, and where there are several, all but one of them.
+/// The words of a name joined in Pascal case. Of a run of capitals at the start of a word, only the first stays a capital.
+/// Connectors at both ends are kept; of several adjacent ones, all but one are kept.
 fn pascal(s: &str) -> String {
     let connects = |c: char| sort(c) == Sort::Connector;
     let begin = s.find(|c| !connects(c)).unwrap_or(s.len());
@@ -202,7 +202,7 @@ fn pascal(s: &str) -> String {
     out
 }
 
-/// Lines of at most a width, broken at blanks; a word that is longer stays, or is cut where that is asked for.
+/// Wraps lines at blanks to a maximum width; a longer word is kept, or split on request.
 fn wrap(m: &mut Machine<'_>, text_: &Value, width: i64, separator: &str, cuts: bool) -> Out {
     let s = text(text_);
     let width = usize::try_from(width.max(1)).unwrap_or(usize::MAX);

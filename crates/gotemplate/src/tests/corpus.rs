@@ -1,4 +1,4 @@
-//! Every case of the corpus gives what Go's text/template with Sprig gave (`cargo xtask templates` asks Go again).
+//! Every case of the corpus gives the output of Go's text/template with Sprig (`cargo xtask templates` regenerates it with Go).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::{Functions, Rules, Template};
 use serde_json::Value;
 
-/// Templates for which we give something else, and why.
+/// Templates with an intentionally different output, and the reason.
 const DIFFERENCES: &str = "differences.jsonl";
 
 struct Case {
@@ -15,7 +15,7 @@ struct Case {
     template: String,
     data: Value,
     functions: Functions,
-    /// Nothing where Go fails.
+    /// `None` if Go fails.
     output: Option<String>,
 }
 

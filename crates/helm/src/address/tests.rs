@@ -1,4 +1,4 @@
-//! Refused addresses, and the command lines for the others.
+//! Refused addresses, and the command lines of valid ones.
 
 use super::*;
 
@@ -210,7 +210,7 @@ fn either_form_of_credentials_serves_either_sort_of_repository() {
         json!({"auths": {"h:8443": {"auth": packed}}})
     );
     assert_eq!(of_registry(None), json!({"auths": {}}));
-    // Nothing that would run a program.
+    // No credential helper, which would run a program.
     let only = of_registry(Some(docker));
     assert_eq!(only.as_object().unwrap().len(), 1, "{only}");
 

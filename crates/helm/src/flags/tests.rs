@@ -1,4 +1,4 @@
-//! The flags of each option, with both versions of helm.
+//! The flags of each option, for both versions of helm.
 
 use crate::{Install, Marker, Secret, Uninstall, Upgrade};
 
@@ -246,7 +246,7 @@ fn every_option_of_one_operation_is_a_flag_of_that() {
     same(&uninstall, ["", "", "", "--keep-history --description=bye"]);
 }
 
-// Values that are taken out of a declaration have to go out of the release, too.
+// Values removed from a declaration must be removed from the release, too.
 #[test]
 fn values_are_forgotten_unless_they_are_to_be_kept() {
     let line = |upgrade| {

@@ -53,7 +53,7 @@ async fn what_takes_too_long_is_asked_to_end() {
     assert_eq!((text(&output), output.end), ("begun\nsorry\n", End::TimedOut));
 }
 
-/// Whether a process is there that is not merely waited for.
+/// Whether a process is running, as opposed to being a zombie.
 fn is_alive(id: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     stat.rsplit(')')

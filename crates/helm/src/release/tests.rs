@@ -1,4 +1,4 @@
-//! Secrets as Helm writes them, and broken ones.
+//! Secrets as Helm writes them, and damaged ones.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! Charts: which version it is, how often it is fetched, and who may read it.
+//! Charts: version resolution, fetching, and access.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn in_registry(world: &World, version: Option<&str>) -> ChartSource {
     }
 }
 
-/// The source in both sorts of repositories, with these versions published in each.
+/// The source in both types of repositories, with these versions published in each.
 fn both_sorts(world: &World, versions: &[&str], version: Option<&str>) -> [ChartSource; 2] {
     for version in versions {
         world.forge.chart("charts", &simple(version));
@@ -40,7 +40,7 @@ async fn versions_are_chosen_as_helm_chooses_them(world: World) -> World {
         (Some(">2.0.0-0"), "2.1.0-rc.1"),
     ] {
         for source in both_sorts(&world, if wanted.is_none() { &versions } else { &[] }, wanted) {
-            // A tag has to be as it is written.
+            // A tag must match exactly.
             if wanted == Some("v1.2.0") && source.repo_url.starts_with("oci:") {
                 continue;
             }
@@ -84,7 +84,7 @@ async fn all_who_ask_at_once_share_an_error(world: World) -> World {
         assert_eq!(chart.unwrap_err().kind, Kind::RepositoryUnreachable);
     }
     assert_eq!(world.helm.counters().of("repo-update"), 1);
-    // The next one tries again.
+    // The next call tries again.
     world.forge.heal();
     world.forge.chart("charts", &simple("1.0.0"));
     assert_eq!(
@@ -106,7 +106,7 @@ async fn a_new_version_is_found_when_the_list_is_read_again(world: World) -> Wor
         assert_eq!(ask(Freshness::Within(Duration::ZERO)).await, "1.1.0");
         both_sorts(&world, &["1.2.0"], None);
         assert_eq!(ask(Freshness::Now).await, "1.2.0");
-        // For the second sort.
+        // For the second type.
         world.forge.forget();
         if source.repo_url.starts_with("https:") {
             let again = world.source("web", Some("1.0.0"));
@@ -153,7 +153,7 @@ async fn an_exact_version_that_came_later_is_looked_for_once_more(world: World) 
         .unwrap();
     assert_eq!(chart.version, "1.1.0");
     assert_eq!(world.helm.counters().of("repo-update"), 2);
-    // And then it is pinned: nothing is asked any more.
+    // From then on it is pinned, and no request is made.
     world.forge.forget();
     world
         .helm
@@ -227,7 +227,7 @@ async fn only_repositories_get_credentials(world: World) -> World {
                 credentials: bad,
                 ..source.clone()
             };
-            // What others may read is not what these may read.
+            // A chart that is readable for one user is not returned to another.
             let error = world.helm.chart(&source, Freshness::Any).await.unwrap_err();
             assert_eq!(error.kind, Kind::Unauthorized, "{error}");
             assert!(!error.message.contains("sesame"), "{error}");
@@ -283,7 +283,7 @@ async fn plain_http_has_to_be_allowed(world: World) -> World {
     for (url, allowed) in [
         (format!("http://{address}/charts"), false),
         (format!("http://{address}/charts"), true),
-        // Without it helm 3 speaks plain HTTP to registries on loopback, and to no others.
+        // Without it, helm 3 uses plain HTTP for registries on loopback, but not for others.
         (format!("oci://{address}/charts"), true),
     ] {
         let [source, _] = both_sorts(&world, &["1.0.0"], None);
@@ -316,7 +316,7 @@ async fn the_network_is_reached_through_the_proxy_that_is_set(world: World) -> W
 with_both!(charts_are_bounded);
 async fn charts_are_bounded(world: World) -> World {
     let small = world.engine(|settings| settings.largest_chart = 1000);
-    // What does not shrink.
+    // Data that does not compress.
     let noise: Vec<String> = (0..2000_u64)
         .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_string())
         .collect();

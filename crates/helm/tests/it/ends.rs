@@ -1,5 +1,4 @@
-//! How operations end that are not left to end by themselves, and what stays of them. That no process and no file is left is looked at
-//! after every test.
+//! Operations that are cancelled or killed, and what they leave behind. After every test, no process and no file may be left.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,19 +13,19 @@ use windlass_helm::{Chart, Engine as _, Kind, Options, Status};
 use crate::player::hook;
 use crate::support::{World, quick, running, simple, with_both};
 
-/// A chart whose hook is never done.
+/// A chart with a hook that never completes.
 fn endless(event: &str, version: &str) -> ChartLike {
     simple(version).file("templates/hook.yaml", &hook(event, &format!("never-{event}")))
 }
 
-/// Waits until a hook has begun.
+/// Waits until a hook has started.
 async fn begun(world: &World, event: &str) {
     let jobs: Api<Job> = Api::namespaced(world.cluster.client.clone(), &world.cluster.namespace);
     let there = |job: Option<&Job>| job.is_some();
     await_condition(jobs, &format!("never-{event}"), there).await.unwrap();
 }
 
-/// The processes of an engine: what helm was started with.
+/// The processes of an engine, with their command lines.
 fn commands(home: &Path) -> Vec<(u32, Vec<String>)> {
     let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let home = home.to_str().unwrap();
@@ -40,7 +39,7 @@ fn commands(home: &Path) -> Vec<(u32, Vec<String>)> {
         .collect()
 }
 
-/// Starts an operation, waits until it hangs in a hook, and ends it by what it is given.
+/// Starts an operation, waits until it hangs in a hook, and ends it with a function.
 async fn cut_off(world: &World, chart: &Chart, event: &str, end: impl AsyncFnOnce(&World)) {
     let (target, options) = (world.target(), long());
     let operation = async {
@@ -70,7 +69,7 @@ async fn kill(world: &World) {
         let id = rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
     }
-    // The operation hears of it; it is left alone here, as it would be by a process that is gone.
+    // The operation would notice; it is ignored here, as after the end of its process.
     while running(&world.home()) > 0 {
         tokio::task::yield_now().await;
     }
@@ -91,7 +90,7 @@ async fn an_install_that_was_killed_is_pending_and_can_be_finished_or_removed(wo
     let refused = world.helm.install(&target, &plain, "", &quick()).await.unwrap_err();
     assert_eq!(refused.kind, Kind::NameInUse, "{refused}");
 
-    // Rolled back to itself it is what it wanted to be.
+    // A rollback to itself completes it.
     world.helm.rollback(&target, 1, &quick()).await.unwrap();
     let newest = world.cluster.newest(&target).await.unwrap();
     assert_eq!((newest.revision, newest.status), (2, Status::Deployed));
@@ -168,7 +167,7 @@ async fn a_call_that_is_dropped_ends_helm(world: World) -> World {
     cut_off(&world, &chart, "pre-install", async |_| {}).await;
     world.helm.close().await;
     assert_eq!(running(&world.home()), 0);
-    // Helm was asked rather than killed, and wrote down that it failed.
+    // Helm was asked to stop rather than killed, and recorded the failure.
     assert_eq!(
         world.cluster.newest(&world.target()).await.unwrap().status,
         Status::Failed
@@ -265,7 +264,7 @@ async fn waiting_operations_block_no_other(world: World) -> World {
     world
 }
 
-// What is secret is in no command line, no environment, and in private files that are removed after the call.
+// Secrets are in no command line, in no environment, and only in private files that are removed after the call.
 with_both!(secrets_are_in_private_files_for_the_time_of_the_call);
 async fn secrets_are_in_private_files_for_the_time_of_the_call(world: World) -> World {
     use std::os::unix::fs::PermissionsExt as _;
@@ -300,7 +299,7 @@ async fn secrets_are_in_private_files_for_the_time_of_the_call(world: World) -> 
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(file), mode(file.parent().unwrap())), (0o600, 0o700));
         assert!(std::fs::read_to_string(file).unwrap().contains(crate::support::ADMIN));
-        // Values are in no file at all.
+        // Values are in no file.
         assert_eq!(found(&world.home(), "greeting"), 0);
     })
     .await;
@@ -312,7 +311,7 @@ async fn secrets_are_in_private_files_for_the_time_of_the_call(world: World) -> 
     world
 }
 
-/// How many files below a folder have a text in them.
+/// The number of files below a folder that contain a text.
 fn found(folder: &Path, text: &str) -> usize {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries

@@ -1,4 +1,4 @@
-//! One test for each kind of error: what helm says is understood, with either version.
+//! One test for each kind of error: the messages of both helm versions are classified.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use windlass_helm::{ChartSource, Engine as _, Freshness, HelmError, Install, Kin
 use crate::player::{BAD, GOOD, hook, play};
 use crate::support::{Cluster, NO_RIGHTS, World, quick, simple, with_both};
 
-/// An error of a kind, with words in it.
+/// Asserts the kind of an error, and words in its message.
 #[track_caller]
 fn check<T: std::fmt::Debug>(result: Result<T, HelmError>, kind: Kind, words: &str) {
     let error = result.unwrap_err();
@@ -32,7 +32,7 @@ async fn install(world: &World, chart: &ChartLike, values: &str, options: &Optio
 /// A kubeconfig that would run a program.
 const RUNS: &str = "{clusters: [{name: c, cluster: {}}], users: [{name: u, user: {exec: {command: x}}}]}";
 
-// Nothing ships a helm, so the error says how to get one.
+// Windlass ships no helm, so the error says how to get one.
 #[tokio::test]
 async fn a_missing_helm_is_reported_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();

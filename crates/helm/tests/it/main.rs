@@ -1,6 +1,6 @@
-//! The engine with the real helm, of both major versions, against the embedded API server and look-alikes of repositories.
+//! The engine with the real helm, of both major versions, against the embedded API server and fake repositories.
 //!
-//! `cargo xtask tools` builds the two; where one is missing, its tests are left out and say so.
+//! `cargo xtask tools` builds both; if one is missing, its tests are left out with a message.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Who plays the controller of Jobs, as far as hooks need one: what a Job is named says what becomes of it.
+//! Simulates the Job controller as far as hooks need it: the name of a Job determines its result.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
@@ -9,7 +9,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Plays until it is dropped.
+/// Runs until dropped.
 pub(crate) struct Player(JoinHandle<()>);
 
 impl Drop for Player {
@@ -18,9 +18,9 @@ impl Drop for Player {
     }
 }
 
-/// Jobs whose names end so succeed.
+/// Jobs whose names have this suffix succeed.
 pub(crate) const GOOD: &str = "-good";
-/// Jobs whose names end so fail; all others are never done.
+/// Jobs whose names have this suffix fail; all others never complete.
 pub(crate) const BAD: &str = "-bad";
 
 pub(crate) fn play(client: &Client) -> Player {
@@ -36,7 +36,7 @@ pub(crate) fn play(client: &Client) -> Player {
             };
             let of: Api<Job> = Api::namespaced(client.clone(), &job.namespace().unwrap());
             let patch = Patch::Merge(json!({"status": status}));
-            // It may be gone again.
+            // It may be deleted meanwhile.
             let _ = of.patch_status(&job.name_any(), &PatchParams::default(), &patch).await;
         }
     }))
@@ -57,7 +57,7 @@ fn ended(condition: &str, before: &str, succeeded: u32) -> Value {
     status
 }
 
-/// A hook that is a Job.
+/// A hook with a Job.
 pub(crate) fn hook(event: &str, name: &str) -> String {
     format!(
         "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\n  annotations:\n    helm.sh/hook: {event}\n    \

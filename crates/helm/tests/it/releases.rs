@@ -1,4 +1,4 @@
-//! Releases: what the operations do to a cluster, and what is stored of it.
+//! Releases: the effect of operations on a cluster, and the stored revisions.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use windlass_helm::{Engine as _, Install, MARK, Options, Status, Uninstall, Upgr
 use crate::player::{GOOD, hook, play};
 use crate::support::{World, quick, simple, with_both};
 
-/// What the chart's ConfigMap says.
+/// The data of the chart's ConfigMap.
 async fn map(world: &World) -> Value {
     world.cluster.get::<ConfigMap>("web").await["data"].clone()
 }
@@ -52,7 +52,7 @@ async fn a_release_goes_through_its_life(world: World) -> World {
         (&map(&world).await["greeting"], &map(&world).await["version"]),
         (&json!("hey"), &json!("1.1.0"))
     );
-    // Back to the older chart is an upgrade, too.
+    // A change to an older chart is an upgrade, too.
     let third = world
         .helm
         .upgrade(&target, &old, "greeting: hey\n", &options)
@@ -146,13 +146,13 @@ async fn values_are_stored_as_the_data_that_they_are_compared_as(world: World) -
             stored.values
         );
     }
-    // Gone from the declaration, gone from the release.
+    // Values removed from the declaration are removed from the release.
     world.helm.upgrade(&target, &chart, "", &quick()).await.unwrap();
     assert_eq!(map(&world).await["greeting"], "hello");
     world
 }
 
-/// The same text given to helm as text, to see that we read YAML as it does.
+/// A text passed to helm unchanged, to check that we parse YAML as it does.
 const TRICKY: &str = "a: yes\nb: 'yes'\nc: 0644\nd: 1.0\ne: 12345678901234567\nf: ~\ng: 2026-11-22\nh: 1_000\ni: 0x1F\nj: !!str 5\nk: .5\n\
                       l: 1e3\nm: off\nnn: [y, N]\no: \"\\u00e9\"\np: 0o17\nq: 012345678\nr: '0644'\ns: +1\nt: 1e400x\n";
 
@@ -160,7 +160,7 @@ const TRICKY: &str = "a: yes\nb: 'yes'\nc: 0644\nd: 1.0\ne: 12345678901234567\nf
 with_both!(values_are_read_as_helm_reads_them);
 async fn values_are_read_as_helm_reads_them(world: World) -> World {
     let show = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  all: {{ toJson .Values | quote }}\n";
-    // As the chart's own file helm reads it without us.
+    // Helm reads the chart's own file without us.
     let own = ChartLike::new("own", "1.0.0")
         .file("values.yaml", TRICKY)
         .file("templates/map.yaml", show);
@@ -262,7 +262,7 @@ const OVEN: &str = "apiVersion: example.com/v1\nkind: Oven\nmetadata:\n  name: b
 with_both!(definitions_come_first_and_can_be_left_out);
 async fn definitions_come_first_and_can_be_left_out(world: World) -> World {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-    // Definitions belong to no namespace, and others may have the same cluster.
+    // Definitions are cluster-scoped, and other tests may use the same cluster.
     let group = format!("{}.example.com", world.cluster.namespace);
     let of_ours = |text: &str| text.replace("example.com", &group);
     let name = format!("ovens.{group}");
@@ -307,7 +307,7 @@ async fn an_upgrade_removes_what_the_chart_dropped(world: World) -> World {
     world
 }
 
-// T7: changes by any user and any tool.
+// T7: manual changes by any user and any tool are reverted.
 with_both!(what_was_changed_by_hand_is_put_back);
 async fn what_was_changed_by_hand_is_put_back(world: World) -> World {
     use kube::api::{Api, Patch, PatchParams};

@@ -1,4 +1,4 @@
-//! A world for a test: an engine, a cluster, and the places that charts come from.
+//! The environment of a test: an engine, a cluster, and chart repositories.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,10 +27,10 @@ use windlass_meta::{Clock as _, SystemClock};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
 
-/// A test that hangs is a test that fails.
+/// A test that hangs fails after this time.
 const TOO_LONG: Duration = Duration::from_mins(3);
 
-/// Makes two tests of one, for each helm.
+/// Generates two tests from one, for each helm.
 macro_rules! with_both {
     ($(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*
@@ -49,7 +49,7 @@ macro_rules! with_both {
 }
 pub(crate) use with_both;
 
-/// Runs a test with a helm, and looks for what it leaves.
+/// Runs a test with a helm, and checks what it leaves behind.
 pub(crate) async fn run<F: Future<Output = World>>(tool: &'static str, test: impl FnOnce(World) -> F) {
     let Some(program) = Tools::required(tool) else {
         return;
@@ -57,7 +57,7 @@ pub(crate) async fn run<F: Future<Output = World>>(tool: &'static str, test: imp
     if tool == "helm" && on_a_real_server() {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a test");
-        // Not by a macro: what these print is shown only for tests that fail.
+        // Not by a macro: the test harness shows their output only for tests that fail.
         let line =
             format!("left out on Real: {name}: one helm is enough there, the newer; both run on the embedded server\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
@@ -75,7 +75,7 @@ pub(crate) async fn run<F: Future<Output = World>>(tool: &'static str, test: imp
     drop(folder);
 }
 
-/// How many processes live that were given a place below a folder.
+/// The number of running processes that refer to a folder.
 pub(crate) fn running(home: &Path) -> usize {
     let home = home.to_str().unwrap().as_bytes();
     let processes = fs::read_dir("/proc")
@@ -99,7 +99,7 @@ fn settings(home: &Path, program: &Path, proxy: &Proxy) -> Settings {
     settings
 }
 
-/// What a test has.
+/// The environment of a test.
 pub(crate) struct World {
     pub(crate) helm: Helm,
     pub(crate) cluster: Cluster,
@@ -137,7 +137,7 @@ impl World {
         Helm::new(settings).unwrap()
     }
 
-    /// Publishes a chart in the folder `charts` of the web and fetches it.
+    /// Publishes a chart in the folder `charts` of the web server and fetches it.
     pub(crate) async fn chart(&self, chart: &ChartLike) -> Chart {
         self.forge.chart("charts", chart);
         let source = self.source(chart.name(), Some(chart.version()));
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Trust in the forge.
+    /// The TLS settings that trust the forge.
     pub(crate) fn trust(&self) -> Tls {
         Tls {
             ca: Some(self.forge.authority()),
@@ -169,7 +169,7 @@ impl World {
     }
 }
 
-/// A chart with one ConfigMap that shows what it was rendered with.
+/// A chart with one ConfigMap that shows its values.
 pub(crate) fn simple(version: &str) -> ChartLike {
     ChartLike::new("web", version)
         .file("values.yaml", "greeting: hello\nextra: {}\n")
@@ -180,7 +180,7 @@ pub(crate) fn simple(version: &str) -> ChartLike {
         )
 }
 
-/// Short waits.
+/// Options with short timeouts.
 pub(crate) fn quick() -> Options {
     Options {
         timeout: Duration::from_mins(1),
@@ -188,14 +188,15 @@ pub(crate) fn quick() -> Options {
     }
 }
 
-/// A cluster over a socket: ours and the test's own, or a real one that all tests of this process share, each with a namespace.
+/// A cluster over a socket: an embedded one per test, or a real one that all tests of this process share, each with its own
+/// namespace.
 pub(crate) struct Cluster {
     pub(crate) client: Client,
-    /// Where releases go.
+    /// The namespace of releases.
     pub(crate) namespace: String,
     url: String,
     ca: String,
-    /// What answers, where it is ours.
+    /// The embedded server, if it is one.
     ours: Option<(ApiServer, tokio::task::JoinHandle<()>)>,
 }
 
@@ -207,7 +208,7 @@ impl Drop for Cluster {
 
 /// The administrator's token.
 pub(crate) const ADMIN: &str = "token-of-the-administrator";
-/// The token of a user without rights.
+/// The token of a user without permissions.
 pub(crate) const NO_RIGHTS: &str = "token-without-rights";
 
 /// Whether releases go to a real kube-apiserver.
@@ -215,7 +216,7 @@ pub(crate) fn on_a_real_server() -> bool {
     std::env::var("WINDLASS_TEST_SERVER").is_ok_and(|server| server == "real")
 }
 
-/// The real server. It ends with the process, which is the only one that has it.
+/// The real server. It ends with the process, and no other process uses it.
 async fn real() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED
@@ -228,14 +229,14 @@ async fn real() -> &'static ControlPlane {
                 apiserver_flags: vec![flag],
                 ..windlass_envtest::Options::default()
             };
-            // Read when it starts, and not again.
+            // Read once at its start.
             ControlPlane::start(&options).await.unwrap()
         })
         .await
 }
 
 impl Cluster {
-    /// One that lets everybody do everything, where it is ours.
+    /// Starts a cluster; the embedded one has this authorization.
     pub(crate) async fn start(authorization: Authorization) -> Self {
         if on_a_real_server() {
             static MADE: AtomicUsize = AtomicUsize::new(1);
@@ -278,7 +279,7 @@ impl Cluster {
         }
     }
 
-    /// Stops to answer. One that others have as well is only no longer found.
+    /// Makes it unreachable. A shared one is only no longer addressed.
     pub(crate) fn stop(&mut self) {
         match &self.ours {
             Some((server, task)) => {
@@ -289,7 +290,7 @@ impl Cluster {
         }
     }
 
-    /// The version that it says of itself.
+    /// Its version.
     pub(crate) async fn version(&self) -> String {
         self.client.apiserver_version().await.unwrap().git_version
     }
@@ -315,7 +316,7 @@ impl Cluster {
         }
     }
 
-    /// Everything of a release that is stored, oldest first.
+    /// All revisions of a release, oldest first.
     pub(crate) async fn history(&self, target: &Target) -> Vec<Release> {
         let secrets: Api<Stored> = Api::namespaced(self.client.clone(), &target.namespace);
         let params = ListParams::default().labels(&release::selector(&target.release));
@@ -344,7 +345,7 @@ impl Cluster {
         found.map_or(Value::Null, |found| serde_json::to_value(found).unwrap())
     }
 
-    /// Makes an object of a namespace, or one of none.
+    /// Creates an object, namespaced or cluster-scoped.
     pub(crate) async fn create(&self, object: Value) {
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let types = object.types.clone().unwrap();

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions, as far as the driver reads them: names, scope, served versions and contract labels.
+//! CustomResourceDefinitions with the fields that the driver reads: names, scope, served versions and contract labels.
 
 use std::borrow::Cow;
 
@@ -14,11 +14,11 @@ use crate::object::{GroupKind, Gvk};
 pub struct Crd {
     /// Name (`plural.group`) and labels.
     pub metadata: ObjectMeta,
-    /// What it defines.
+    /// Definition of the kind.
     pub spec: CrdSpec,
 }
 
-/// What a CustomResourceDefinition defines.
+/// The spec of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CrdSpec {
     /// API group.
@@ -27,12 +27,12 @@ pub struct CrdSpec {
     pub names: CrdNames,
     /// `Namespaced` or `Cluster`.
     pub scope: String,
-    /// Its versions.
+    /// The versions.
     #[serde(default)]
     pub versions: Vec<CrdVersion>,
 }
 
-/// Names of a kind.
+/// The names of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CrdNames {
     /// The kind.
@@ -46,7 +46,7 @@ pub struct CrdNames {
 pub struct CrdVersion {
     /// The version's name.
     pub name: String,
-    /// Whether the server answers for it.
+    /// Whether the server serves it.
     #[serde(default)]
     pub served: bool,
 }
@@ -93,7 +93,7 @@ pub(crate) fn index_value(group: &str, kind: &str) -> String {
     format!("{group}/{kind}")
 }
 
-/// How a dynamic kind is reached.
+/// Version, scope and resource name of a dynamic kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolved {
     pub(crate) gvk: Gvk,

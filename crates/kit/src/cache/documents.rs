@@ -1,29 +1,29 @@
-//! Cuts a stream of bytes into JSON documents. Servers end the events of a watch with a line feed, and some put line feeds into them
-//! too, so documents are told apart by their braces.
+//! Cuts a stream of bytes into JSON documents. Servers end the events of a watch with a line feed, and some also put line feeds
+//! into events. So braces mark where a document ends.
 
 use bytes::{Bytes, BytesMut};
 
-/// The beginning of a stream that has not been cut yet.
+/// The part of a stream that has not been cut yet.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     buffer: BytesMut,
-    /// How much of the buffer was looked at.
+    /// The length of the part of the buffer that was scanned.
     seen: usize,
-    /// Open braces and brackets there.
+    /// Open braces and brackets at the end of that part.
     depth: usize,
-    /// Whether what was looked at ends within a string.
+    /// Whether that part ends within a string.
     in_string: bool,
-    /// Whether it ends with a backslash that escapes what follows.
+    /// Whether it ends with a backslash that escapes the next byte.
     escaped: bool,
 }
 
 impl Documents {
-    /// Adds what has come.
+    /// Adds received bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next document that has come whole. Text that begins with something else than a brace or bracket ends with its line.
+    /// The next complete document. Text that does not begin with a brace or bracket ends with its line.
     pub(super) fn next(&mut self) -> Option<Bytes> {
         if self.seen == 0 {
             let blank = self.buffer.iter().take_while(|b| b.is_ascii_whitespace()).count();

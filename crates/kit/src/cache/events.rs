@@ -1,4 +1,4 @@
-//! The events of one watch, as a server sends them: a type and an object, which is read by the store that it is for.
+//! The events of one watch, as a server sends them: a type and an object. The store of the watch decodes the object.
 
 use futures::StreamExt;
 use http_body_util::{BodyDataStream, BodyExt};
@@ -15,21 +15,21 @@ use crate::request::{RequestError, Status, begin};
 /// The annotation of the bookmark that ends a streamed list.
 const LIST_ENDS: &str = "k8s.io/initial-events-end";
 
-/// What a server says in a watch.
+/// An event of a watch.
 pub(super) enum Event {
     /// An object was added or changed.
     Set(AnyObject),
     /// An object was deleted.
     Deleted(AnyObject),
-    /// Everything up to this version was said.
+    /// The watch has sent everything up to this version.
     Bookmark { version: Option<u64>, ends_list: bool },
     /// The watch ends with an error; `expired` when its version is too old.
     Error { expired: bool, why: String },
-    /// An object, or an event, that this program cannot read.
+    /// An object or event that this program cannot decode.
     Unreadable(serde_json::Error),
 }
 
-/// Why there is no further event.
+/// Why a watch ended.
 pub(super) enum Why {
     /// The server ended the watch.
     Closed,
@@ -37,7 +37,7 @@ pub(super) enum Why {
     Failed(String),
 }
 
-/// A watch that has begun.
+/// An open watch.
 pub(super) struct Events {
     body: BodyDataStream<Body>,
     documents: Documents,
@@ -50,7 +50,7 @@ struct Frame<'a> {
     object: &'a RawValue,
 }
 
-/// What is read of a bookmark.
+/// The fields of a bookmark that are read.
 #[derive(Deserialize)]
 struct Mark {
     metadata: MarkMeta,
@@ -91,7 +91,7 @@ impl Events {
     }
 }
 
-/// Whether a connection ended in the middle, as those of watches do when their time is over.
+/// Whether a connection ended in the middle of an answer, as connections of watches do when their time is over.
 fn is_end(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -111,7 +111,7 @@ fn event(document: &[u8], store: &Store) -> Event {
 fn read(document: &[u8], store: &Store) -> serde_json::Result<Event> {
     let frame: Frame<'_> = match serde_json::from_slice(document) {
         Ok(frame) => frame,
-        // Some servers answer with an error instead of an event that holds one.
+        // Some servers answer with an error instead of an event that contains one.
         Err(error) => {
             return serde_json::from_slice::<Status>(document)
                 .ok()

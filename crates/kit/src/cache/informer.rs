@@ -1,7 +1,7 @@
-//! Keeps a store equal to what the API server has: a first list (streamed where the server can), then a watch that is taken up
-//! again where it ended, and a new list only when the server has forgotten that place.
+//! Keeps a store equal to the API server's objects. It starts with a first list (streamed, if the server supports that). Then it
+//! watches, and continues each watch where the last one ended. It lists again only when the server has forgotten that place.
 //!
-//! `kube::runtime::watcher` keeps bookmarks to itself, and the own-writes guard needs them; hence this loop over the client.
+//! `kube::runtime::watcher` does not pass on bookmarks, and the own-writes guard needs them; hence this loop over the client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +21,16 @@ use crate::backoff::Backoff;
 use crate::error::with_causes;
 use crate::request::{RequestError, send_within};
 
-/// How long the server may keep one watch open.
+/// How long the server may keep a watch open.
 const WATCH_SECONDS: u32 = 290;
-/// How long after that a silent watch counts as dead.
+/// After this time without an event, a watch counts as dead.
 const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 5);
-/// How long the beginning of an answer may take, and each next object of a first list.
+/// Time limit for the beginning of an answer, and for each next object of a first list.
 const ANSWER: Duration = Duration::from_secs(70);
 /// Objects per page of a list.
 const PAGE: u32 = 500;
-/// Lists older than what was seen that are refused in a row, before they are believed (a restored backup).
+/// How many lists in a row may be refused for being older than the cache. The next one is accepted, as the server may run on a
+/// restored backup.
 const MOST_STALE: u32 = 5;
 
 /// One watch of one kind.
@@ -38,23 +39,23 @@ pub(crate) struct Informer {
     /// `/api/v1/secrets`, or the namespaced form.
     pub(crate) url: String,
     pub(crate) store: Arc<Store>,
-    /// Only objects with these fields or labels.
+    /// Selects objects by fields or labels.
     pub(crate) selector: Selector,
-    /// How much of them.
+    /// Which part of the objects is requested.
     pub(crate) extent: Extent,
 }
 
-/// How much of the objects a server is asked for.
+/// Which part of the objects a server is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// All of it.
+    /// Whole objects.
     #[default]
     Whole,
-    /// Only their metadata: what they hold never leaves the server.
+    /// Only their metadata. Their contents never leave the server.
     Metadata,
 }
 
-/// Limits a watch to a part of the objects.
+/// A field and a label selector of a watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
     pub(crate) labels: Option<String>,
@@ -64,17 +65,17 @@ pub(crate) struct Selector {
 /// Why one round of the loop ended.
 #[derive(Debug)]
 enum End {
-    /// The server closed the watch as it should: go on from here.
+    /// The server closed the watch in order: continue from here.
     Closed,
-    /// The server has forgotten where we were: list again.
+    /// The server has forgotten our resourceVersion: list again.
     Expired,
-    /// The server cannot stream the first list.
+    /// The server does not support streamed lists.
     NoStreaming,
-    /// Something failed: wait, then go on.
+    /// A failure: wait, then continue.
     Failed(String),
 }
 
-/// A page of a list. Its objects are read one by one, so that one that cannot be read leaves the others.
+/// A page of a list. Its objects are decoded one by one, so that an object that cannot be decoded does not affect the others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page<'a> {
@@ -89,7 +90,7 @@ struct Page<'a> {
     kind: String,
 }
 
-/// What an object says of its kind.
+/// `apiVersion` and `kind` of an object.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OfKind {
@@ -98,7 +99,7 @@ struct OfKind {
 }
 
 impl Page<'_> {
-    /// The objects as texts. Items of a list of a built-in kind do not repeat what the list says.
+    /// The objects as texts. Items of a list of a built-in kind lack the kind, so it is added from the list.
     fn objects(&self) -> Vec<String> {
         let items = self.items.as_deref().unwrap_or_default();
         let first = items.first().map(|item| serde_json::from_str::<OfKind>(item.get()));
@@ -163,14 +164,14 @@ impl Informer {
         WatchParams {
             label_selector: self.selector.labels.clone(),
             field_selector: self.selector.fields.clone(),
-            // Many watches that began together do not end together.
+            // Watches that began together must not end together.
             timeout: Some(rand::random_range(WATCH_SECONDS - 60..=WATCH_SECONDS)),
             bookmarks: true,
             send_initial_events: initial,
         }
     }
 
-    /// Begins a watch.
+    /// Opens a watch.
     async fn events(&self, initial: bool, from: &str) -> Result<Events, RequestError> {
         let (to, parameters) = (Request::new(&self.url), self.watch_params(initial));
         let request = match self.extent {
@@ -178,7 +179,7 @@ impl Informer {
             Extent::Metadata => to.watch_metadata(&parameters, from),
         };
         let mut request = request.map_err(|e| RequestError::Transport(with_causes(&e)))?;
-        // Compressed streams end some decoders with the first event.
+        // Compression makes some decoders end the stream after the first event.
         let plain = HeaderValue::from_static("identity");
         request.headers_mut().insert(ACCEPT_ENCODING, plain);
         let late = |_| Err(RequestError::Transport("no answer in time".to_owned()));
@@ -186,7 +187,7 @@ impl Informer {
         begun.await.unwrap_or_else(late)
     }
 
-    /// The first list as a stream of events, and the watch that follows it on the same connection.
+    /// Receives the first list as a stream of events, and the watch that follows it on the same connection.
     async fn stream_list(&self, version: &mut Option<u64>, force: bool) -> End {
         let mut events = match self.events(true, "").await {
             Ok(events) => events,
@@ -222,7 +223,7 @@ impl Informer {
         }
     }
 
-    /// The first list page by page.
+    /// Reads the first list page by page.
     async fn list(&self, version: &mut Option<u64>, force: bool) -> End {
         let mut objects = Vec::new();
         let mut params = ListParams {
@@ -270,12 +271,12 @@ impl Informer {
         Ok(page.metadata)
     }
 
-    /// One object that this program cannot read must not blind it for the others.
+    /// Logs an object that cannot be decoded. The other objects are still cached.
     fn unreadable(&self, error: &serde_json::Error) {
         tracing::error!(kind = %self.store.kind(), %error, "cannot decode an object; it is left out");
     }
 
-    /// A watch from where the last one ended.
+    /// Watches from where the last watch ended.
     async fn watch(&self, version: &mut Option<u64>) -> End {
         let from = version.unwrap_or(0).to_string();
         match self.events(false, &from).await {

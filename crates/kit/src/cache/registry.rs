@@ -1,4 +1,4 @@
-//! Which kinds are watched, and starting a watch the first time a kind is asked for.
+//! The watched kinds of a process. A watch starts the first time a kind is asked for.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -19,17 +19,17 @@ use crate::object::{Dynamic, GroupKind, Gvk, Object, gvk_of};
 use crate::reader::Selection;
 use crate::tasks::Tasks;
 
-/// How long somebody who asks for a dynamic kind waits for its first list.
+/// How long a caller that asks for a dynamic kind waits for its first list.
 const FIRST_LIST: Duration = Duration::from_secs(15);
 
 /// All caches of the process. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Caches(Arc<Inner>);
 
-/// Somebody who is told of every change of every dynamic kind.
+/// A function that is called with every change of every dynamic kind.
 pub(crate) type DynSubscriber = Arc<dyn Fn(&AnyChange) + Send + Sync>;
 
-/// Dynamic objects, and the contract that they follow.
+/// The store of a dynamic kind, and the contract version that the kind follows.
 type DynStore = (Arc<Store>, ContractVersion);
 
 struct Inner {
@@ -44,17 +44,17 @@ struct Kinds {
     dynamic: HashMap<Gvk, Arc<Store>>,
     by_kind: HashMap<GroupKind, Vec<Arc<Store>>>,
     subscribers: Vec<DynSubscriber>,
-    /// Parts of kinds, by the type that is kept, the kind and the selection. Nobody waits for these, and they are there only as
-    /// long as somebody has them.
+    /// Caches of parts of kinds, by the type of the cached value, the kind and the selection. No caller waits for them, and they
+    /// exist only as long as a copy of the cache does.
     selected: HashMap<PartId, Part>,
 }
 
-/// The type that is kept, the kind and the selection.
+/// The type of the cached value, the kind and the selection.
 type PartId = (TypeId, Gvk, Selection);
 /// A part of a kind, while a cache of it exists.
 type Part = (Weak<Life>, Weak<Store>);
 
-/// Ends a watch when nobody has it any more.
+/// Ends a watch when the last cache that uses it is dropped.
 pub(crate) struct Life(Tasks);
 
 impl Drop for Life {
@@ -86,7 +86,7 @@ impl Caches {
         })
     }
 
-    /// The store of a type; `make` says what it holds and from where when there is none yet.
+    /// The store of a type. If there is none yet, `make` returns the store and its source.
     fn whole(&self, of: TypeId, make: impl FnOnce() -> (Store, String)) -> Arc<Store> {
         let mut kinds = self.0.kinds.lock();
         if let Some(store) = kinds.typed.get(&of) {
@@ -101,18 +101,18 @@ impl Caches {
         store
     }
 
-    /// The store of a typed kind, when a controller has asked for it before.
+    /// The store of a typed kind, if a controller has asked for it.
     pub(crate) fn known<K: Object>(&self) -> Option<Arc<Store>> {
         self.0.kinds.lock().typed.get(&TypeId::of::<K>()).cloned()
     }
 
-    /// All stores, typed and dynamic, that hold objects of this kind.
+    /// All stores, typed and dynamic, that have objects of this kind.
     pub(crate) fn holding(&self, kind: &GroupKind) -> Vec<Arc<Store>> {
         let kinds = self.0.kinds.lock();
         kinds.by_kind.get(kind).cloned().unwrap_or_default()
     }
 
-    /// The store that holds dynamic objects of exactly this version, when somebody has asked for it before.
+    /// The store of dynamic objects of exactly this version, if a controller has asked for it.
     pub(crate) fn known_dynamic(&self, gvk: &Gvk) -> Option<Arc<Store>> {
         self.0.kinds.lock().dynamic.get(gvk).cloned()
     }
@@ -122,8 +122,7 @@ impl Caches {
         kinds.by_kind.values().flatten().cloned().collect()
     }
 
-    /// The store of a dynamic kind with its first list in. Boxed, as [`Self::definition`] is, so that it is not compiled again
-    /// wherever it is awaited.
+    /// The store of a dynamic kind after its first list. Boxed, as [`Self::definition`] is, so that it is compiled once.
     pub(crate) fn dynamic<'a>(&'a self, kind: &'a GroupKind) -> BoxFuture<'a, Result<DynStore, KitError>> {
         Box::pin(async move {
             let crd = self.definition(kind).await?;

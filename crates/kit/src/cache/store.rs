@@ -1,4 +1,4 @@
-//! The objects of one kind as the API server last told them, with indexes, subscribers and the own-writes guard's needs.
+//! The cached objects of one kind, with indexes, subscribers and the versions that the own-writes guard waits for.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,9 +23,9 @@ pub(crate) type AnyChange = Change<dyn Stored>;
 /// One change of a cached object: only `new` when it was added, only `old` when it was deleted.
 #[derive(Debug)]
 pub struct Change<T: ?Sized> {
-    /// Before.
+    /// The object before the change.
     pub old: Option<Arc<T>>,
-    /// After.
+    /// The object after the change.
     pub new: Option<Arc<T>>,
 }
 
@@ -39,14 +39,14 @@ impl<T: ?Sized> Clone for Change<T> {
 }
 
 impl<T: ?Sized> Change<T> {
-    /// The newer of the two.
+    /// The new object, or the old one after a deletion.
     pub fn object(&self) -> Option<&Arc<T>> {
         self.new.as_ref().or(self.old.as_ref())
     }
 }
 
 impl AnyChange {
-    /// The same change with its type; `None` where the store holds another one, which never happens.
+    /// The same change with its type. `None` if the store has another type, which never happens.
     pub(crate) fn typed<T: Codec>(&self) -> Change<T> {
         Change {
             old: self.old.clone().and_then(typed),
@@ -55,19 +55,19 @@ impl AnyChange {
     }
 }
 
-/// The object as the type that its store holds.
+/// The object as the type of its store.
 pub(crate) fn typed<T: Codec>(object: AnyObject) -> Option<Arc<T>> {
     let object: Arc<dyn Any + Send + Sync> = object;
     object.downcast().ok()
 }
 
-/// [`typed`] of a reference.
+/// [`typed`] for a reference.
 pub(crate) fn typed_ref<T: Codec>(object: &dyn Stored) -> Option<&T> {
     let object: &dyn Any = object;
     object.downcast_ref()
 }
 
-/// A list is older than what was seen before, and was not taken over.
+/// The error for a list that is older than the cache. The list was not accepted.
 #[derive(Debug, thiserror::Error)]
 #[error("the server's list of resourceVersion {list} is older than what was seen before ({seen})")]
 pub struct StaleList {
@@ -78,10 +78,10 @@ pub struct StaleList {
 /// Called with every change.
 pub(crate) type Subscriber = Arc<dyn Fn(&AnyChange) + Send + Sync>;
 type IndexFn = Box<dyn Fn(&dyn Stored) -> Vec<String> + Send + Sync>;
-/// Reads an object of the kind that a store holds.
+/// Decodes an object of the store's kind.
 type Decode = fn(&[u8]) -> serde_json::Result<AnyObject>;
 
-/// The objects of one kind, without their type: [`Cache`](super::Cache) gives it back.
+/// The objects of one kind, without their type: [`Cache`](super::Cache) restores it.
 pub(crate) struct Store {
     gvk: Gvk,
     decode: Decode,
@@ -92,18 +92,18 @@ pub(crate) struct Store {
     synced: watch::Sender<bool>,
 }
 
-/// What is remembered of the last apply of one field manager to one object.
+/// A record of the last apply by one field manager to one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Memo {
-    /// Hash of what was applied.
+    /// Hash of the applied object.
     pub(crate) desired: [u8; 16],
-    /// Hash of its text, where it was a typed object.
+    /// Hash of its text, if it was a typed object.
     pub(crate) text: Option<[u8; 16]>,
-    /// The object it was applied to.
+    /// The uid of the object.
     pub(crate) uid: String,
-    /// Its resourceVersion after that.
+    /// Its resourceVersion after the apply.
     pub(crate) version: String,
-    /// Hash of what was there after that, when the apply changed nothing although it looked as if it would.
+    /// Hash of the stored object after an apply that changed nothing, although a comparison had shown a difference.
     pub(crate) live: Option<[u8; 16]>,
 }
 
@@ -136,7 +136,7 @@ impl Debug for Store {
 }
 
 impl Store {
-    /// A store of objects that are read as `T`.
+    /// A store whose objects are decoded as `T`.
     pub(crate) fn of<T: Codec>(gvk: Gvk) -> Self {
         Self::new(gvk, T::decode_stored)
     }
@@ -152,7 +152,7 @@ impl Store {
         }
     }
 
-    /// Reads an object of the kind.
+    /// Decodes an object of the kind.
     pub(crate) fn decode(&self, json: &[u8]) -> serde_json::Result<AnyObject> {
         (self.decode)(json)
     }
@@ -217,7 +217,7 @@ impl Store {
         state.custom.push(index);
     }
 
-    /// Calls `f` for every object there is, and then for every change, in order.
+    /// Calls `f` for every object that exists, and then for every change, in order.
     pub(crate) fn subscribe(&self, f: Subscriber) {
         let mut subscribers = self.subscribers.lock();
         for object in self.all() {
@@ -229,7 +229,7 @@ impl Store {
         subscribers.push(f);
     }
 
-    /// Takes over an added or changed object.
+    /// Stores an added or changed object.
     pub(crate) fn apply(&self, object: AnyObject) {
         let subscribers = self.subscribers.lock();
         let (old, met) = {
@@ -243,7 +243,7 @@ impl Store {
         Self::tell(&subscribers, &Change { old, new: Some(object) });
     }
 
-    /// Takes over a deletion.
+    /// Removes a deleted object.
     pub(crate) fn delete(&self, object: &dyn Stored) {
         let subscribers = self.subscribers.lock();
         let key = key_of(object.metadata());
@@ -266,8 +266,8 @@ impl Store {
         }
     }
 
-    /// Takes over a whole list: objects that are not in it are deleted. Marks the store as synced. A list that is older than
-    /// what was seen before is refused unless `force` is set.
+    /// Replaces all objects by a whole list: objects that are not in it are deleted. Marks the store as synced. A list that is
+    /// older than the cache is refused unless `force` is set.
     pub(crate) fn replace(&self, objects: Vec<AnyObject>, version: u64, force: bool) -> Result<(), StaleList> {
         let subscribers = self.subscribers.lock();
         let mut changes = Vec::new();
@@ -309,7 +309,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes over a bookmark.
+    /// Records a bookmark.
     pub(crate) fn saw(&self, version: u64) {
         let met = {
             let mut state = self.state.write();
@@ -332,7 +332,7 @@ impl Store {
     }
 }
 
-/// What the driver and the writer ask of a store.
+/// Functions for the driver and the writer.
 impl Store {
     pub(crate) fn gvk(&self) -> &Gvk {
         &self.gvk
@@ -346,7 +346,7 @@ impl Store {
         self.synced.subscribe()
     }
 
-    /// Releases `latch` when `need` is met: at once, or later.
+    /// Releases `latch` when the cache meets `need`: at once, or later.
     pub(crate) fn when(&self, key: &ObjectKey, need: Need, latch: Arc<Latch>) {
         {
             let mut state = self.state.write();
@@ -511,7 +511,7 @@ fn cluster_of(meta: &ObjectMeta) -> Option<ObjectKey> {
     })
 }
 
-/// The resourceVersion as a number; 0 when it is none.
+/// The resourceVersion as a number; 0 if it is not a number.
 fn version_of(meta: &ObjectMeta) -> u64 {
     meta.resource_version
         .as_deref()

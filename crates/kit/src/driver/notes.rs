@@ -1,4 +1,4 @@
-//! What plans say: in the log when it is new, as events when the plan was applied.
+//! The notes of plans: logged when they are new, emitted as events when the plan was applied.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::cx::Cx;
 use crate::object::ObjectKey;
 use crate::plan::Note;
 
-/// What the last reconcile of each object said.
+/// The notes of each object's last reconcile.
 #[derive(Debug, Default)]
 pub(super) struct Notes(Mutex<HashMap<ObjectKey, Said>>);
 

@@ -1,5 +1,5 @@
-//! The types of a controller, behind traits. Everything in here is compiled once for each controller, everything else of the driver
-//! only once: keep this thin.
+//! The types of a controller, behind traits. Code in this file is compiled once for each controller, and the rest of the driver
+//! only once. So keep this thin.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::writer::{Answer, Target, patched};
 /// How often a plan may ask for facts in one reconcile.
 const QUESTIONS: usize = 2;
 
-/// What a controller says of itself.
+/// The constants of a controller.
 #[derive(Debug)]
 pub(super) struct Traits {
     pub(super) name: &'static str,
@@ -37,7 +37,7 @@ pub(super) struct Traits {
     pub(super) status_pace: (Duration, bool),
     pub(super) locked: bool,
     pub(super) follows_clusters: bool,
-    /// Where objects of the kind are written.
+    /// The kind and resource name, for writes.
     pub(super) target: Target,
 }
 
@@ -66,14 +66,14 @@ pub(super) type OfCluster = Box<dyn Fn(&str, &str) -> Vec<ObjectKey> + Send + Sy
 /// A controller without its types.
 pub(super) trait AnyController: Send + Sync {
     fn traits(&self) -> &Traits;
-    /// The object with this key, as it is cached.
+    /// The cached object with this key.
     fn get(self: Arc<Self>, key: &ObjectKey) -> Option<Box<dyn Subject>>;
-    /// An object as the server answered.
+    /// Decodes an object from a server's answer.
     fn decode(self: Arc<Self>, target: &Target, answer: &Answer) -> Result<Box<dyn Subject>, WriteError>;
-    /// Calls `f` with the key of an object with every event, and whether it is one of the controller's.
+    /// Calls `f` on every event, with the key of the object and whether the controller reconciles it.
     fn subscribe(&self, f: Box<dyn Fn(ObjectKey, bool) + Send + Sync>);
-    /// Drops wake-ups of objects that are none of the controller's. What is not cached passes: it may be gone, and something of it
-    /// left.
+    /// The filter that drops wake-ups of objects that the controller does not reconcile. Objects that are not cached pass: they
+    /// may be deleted, with cleanup left to do.
     fn filter(&self) -> Option<Filter>;
     /// The objects of a cluster.
     fn of_cluster(&self) -> OfCluster;
@@ -84,23 +84,23 @@ pub(super) trait AnyController: Send + Sync {
 pub(super) trait Subject: Send + Sync {
     fn meta(&self) -> &ObjectMeta;
     fn conditions(&self) -> &[Condition];
-    /// `.status` as it is.
+    /// `.status` as it is stored.
     fn status(&self) -> Value;
-    /// Whether it is one of the controller's.
+    /// Whether the controller reconciles it.
     fn is_concerned(&self) -> bool;
     fn cluster(&self) -> Option<ObjectKey>;
     fn pauses_itself(&self) -> Option<String>;
     /// A reference for events.
     fn reference(&self) -> ObjectReference;
-    /// The steps of the controller.
+    /// Runs the steps of the controller.
     fn reconcile<'a>(&'a self, cx: &'a Cx) -> BoxFuture<'a, Ended>;
 }
 
-/// What the steps gave.
+/// The result of the steps.
 pub(super) struct Ended {
     pub(super) outcome: Outcome,
     pub(super) status: Option<Value>,
-    /// Why the plan was as it was.
+    /// The notes of the plan.
     pub(super) notes: Vec<Note>,
     /// Whether the whole plan was applied.
     pub(super) applied: bool,
@@ -126,7 +126,7 @@ struct Typed<C: Controller> {
     objects: Cache<C::Kind>,
 }
 
-/// Hides the types of a controller. Its cache starts with this.
+/// Hides the types of a controller. Starts the cache of its kind.
 pub(super) fn erase<C: Controller>(controller: C, cx: &Cx) -> Arc<dyn AnyController> {
     Arc::new(Typed {
         controller,
@@ -188,7 +188,7 @@ impl<C: Controller> AnyController for Typed<C> {
     }
 }
 
-/// One object, and who reconciles it.
+/// One reconcile: the object and its controller.
 struct Turn<C: Controller> {
     of: Arc<Typed<C>>,
     object: Arc<C::Kind>,
@@ -245,11 +245,12 @@ impl<C: Controller> Subject for Turn<C> {
     }
 }
 
-/// What was observed, what is to be done about it, and until when.
+/// The observation, the plan, and the deadline of both.
 type Decided<C> = (<C as Controller>::Observed, <C as Controller>::Plan, Option<Timestamp>);
 
 impl<C: Controller> Turn<C> {
-    /// Observes and plans, with the answers to the plan's questions. An error is how the reconcile ends without a plan.
+    /// Observes and plans, with the answers to the plan's questions. The error is the outcome of a reconcile that ends without a
+    /// plan.
     async fn decide(&self, cx: &Cx) -> Result<Decided<C>, Outcome> {
         let controller = &self.of.controller;
         'observe: loop {
@@ -280,7 +281,8 @@ impl<C: Controller> Turn<C> {
     }
 }
 
-/// A plan has to decide once its questions were answered, also when the answer is that something cannot be read.
+/// The error for a plan that asks again after its questions were answered. It must decide even if the answer is that something
+/// cannot be read.
 fn unanswered() -> ReconcileError {
     ReconcileError::new(
         "Unanswered",

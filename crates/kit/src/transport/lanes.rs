@@ -1,9 +1,9 @@
-//! Which connection a request takes: watches never share one with requests, and no connection carries more watches than any server
-//! lets through.
+//! Selects the connection of a request. Watches never share a connection with requests, and no connection carries more watches
+//! than servers allow.
 //!
-//! A server limits how many streams a connection has at a time (100 with kube-apiserver unless told otherwise), and a watch is a
-//! stream that lasts. What exceeds the limit waits in the client, silently, until a stream ends: a process with many watches on the
-//! connection of its requests would come to a halt without any error.
+//! A server limits the number of concurrent streams of a connection (kube-apiserver's default is 100), and a watch is a stream
+//! that lasts. A stream above the limit waits in the client, silently, until another one ends. With many watches on the
+//! connection of its requests, a process would halt without any error.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
-/// Watches on one connection: half of what kube-apiserver allows, as proxies on the way may allow less.
+/// Watches on one connection: half of kube-apiserver's limit, as proxies between may have a lower one.
 pub const WATCHES_PER_CONNECTION: usize = 50;
-/// How long the beginning of an answer may take. A server ends what it works on after a minute (`--request-timeout`), and a watch is
-/// answered before its first event.
+/// Time limit for the beginning of an answer. A server ends a request after a minute (`--request-timeout`), and it answers a
+/// watch before its first event.
 const BEGINNING: Duration = Duration::from_secs(70);
 
-/// A service per connection: one for requests, and as many for watches as there have to be.
+/// One connection for requests, and as many connections for watches as needed.
 pub(super) struct Lanes<S> {
     requests: S,
     watches: Arc<Mutex<Vec<Lane<S>>>>,
@@ -32,7 +32,7 @@ pub(super) struct Lanes<S> {
 
 struct Lane<S> {
     service: S,
-    /// Held by every watch on this connection.
+    /// Cloned by every watch on this connection.
     open: Arc<()>,
 }
 
@@ -47,7 +47,7 @@ impl<S: Clone> Clone for Lanes<S> {
 }
 
 impl<S: Clone> Lanes<S> {
-    /// `make` gives a service with connections of its own.
+    /// Lanes whose services come from `make`. Each service has its own connections.
     pub(super) fn new(make: impl Fn() -> S + Send + Sync + 'static) -> Self {
         Self {
             requests: make(),
@@ -73,7 +73,7 @@ impl<S: Clone> Lanes<S> {
     }
 }
 
-/// Whether a request is for a stream of changes.
+/// Whether a request is a watch.
 pub(super) fn is_watch<B>(request: &Request<B>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     query
@@ -93,7 +93,7 @@ where
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
-    // A connection's pool is always ready: what has to wait does so in the call.
+    // A connection's pool is always ready; waiting happens in the call.
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

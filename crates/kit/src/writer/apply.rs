@@ -1,4 +1,4 @@
-//! Server-side apply: deciding whether it would change anything, sending it, and remembering what it did.
+//! Server-side apply: decides whether it would change anything, sends it, and records the result.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, WriteError};
 use crate::guard::Need;
 use crate::object::ObjectKey;
 
-/// What is applied to which part of an object.
+/// The target of an apply: an object, a subresource and a field manager.
 #[derive(Clone, Copy)]
 pub(super) struct To<'a> {
     pub(super) manager: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct To<'a> {
     pub(super) subresource: Option<&'a str>,
 }
 
-/// Both are boxed, so that they are compiled here and not again wherever they are awaited.
+/// Both are boxed, so that they are compiled once.
 impl Writer {
     /// Applies an object; `None` when nothing was sent.
     pub(super) fn apply_object<'a>(
@@ -34,7 +34,7 @@ impl Writer {
                 let (gvk, key) = (&to.target.gvk, &to.target.key);
                 WriteError::new(ErrorKind::Encoding, Verb::Apply.word(), gvk, key, e.to_string())
             })?;
-            // What was applied before is known by its text: most reconciles need no more than this.
+            // An apply of the same text as before is found by its hash: most reconciles need no more than this.
             let text = body::hash_of_text(&json);
             if let Some(store) = self.store(to.target)
                 && is_known_text(&store, to, text)
@@ -123,7 +123,7 @@ impl Writer {
         Ok(answer)
     }
 
-    /// Applies a status: what it did.
+    /// Applies a status.
     pub(crate) async fn write_status(
         &self,
         manager: &str,
@@ -140,7 +140,7 @@ impl Writer {
         Ok(applied.map_or(Write::Skipped, |(_, outcome)| outcome))
     }
 
-    /// Has the next reconcile wait until the caches have seen this.
+    /// Makes the next reconcile wait until the caches have seen this.
     pub(super) fn note(&self, target: &Target, answer: &Answer) {
         let (gvk, key) = (&target.gvk, &target.key);
         self.journal.relock(gvk, key, answer.version(), answer.generation());
@@ -152,7 +152,7 @@ impl Writer {
         self.journal.wrote(&target.gvk, &key, Need::Version(version));
     }
 
-    /// The object as it is cached, for an apply that was not sent.
+    /// The cached object, for an apply that was not sent.
     pub(super) fn cached_value(&self, target: &Target) -> Result<Value, WriteError> {
         let stores = self.ports.caches.holding(&target.gvk.group_kind());
         let mut of_version = stores.iter().filter(|s| s.gvk() == &target.gvk);
@@ -164,7 +164,7 @@ impl Writer {
     }
 }
 
-/// The memory of what a manager applied to a part of an object.
+/// The key of the record of a manager's last apply to a part of an object.
 fn slot(to: To<'_>) -> String {
     match to.subresource {
         Some(subresource) => format!("{}/{subresource}", to.manager),
@@ -172,18 +172,18 @@ fn slot(to: To<'_>) -> String {
     }
 }
 
-/// True when exactly this text was applied last, and the object has not changed since.
+/// True if exactly this text was applied last, and the object has not changed since.
 fn is_known_text(store: &Store, to: To<'_>, text: Hash) -> bool {
     let memo = store.memo(&to.target.key, &slot(to));
     let live = store.identity(&to.target.key);
     memo.is_some_and(|memo| memo.text == Some(text) && live == Some((memo.uid, memo.version)))
 }
 
-/// True when the cached object and the memory of the last apply say that applying `body` would change nothing.
+/// True if the cached object and the record of the last apply show that applying `body` would change nothing.
 fn is_known_unchanged(store: &Store, to: To<'_>, body: &Value, desired: Hash, text: Option<Hash>) -> bool {
     let key: &ObjectKey = &to.target.key;
     let slot = slot(to);
-    // Without a memory it is not known what this manager owns, and whether something would have to be removed.
+    // Without a record it is unknown which fields this manager owns, and whether one would have to be removed.
     let (Some((uid, version)), Some(memo)) = (store.identity(key), store.memo(key, &slot)) else {
         return false;
     };

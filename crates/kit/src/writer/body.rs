@@ -1,4 +1,4 @@
-//! What is sent: the parts of an object that may be in a request, and hashes to compare by.
+//! Bodies of requests: the parts of an object that may be sent, and hashes to compare objects.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const SERVER_SET: [&str; 6] = [
     "selfLink",
 ];
 
-/// What is applied: no status, nothing that the server sets, no `null`.
+/// The body of an apply: no status, no fields that the server sets, no `null`.
 pub(super) fn for_apply(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
@@ -29,7 +29,7 @@ pub(super) fn for_apply(mut object: Value) -> Value {
     object
 }
 
-/// What is created: the same, and without a uid.
+/// The body of a create: as for an apply, and without a uid.
 pub(super) fn for_create(object: &mut Value) {
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
@@ -68,7 +68,7 @@ pub(super) fn for_status(target: &Target, uid: Option<&str>, mut status: Value) 
     body
 }
 
-/// `null` in an apply would claim a field in order to empty it; nobody here means that.
+/// Removes `null` values. In an apply, `null` would claim a field in order to empty it, and no controller intends that.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -80,7 +80,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A hash that tells one text from another.
+/// A hash of a text.
 pub(crate) type Hash = [u8; 16];
 
 /// A hash of a value; maps are sorted, so that equal values hash equally.
@@ -103,7 +103,7 @@ fn shortened(hasher: Sha256) -> Hash {
     short
 }
 
-/// A hash of what is wanted. The uid does not count: it says which object is meant, and the memory of an apply has it beside.
+/// A hash of the desired object without its uid: the uid only selects the object, and the record of an apply has it separately.
 pub(super) fn desired_hash(body: &Value) -> Hash {
     let Some(fields) = body.as_object() else {
         return hash(body);
@@ -117,7 +117,7 @@ pub(super) fn desired_hash(body: &Value) -> Hash {
     hash(&fields)
 }
 
-/// A hash of what an apply could have changed: the status, or everything but the status and what the server sets.
+/// A hash of the part that an apply can change: the status, or everything but the status and the fields that the server sets.
 pub(super) fn live_hash(live: &Value, subresource: Option<&str>) -> Hash {
     if subresource == Some("status") {
         return hash(&live["status"]);

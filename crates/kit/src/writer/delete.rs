@@ -67,7 +67,7 @@ impl Writer {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) if error.is_not_found() => Answer::gone(),
-            // The name belongs to another object by now, unless the server refused for a reason of its own.
+            // The name belongs to another object by now, unless the server refused for another reason.
             Err(error) if error.is_conflict() && uid.is_some() => {
                 if self.is_there(target, uid).await? {
                     return Err(error);

@@ -1,4 +1,4 @@
-//! Adding and removing finalizers, whoever added them.
+//! Adds and removes finalizers of any field manager.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{Target, Writer, decoded};
 use crate::error::{ErrorKind, WriteError};
 use crate::object::{Dynamic, Object, key_of};
 
-/// How often a change by somebody else in between is overcome.
+/// How many times a write is repeated after a change by another client.
 const TRIES: usize = 6;
 
 impl Writer {
@@ -32,7 +32,7 @@ impl Writer {
         decoded(Verb::MergePatch, &target, &answer)
     }
 
-    /// Adds a finalizer that is missing, and gives the answer.
+    /// Adds a missing finalizer, and returns the answer.
     pub(crate) async fn add_finalizer(
         &self,
         manager: &str,
@@ -45,7 +45,7 @@ impl Writer {
         answer.ok_or_else(|| gone(target))
     }
 
-    /// Removes a finalizer. Fine when it is not there, or the object is not.
+    /// Removes a finalizer. Succeeds if the finalizer or the object does not exist.
     pub async fn remove_finalizer<K: Object>(
         &self,
         manager: &str,
@@ -71,7 +71,7 @@ impl Writer {
         Ok(())
     }
 
-    /// `None` when the object is gone, or there was nothing to remove.
+    /// `None` if the object is gone, or had no such finalizer.
     fn change<'a>(
         &'a self,
         manager: &'a str,
@@ -101,7 +101,7 @@ impl Writer {
             match self.patch_body(manager, target, Verb::MergePatch, &patch).await {
                 Ok(answer) => return Ok(Some(answer)),
                 Err(error) if error.is_not_found() => return Ok(None),
-                // Who locks an object wants to look at it again before writing to what has changed.
+                // The caller of a locked object must observe it again before it writes to the changed object.
                 Err(error) if error.is_conflict() && self.is_locked(target) => return Err(error),
                 Err(error) if error.is_conflict() => last = Some(error),
                 Err(error) => return Err(error),
@@ -153,7 +153,7 @@ impl Finalizers {
         }
     }
 
-    /// A merge patch that fails when the object changed in between: the list is replaced as a whole.
+    /// A merge patch that fails if the object has changed since: it replaces the whole list.
     fn patch(&self, finalizer: &str, wanted: bool) -> Value {
         let mut list: Vec<&str> = self.list.iter().map(String::as_str).collect();
         if wanted {

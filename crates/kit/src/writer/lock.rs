@@ -1,4 +1,4 @@
-//! Writes that name the resourceVersion that was seen.
+//! Writes with a precondition: the resourceVersion that was read.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use super::send::Verb;
 use super::{Target, Writer};
 
 impl Writer {
-    /// Has the server refuse the write (409 Conflict) when somebody changed a locked object since it was seen.
+    /// Makes the server refuse the write (409 Conflict) if a locked object has changed since it was read.
     pub(super) fn lock_body(&self, verb: Verb, target: &Target, body: &mut Value) {
         if let Some(version) = self.journal.locked(&target.gvk, &target.key) {
             lock(verb, &version, body);
         }
     }
 
-    /// A patch with the same condition; only that of a locked object is copied.
+    /// A patch with the same precondition. Only the patch of a locked object is copied.
     pub(super) fn locked_patch<'a>(&self, verb: Verb, target: &Target, patch: &'a Value) -> Cow<'a, Value> {
         let mut patch = Cow::Borrowed(patch);
         if let Some(version) = self.journal.locked(&target.gvk, &target.key) {
@@ -24,7 +24,7 @@ impl Writer {
         patch
     }
 
-    /// Whether writes to the object carry the resourceVersion that was seen.
+    /// Whether writes to the object carry the resourceVersion that was read.
     pub(super) fn is_locked(&self, target: &Target) -> bool {
         self.journal.locked(&target.gvk, &target.key).is_some()
     }

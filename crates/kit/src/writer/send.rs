@@ -1,4 +1,4 @@
-//! Sending a write, and finding out what became of it when the answer does not come.
+//! Sends a write, and finds out its result if no answer comes.
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -25,7 +25,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// For error texts: "failed to apply Machine ...".
+    /// The verb in error texts: "failed to apply Machine ...".
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -77,7 +77,7 @@ impl Writer {
     }
 
     async fn send_once(&self, call: &Call<'_>) -> Result<Answer, WriteError> {
-        // Never the body, which may be a Secret's.
+        // The body is never logged, as it may be a Secret's.
         tracing::debug!(
             controller = self.controller,
             verb = call.verb.word(),
@@ -99,13 +99,13 @@ impl Writer {
         answer.map_err(|e| call.error(kind_of(&e), e.to_string()))
     }
 
-    /// A request that may be sent again safely.
+    /// Sends a request that can be repeated safely.
     pub(super) async fn send_again(&self, call: &Call<'_>, first: WriteError) -> Result<Answer, WriteError> {
         tracing::debug!(error = %first, "sending again, as the outcome is not known");
         self.send_or_doubt(call).await
     }
 
-    /// When the outcome stays unknown, the next reconcile will not start before it is known.
+    /// Sends a request. If its outcome stays unknown, the next reconcile does not start before it is known.
     pub(super) async fn send_or_doubt(&self, call: &Call<'_>) -> Result<Answer, WriteError> {
         let error = match self.send(call).await {
             Err(error) if error.kind().is_ambiguous() => error,
@@ -119,13 +119,13 @@ impl Writer {
     }
 }
 
-/// What a server answered to a write: the object as it is stored now, or a `Status`.
+/// A server's answer to a write: the stored object, or a `Status`.
 pub(crate) struct Answer {
     body: Bytes,
     head: Head,
 }
 
-/// What is read of every answer.
+/// The fields that are read of every answer.
 #[derive(Debug, Default, Deserialize)]
 struct Head {
     #[serde(default)]
@@ -157,7 +157,7 @@ impl Answer {
         Ok(Self { body, head })
     }
 
-    /// As if the server had said that the object is gone.
+    /// An answer as for an object that does not exist.
     pub(super) fn gone() -> Self {
         let head = Head {
             kind: "Status".to_owned(),
@@ -200,13 +200,13 @@ impl Answer {
         &self.head.metadata.finalizers
     }
 
-    /// Whether the object is there still, with a deletion timestamp.
+    /// Whether the object still exists, with a deletion timestamp.
     pub(super) fn is_going(&self) -> bool {
         self.head.kind != "Status" && self.head.metadata.deletion_timestamp.is_some()
     }
 }
 
-/// Finds out what became of a write that was not answered: what the caches have to see.
+/// Finds out whether a write without an answer happened. Returns what the caches have to see.
 pub(crate) async fn look(
     client: &kube::Client,
     gvk: &Gvk,
@@ -230,7 +230,7 @@ pub(super) async fn exchange(client: &kube::Client, request: Request<Vec<u8>>) -
     Answer::read(send(client, request).await?)
 }
 
-/// How a failed request is told apart by who wrote.
+/// The category of a failed request, for callers of the writer.
 pub(crate) fn kind_of(error: &RequestError) -> ErrorKind {
     match error {
         RequestError::Refused { code, reason, .. } => classify(*code, reason),

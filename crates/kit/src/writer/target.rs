@@ -1,4 +1,4 @@
-//! Where an object is written: its kind, its key and the name of its resource.
+//! The target of a write: kind, key and resource name.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, WriteError};
 use crate::object::{Gvk, Object, ObjectKey, gvk_from, gvk_of};
 use crate::seen::Seen;
 
-/// Where an object is written.
+/// The target of a write.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) gvk: Gvk,
@@ -28,7 +28,7 @@ impl Target {
         }
     }
 
-    /// The same kind, another object.
+    /// Another object of the same kind.
     pub(crate) fn at(&self, key: &ObjectKey) -> Self {
         Self {
             key: key.clone(),
@@ -91,7 +91,7 @@ impl Writer {
         }
     }
 
-    /// Where an object is written whose kind is built in, or so new that no cache has its definition.
+    /// The target of a write for a built-in kind, or for a kind so new that no cache has its definition.
     async fn discovered(&self, verb: Verb, gvk: Gvk, key: ObjectKey, unknown: &str) -> Result<Target, WriteError> {
         let (kind, why) = match self.ports.discovery.find(&self.ports.client, &gvk).await {
             Seen::Found(resource) => {

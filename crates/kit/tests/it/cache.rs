@@ -53,7 +53,7 @@ async fn a_cache_has_what_was_there_and_what_comes() {
     maps(&bench).delete("before", &DeleteParams::default()).await.unwrap();
     gone(&cache, "before").await;
     let object = cache.get(&ObjectKey::new("default", "after")).unwrap();
-    assert_eq!(object.metadata.managed_fields, None, "nobody reads managedFields");
+    assert_eq!(object.metadata.managed_fields, None, "managedFields are not cached");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_dropped_watch_is_taken_up_where_it_ended() {
 }
 
 #[tokio::test]
-async fn an_expired_version_leads_to_a_new_list_and_missed_deletions_are_told() {
+async fn an_expired_version_leads_to_a_new_list_and_missed_deletions_are_reported() {
     let bench = Bench::start().await;
     let cache = bench.kit.cx().cache::<ConfigMap>();
     create(&bench, "a").await;
@@ -159,7 +159,7 @@ async fn a_list_from_the_past_does_not_bring_the_past_back() {
     assert!(cache.get(&ObjectKey::new("default", "a")).is_some());
 }
 
-/// All that comes of an object.
+/// All changes of an object.
 #[derive(Clone, Debug, Deserialize)]
 struct Came {
     metadata: ObjectMeta,
@@ -206,7 +206,7 @@ async fn a_cache_of_metadata_never_gets_what_objects_hold() {
     let (client, gvk, tasks) = (bench.admin.clone(), gvk_of::<Secret>(), bench.kit.tasks().child());
     let cache = Cache::<Came>::stand_alone_metadata(client, "/api/v1/secrets", gvk, "owner=helm", &tasks);
     cache.synced().await;
-    create("other", "somebody").await;
+    create("other", "team").await;
     create("after", "helm").await;
     let key = ObjectKey::new("default", "after");
     eventually("after is cached", async || cache.get(&key)).await;

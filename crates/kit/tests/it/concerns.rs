@@ -1,4 +1,4 @@
-//! Objects of a kind that are somebody else's to look after.
+//! Objects that a controller does not reconcile, because another system manages them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion
 use crate::gadget::{FINALIZER, Gadget, gadget};
 use crate::harness::{Bench, eventually};
 
-/// Paints Gadgets, and says so; leaves those alone that are managed by something else.
+/// Paints Gadgets and reports it. Ignores those that another system manages.
 #[derive(Clone, Default)]
 struct Painter(Arc<Shop>);
 
@@ -22,7 +22,7 @@ struct Shop {
     observed: parking_lot::Mutex<Vec<String>>,
     /// Reconciles that wait in the middle.
     waiting: AtomicUsize,
-    /// Lets one reconcile go on.
+    /// Lets one reconcile continue.
     go: Semaphore,
 }
 
@@ -37,7 +37,7 @@ impl Default for Shop {
 }
 
 impl Painter {
-    /// Whether a Gadget was ever looked at.
+    /// Whether a Gadget was ever reconciled.
     fn saw(&self, name: &str) -> bool {
         self.0.observed.lock().iter().any(|seen| seen == name)
     }
@@ -132,7 +132,7 @@ async fn wake(bench: &Bench, name: &str) {
 
 // EX-035, EX-037: created, changed, woken by another kind, woken by the pause of its cluster, deleted; each with and without
 #[tokio::test]
-async fn an_object_of_somebody_else_is_never_looked_at() {
+async fn an_object_of_another_manager_is_never_reconciled() {
     let (bench, painter) = start().await;
     let theirs = bench.make(&managed("theirs", "")).await;
     bench.make(&gadget("ours", 1)).await;

@@ -1,4 +1,4 @@
-//! The driver: a whole controller, with everything around it that may go wrong.
+//! The driver: a whole controller, with all faults around it that may occur.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn an_object_is_brought_to_what_it_wants() {
     assert_eq!(settled.metadata.finalizers.as_deref().unwrap(), [FINALIZER]);
     assert_eq!(paused(&settled), Some(("False", "NotPaused", "")));
     assert_eq!(bench.maps().await.len(), 3);
-    // A deleted part is made again, and what is too much is deleted.
+    // A deleted part is created again, and a surplus part is deleted.
     let name = bench.maps().await[0].metadata.name.clone().unwrap();
     let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(bench.admin.clone(), "default");
     maps.delete(&name, &DeleteParams::default()).await.unwrap();
@@ -77,7 +77,7 @@ async fn nothing_is_written_for_what_is_settled() {
 #[tokio::test]
 async fn no_reconcile_starts_before_the_caches_have_seen_the_last_ones_writes() {
     let bench = Bench::start().await;
-    // Events of what is created come late, those of the Gadget at once.
+    // Events of created objects come late, those of the Gadget at once.
     bench
         .faults
         .add(usize::MAX, Fault::Slow(Duration::from_millis(150)), |_, uri| {
@@ -340,7 +340,7 @@ async fn what_a_failing_reconcile_has_to_tell_does_not_wait_for_its_back_off() {
     });
     bench.run();
     bench.make(&gadget("a", 1)).await;
-    // Each change is looked at at once, and fails again: minutes would pass before the next try.
+    // Each change is reconciled at once, and fails again: the next retry would be minutes away.
     for n in 0..16 {
         let before = bench.probe.planned.load(Ordering::SeqCst);
         bench.patch("a", json!({"spec": {"color": n.to_string()}})).await;

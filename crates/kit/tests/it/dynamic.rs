@@ -1,4 +1,4 @@
-//! Kinds that become known while running.
+//! Kinds that become known at run time.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ async fn the_version_comes_from_the_contract_label() {
 async fn unknown_kinds_and_kinds_without_contract_say_so() {
     let bench = Bench::start().await;
     let cx = bench.kit.cx();
-    let kind = GroupKind::new("nobody.io", "Nothing");
+    let kind = GroupKind::new("unserved.io", "Nothing");
     let error = cx.dynamic(&kind).await.unwrap_err();
     assert!(matches!(error, KitError::UnknownKind { .. }), "{error}");
     let mut definition = crate::gadget::definition();
@@ -75,14 +75,14 @@ async fn two_askers_share_one_watch() {
     let kind = GroupKind::new(GROUP, "Gadget");
     let (a, b) = tokio::join!(cx.dynamic(&kind), cx.dynamic(&kind));
     a.unwrap();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let t = told.clone();
+    let called = Arc::new(Mutex::new(Vec::new()));
+    let t = called.clone();
     b.unwrap().subscribe(move |change| {
         t.lock().push(change.object().map(|o| o.name().to_owned()));
     });
     bench.make(&gadget("x", 0)).await;
-    eventually("the subscriber is told", async || {
-        (!told.lock().is_empty()).then_some(())
+    eventually("the subscriber is called", async || {
+        (!called.lock().is_empty()).then_some(())
     })
     .await;
     let log = bench.faults.log();

@@ -134,7 +134,7 @@ pub(crate) fn definition() -> Value {
     })
 }
 
-/// What a test may look at and change.
+/// The counters and switches of a test.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
     pub(crate) observed: AtomicUsize,

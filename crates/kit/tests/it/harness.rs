@@ -1,4 +1,4 @@
-//! An API server of the test's own, a driver that talks to it, and a layer in between that can misbehave.
+//! A separate API server for each test, a driver that talks to it, and a layer between them that injects faults.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -37,7 +37,7 @@ impl Bench {
         Self::start_at(SystemClock).await
     }
 
-    /// With a clock of the test's.
+    /// Starts with the clock of a test.
     pub(crate) async fn start_at(clock: impl Clock + 'static) -> Self {
         let server = Server::start().await;
         server
@@ -106,7 +106,7 @@ impl Bench {
         list
     }
 
-    /// Waits until a Gadget is as `f` wants it.
+    /// Waits until `f` accepts a Gadget.
     pub(crate) async fn until(&self, name: &str, what: &str, f: impl Fn(&Gadget) -> bool) -> Gadget {
         eventually(what, async || {
             self.gadgets().get_opt(name).await.unwrap().filter(|g| f(g))
@@ -114,7 +114,7 @@ impl Bench {
         .await
     }
 
-    /// Waits until a Gadget reports that it has made `size`.
+    /// Waits until a Gadget reports `size` parts.
     pub(crate) async fn settled(&self, name: &str, size: usize) -> Gadget {
         self.until(name, &format!("{name} has made {size}"), |g| {
             g.status.as_ref().is_some_and(|s| {
@@ -151,7 +151,7 @@ pub(crate) fn meta(name: &str) -> ObjectMeta {
     }
 }
 
-/// Asks again and again until there is an answer.
+/// Asks repeatedly until there is an answer.
 pub(crate) async fn eventually<T>(what: &str, f: impl AsyncFn() -> Option<T>) -> T {
     let found = async {
         loop {
@@ -166,19 +166,19 @@ pub(crate) async fn eventually<T>(what: &str, f: impl AsyncFn() -> Option<T>) ->
         .unwrap_or_else(|_| panic!("waited in vain until {what}"))
 }
 
-type AnyBody = UnsyncBoxBody<Bytes, BoxError>;
+type BoxedBody = UnsyncBoxBody<Bytes, BoxError>;
 type Matches = Box<dyn Fn(&str, &str) -> bool + Send>;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     /// The server refuses with this code and reason, and does nothing.
     Refuse(u16, &'static str),
-    /// The server does it, but the answer is lost.
+    /// The server carries out the request, but the answer is lost.
     LoseAnswer,
-    /// The answer's body (a watch) comes in pieces that are held back this long.
+    /// The answer's body (a watch) comes in pieces that are delayed by this time.
     Slow(Duration),
-    /// The answer is this instead of what the server says.
+    /// This answer replaces the server's.
     Say(Vec<u8>),
 }
 
@@ -188,7 +188,7 @@ struct Rule {
     fault: Fault,
 }
 
-/// Rules for misbehaviour, and a log of what was asked.
+/// Rules for faults, and a log of requests.
 #[derive(Clone)]
 pub(crate) struct Faults(Arc<FaultsInner>);
 
@@ -210,7 +210,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// The next `times` requests that match go wrong.
+    /// The next `times` requests that match get the fault.
     pub(crate) fn add(&self, times: usize, fault: Fault, matches: impl Fn(&str, &str) -> bool + Send + 'static) {
         self.0.rules.lock().push(Rule {
             matches: Box::new(matches),
@@ -248,16 +248,16 @@ impl Faults {
     }
 }
 
-/// The layer that misbehaves.
+/// The layer that injects faults.
 struct Faulty {
     inner: Counted,
     faults: Faults,
 }
 
 impl Service<Request<Body>> for Faulty {
-    type Response = Response<AnyBody>;
+    type Response = Response<BoxedBody>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnyBody>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Response<BoxedBody>, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
@@ -278,7 +278,7 @@ async fn answer(
     request: Request<Body>,
     fault: Option<Fault>,
     faults: &Faults,
-) -> Result<Response<AnyBody>, BoxError> {
+) -> Result<Response<BoxedBody>, BoxError> {
     match &fault {
         Some(Fault::Refuse(code, reason)) => {
             let status = json!({
@@ -318,7 +318,7 @@ async fn answer(
     Ok(Response::from_parts(parts, StreamBody::new(frames).boxed_unsync()))
 }
 
-fn whole(bytes: Vec<u8>) -> AnyBody {
+fn whole(bytes: Vec<u8>) -> BoxedBody {
     Full::new(Bytes::from(bytes))
         .map_err(|never| match never {})
         .boxed_unsync()

@@ -24,7 +24,8 @@ const OLD: SignedDuration = SignedDuration::from_mins(10);
 /// Its status calls it ancient at this age.
 const ANCIENT: SignedDuration = SignedDuration::from_hours(30);
 
-/// Reports the age of Gadgets. Those with a color are compared with the ConfigMap of that name, which is read only when it is asked for.
+/// Reports the age of Gadgets. A Gadget with a color is compared with the ConfigMap of that name, which is read only if the plan
+/// asks for it.
 #[derive(Clone, Default)]
 struct Curator(Arc<Counters>);
 

@@ -1,4 +1,4 @@
-//! Clients over the network, against a server that answers what it is told to.
+//! Clients over the network, against a server with scripted answers.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use windlass_kit::{Metrics, transport};
 const NOT_NOW: &str = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
 const DONE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
 
-/// A server that gives these answers in order, and where it is; it keeps what it was asked.
+/// A server that gives these answers in order. Returns its address and the requests that it received.
 async fn server(answers: Vec<&'static str>) -> (kube::Config, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -74,7 +74,7 @@ async fn a_patient_client_gives_up_at_last() {
 }
 
 #[tokio::test]
-async fn the_client_of_a_controller_is_told_at_once() {
+async fn the_client_of_a_controller_gets_refusals_at_once() {
     let (config, asked) = server(vec![NOT_NOW]).await;
     let client = transport::connect(&config, &Metrics::new()).unwrap();
     let error = post(&client).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Writes: what is sent, what is not, and what becomes of errors.
+//! Writes: which requests are sent, which are not, and how errors are reported.
 
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use windlass_kit::{Deleted, Object, ObjectKey, Write};
 use crate::gadget::{FINALIZER, Gadget, gadget};
 use crate::harness::{Bench, Fault, eventually};
 
-/// Waits until the cache has this very object.
+/// Waits until the cache has exactly this object.
 async fn cached(bench: &Bench, object: &Gadget) {
     let cache = bench.kit.cx().cache::<Gadget>();
     let key = ObjectKey::new("default", object.metadata.name.as_deref().unwrap());

@@ -30,7 +30,7 @@ fn write_partition(out: &mut String, partition: &Partition) {
     } else {
         out.push_str("    layout:\n");
         for part in &partition.disk_layout {
-            // A share alone, or a share with the type of the partition.
+            // A size alone, or a size with the type of the partition.
             match part.partition_type.as_deref() {
                 None | Some("") => line(out, format_args!("      - {}", part.percentage)),
                 Some(kind) => line(
@@ -45,7 +45,7 @@ fn write_partition(out: &mut String, partition: &Partition) {
     }
 }
 
-/// Inside brackets, commas and brackets need quotes too; and types such as `82` are names, though they look like numbers.
+/// Inside brackets, commas and brackets need quotes, too. Types such as `82` are names, although they look like numbers.
 fn flow_scalar(text: &str) -> String {
     if text.chars().all(|c| c.is_ascii_digit()) {
         text.to_owned()

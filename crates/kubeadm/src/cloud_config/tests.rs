@@ -1,4 +1,4 @@
-//! Rendering against the shapes that real machines were given (`testdata/`), and every directive on its own.
+//! Rendering compared with the data of real machines (`testdata/`), and every directive on its own.
 
 use serde_json::json;
 use windlass_api_kubeadm::bootstrap::{JoinConfiguration, KubeadmConfigSpec};
@@ -98,7 +98,7 @@ fn a_joining_worker_gets_the_recorded_shape() {
     assert_eq!(data.value, include_str!("../../testdata/join-worker.yaml"));
 }
 
-/// Renders a worker with the given spec and reads the cloud-config back.
+/// Renders a worker with the given spec and parses the cloud-config.
 fn read_back(text: &str) -> serde_json::Value {
     let spec = spec(text);
     let secrets = |reference: &SecretReference| match (reference.name.as_str(), reference.key.as_str()) {

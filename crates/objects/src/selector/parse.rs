@@ -1,4 +1,4 @@
-//! The text form of label selectors: the same grammar as in Kubernetes, down to its odd corners and to the words for what is wrong.
+//! The text form of label selectors: the same grammar as in Kubernetes, including its special cases and error messages.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn scan(text: &str) -> Vec<(Token, &str)> {
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
         let length = if is_sign(first) {
-            // The longest sign that starts here; all single signs but `=` followed by `=` and `!` by `=` stand alone.
+            // The longest operator that starts here. Single-character operators end here, except for `=` and `!` before `=`.
             let two = rest.get(..2).filter(|t| sign(t).is_some());
             two.map_or(1, str::len)
         } else {
@@ -179,7 +179,7 @@ impl<'a> Parser<'a> {
         Ok(out)
     }
 
-    /// Words up to the closing parenthesis; commas with nothing between them stand for an empty word.
+    /// Values up to the closing parenthesis; adjacent commas mean an empty value.
     fn words(&mut self) -> Result<BTreeSet<&'a str>, String> {
         let mut out = BTreeSet::new();
         loop {

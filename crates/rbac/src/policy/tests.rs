@@ -1,4 +1,4 @@
-//! Who may do what by which binding.
+//! Permissions by binding.
 
 use crate::attributes::Target;
 
@@ -88,7 +88,8 @@ fn groups_and_service_accounts_are_subjects() {
     let reason =
         r#"RBAC: allowed by ClusterRoleBinding "everywhere" of ClusterRole "reader" to ServiceAccount "robot/a""#;
     check(&robot, &pods("get", "b"), true, reason);
-    // For the cluster a service account without a namespace matches no user; in a namespace it is that of the namespace.
+    // In a cluster-wide binding, a service account without a namespace matches no user; in a namespace, it is an account of that
+    // namespace.
     check(
         &UserInfo::new("system:serviceaccount:b:robot", &[]),
         &pods("get", "b"),

@@ -1,4 +1,4 @@
-//! Tables of what rules allow and cover.
+//! Tables of allowed requests and covered rules.
 
 use super::*;
 
@@ -103,7 +103,7 @@ fn subresources_are_resources_of_their_own() {
         "get pods/log",
         true,
     );
-    // Only webhooks know this form.
+    // Only webhooks support this form.
     check(
         r#"{apiGroups: [""], resources: ["pods/*"], verbs: [get]}"#,
         "get pods/log",

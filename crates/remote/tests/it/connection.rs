@@ -1,4 +1,4 @@
-//! When there is a connection, what it offers, and when it ends.
+//! When a connection exists, what it offers, and when it ends.
 
 use std::sync::{Arc, Mutex};
 

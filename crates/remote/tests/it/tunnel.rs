@@ -25,7 +25,7 @@ use windlass_pki::CertificateAuthority;
 
 use crate::world::{Workload, World, authority, server_certificate};
 
-/// Answers every call in a pod with the pod's name, and demands a client certificate of the etcd authority.
+/// Answers every call with the pod's name, and requires a client certificate of the etcd authority.
 struct Etcd(TlsAcceptor);
 
 impl Etcd {
@@ -125,7 +125,7 @@ async fn a_member_is_reached_by_its_pod() {
     let error = GrpcEtcd::new(channel).members().await.unwrap_err().to_string();
     assert!(error.contains("this is etcd-node-1"), "{error}");
 
-    // Another authority than that of the members is not believed, and says so.
+    // A certificate of another authority is refused, and the error says so.
     let other = authority("etcd-ca");
     let (crt, pem) = (other.certificate().to_pem(), other.key().to_pem());
     world

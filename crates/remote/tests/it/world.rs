@@ -125,7 +125,7 @@ impl World {
         .await
     }
 
-    /// Waits until the reason for not being connected is what `f` wants.
+    /// Waits until the reason for not being connected contains this text.
     pub(crate) async fn reason(&self, name: &str, part: &str) {
         eventually(&format!("the reason says {part}"), async || {
             self.clusters.get(&key(name)).err().filter(|e| e.why.contains(part))
@@ -252,7 +252,7 @@ impl Drop for Workload {
     }
 }
 
-/// Asks again and again until there is an answer.
+/// Asks repeatedly until there is an answer.
 pub(crate) async fn eventually<T>(what: &str, f: impl AsyncFn() -> Option<T>) -> T {
     let found = async {
         loop {

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::names::Names;
 use crate::repository::Files;
 
-/// API servers take 1 MiB of values, and requests that are not much longer.
+/// API servers accept 1 MiB of values, and requests that are not much longer.
 const LONGEST: usize = 1_000_000;
 
 /// What to pack.
@@ -27,13 +27,13 @@ pub struct Pack<'a> {
     pub names: &'a Names,
     /// Their version.
     pub version: &'a str,
-    /// Where to.
+    /// The target namespace.
     pub namespace: &'a str,
-    /// Labels beside the version's and the provider's: what a selector looks for.
+    /// Labels in addition to the version's and the provider's, for a selector.
     pub labels: BTreeMap<String, String>,
 }
 
-/// The ConfigMaps that hold the files: one, compressed where it would be too long, or as many as it takes.
+/// The ConfigMaps with the files: one, compressed if necessary, or as many as needed.
 pub fn pack(what: &Pack<'_>, files: &Files) -> Result<Vec<ConfigMap>, Error> {
     pack_within(what, files, LONGEST)
 }
@@ -98,7 +98,7 @@ fn empty(what: &Pack<'_>, suffix: &str) -> ConfigMap {
     }
 }
 
-/// The same bytes for the same text, whenever it is compressed.
+/// Compresses a text. The same text always gives the same bytes.
 fn compressed(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzBuilder::new().write(Vec::new(), Compression::best());
     let written = encoder.write_all(text).and_then(|()| encoder.finish());

@@ -40,7 +40,7 @@ fn annotated(mut map: ConfigMap, key: &str, value: &str) -> ConfigMap {
     map
 }
 
-/// Asks for a version, and for part of the message if there is one.
+/// Requests a version, and checks a part of the message, if there is one.
 #[track_caller]
 fn check(maps: &[ConfigMap], version: &str, expected: Result<&str, (&str, &str)>) {
     let found = read(maps, "capz-system", "provider-components=azure").and_then(|shelf| shelf.files(version));
@@ -132,7 +132,7 @@ fn a_config_map_for_no_version_stands_in_nobodys_way() {
 }
 
 fn files(size: usize) -> Files {
-    // Text that does not get much shorter.
+    // Text that compresses badly.
     let mut state = 7_u64;
     let mut word = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

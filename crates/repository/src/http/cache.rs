@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest;
 
-/// Content and the tag that the server gave it.
+/// Content and its ETag from the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
     pub(crate) tag: String,
     pub(crate) body: Bytes,
 }
 
-/// A bounded cache in memory, and one in a folder if there is one.
+/// A bounded cache in memory, and optionally in a folder.
 #[derive(Debug)]
 pub(crate) struct Cache {
     memory: Mutex<Memory>,
@@ -31,7 +31,7 @@ struct Memory {
     clock: u64,
 }
 
-/// The first line of a file of the folder.
+/// The first line of a cache file.
 #[derive(Serialize, Deserialize)]
 struct Head {
     key: String,
@@ -64,7 +64,7 @@ impl Cache {
 
     pub(crate) async fn keep(&self, key: &str, kept: Kept) {
         if let Some(folder) = &self.folder {
-            // A cache that cannot be written is slow and nothing else.
+            // If the cache cannot be written, requests are only slower.
             if let Err(error) = write(folder, key, &kept).await {
                 tracing::warn!(folder = %folder.display(), %error, "cannot write to the cache of fetched files");
             }
@@ -116,7 +116,7 @@ async fn read(path: &Path, key: &str) -> Option<Kept> {
     let end = content.iter().position(|&byte| byte == b'\n')?;
     let head: Head = serde_json::from_slice(&content[..end]).ok()?;
     let body = Bytes::from(content).slice(end + 1..);
-    // A file that was cut short or changed is as good as none.
+    // An incomplete or changed file is ignored.
     (head.key == key && head.sha256 == digest::sha256(&body)).then_some(Kept { tag: head.tag, body })
 }
 

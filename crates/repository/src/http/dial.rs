@@ -20,10 +20,10 @@ use crate::url::{Scheme, Url};
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection that a request can be written to.
+/// An open connection.
 pub(crate) struct Opened {
     pub(crate) stream: Box<dyn Stream>,
-    /// The request goes to a proxy, which has to see whole addresses.
+    /// The proxy of the request, which needs absolute URLs.
     pub(crate) through: Option<Proxy>,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn authorities_of(bundles: &[String]) -> Result<Vec<CertificateDer<'s
         let before = all.len();
         for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
             let certificate = certificate.map_err(|error| wrong(&error.to_string()))?;
-            // A certificate that is none would only be missed later.
+            // An invalid certificate would only fail later.
             RootCertStore::empty()
                 .add(certificate.clone())
                 .map_err(|error| wrong(&error.to_string()))?;
@@ -162,7 +162,7 @@ pub(crate) fn authorities_of(bundles: &[String]) -> Result<Vec<CertificateDer<'s
     Ok(all)
 }
 
-/// Asks a proxy to connect to the host, and reads no byte beyond its answer.
+/// Asks a proxy to connect to the host. Reads no byte beyond its response.
 async fn tunnel(stream: &mut Box<dyn Stream>, url: &Url, proxy: &Proxy) -> Result<(), String> {
     const LONGEST: usize = 16 << 10;
     let target = format!("{}:{}", url.host, url.port());

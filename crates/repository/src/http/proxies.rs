@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::secret::Secret;
 use crate::url::{Scheme, Url};
 
-/// A proxy; it prints without its password.
+/// A proxy; its password is not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
     pub(crate) url: Url,
@@ -52,7 +52,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Undoes %-encoding, which passwords with an `@` need.
+/// Decodes %-encoding, which passwords with an `@` need.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -70,7 +70,7 @@ fn decoded(text: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Exempt {
     Everything,
-    /// A name and what is below it; with a port only there.
+    /// A name and its subdomains; with a port, only that port.
     Name {
         name: String,
         itself: bool,
@@ -86,7 +86,7 @@ enum Exempt {
     },
 }
 
-/// The proxies of this machine.
+/// The proxies of the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
     http: Option<Proxy>,
@@ -95,13 +95,13 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// No proxy for anything.
+    /// No proxies.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Reads `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in small letters, with a function that looks
-    /// variables up (`|name| std::env::var(name).ok()`).
+    /// Reads `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in lower case, with a lookup function (`|name|
+    /// std::env::var(name).ok()`).
     pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let find = |name: &str| {
             let found = lookup(name).or_else(|| lookup(&name.to_ascii_lowercase()));
@@ -118,7 +118,7 @@ impl Proxies {
         })
     }
 
-    /// The proxy to ask for an address. Nothing on this machine is asked for through a proxy.
+    /// The proxy for an address. Local addresses have no proxy.
     pub(crate) fn route(&self, url: &Url) -> Option<&Proxy> {
         let proxy = match url.scheme {
             Scheme::Http => self.http.as_ref(),

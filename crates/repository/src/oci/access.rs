@@ -16,11 +16,11 @@ use crate::url::{Scheme, Url, encoded};
 
 const VARIABLES: &str = "OCI_USERNAME and OCI_PASSWORD, OCI_ACCESS_TOKEN or OCI_REFRESH_TOKEN";
 
-/// Requests to one registry, with the token that it wants.
+/// Requests to a registry, with the token that it requires.
 pub(crate) struct Session<'a> {
     client: &'a Client,
     credentials: &'a OciCredentials,
-    /// The value of the header that was accepted last.
+    /// The last accepted value of the header.
     authorization: Mutex<Option<Secret>>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) async fn get(&self, url: &Url, accept: &'static str) -> Result<Answer, Error> {
-        // Files are kept by their digests or not at all: registries give no tags that would tell.
+        // Files are cached by their digest or not at all, because registries send no ETags.
         let ask = Ask {
             kept: false,
             ..Ask::get(url.clone(), accept)
@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
         let answer = self.client.send(&ask).await?;
         match answer.status.as_u16() {
             200 => {}
-            // What an authority refuses are the credentials, whatever status it has for it.
+            // If a token server refuses, the credentials are wrong, with any of these statuses.
             400 | 401 | 403 if self.access().sent => {
                 return Err(Error::Unauthorized {
                     host: answer.url.authority(),
@@ -181,7 +181,7 @@ fn challenge(header: &str) -> Option<Challenge> {
     })
 }
 
-/// `name="value"` with commas between them; values may have commas of their own.
+/// Parses `name="value"` with commas between them; values may contain commas.
 fn parameters(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = text;

@@ -17,8 +17,8 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 const ARTIFACT: &str = "application/vnd.windlass.provider.v1";
 
-/// Publishes files under a tag, each as a layer with its name for a title; many providers and versions may be in one
-/// artifact. Returns the digest of what was published.
+/// Publishes files under a tag, each as a layer with its name as title; an artifact may have many providers and versions. Returns
+/// the digest of the manifest.
 pub async fn publish(
     client: &Client,
     reference: &str,

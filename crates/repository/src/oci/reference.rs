@@ -5,7 +5,7 @@ use std::fmt;
 use crate::error::Error;
 use crate::url::{Scheme, Url};
 
-/// Where an artifact is.
+/// The location of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
     /// The registry.
@@ -57,13 +57,13 @@ impl Reference {
         })
     }
 
-    /// An address below the repository's.
+    /// A URL below the repository's.
     pub(crate) fn at(&self, path: &str) -> Url {
         self.host.at(&format!("/v2/{}/{path}", self.repository))
     }
 }
 
-/// A valid tag.
+/// Whether a text is a valid tag.
 pub(crate) fn is_tag(text: &str) -> bool {
     let first = text
         .bytes()

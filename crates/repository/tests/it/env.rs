@@ -14,7 +14,7 @@ pub(crate) struct Env {
     pub(crate) client: Client,
 }
 
-/// Trusts the forge, and uses no other server: names that it does not know are looked up there, too.
+/// Settings that trust the forge, and resolve all other names to it as well.
 pub(crate) fn settings(forge: &Forge) -> Settings {
     Settings {
         authorities: vec![forge.authority()],
@@ -40,7 +40,7 @@ impl Env {
         Repository::new(self.client.clone(), source, aws_names(), credentials).unwrap()
     }
 
-    /// Paths of all requests whose host and path have this in them.
+    /// The paths of all requests with this text in host and path.
     pub(crate) fn paths(&self, matching: &str) -> Vec<String> {
         let all = self
             .forge
@@ -70,7 +70,7 @@ pub(crate) fn variables(variables: &[(&str, &str)]) -> Credentials {
     Credentials::from_variables(find)
 }
 
-/// The reason is this one, the message has these words, and no secret is in either form of it.
+/// Asserts the reason, these words in the message, and that neither form of the error has a secret.
 #[track_caller]
 pub(crate) fn refused<T>(found: Result<T, Error>, reason: &str, words: &[&str]) -> Error {
     let Err(error) = found else { panic!("expected {reason}") };

@@ -1,4 +1,4 @@
-//! What goes wrong with files, each its own error.
+//! Each type of failure has its own error.
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ async fn untrusted_certificates_are_named() {
         &words,
     );
     assert_eq!(env.forge.count(hosts::UNTRUSTED), 0, "nothing was asked");
-    // Without the forge's authority nothing there is trusted.
+    // Without the forge's authority, its certificates are not trusted.
     let client = Client::new(Settings {
         authorities: Vec::new(),
         ..settings(&env.forge)

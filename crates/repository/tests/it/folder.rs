@@ -1,4 +1,4 @@
-//! Folders of this machine.
+//! Local folders.
 
 use windlass_repository::{Client, Credentials, Error, Repository, Settings, Source};
 

@@ -64,7 +64,7 @@ async fn the_latest_release_is_the_highest_stable_version_on_all_pages() {
     );
     assert_eq!(env.paths("api.github.com").len(), 3);
     assert_eq!(repository.default_version().await.unwrap(), "v1.10.0");
-    // A tag is there before its files.
+    // A tag exists before its files.
     env.forge.release(AWS, "v1.11.0", &[]);
     assert_eq!(repository.default_version().await.unwrap(), "v1.10.0");
     let pinned = env.at(&format!("{AWS_URL}/v1.2.0/infrastructure-components.yaml"));
@@ -233,7 +233,7 @@ async fn what_has_not_changed_is_not_sent_again() {
     let changed = [("infrastructure-components.yaml".to_owned(), "kind: Other".to_owned())];
     env.forge.release(AWS, "v1.0.0", &changed);
     assert_eq!(repository.files("v1.0.0").await.unwrap().components, "kind: Other");
-    // What is kept is for whom the server lets have it.
+    // Cached content is only for clients that the server authorizes.
     env.forge.demand(hosts::GITHUB_API, Demand::Token("hush".to_owned()));
     refused(repository.versions().await, "RepositoryNotFound", &[]);
 }

@@ -1,4 +1,4 @@
-//! Every sort of repository and everything that goes wrong there, from servers on loopback.
+//! Every type of repository and its failures, with servers on loopback.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

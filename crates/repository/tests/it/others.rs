@@ -1,4 +1,4 @@
-//! Packages on GitLab, and folders in the web.
+//! Packages on GitLab, and web folders.
 
 use windlass_fake_providers::{Demand, hosts};
 

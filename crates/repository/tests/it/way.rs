@@ -1,4 +1,4 @@
-//! Proxies, and what is kept in a folder.
+//! Proxies, and the cache in a folder.
 
 use windlass_fake_providers::Proxy;
 use windlass_repository::{Client, Credentials, Proxies, Repository, Settings, Source};

@@ -1,4 +1,4 @@
-//! What people write into addresses, whatever it is, is read or refused.
+//! Any text as an address is either parsed or refused.
 
 use proptest::prelude::*;
 use windlass_repository::{Credentials, Proxies, Source};
@@ -9,7 +9,7 @@ proptest! {
         for text in [text, rest.clone(), format!("https://{rest}"), format!("file:///{rest}"), format!("registry.example.com/{rest}")] {
             for source in [Source::parse(&text), Source::oci(&text)] {
                 match source {
-                    // What is shown leads to the same place again.
+                    // The printed form is parsed to the same source.
                     Ok(source) if !source.is_local() => prop_assert!(!source.to_string().is_empty()),
                     Ok(_) => {}
                     Err(error) => prop_assert!(error.reason() == "InvalidFetchURL"),

@@ -1,8 +1,8 @@
-//! Which error an expression has when several of its parts fail: the first, as in Kubernetes.
+//! Finds the error of an expression when several of its parts fail: the first one, as in Kubernetes.
 //!
-//! The engine gives the last one. Telling them apart costs something, so only an expression that has failed is evaluated once
-//! more, rewritten: what stands beside something that may fail notes whether it did ([`GOOD`]), and fails itself only where
-//! nothing before it has.
+//! The engine returns the last error. Finding the first one has a cost, so only a failed expression is rewritten and evaluated
+//! again. In the rewritten form, each operand beside a fallible operand records whether it succeeded ([`GOOD`]), and fails only
+//! if no operand before it has failed.
 
 use std::cell::RefCell;
 
@@ -13,24 +13,24 @@ use cel::{Context, DeclarationError, Env, ExecutionError, Value};
 use super::library::{Args, arg, give};
 use super::program::{call, each_part_mut, whole};
 
-/// Forgets both notes of a pair; false.
+/// Clears both notes of a pair; returns false.
 const BEGIN: &str = "@begin";
-/// Forgets the second note of a pair; false.
+/// Clears the second note of a pair; returns false.
 const NEXT: &str = "@next";
-/// Forgets the first note of a pair; gives its argument.
+/// Clears the first note of a pair; returns its argument.
 const ENTER: &str = "@enter";
-/// Notes that its argument is a truth value; gives it.
+/// Records that its argument is a boolean; returns it.
 const GOOD: &str = "@good";
-/// Whether one of a pair was good.
+/// Whether one of a pair succeeded.
 const EITHER: &str = "@either";
-/// Whether the second of a pair was good, or is the first that was not, which is what the first note says from now on.
+/// Whether the second of a pair succeeded, or is the first that failed. The first note records this.
 const FIRST: &str = "@first";
 
 thread_local! {
     static NOTES: RefCell<Vec<bool>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The first error of an expression that has failed; nothing if there can be but one.
+/// The first error of a failed expression; `None` if there can be only one.
 pub(super) fn first_error(expression: &IdedExpr, context: &Context<'_, '_>) -> Option<ExecutionError> {
     let mut expression = expression.clone();
     let mut notes = 0;
@@ -46,7 +46,7 @@ fn may_fail(at: &IdedExpr) -> bool {
     !matches!(at.expr, Expr::Ident(_) | Expr::Literal(_))
 }
 
-/// Whether a call joins two truth values, one of which may decide alone; and whether that is a true one.
+/// Whether a call is `&&` or `||`; true for `||`.
 fn joins(at: &IdedExpr) -> Option<bool> {
     match &at.expr {
         Expr::Call(made) if made.args.len() == 2 && made.target.is_none() => match made.func_name.as_str() {
@@ -58,7 +58,7 @@ fn joins(at: &IdedExpr) -> Option<bool> {
     }
 }
 
-/// Whether each step of a loop joins what was found so far and what it finds.
+/// Whether each step of a loop joins the result so far with its own; true for `||`.
 fn folds(loop_: &ComprehensionExpr) -> Option<bool> {
     let Expr::Call(step) = &loop_.loop_step.expr else {
         return None;
@@ -90,7 +90,7 @@ fn join(or: bool, left: IdedExpr, right: IdedExpr) -> IdedExpr {
     call(name, vec![left, right])
 }
 
-/// What stands right in a join: an error there is one only where `counts` says so; else it decides nothing.
+/// The right side of a join: its error counts only if `counts` holds; otherwise it has no effect.
 fn unless(or: bool, right: IdedExpr, counts: IdedExpr) -> IdedExpr {
     if or {
         return join(false, right, counts);
@@ -141,10 +141,10 @@ fn rewrite(at: &mut IdedExpr, notes: &mut usize) {
     }
 }
 
-/// Has the target of a call evaluated before its arguments, by giving it a name.
+/// Makes the target of a call evaluate before its arguments, by binding it to a name.
 fn target_first(at: &mut IdedExpr, notes: &mut usize) {
     let Expr::Call(made) = &mut at.expr else { return };
-    // A lone name may be a part of the function's.
+    // A plain name may be a part of the function's name.
     let Some(target) = made.target.as_deref_mut().filter(|target| may_fail(target)) else {
         return;
     };
@@ -167,7 +167,7 @@ fn target_first(at: &mut IdedExpr, notes: &mut usize) {
     }));
 }
 
-/// The place that the first argument says.
+/// The index in the first argument.
 fn note(args: &Args<'_, '_>) -> Result<usize, ExecutionError> {
     match arg(args, 0)? {
         Value::Int(at) => Ok(usize::try_from(at).unwrap_or(usize::MAX)),
@@ -187,7 +187,7 @@ fn get(at: usize) -> bool {
     NOTES.with_borrow(|notes| notes.get(at).copied().unwrap_or_default())
 }
 
-/// Declares the functions that only rewritten expressions call.
+/// Declares the functions for rewritten expressions.
 pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(BEGIN, "begin", vec![INT_TYPE], |args| {
         let at = note(&args)?;
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_errors_is_told() {
+    fn the_first_of_several_errors_is_reported() {
         let missing = |name: &str| format!("no such key: {name} evaluating rule: m");
         check("self.a == 1 || self.b == 1", &missing("a"));
         check("self.a == 1 && self.b == 1", &missing("a"));

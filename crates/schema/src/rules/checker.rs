@@ -1,4 +1,4 @@
-//! Finds out the types of all parts of an expression, and what in it cannot be.
+//! Checks the types of all parts of an expression.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,15 +10,15 @@ use cel::common::ast::{
 use super::signatures::{Overload, overloads, shifted};
 use super::typing::{Mapping, Ty, most_general};
 
-/// What is known of an expression once it is checked.
+/// The result of checking an expression.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
     types: HashMap<u64, Ty>,
-    /// The ids of the overloads that a call may end at.
+    /// The ids of the overloads that a call may resolve to.
     overloads: HashMap<u64, Vec<&'static str>>,
-    /// The full names of functions whose target is a part of their name.
+    /// The full names of functions whose target is a namespace, not a value.
     qualified: HashMap<u64, String>,
-    /// The variables from outside that it uses.
+    /// The free variables that it uses.
     pub(super) variables: BTreeSet<String>,
 }
 
@@ -32,7 +32,7 @@ impl Checked {
         self.overloads.get(&id).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The name of the function that a call is to, and the target that it is called on.
+    /// The function name of a call, and its target.
     pub(super) fn function<'a>(&'a self, id: u64, call: &'a CallExpr) -> (&'a str, Option<&'a IdedExpr>) {
         match self.qualified.get(&id) {
             Some(name) => (name, None),
@@ -41,14 +41,14 @@ impl Checked {
     }
 }
 
-/// Something that cannot be, and the part of the expression it is about.
+/// A type error, and the part of the expression that it concerns.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) id: u64,
     pub(super) words: String,
 }
 
-/// Checks an expression that may use these variables.
+/// Checks an expression with these variables.
 pub(super) fn check(expression: &IdedExpr, variables: &[(&str, Ty)]) -> (Checked, Vec<Problem>) {
     let mut checker = Checker {
         checked: Checked::default(),
@@ -95,7 +95,7 @@ impl Checker<'_> {
     }
 
     fn fresh(&mut self) -> Ty {
-        // Parameters of overloads are numbered from zero; these are never the same.
+        // Parameters of overloads are numbered from zero; these numbers are never reused.
         self.params += 1;
         Ty::Param(self.params - 1)
     }
@@ -135,7 +135,7 @@ impl Checker<'_> {
         self.outer(name).or_else(|| Ty::of_name(name))
     }
 
-    /// A variable of the expression, whose name may have dots in it.
+    /// The type of a free variable, whose name may contain dots.
     fn outer(&mut self, name: &str) -> Option<Ty> {
         let (_, ty) = self.outside.iter().find(|(known, _)| *known == name)?;
         self.checked.variables.insert(name.to_owned());
@@ -286,7 +286,7 @@ impl Checker<'_> {
         if fine { Ty::Bool } else { Ty::Error }
     }
 
-    /// The type of two elements of one list or map.
+    /// The common type of two elements of a list or map.
     fn join(&mut self, id: u64, before: Option<Ty>, next: Ty) -> Ty {
         match before {
             None => next,
@@ -298,7 +298,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of an element that is left out when there is no value.
+    /// The type of an optional element.
     fn optional_element(&mut self, id: u64, ty: &Ty) -> Ty {
         let (inner, is_optional) = ty.unwrap_optional();
         if !is_optional && !inner.is_dyn() {
@@ -393,7 +393,7 @@ impl Checker<'_> {
     }
 }
 
-/// `a.b.c`, if an expression is nothing but names.
+/// `a.b.c`, if an expression consists of names only.
 pub(super) fn qualified_name(at: &IdedExpr) -> Option<String> {
     match &at.expr {
         Expr::Ident(name) => Some(name.clone()),
@@ -402,7 +402,7 @@ pub(super) fn qualified_name(at: &IdedExpr) -> Option<String> {
     }
 }
 
-/// Arguments that are written out and can never be right: patterns, durations, times.
+/// Reports invalid literal arguments: patterns, durations, times.
 pub(super) fn literals(at: &IdedExpr, problems: &mut Vec<Problem>) {
     if let Expr::Call(call) = &at.expr
         && let Some(argument) = call.args.last()

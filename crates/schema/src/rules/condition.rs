@@ -1,4 +1,4 @@
-//! Expressions that say yes or no about things that have no schema: conditions of admission webhooks.
+//! Boolean expressions about values without a schema: match conditions of admission webhooks.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,13 +11,13 @@ use super::program::{Outcome, Program};
 use super::typing::Ty;
 use super::{convert, library};
 
-/// What conditions may speak of. Nothing is known of the objects before they are there.
+/// The variables of conditions. The types of the objects are dynamic.
 static VARIABLES: LazyLock<Vec<(&str, Ty)>> = LazyLock::new(|| {
     vec![
         ("object", Ty::Dyn),
         ("oldObject", Ty::Dyn),
         ("request", Declared::request().ty()),
-        // Of webhooks, kube-apiserver never says what it is.
+        // kube-apiserver never sets this for webhooks.
         ("namespaceObject", Declared::namespace().ty()),
         ("authorizer", Ty::Extra("kubernetes.authorization.Authorizer")),
         (
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Condition {
     }
 }
 
-/// What the variables of conditions stand for.
+/// The values of the variables.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     values: Vec<(&'static str, Cel)>,
@@ -47,7 +47,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Nothing yet.
+    /// No values.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,7 +57,7 @@ impl Facts {
         self.values.push((name, value.map_or(Cel::Null, convert::plain)));
     }
 
-    /// Sets `authorizer`, and what its `requestResource` is.
+    /// Sets `authorizer` and `authorizer.requestResource`.
     pub fn set_authorizer(&mut self, who: Arc<dyn Permissions>, request: Permission) {
         self.permissions = vec![
             ("authorizer", Ask::Authorizer(Arc::clone(&who), Permission::default())),
@@ -67,7 +67,7 @@ impl Facts {
 }
 
 impl Condition {
-    /// Compiles an expression about `object`, `oldObject`, `request` and `authorizer`; what cannot be true or false is refused.
+    /// Compiles an expression over `object`, `oldObject`, `request` and `authorizer`. It must be boolean.
     pub fn compile(source: &str) -> Result<Self, String> {
         let source = source.trim();
         let failed = |why: String| format!("compilation failed: {why}");
@@ -88,7 +88,7 @@ impl Condition {
         self.program.uses(variable)
     }
 
-    /// Whether it holds; an error is in words.
+    /// Evaluates it; the error is a text.
     pub fn holds(&self, facts: &Facts) -> Result<bool, String> {
         let mut context = Context::with_env(library::env());
         for (name, value) in &facts.values {
@@ -153,7 +153,7 @@ mod tests {
         );
     }
 
-    /// Lets everybody get everything, and tells what it was asked.
+    /// Allows every `get`, and records the checks.
     struct Clerk;
 
     impl Permissions for Clerk {

@@ -1,4 +1,4 @@
-//! From JSON to CEL values, with the types that the schema gives.
+//! Converts JSON to CEL values, with the types of the schema.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::format::Format;
 use crate::node::{Additional, Node, Type};
 
-/// Names that cannot stand as identifiers in CEL.
+/// Reserved names that are no identifiers in CEL.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -36,7 +36,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// A value as the rules of `node` see it.
+/// A value in the form that the rules of `node` see.
 pub(crate) fn to_cel(node: &Node, value: &Value, resource: bool) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -62,7 +62,7 @@ pub(crate) fn to_cel(node: &Node, value: &Value, resource: bool) -> Cel {
                     if child.is_null() && !below.nullable {
                         continue;
                     }
-                    // A field that no name in CEL can stand for is not seen.
+                    // Rules do not see a field whose name cannot be escaped.
                     if let Some(name) = escape(name) {
                         out.insert(
                             Key::String(Arc::new(name)),
@@ -150,12 +150,12 @@ fn string(node: &Node, text: &str) -> Cel {
     }
 }
 
-/// Reads `1h2m3.5s`.
+/// Parses `1h2m3.5s`.
 pub(super) fn duration(text: &str) -> Option<chrono::Duration> {
     windlass_gocompat::duration::parse(text).map(chrono::Duration::nanoseconds)
 }
 
-/// The name of a field in CEL, if it can have one.
+/// The name of a field in CEL, if it can be escaped.
 pub(crate) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;

@@ -1,4 +1,4 @@
-//! How much evaluating an expression may cost at most, before it is evaluated: from the sizes that the schema allows.
+//! Estimates the largest cost of an expression from the sizes that the schema allows.
 
 mod calls;
 mod lists;
@@ -12,7 +12,7 @@ use super::checker::Checked;
 use super::declared::Declared;
 use super::typing::Ty;
 
-/// From the least to the most of something: a size or a cost.
+/// The least and the largest value of a size or cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) min: u64,
@@ -22,7 +22,7 @@ pub(super) struct Range {
 impl Range {
     pub(super) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
     const NOTHING: Self = Self { min: 0, max: 0 };
-    /// What every part is within.
+    /// The identity of [`Self::union`].
     const NONE: Self = Self { min: u64::MAX, max: 0 };
 
     pub(super) const fn exactly(n: u64) -> Self {
@@ -85,12 +85,12 @@ const ACCESS: Range = Range::exactly(1);
 const MAKE_LIST: Range = Range::exactly(10);
 const MAKE_MAP: Range = Range::exactly(30);
 const MAKE_OBJECT: Range = Range::exactly(40);
-/// Looking at one character.
+/// The cost of reading a character.
 const CHARACTER: f64 = 0.1;
-/// One character of a pattern.
+/// The cost of a character of a pattern.
 const PATTERN: f64 = 0.25;
 
-/// The cost of an expression whose variables are what `root` says.
+/// The cost of an expression; `root` gives the sizes of its variables.
 pub(super) fn estimate(expression: &IdedExpr, checked: &Checked, root: &Declared) -> Range {
     let mut coster = Coster {
         checked,
@@ -106,7 +106,7 @@ pub(super) fn estimate(expression: &IdedExpr, checked: &Checked, root: &Declared
 struct Coster<'a> {
     checked: &'a Checked,
     root: &'a Declared,
-    /// The way through the schema to what a part stands for.
+    /// The schema path of each part.
     paths: HashMap<u64, Vec<String>>,
     locals: HashMap<String, Vec<Local>>,
     sizes: HashMap<u64, Range>,
@@ -396,7 +396,7 @@ impl Coster<'_> {
         }
     }
 
-    /// The size that the schema allows at a path; its first part is a variable.
+    /// The size that the schema allows at a path, which starts with a variable.
     fn declared(&self, path: &[String]) -> Option<Range> {
         let (_, rest) = path.split_first()?;
         let mut at = self.root;
@@ -411,14 +411,14 @@ impl Coster<'_> {
     }
 }
 
-/// Whether a loop is only there to name a value.
+/// Whether a loop only binds a value to a name.
 fn is_binding(loop_: &ComprehensionExpr) -> bool {
     let empty = matches!(&loop_.iter_range.expr, Expr::List(list) if list.elements.is_empty());
     let never = matches!(&loop_.loop_cond.expr, Expr::Literal(LiteralValue::Boolean(b)) if !*b.inner());
     empty && never && loop_.accu_var != "@result"
 }
 
-/// The size of what is written out.
+/// The size of a literal.
 fn written_size(at: &IdedExpr) -> Option<u64> {
     match &at.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner().chars().count() as u64),

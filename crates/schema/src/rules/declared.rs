@@ -1,4 +1,4 @@
-//! What a schema says about values in expressions: their types and how large they can be.
+//! The types and largest sizes of values in expressions, from the schema.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use super::typing::Ty;
 use crate::format::Format;
 use crate::node::{Additional, Node, Type};
 
-/// The largest request; values that nothing else limits are limited by it.
+/// The size limit of a request, which limits all values without another limit.
 pub(super) const MAX_REQUEST: u64 = 3 << 20;
 
-/// The values of one level of a schema.
+/// The values of one schema level.
 #[derive(Debug)]
 pub(super) struct Declared {
-    /// What messages call it.
+    /// The name in messages.
     pub(super) name: String,
     pub(super) ty: Plain,
-    /// Most characters of a string, items of a list, entries of a map.
+    /// The largest number of characters of a string, items of a list, entries of a map.
     pub(super) max: u64,
-    /// The fewest bytes of its JSON.
+    /// The least number of bytes of its JSON.
     pub(super) min_bytes: u64,
     pub(super) key: Option<Arc<Self>>,
     /// Items of a list, values of a map.
     pub(super) element: Option<Arc<Self>>,
-    /// By their names in expressions.
+    /// The fields, by their names in expressions.
     pub(super) fields: BTreeMap<String, Arc<Self>>,
 }
 
-/// The type without what it is made of.
+/// The type without its element types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plain {
     Dyn,
@@ -75,7 +75,7 @@ impl Declared {
         }
     }
 
-    /// What the schema says, or nothing if rules do not see such values. `resource` is the root of an API object.
+    /// The declaration of a schema level, or `None` if rules do not see such values. `resource` marks the root of an API object.
     pub(super) fn of(node: &Node, resource: bool) -> Option<Arc<Self>> {
         Self::named(node, resource, "object")
     }
@@ -101,7 +101,7 @@ impl Declared {
                     let max = checks
                         .and_then(|c| c.max_properties)
                         .unwrap_or((MAX_REQUEST - 2) / (element.min_bytes + 6));
-                    // How long keys are is not looked at.
+                    // The length of keys is ignored.
                     let key = Self::simple(Plain::String, 2, 0);
                     return Some(Self::collection(Plain::Map, max, Some(key), element));
                 }
@@ -197,7 +197,7 @@ impl Declared {
         Self::with_fields(name.to_owned(), 2, fields.collect())
     }
 
-    /// What conditions see of a request for admission.
+    /// The variable `request` of conditions.
     pub(super) fn request() -> Arc<Self> {
         let named = |name: &str, last: &'static str| {
             Self::record(name, ["group", "version", last].map(|field| (field, Self::text())))
@@ -216,7 +216,7 @@ impl Declared {
         Self::record(
             "kubernetes.AdmissionRequest",
             [
-                // The same types: the one may be compared with the other.
+                // The same types, so that both are comparable.
                 ("kind", Arc::clone(&kind)),
                 ("resource", Arc::clone(&resource)),
                 ("subResource", Self::text()),
@@ -233,7 +233,7 @@ impl Declared {
         )
     }
 
-    /// What conditions would see of the namespace of a request.
+    /// The variable `namespaceObject` of conditions.
     pub(super) fn namespace() -> Arc<Self> {
         let time = || Self::simple(Plain::Timestamp, 21, 32);
         let number = || Self::simple(Plain::Int, 1, 0);

@@ -1,22 +1,22 @@
-//! How long and how deep an expression may be: each level takes stack when it is parsed, checked, evaluated and dropped, so that
-//! one without bound would end the process.
+//! Limits the length and depth of expressions. Each level uses stack when it is parsed, checked, evaluated and dropped, so that
+//! an unlimited expression would end the process.
 
 /// The longest expression, in characters; Kubernetes' parser has the same bound.
 const LONGEST: usize = 100_000;
-/// The deepest one. The engine's own parser allows no more than 96 levels of brackets and choices; chains of fields and operators
-/// have no bound there.
+/// The greatest depth. The engine's parser allows at most 96 levels of brackets and choices, but does not limit chains of fields
+/// and operators.
 const DEEPEST: usize = 500;
 
-/// What is open around a place.
+/// The open brackets and operators at a position.
 #[derive(Default)]
 struct Level {
-    /// What the next part would stand above, or behind, since the last thing that parts stand beside.
+    /// The depth of the chain of fields and operators, since the last separator.
     chain: usize,
-    /// Choices, each of which may stand within the one before.
+    /// The number of nested choices.
     choices: usize,
 }
 
-/// Refuses an expression that is too long or too deep, before anything is made of it.
+/// Refuses an expression that is too long or too deep, before it is parsed.
 pub(super) fn check(source: &str) -> Result<(), String> {
     let size = source.chars().count();
     if size > LONGEST {
@@ -30,7 +30,7 @@ pub(super) fn check(source: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// How deep an expression is at most, from its brackets and operators alone.
+/// An upper bound of an expression's depth, from its brackets and operators.
 fn depth(source: &[u8]) -> usize {
     let mut levels = vec![Level::default()];
     let (mut sum, mut most, mut at) = (0_usize, 0, 0);
@@ -56,7 +56,7 @@ fn depth(source: &[u8]) -> usize {
                 sum -= level.chain + level.choices;
                 levels.pop();
                 if levels.is_empty() {
-                    // It will not be parsed.
+                    // The parser will refuse it.
                     levels.push(Level::default());
                 }
             }
@@ -69,7 +69,7 @@ fn depth(source: &[u8]) -> usize {
                 level.chain = 0;
                 level.choices += 1;
             }
-            // Of these a parser makes trees that are not deep.
+            // The parser creates flat trees for these.
             b':' | b'&' | b'|' => {
                 sum -= level.chain;
                 level.chain = 0;
@@ -80,7 +80,7 @@ fn depth(source: &[u8]) -> usize {
                 sum += 1;
             }
             b'n' if before == b'i' => {
-                // It may be the operator `in`.
+                // This may be the operator `in`.
                 level.chain += 1;
                 sum += 1;
             }
@@ -92,7 +92,7 @@ fn depth(source: &[u8]) -> usize {
     most
 }
 
-/// The place behind a text that begins somewhere.
+/// The position after a string literal.
 fn behind_text(source: &[u8], start: usize, raw: bool) -> usize {
     let quote = source[start];
     let long = source[start..].starts_with(&[quote; 3]);
@@ -158,7 +158,7 @@ mod tests {
                 "{told:?} {rule}"
             );
         }
-        // Without optimisation each level takes many times what it takes in a release.
+        // Without optimisation, each level uses many times the stack of a release build.
         let roomy = std::thread::Builder::new().stack_size(256 << 20);
         let checked = roomy.spawn(move || {
             let told = check(&format!("{}true{}", "(".repeat(120), ")".repeat(120)));

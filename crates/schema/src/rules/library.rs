@@ -1,4 +1,4 @@
-//! The functions that rules may call.
+//! The functions available to rules.
 
 mod network;
 mod numbers;
@@ -15,7 +15,7 @@ use super::values::{Extra, FORMAT, NamedFormat};
 
 type Extension = fn(&mut Env) -> Result<(), DeclarationError>;
 
-/// All that is declared beyond the language itself.
+/// All extensions of the standard functions.
 const EXTENSIONS: [Extension; 7] = [
     extensions::strings,
     extensions::lists,
@@ -29,7 +29,7 @@ const EXTENSIONS: [Extension; 7] = [
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib().with_optional_support(true);
     for extension in EXTENSIONS {
-        // Only fails on names declared twice, which a test rules out.
+        // Fails only on duplicate names, which a test rules out.
         let _ = env.add_extension(extension);
     }
     Arc::new(env)

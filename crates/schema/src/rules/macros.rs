@@ -1,4 +1,4 @@
-//! Loops over the entries of lists and maps with two variables.
+//! Macros with two variables, over the entries of lists and maps.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const RESULT: &str = "@result";
 const INSERT: &str = "@mapInsert";
 
 type Arguments = Vec<IdedExpr>;
-/// From the variables and the other arguments to what a loop starts with, when it goes on, its step, and its result.
+/// From the variables and other arguments to the initial value, condition, step and result of a loop.
 type Shape = fn(&mut MacroExprHelper<'_>, &str, &str, Arguments) -> [IdedExpr; 4];
 
 /// Declares the macros.
@@ -129,7 +129,7 @@ fn guarded(mut rest: Arguments) -> (Option<IdedExpr>, IdedExpr) {
     (rest.pop(), last)
 }
 
-/// A step that happens only where the condition holds.
+/// A step that depends on the condition.
 fn step_if(helper: &mut MacroExprHelper<'_>, guard: Option<IdedExpr>, step: IdedExpr) -> IdedExpr {
     match guard {
         None => step,

@@ -1,5 +1,4 @@
-//! Regular expressions in rules: those that are written out are compiled once, with their rule, and not each time that it is
-//! evaluated.
+//! Regular expressions in rules: literal patterns are compiled once with their rule, not at each evaluation.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,21 +13,21 @@ use super::checker::each_part;
 use super::library::{Args, Outcome, give, text};
 use crate::pattern;
 
-/// What `matches` is called in an expression that is evaluated: the engine's own would compile its pattern each time, and in
-/// another dialect.
+/// The name of `matches` in evaluated expressions: the engine's own function would compile its pattern each time, and in another
+/// dialect.
 pub(super) const MATCHES: &str = "@matches";
 
 thread_local! {
-    /// Those of the expression under way.
+    /// The patterns of the expression that this thread evaluates.
     static AT_HAND: RefCell<Arc<Patterns>> = RefCell::default();
 }
 
-/// The patterns that are written out in an expression.
+/// The literal patterns of an expression.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(HashMap<String, Arc<Regex>>);
 
 impl Patterns {
-    /// Compiles those of an expression as it is evaluated. One that is none is an error when it is used.
+    /// Compiles the patterns of an expression. An invalid pattern is an error when it is used.
     pub(super) fn of(expression: &IdedExpr) -> Arc<Self> {
         let mut found = Self::default();
         found.collect(expression);
@@ -47,13 +46,13 @@ impl Patterns {
         each_part(at, &mut |part| self.collect(part));
     }
 
-    /// Has them at hand for what this thread evaluates next.
+    /// Makes them available to the next evaluation of this thread.
     pub(super) fn enter(self: &Arc<Self>) {
         AT_HAND.set(Arc::clone(self));
     }
 }
 
-/// A pattern, compiled.
+/// Compiles a pattern.
 pub(super) fn regex(source: &str) -> Result<Arc<Regex>, String> {
     let known = AT_HAND.with_borrow(|patterns| patterns.0.get(source).cloned());
     known.map_or_else(|| pattern::compile(source).map(Arc::new), Ok)
@@ -64,7 +63,7 @@ fn matches<'b, 'v>(args: &Args<'_, '_>) -> Outcome<'b, 'v> {
     give(regex.is_match(&text(args, 0)?))
 }
 
-/// Declares what `matches` becomes.
+/// Declares the replacement of `matches`.
 pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(MATCHES, "text_matches", vec![STRING_TYPE, STRING_TYPE], |args| {
         matches(&args)
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_told() {
+    fn an_invalid_pattern_is_reported() {
         let words = "error parsing regexp: missing closing ): `(a`";
         check("self.text.matches('(' + 'a')", &format!("{words} evaluating rule: m"));
         check(

@@ -1,4 +1,4 @@
-//! The variable `authorizer`: expressions that ask who may do what.
+//! The variable `authorizer`: authorization checks in expressions.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use cel::{DeclarationError, Env, ExecutionError};
 
 use super::library::{Args, AsVal as _, Outcome, give, text};
 
-/// What somebody may want to do: to a path, or to a resource.
+/// A permission: on a path, or on a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Permission {
     /// `get`, `create`, ...
     pub verb: String,
-    /// The path, when it is about one.
+    /// The path, if it is a permission on a path.
     pub path: Option<String>,
     /// API group.
     pub group: String,
@@ -27,37 +27,37 @@ pub struct Permission {
     pub namespace: String,
     /// Name, may be empty.
     pub name: String,
-    /// Namespace and name of the service account that wants it; else it is whoever makes the request.
+    /// Namespace and name of the service account; without one, the user of the request.
     pub account: Option<(String, String)>,
 }
 
-/// Whether somebody may do something.
+/// The result of an authorization check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Permitted {
     /// Whether it is allowed.
     pub allowed: bool,
-    /// Why, or why not; may be empty.
+    /// The reason; may be empty.
     pub reason: String,
 }
 
-/// Knows who may do what.
+/// Checks permissions.
 pub trait Permissions: Send + Sync {
-    /// Answers a question.
+    /// Checks a permission.
     fn check(&self, asked: &Permission) -> Permitted;
 }
 
-/// Something that an expression can hold of it.
+/// A value of an expression about permissions.
 #[derive(Clone)]
 pub(super) enum Ask {
-    /// Nothing is known yet but, perhaps, for whom.
+    /// The authorizer, perhaps for a service account.
     Authorizer(Arc<dyn Permissions>, Permission),
-    /// About a path.
+    /// A check of a path.
     Path(Arc<dyn Permissions>, Permission),
-    /// About resources of a group.
+    /// A check of resources of a group.
     Group(Arc<dyn Permissions>, Permission),
-    /// About a resource.
+    /// A check of a resource.
     Resource(Arc<dyn Permissions>, Permission),
-    /// The answer.
+    /// The result.
     Answer(Permitted),
 }
 
@@ -90,7 +90,7 @@ impl Val for Ask {
     }
 
     fn cel_type() -> &'static Type {
-        // Only asked for by registration macros, which are not used with this type.
+        // Only registration macros call this, and they are not used with this type.
         &AUTHORIZER
     }
 
@@ -112,7 +112,7 @@ fn ask(args: &Args<'_, '_>) -> Result<Ask, ExecutionError> {
         .ok_or(ExecutionError::MissingArgumentOrTarget)
 }
 
-/// Adds a word to a question about a resource.
+/// Sets a field of a resource check.
 fn about<'b, 'v>(args: &Args<'_, '_>, set: impl FnOnce(&mut Permission, String)) -> Outcome<'b, 'v> {
     let word = text(args, 1)?.as_ref().clone();
     match ask(args)? {
@@ -124,7 +124,7 @@ fn about<'b, 'v>(args: &Args<'_, '_>, set: impl FnOnce(&mut Permission, String))
     }
 }
 
-/// Goes from one sort of question to the next.
+/// Converts one type of check to the next.
 fn onward<'b, 'v>(args: &Args<'_, '_>) -> Outcome<'b, 'v> {
     let word = text(args, 1)?.as_ref().clone();
     Ok(CowVal::owned(match ask(args)? {
@@ -157,7 +157,7 @@ fn answer(args: &Args<'_, '_>) -> Result<Permitted, ExecutionError> {
     }
 }
 
-/// Declares what can be asked.
+/// Declares the functions.
 pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     let word = || vec![STRING_TYPE];
     let authorizer = || Type::new_unspecified_type("kubernetes.authorization.Authorizer");
@@ -205,7 +205,7 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     let answers: [(&str, Function); 4] = [
         ("allowed", |args| give(answer(&args)?.allowed)),
         ("reason", |args| give(answer(&args)?.reason)),
-        // Whoever is asked knows an answer.
+        // The check itself never fails.
         ("errored", |args| give(answer(&args).is_err())),
         ("error", |args| answer(&args).and_then(|_| give(String::new()))),
     ];

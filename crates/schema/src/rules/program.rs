@@ -1,4 +1,4 @@
-//! Expressions, compiled: parsed, and rewritten so that evaluation is counted and ends.
+//! Compiled expressions: parsed, and rewritten so that evaluation has a cost and a limit.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::library::{self, AsVal as _, give, text};
 use super::patterns::{MATCHES, Patterns};
 use super::typing::Ty;
 
-/// What one evaluation may cost, about 0.1 s.
+/// The cost limit of one evaluation, about 0.1 s.
 pub(super) const PER_CALL: u64 = 1_000_000;
-/// The longest text that a function makes.
+/// The longest text that a function creates.
 const MAX_TEXT: usize = 16 << 20;
 
 const SPEND: &str = "@spend";
@@ -26,35 +26,35 @@ const ENTRIES: &str = "@entries";
 const REPLACE: &str = "@replace";
 
 thread_local! {
-    /// What the evaluation under way may still cost.
+    /// The remaining budget of the current evaluation.
     static LEFT: Cell<u64> = const { Cell::new(PER_CALL) };
 }
 
 /// A compiled expression.
 pub(super) struct Program {
     source: String,
-    /// As it was written, macros expanded.
+    /// The parsed expression, with macros expanded.
     parsed: cel::Program,
-    /// As it is evaluated.
+    /// The rewritten expression.
     run: IdedExpr,
     patterns: Arc<Patterns>,
-    /// What it costs at least, loops not counted.
+    /// The least cost, without loops.
     base: u64,
 }
 
-/// What came of an evaluation.
+/// The result of an evaluation.
 pub(super) enum Outcome {
     Done(Result<Value, ExecutionError>),
-    /// It would have cost too much.
+    /// The cost limit was exceeded.
     TooExpensive,
 }
 
 impl Program {
-    /// Parses an expression; errors are as Kubernetes words them.
+    /// Parses an expression. Errors have Kubernetes' wording.
     pub(super) fn compile(source: &str) -> Result<Self, String> {
         depth::check(source)?;
         let parsed = library::env().compile(source).map_err(|errors| {
-            // The engine's parser wraps this in what only its makers can read.
+            // The engine's parser wraps this error into internal details.
             let deep = errors
                 .errors
                 .iter()
@@ -79,7 +79,7 @@ impl Program {
         })
     }
 
-    /// The expression as it was written.
+    /// The parsed expression.
     pub(super) fn expression(&self) -> &IdedExpr {
         self.parsed.expression()
     }
@@ -89,7 +89,7 @@ impl Program {
         self.parsed.references().has_variable(variable)
     }
 
-    /// What is known of its parts when it may use these variables, or what is wrong with it.
+    /// The types of its parts with these variables, or its errors.
     pub(super) fn check(&self, variables: &[(&str, Ty)]) -> Result<Checked, String> {
         let (checked, mut problems) = checker::check(self.expression(), variables);
         if problems.is_empty() {
@@ -102,7 +102,7 @@ impl Program {
         }
     }
 
-    /// Problems as Kubernetes words them.
+    /// Problems in Kubernetes' wording.
     fn shown(&self, mut problems: Vec<Problem>) -> String {
         let info = self.parsed.source_info();
         problems.sort_by_key(|problem| info.offset_for(problem.id).map(|(start, _)| start));
@@ -112,7 +112,7 @@ impl Program {
         shown.collect::<Vec<_>>().join("\n")
     }
 
-    /// Evaluates it; returns what it cost, too.
+    /// Evaluates it. Also returns the cost.
     pub(super) fn run(&self, context: &Context<'_, '_>) -> (Outcome, u64) {
         self.patterns.enter();
         LEFT.set(PER_CALL.saturating_sub(self.base));
@@ -149,7 +149,7 @@ fn shown_at(source: &str, (line, column): (isize, isize), words: &str) -> String
     format!("ERROR: <input>:{line}:{column}: {words}\n | {text}\n | {dots}^")
 }
 
-/// What evaluating a part itself costs, in Kubernetes' figures.
+/// The cost of evaluating a part without its operands, by Kubernetes' figures.
 fn own_weight(at: &IdedExpr) -> u64 {
     let written = |part: &IdedExpr| matches!(part.expr, Expr::Literal(_));
     match &at.expr {
@@ -159,7 +159,7 @@ fn own_weight(at: &IdedExpr) -> u64 {
             operators::LOGICAL_OR | operators::LOGICAL_AND | operators::CONDITIONAL => 0,
             _ => 1,
         },
-        // What is all written out is made but once.
+        // A literal list is created only once.
         Expr::List(list) if list.elements.iter().all(written) => 0,
         Expr::List(_) => 10,
         Expr::Map(_) => 30,
@@ -168,7 +168,7 @@ fn own_weight(at: &IdedExpr) -> u64 {
     }
 }
 
-/// What evaluating an expression once costs, about: what it looks up and calls, loops not counted.
+/// The approximate cost of evaluating an expression once, without loops: lookups and calls.
 fn weight(at: &IdedExpr) -> u64 {
     if let Expr::Comprehension(loop_) = &at.expr {
         weight(&loop_.iter_range) + weight(&loop_.accu_init) + weight(&loop_.result)
@@ -246,7 +246,7 @@ fn lower(at: &mut IdedExpr) {
             REPLACE.clone_into(&mut made.func_name);
         }
         Expr::Call(made) if made.func_name == "matches" => MATCHES.clone_into(&mut made.func_name),
-        // What makes long lists is charged for them.
+        // Functions that create long lists pay for their length.
         Expr::Call(made) if made.func_name == "range" && made.target.is_some() => {
             let made = std::mem::take(at);
             *at = call(CHARGE, vec![made, whole(1)]);
@@ -268,9 +268,9 @@ fn lower_loop(id: u64, loop_: &mut ComprehensionExpr) {
     }
     let each = weight(&loop_.loop_cond) + weight(&loop_.loop_step);
     match &loop_.loop_cond.expr {
-        // It is only there to give something a name.
+        // The loop only binds a value to a name.
         Expr::Literal(LiteralValue::Boolean(goes_on)) if !*goes_on.inner() => {}
-        // It sees every element: all are paid for at once.
+        // The loop visits every element: all are paid for at once.
         Expr::Literal(_) => {
             let range = std::mem::take(&mut loop_.iter_range);
             loop_.iter_range = call(CHARGE, vec![range, whole(each)]);
@@ -284,7 +284,7 @@ fn lower_loop(id: u64, loop_: &mut ComprehensionExpr) {
     }
 }
 
-/// Replaces a variable by a part of another.
+/// Replaces a variable by a part of another one.
 fn substitute(at: &mut IdedExpr, name: &str, by: &str, index: u64) {
     match &mut at.expr {
         Expr::Ident(found) if found == name => {
@@ -308,7 +308,7 @@ fn substitute(at: &mut IdedExpr, name: &str, by: &str, index: u64) {
     }
 }
 
-/// Takes from what is left; false when it was not enough.
+/// Subtracts from the remaining budget; false if it is exceeded.
 fn spend(cost: u64) -> bool {
     let left = LEFT.get().saturating_sub(cost);
     LEFT.set(left);
@@ -326,7 +326,7 @@ fn cost(value: &Value) -> u64 {
     }
 }
 
-/// Declares the functions that only rewritten expressions call.
+/// Declares the functions for rewritten expressions.
 pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(SPEND, "spend", vec![INT_TYPE], |args| {
         let each = cost(&library::arg(&args, 0)?);

@@ -1,4 +1,4 @@
-//! What is wrong with rules, and too expensive about them, when a definition is written.
+//! Validates the rules of a definition and their estimated costs.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use super::typing::Ty;
 use crate::error::{FieldError, Kind};
 use crate::node::Node;
 
-/// What one expression may cost at most, by what the schema allows.
+/// The limit of the estimated cost of one expression.
 const MOST_EACH: u64 = 10_000_000;
-/// What all expressions of a schema may cost at most.
+/// The limit of the estimated costs of a schema.
 const MOST_TOGETHER: u64 = 100_000_000;
-/// So many of the most expensive are named.
+/// The number of the most expensive expressions that an error names.
 const NAMED: usize = 4;
 
-/// Where in a schema rules stand.
+/// The place of rules in a schema.
 pub(crate) struct Place<'a> {
     pub(crate) at: &'a str,
-    /// The root of an API object.
+    /// Whether it is the root of an API object.
     pub(crate) resource: bool,
-    /// How many such values there can be, if that is limited.
+    /// The largest number of such values, if there is a limit.
     pub(crate) count: Option<u64>,
-    /// The outermost place whose old and new values cannot be told to belong together.
+    /// The outermost place whose old and new values cannot be correlated.
     pub(crate) uncorrelated: Option<&'a str>,
-    /// The schema was there before: what its rules cost is not asked again.
+    /// Whether the schema is unchanged: then the cost of its rules is not checked again.
     pub(crate) known: bool,
 }
 
-/// What all the rules of a schema may cost.
+/// The estimated costs of the rules of a schema.
 #[derive(Debug, Default)]
 pub(crate) struct Costs {
     total: u64,
@@ -48,7 +48,7 @@ impl Costs {
         }
     }
 
-    /// Complains if it is too much for the schema at `at`.
+    /// Reports costs above the limit of the schema at `at`.
     pub(crate) fn errors(self, at: &str, errors: &mut Vec<FieldError>) {
         if self.total <= MOST_TOGETHER {
             return;
@@ -77,7 +77,7 @@ fn exceeds(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// Checks the rules that stand on a level of a schema; `rules` is how they are written.
+/// Validates the rules of a schema level; `rules` is their JSON.
 pub(crate) fn review(node: &Node, rules: &[Value], place: &Place<'_>, costs: &mut Costs, errors: &mut Vec<FieldError>) {
     let Some(declared) = Declared::of(node, place.resource) else {
         let words = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
@@ -169,7 +169,7 @@ impl Trouble {
 }
 
 impl Reviewed {
-    /// What an expression costs at most, once it is known to be of the type that is wanted.
+    /// The estimated cost of an expression, if it has the required type.
     fn cost(&self, program: &Program, optional: bool, wanted: &Ty) -> Result<u64, Trouble> {
         let old = if optional {
             Ty::optional(self.ty.clone())

@@ -1,19 +1,19 @@
-//! The functions that rules may call, with the types of their arguments and results: a table.
+//! The table of functions for rules, with the types of their arguments and results.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::typing::Ty;
 
-/// One way to call a function.
+/// An overload of a function.
 #[derive(Debug)]
 pub(super) struct Overload {
     pub(super) id: &'static str,
-    /// It is called on its first argument.
+    /// Whether it is called on its first argument.
     pub(super) member: bool,
     pub(super) arguments: Vec<Ty>,
     pub(super) result: Ty,
-    /// How many types are to be found out.
+    /// The number of type parameters.
     pub(super) params: usize,
 }
 
@@ -30,7 +30,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| 
     table
 });
 
-/// The ways to call a function, if there is one of this name.
+/// The overloads of a function, if it exists.
 pub(super) fn overloads(name: &str) -> Option<&'static [Overload]> {
     TABLE.get(name).map(Vec::as_slice)
 }
@@ -59,7 +59,7 @@ fn parse(line: &'static str) -> Option<(&'static str, Overload)> {
     ))
 }
 
-/// Splits what follows an opening parenthesis at the one that closes it.
+/// Splits at the closing parenthesis that matches the opening one before the text.
 fn split_call(text: &'static str) -> Option<(&'static str, &'static str)> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {
@@ -73,7 +73,7 @@ fn split_call(text: &'static str) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// Splits at commas that are in no parentheses.
+/// Splits at commas outside of parentheses.
 fn split(text: &'static str) -> Vec<&'static str> {
     let mut out = Vec::new();
     let (mut depth, mut start) = (0usize, 0);

@@ -1,4 +1,4 @@
-//! Types of expressions, and when a value of one may stand where another is wanted.
+//! Types of expressions, and their assignability.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::declared::Declared;
 pub(super) enum Ty {
     /// Not known before evaluation.
     Dyn,
-    /// Something was wrong, and has been reported.
+    /// The type of a part with a reported error.
     Error,
     Null,
     Bool,
@@ -27,15 +27,15 @@ pub(super) enum Ty {
     Optional(Arc<Self>),
     /// A type as a value.
     Type(Arc<Self>),
-    /// A type that Kubernetes adds.
+    /// A type of Kubernetes.
     Extra(&'static str),
     /// An object with named fields.
     Object(Arc<Declared>),
-    /// To be found out.
+    /// A type parameter.
     Param(usize),
 }
 
-/// The types that have a name and nothing else.
+/// The types without parameters.
 const PLAIN: [(&str, Ty); 9] = [
     ("dyn", Ty::Dyn),
     ("bool", Ty::Bool),
@@ -61,12 +61,12 @@ impl Ty {
         Self::Optional(Arc::new(of))
     }
 
-    /// A type by a name without parameters.
+    /// A type without parameters, by name.
     pub(super) fn plain(name: &str) -> Option<Self> {
         PLAIN.iter().find(|(known, _)| *known == name).map(|(_, ty)| ty.clone())
     }
 
-    /// What a type is called as a value in an expression.
+    /// The type of a type name in an expression.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         let named = match name {
             "list" => Self::list(Self::Dyn),
@@ -92,7 +92,7 @@ impl Ty {
         matches!(self, Self::Dyn | Self::Error)
     }
 
-    /// Without `optional`, and whether it was one.
+    /// The type without `optional`, and whether it was optional.
     pub(super) fn unwrap_optional(&self) -> (Self, bool) {
         match self {
             Self::Optional(inner) => (inner.as_ref().clone(), true),
@@ -100,7 +100,7 @@ impl Ty {
         }
     }
 
-    /// Whether values always have the same size.
+    /// Whether all values have the same size.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
             Self::Bool | Self::Double | Self::Duration | Self::Int | Self::Timestamp | Self::Uint => true,
@@ -109,7 +109,7 @@ impl Ty {
         }
     }
 
-    /// Whether null may stand for it.
+    /// Whether null is assignable to it.
     fn takes_null(&self) -> bool {
         matches!(
             self,
@@ -165,12 +165,12 @@ impl fmt::Display for Ty {
     }
 }
 
-/// What is known of the types that are to be found out.
+/// The type parameters that are known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mapping(HashMap<usize, Ty>);
 
 impl Mapping {
-    /// A type with everything filled in that is known; `dynamic` makes what is not known `dyn`.
+    /// A type with known parameters replaced; `dynamic` replaces unknown ones with `dyn`.
     pub(super) fn substitute(&self, ty: &Ty, dynamic: bool) -> Ty {
         match ty {
             Ty::Param(id) => match self.0.get(id) {
@@ -186,7 +186,7 @@ impl Mapping {
         }
     }
 
-    /// Whether a value of type `a` may stand where `b` is wanted; if so, what follows from it is remembered.
+    /// Whether a value of type `a` is assignable to `b`. If so, the resulting parameters are recorded.
     pub(super) fn assign(&mut self, a: &Ty, b: &Ty) -> bool {
         let mut attempt = self.clone();
         let fits = attempt.assignable(a, b);
@@ -196,7 +196,7 @@ impl Mapping {
         fits
     }
 
-    /// As [`Self::assign`], for lists of arguments.
+    /// [`Self::assign`] for lists of arguments.
     pub(super) fn assign_all(&mut self, a: &[Ty], b: &[Ty]) -> bool {
         let mut attempt = self.clone();
         let fits = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| attempt.assignable(a, b));
@@ -229,7 +229,7 @@ impl Mapping {
         }
     }
 
-    /// Whether `ty` may be what the parameter stands for, and whether something is known of the parameter.
+    /// Whether `ty` is possible for the parameter, and whether the parameter is known.
     fn stands_for(&mut self, ty: &Ty, id: usize) -> (bool, bool) {
         if matches!(ty, Ty::Param(other) if *other == id) {
             return (true, true);
@@ -264,7 +264,7 @@ impl Mapping {
     }
 }
 
-/// The one of two types that go together which says less.
+/// The more general one of two compatible types.
 pub(super) fn most_general(a: &Ty, b: &Ty) -> Ty {
     if says_no_more(a, b) { a.clone() } else { b.clone() }
 }

@@ -1,4 +1,4 @@
-//! Values that Kubernetes adds to CEL: URLs, addresses, networks, quantities, versions, named formats.
+//! CEL values of Kubernetes: URLs, addresses, networks, quantities, versions, named formats.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -15,13 +15,13 @@ pub(super) static QUANTITY: Type = Type::new_unspecified_type("kubernetes.Quanti
 pub(super) static SEMVER: Type = Type::new_unspecified_type("kubernetes.Semver");
 pub(super) static FORMAT: Type = Type::new_unspecified_type("kubernetes.NamedFormat");
 
-/// One of those values.
+/// One of these values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Extra {
     Url(Url),
     Ip(IpAddr),
     Cidr(IpAddr, u8),
-    /// In units of a billionth.
+    /// In billionths.
     Quantity(i128),
     Semver(semver::Version),
     Format(NamedFormat),
@@ -40,7 +40,7 @@ impl Val for Extra {
     }
 
     fn cel_type() -> &'static Type {
-        // Only asked for by registration macros, which are not used with this type.
+        // Only registration macros call this, and they are not used with this type.
         &URL
     }
 
@@ -59,7 +59,7 @@ impl Val for Extra {
 
 impl StaticVal for Extra {}
 
-/// The parts of a URL that rules may ask for.
+/// The parts of a URL.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Url {
     pub(super) scheme: String,
@@ -68,7 +68,7 @@ pub(super) struct Url {
 }
 
 impl Url {
-    /// Reads an absolute URL or an absolute path.
+    /// Parses an absolute URL or an absolute path.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if !Format::Uri.accepts(text) {
             return None;
@@ -111,7 +111,7 @@ impl Url {
     }
 }
 
-/// Reads an address; IPv4 in IPv6 notation is refused, as Kubernetes does.
+/// Parses an address; IPv4 in IPv6 notation is refused, as in Kubernetes.
 pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     match text.parse().ok()? {
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => None,
@@ -119,7 +119,7 @@ pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// Reads a network.
+/// Parses a network.
 pub(super) fn parse_cidr(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = text.split_once('/')?;
     let address = parse_ip(address)?;
@@ -139,7 +139,7 @@ fn number(ip: IpAddr) -> (u128, u8) {
     }
 }
 
-/// Whether the first `bits` bits of two addresses are the same.
+/// Whether the first `bits` bits of two addresses are equal.
 pub(super) fn in_network(network: IpAddr, bits: u8, ip: IpAddr) -> bool {
     let ((network, most), (ip, other)) = (number(network), number(ip));
     let rest = u32::from(most - bits.min(most));
@@ -158,7 +158,7 @@ pub(super) fn masked(ip: IpAddr, bits: u8) -> IpAddr {
     }
 }
 
-/// A format that rules can check strings against.
+/// A named format of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NamedFormat {
     Label,
@@ -185,7 +185,7 @@ impl NamedFormat {
         ("dns1123SubdomainPrefix", Self::Subdomain),
     ];
 
-    /// What is wrong with a text, if anything.
+    /// The problem of a text, if there is one.
     pub(super) fn problem(self, text: &str) -> Option<String> {
         let fits = match self {
             Self::Label => Format::ShortName.accepts(text),

@@ -1,4 +1,4 @@
-//! Defaults are values of the schema they stand in.
+//! Checks that defaults are valid values of their schemas.
 
 use crate::error::{FieldError, Kind};
 use crate::node::Node;
@@ -35,7 +35,7 @@ pub(crate) fn check_defaults(node: &Node, resource: bool, at: &str, errors: &mut
         check_defaults(child, false, &format!("{at}.items"), errors);
     }
     for (name, child) in &node.properties {
-        // Those of the metadata are refused anyway.
+        // Defaults of metadata are refused elsewhere.
         if !(resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")) {
             check_defaults(child, false, &format!("{at}.properties[{name}]"), errors);
         }

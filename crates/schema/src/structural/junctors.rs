@@ -1,4 +1,4 @@
-//! What may stand below `anyOf`, `allOf`, `oneOf` and `not`, and what must be said outside of them as well.
+//! Checks of schemas below `anyOf`, `allOf`, `oneOf` and `not`, and of what must also be specified outside of them.
 
 use serde_json::{Map, Value};
 
@@ -34,7 +34,7 @@ pub(super) fn value_validation(
     }
 }
 
-/// Below a logical junctor only value validation may stand.
+/// Below a logical junctor, only value validation is allowed.
 fn nested(map: &Map<String, Value>, skip_any: bool, at: &str, errors: &mut Vec<FieldError>) {
     pattern(map, at, errors);
     value_validation(map, skip_any, false, at, errors);
@@ -82,7 +82,7 @@ fn nested(map: &Map<String, Value>, skip_any: bool, at: &str, errors: &mut Vec<F
     }
 }
 
-/// Whatever the value validation of a root talks about must also be described outside of it.
+/// Fields in the value validation of a root must also be described outside of it.
 pub(super) fn completeness(junctors: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
     for name in ["anyOf", "allOf", "oneOf"] {
         for (index, branch) in junctors

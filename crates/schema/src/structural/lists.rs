@@ -1,4 +1,4 @@
-//! What a list must say to be a set or a map, and an object to be granular or not.
+//! Checks of list types and map types.
 
 use serde_json::{Map, Value};
 
@@ -91,7 +91,7 @@ fn set_items(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
         _ => return,
     };
     if !fine {
-        // Whatever is wrong, it is the list type that is shown.
+        // The error always shows the list type.
         let shown = items.get("x-kubernetes-list-type").cloned().unwrap_or(Value::Null);
         errors.push(FieldError::invalid(format!("{at}.items.{name}"), shown, words));
     }
@@ -137,7 +137,7 @@ fn map_items(map: &Map<String, Value>, keys: &[&str], at: &str, errors: &mut Vec
     }
 }
 
-/// Fields that are keys always have a value.
+/// Checks that key fields always have a value.
 fn key_fields(items: &Map<String, Value>, keys: &[&str], at: &str, errors: &mut Vec<FieldError>) {
     let required = |name: &str| {
         items

@@ -1,4 +1,4 @@
-//! What is asked of every level of a schema, structural or not, and of the rules on it.
+//! Checks of every level of a schema, structural or not, and of its rules.
 
 use serde_json::{Map, Value};
 
@@ -9,9 +9,9 @@ use crate::field_path::Steps;
 use crate::node::{Additional, Node};
 use crate::rules::{Costs, Place, review};
 
-/// The JSON types, in the order in which messages name them.
+/// The JSON types, in the order of messages.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
-/// Reasons that a rule may give.
+/// The allowed reasons of a rule.
 const REASONS: [&str; 4] = [
     "FieldValueDuplicate",
     "FieldValueForbidden",
@@ -19,7 +19,7 @@ const REASONS: [&str; 4] = [
     "FieldValueRequired",
 ];
 
-/// What is wrong with a schema.
+/// The errors of a schema.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) schema: Vec<FieldError>,
@@ -27,28 +27,28 @@ pub(crate) struct Told {
     pub(crate) costs: Costs,
 }
 
-/// A level of a schema, with what follows from the levels around it.
+/// A level of a schema, with properties inherited from the enclosing levels.
 #[derive(Clone)]
 pub(crate) struct Visit<'a> {
-    /// The same level, parsed; nothing where rules are not looked at.
+    /// The parsed level; `None` if rules are not checked.
     pub(crate) node: Option<&'a Node>,
     pub(crate) root: bool,
-    /// An API object begins here.
+    /// Whether an API object begins here.
     pub(crate) resource: bool,
-    /// Why there may be no defaults.
+    /// Why defaults are not allowed.
     pub(crate) no_defaults: Option<String>,
     pub(crate) in_metadata: bool,
     pub(crate) uncorrelated: Option<String>,
-    /// How many such values there can be, if that is limited.
+    /// The largest number of such values, if there is a limit.
     pub(crate) count: Option<u64>,
-    /// The costs of rules are not asked.
+    /// Whether the costs of rules are not checked.
     pub(crate) known: bool,
-    /// Lists may ask for unique items.
+    /// Whether `uniqueItems` is allowed.
     pub(crate) unique_items: bool,
 }
 
 impl<'a> Visit<'a> {
-    /// Looks at a level and everything below.
+    /// Checks a level and everything below.
     pub(crate) fn level(&self, map: &Map<String, Value>, at: &str, told: &mut Told) {
         let start = told.schema.len();
         self.keywords(map, at, &mut told.schema);
@@ -66,7 +66,7 @@ impl<'a> Visit<'a> {
             let at = format!("{at}.x-kubernetes-validations[{index}]");
             rule_errors(rule, map, &at, &mut told.schema);
         }
-        // Rules are only looked at where the schema makes sense.
+        // Rules are checked only if the schema is valid.
         if told.schema.len() == start
             && let Some(node) = self.node
         {
@@ -140,7 +140,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// A level below this one.
+    /// The level below this one.
     fn below(&self, node: Option<&'a Node>, count: Option<u64>) -> Self {
         Self {
             node,
@@ -210,7 +210,7 @@ impl<'a> Visit<'a> {
         }
         if let Some(Value::Object(items)) = map.get("items") {
             let mut below = self.below(self.node.and_then(|node| node.items.as_deref()), count);
-            // Items are told apart in lists of type map only.
+            // Only lists of type map correlate their items.
             if map.get("x-kubernetes-list-type").and_then(Value::as_str) != Some("map") {
                 below.uncorrelated.get_or_insert_with(|| at.to_owned());
             }
@@ -219,7 +219,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// How many values one value can have in it; nothing where there is no limit.
+/// The largest number of values in one value; `None` if there is no limit.
 fn most_below(map: &Map<String, Value>) -> Option<u64> {
     let limit = |name: &str| {
         map.get(name)

@@ -1,8 +1,8 @@
-//! Keywords that no structural schema has a place for.
+//! Keywords that are not supported in structural schemas.
 
 use serde_json::{Map, Value};
 
-/// The first thing in a schema that a structural schema cannot say, if any.
+/// The first unsupported keyword of a schema, if any.
 pub(crate) fn unsupported(map: &Map<String, Value>) -> Option<String> {
     let is_set = |name: &str| map.get(name).is_some_and(|value| !is_empty(value));
     for name in [

@@ -1,9 +1,10 @@
-//! Schemas with values and what kube-apiserver's own code makes of them: structural errors, unknown fields, defaults, error texts.
+//! Schemas with values, and the results of kube-apiserver's own code for them: structural errors, unknown fields, defaults, error
+//! texts.
 
 use serde_json::{Value, json};
 use windlass_schema::{Dialect, Schema, default, prune, unknown_fields, validate};
 
-/// Texts that name the engine behind them; only that they are errors at the same place is compared.
+/// Texts that depend on the engine; only the path of these errors is compared.
 const ENGINE_TEXTS: [&str; 2] = [
     "must be a valid regular expression, but isn't: ",
     "compilation failed: ",
@@ -47,7 +48,7 @@ fn run(case: &Value) -> Value {
     json!({"unknown": unknown, "defaulted": whole(&value), "errors": errors, "reasons": reasons})
 }
 
-/// Numbers as Go writes them: 2.0 is 2.
+/// Numbers in Go's form: 2.0 is 2.
 fn whole(value: &Value) -> Value {
     match value {
         #[expect(clippy::cast_possible_truncation, reason = "small numbers in cases")]

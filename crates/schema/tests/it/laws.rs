@@ -1,4 +1,4 @@
-//! Laws that hold for any value.
+//! Properties that hold for any value.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Schemas against recorded cases, laws, and tables.
+//! Schemas against recorded cases, properties, and tables.
 
 mod cases;
 mod laws;

@@ -1,4 +1,4 @@
-//! What the recorded cases do not reach: list-map keys, defaults and rules of bad schemas, built-in kinds, variables.
+//! Cases that the recordings do not cover: list-map keys, defaults and rules of invalid schemas, built-in kinds, variables.
 
 use serde_json::{Value, json};
 use windlass_schema::{FieldError, Kind, Schema, default, validate, validate_at};

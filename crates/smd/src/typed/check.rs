@@ -1,5 +1,4 @@
-//! Whether a configuration fits its schema at all. The words are those that clients of Kubernetes know, Go's way of printing
-//! values included.
+//! Validates a configuration against its schema. The messages are those of Kubernetes, including Go's way of printing values.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -10,14 +9,14 @@ use windlass_schema::{ListType, Node, Type};
 use super::{Atom, View};
 use crate::field_set::Elem;
 
-/// Something in a configuration that no merge could make sense of.
+/// A part of a configuration that cannot be merged.
 #[derive(Debug)]
 pub(crate) struct Problem {
     path: String,
     text: String,
 }
 
-/// All problems, in the order of the fields' names.
+/// All problems, sorted by field name.
 pub(crate) fn problems(view: View<'_>, value: &Value) -> Vec<Problem> {
     let mut out = Vec::new();
     walk(view, value, &mut out);
@@ -49,7 +48,7 @@ fn found(text: String, out: &mut Vec<Problem>) {
     });
 }
 
-/// Puts a step before the paths of all problems found since.
+/// Prepends a step to the paths of all problems found since.
 fn within(step: &str, since: usize, out: &mut [Problem]) {
     for problem in out.iter_mut().skip(since) {
         problem.path.insert_str(0, step);
@@ -157,7 +156,7 @@ fn pointer(value: &Value) -> String {
     format!("&{{{}}}", go_text(value))
 }
 
-/// The type of a value as Go's `%T` prints it, and so messages of Kubernetes.
+/// The type of a value in Go's `%T` form, as in Kubernetes' messages.
 pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -170,7 +169,7 @@ pub fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// A value as Go's `%v` prints it, and so messages of Kubernetes.
+/// A value in Go's `%v` form, as in Kubernetes' messages.
 pub fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -187,7 +186,7 @@ pub fn go_text(value: &Value) -> String {
     }
 }
 
-/// A value as Go's `%#v` prints it.
+/// A value in Go's `%#v` form.
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),

@@ -8,8 +8,7 @@ use super::{View, at, merge};
 use crate::error::ApplyError;
 use crate::field_set::Elem;
 
-/// Items of the applied list keep their order; live items that it does not name stay where they were relative to
-/// those around them.
+/// Items of the applied list keep their order. Other live items keep their position relative to their neighbours.
 pub(super) fn merge_lists(view: View<'_>, live: Vec<Value>, applied: &[Value]) -> Result<Vec<Value>, ApplyError> {
     let mut applied_elems = Vec::with_capacity(applied.len());
     let mut places: HashMap<Elem, usize> = HashMap::with_capacity(applied.len());

@@ -1,4 +1,4 @@
-//! Sets that were written when the schema was another.
+//! Adapts field sets that were written with another schema.
 
 use windlass_schema::{ListType, MapType, Node as Shape, Type};
 
@@ -7,7 +7,7 @@ use crate::field_set::{Elem, FieldSet};
 
 /// If a map or list has become atomic, owners of parts become owners of the whole.
 ///
-/// In the other direction nothing happens: owners of the whole keep owning just that.
+/// In the other direction nothing changes: owners of the whole own only the whole.
 pub(crate) fn reconcile(view: View<'_>, set: &mut FieldSet) {
     for (elem, node) in &mut set.nodes {
         if node.below.is_empty() {

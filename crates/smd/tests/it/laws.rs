@@ -1,4 +1,4 @@
-//! Laws that hold for any configuration.
+//! Properties that hold for any configuration.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -184,7 +184,7 @@ proptest! {
     }
 }
 
-/// Whether a path of plain field names leads to nothing in the object.
+/// Whether a path of plain field names has no value in the object.
 fn is_leaf(live: &Value, path: &str) -> bool {
     if path.contains('[') {
         return false;

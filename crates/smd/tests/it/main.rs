@@ -1,4 +1,4 @@
-//! Structured merge against recorded sequences, laws, and tables.
+//! Structured merge against recorded sequences, properties, and tables.
 
 mod laws;
 mod patches;

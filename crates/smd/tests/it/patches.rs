@@ -1,4 +1,4 @@
-//! Patches with the outcome that the implementations Kubernetes uses give.
+//! Patches with the results of the implementations in Kubernetes.
 
 use serde_json::Value;
 use windlass_smd::{json_patch, merge_patch, strategic_merge_patch};

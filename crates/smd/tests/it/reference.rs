@@ -1,5 +1,5 @@
-//! A slow, obvious model of ownership: sets of whole paths, objects without order. Random schemas, objects and managers must come out the
-//! same in the model and in the crate.
+//! A slow, simple model of ownership: sets of whole paths, objects without order. For random schemas, objects and managers, the
+//! model and the crate must have the same results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ fn set_of(fields: &Value, at: &Path, out: &mut Paths) {
     }
 }
 
-/// Who owns what, as the crate has it.
+/// The owners of fields in the crate.
 fn owners(object: &Value) -> BTreeMap<(String, bool), Paths> {
     let managers = ManagedFields::of(object).expect("managers");
     let sets = managers.entries.iter().map(|entry| {
@@ -156,7 +156,7 @@ proptest! {
         let schema = Schema::open_api(&ty.schema(), &Value::Null).expect("schema");
         let mut live: Option<Value> = None;
         for step in &steps {
-            // What is empty is null once it has been emptied, and empty again when it is applied again.
+            // An emptied field is null, and empty again after another apply.
             let object = with_metadata(&without_empty(&step.value));
             let applied = apply(&request(&schema, live.as_ref(), step), &object, true).expect("forced");
             let again = apply(&request(&schema, Some(&applied.object), step), &object, false).expect("no conflict");

@@ -1,4 +1,4 @@
-//! Texts, times, scopes, managers: one small case each.
+//! Texts, times, scopes, managers: small cases.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -285,7 +285,7 @@ fn elements_are_canonical() {
     check(json!({"v:\"a b\"": {}, "i:3": {}}), json!({"v:\"a b\"": {}, "i:3": {}}));
     check(json!({"v:\"a<b\"": {}}), json!({"v:\"a\\u003cb\"": {}}));
     check(json!({"v:\"a\\u003cb\"": {}}), json!({"v:\"a\\u003cb\"": {}}));
-    // Another version may have written what is not known here.
+    // Another version may have written elements that are unknown here.
     check(json!({"x:a": {}, "f:b": {}}), json!({"f:b": {}}));
     assert!(FieldSet::from_value(&json!({"xyz": {}})).is_err());
     assert!(FieldSet::from_value(&json!({"f:a": 1})).is_err());

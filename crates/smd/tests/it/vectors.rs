@@ -1,4 +1,4 @@
-//! Sequences of applies and updates with the outcome that the reference implementation gives, step by step.
+//! Sequences of applies and updates with the results of the reference implementation, step by step.
 
 use std::collections::BTreeMap;
 
@@ -140,7 +140,7 @@ fn replay(schema: &Schema, steps: &[Value], label: &str) {
     }
 }
 
-/// `SMD_VECTORS` names another file of the same form, to try many more.
+/// `SMD_VECTORS` names another file of the same form, to try more sequences.
 #[test]
 fn recorded_sequences_come_out_the_same() {
     let text = match std::env::var("SMD_VECTORS") {

@@ -1,4 +1,4 @@
-//! Managers of other versions, schemas that changed, scales, and kubectl's take-over: one small case each.
+//! Managers of other versions, changed schemas, scales, and the takeover by kubectl: small cases.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn managers_of_a_version_that_is_gone_are_forgotten() {
     .expect("no conflict")
     .object;
     assert_eq!(fields(&after, "a"), Value::Null);
-    // While the version is there, so is its manager.
+    // As long as the version is served, its manager stays.
     let there = |_: &str| Some(Arc::new(self::schema(false)));
     let refused = conflicts(apply(
         &Request {
@@ -160,7 +160,7 @@ fn kubectl_takes_over_unchanged_fields_of_client_side_apply() {
         after["metadata"]["annotations"][ANNOTATION],
         "{\"apiVersion\":\"g/v1\",\"kind\":\"K\",\"metadata\":{\"name\":\"k\"},\"spec\":{\"m\":{\"k\":\"\\u003cv\\u003e\"},\"n\":2}}\n"
     );
-    // Fields that another manager has changed meanwhile conflict.
+    // Fields that another manager has changed meanwhile are conflicts.
     live["spec"]["n"] = json!(7);
     let refused = conflicts(apply(&request(&schema, Some(&live), "kubectl"), &config, false));
     assert_eq!(refused, ["\"kubectl-client-side-apply\" using g/v1 .spec.n"]);

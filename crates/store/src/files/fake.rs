@@ -8,15 +8,15 @@ use parking_lot::Mutex;
 
 use super::{Files, Growing};
 
-/// How the next operations that write go.
+/// The result of a write operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Works,
     /// Writes a part, then the disk is full.
     Full,
-    /// It is unknown what was written.
+    /// Fails after writing an unknown part.
     Broken,
-    /// The process ends in the middle: nothing that it does after this counts.
+    /// The process ends in the middle: later operations have no effect.
     Killed,
 }
 
@@ -53,17 +53,17 @@ impl State {
     }
 }
 
-/// The folder. A clone is the same one.
+/// The folder. A clone is a handle to the same folder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fake(Arc<Mutex<State>>);
 
 impl Fake {
-    /// Says how the next operations go.
+    /// Sets the results of the next operations.
     pub(crate) fn script(&self, fates: impl IntoIterator<Item = Fate>) {
         self.0.lock().fates = fates.into_iter().collect();
     }
 
-    /// Nothing succeeds any more.
+    /// Lets all later operations fail.
     pub(crate) fn die(&self) {
         self.0.lock().dead = true;
     }
@@ -72,7 +72,7 @@ impl Fake {
         self.0.lock().dead
     }
 
-    /// The same folder for the next process, after the one that has it was killed: the system goes on, with what was not synced.
+    /// The folder for the next process, after the process was killed: the system keeps unsynced data.
     pub(crate) fn after_kill(&self) -> Self {
         let mut state = self.0.lock();
         state.dead = true;
@@ -99,7 +99,7 @@ impl Fake {
         Self(Arc::new(Mutex::new(out)))
     }
 
-    /// What a crash leaves; `choose` says, for a number of possibilities, which it is.
+    /// The folder after a crash; `choose` selects one of the possible results.
     pub(crate) fn after_crash(&self, mut choose: impl FnMut(usize) -> usize) -> Self {
         let state = self.0.lock();
         let mut names = BTreeMap::new();
@@ -122,9 +122,9 @@ impl Fake {
             let (old, new) = (&inode.synced, &inode.now);
             let bytes = match choose(4) {
                 1 => new.clone(),
-                // What was written after the last sync is there in part.
+                // A part of the unsynced data is on disk.
                 2 if new.len() > old.len() => new[..old.len() + choose(new.len() - old.len())].to_vec(),
-                // Or has its length, but a hole.
+                // The unsynced data has its length, but with a hole.
                 3 if new.len() > old.len() => {
                     let mut bytes = new.clone();
                     let from = old.len() + choose(new.len() - old.len());

@@ -1,4 +1,4 @@
-//! Data folders: what survives, and what is said about those that cannot be used.
+//! Data folders: durability, and the errors of unusable folders.
 
 use std::fs;
 use std::path::Path;
@@ -101,7 +101,7 @@ fn data_without_a_marker_is_not_ours() {
 #[tokio::test]
 async fn a_folder_half_made_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
-    // As after a crash between the steps of the first start.
+    // The state after a crash between the steps of the first start.
     fs::write(folder.path().join("log-0000000001.new"), "half").unwrap();
     fs::write(folder.path().join("windlass-store-format"), "windlass store 2\n").unwrap();
     let store = open(folder.path()).unwrap();
@@ -142,7 +142,7 @@ fn of_many_that_begin_a_folder_at_once_one_has_it() {
     }
 }
 
-/// A folder with three objects, and its only log.
+/// A folder with three objects, and its only log file.
 async fn closed() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
@@ -170,7 +170,7 @@ async fn damage_is_named_and_kept() {
 async fn a_log_that_lost_its_end_is_named_and_kept() {
     let (folder, log) = closed().await;
     let whole = fs::read(&log).unwrap();
-    // As a copy that was not completed.
+    // An incomplete copy.
     for length in [0, 30, 40, whole.len() / 2, whole.len() - 1] {
         fs::write(&log, &whole[..length]).unwrap();
         let words = refusal(folder.path());
@@ -225,7 +225,7 @@ fn a_folder_that_cannot_be_made_is_named() {
 
 #[test]
 fn a_folder_that_may_not_be_written_is_named_with_what_to_do() {
-    // The user of tests may do everything, so the error of the system is simulated here.
+    // The user of tests may have all permissions, so the error of the system is simulated here.
     for kind in [
         std::io::ErrorKind::PermissionDenied,
         std::io::ErrorKind::ReadOnlyFilesystem,

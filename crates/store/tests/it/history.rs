@@ -1,4 +1,4 @@
-//! Revisions, preconditions, watches, lists of the past.
+//! Revisions, preconditions, watches, lists of past revisions.
 
 use proptest::prelude::*;
 use windlass_store::{Change, CommitError, Expect, Key, Limits, ListQuery, Store, Write};
@@ -140,7 +140,7 @@ async fn history_is_bounded_in_bytes_over_all_resources() {
         .filter(|r| store.watch(&things(), *r).is_ok())
         .count();
     assert!((40..80).contains(&kept), "{kept} changes of about 1.5 KiB in 100 kB");
-    // Who changes much does not cost others their history.
+    // Many changes of one resource do not shorten the history of others.
     assert_eq!(store.watch(&"quiet".into(), start).unwrap().take().unwrap().len(), 1);
 }
 
@@ -156,7 +156,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// A list at any remembered revision is what a list at that time was.
+    /// A list at an earlier revision equals the list at that time.
     #[test]
     fn the_past_can_be_listed(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

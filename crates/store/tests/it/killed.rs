@@ -1,6 +1,6 @@
-//! What was answered is there after the process was killed, and after the disk was full.
+//! Acknowledged writes survive a killed process and a full disk.
 //!
-//! The test runs itself again as a child that writes and says what was answered, and kills it in the middle.
+//! The test runs itself as a child process, which writes and reports acknowledged writes, and kills it in the middle.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::{set, text, things};
 const CHILD: &str = "WINDLASS_STORE_TEST_CHILD";
 const PER_ROUND: usize = 40;
 
-/// What the child does; without the variable this is a test of nothing.
+/// The child process; without the variable this test does nothing.
 #[test]
 fn child_writes_until_it_is_killed() {
     let Ok(folder) = std::env::var(CHILD) else {
@@ -82,7 +82,7 @@ async fn what_was_answered_survives_a_kill() {
 
 const LIMITED: &str = "WINDLASS_STORE_TEST_LIMITED";
 
-/// What the child does whose files may not grow: writes until the disk takes no more; then reads on.
+/// The child process with a file size limit: writes until the disk is full; then continues to read.
 #[test]
 fn child_writes_until_the_disk_takes_no_more() {
     let Ok(folder) = std::env::var(LIMITED) else {
@@ -101,7 +101,7 @@ fn child_writes_until_the_disk_takes_no_more() {
         };
         let words = error.to_string();
         assert!(words.contains("cannot be written"), "{words}");
-        // What failed is not there; what was answered is, and more is refused in the same way.
+        // Failed writes are absent, acknowledged ones are present, and further ones are refused in the same way.
         assert!(store.get(&things(), "ns", &format!("o{stored}")).is_none());
         assert_eq!(store.count(&things()), stored);
         assert!(set(&store, "again", &filler).await.is_err());
@@ -113,7 +113,7 @@ fn child_writes_until_the_disk_takes_no_more() {
 #[tokio::test]
 async fn a_disk_that_takes_no_more_is_an_error_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    // The shell limits the size of files, and keeps the signal for that from ending the child.
+    // The shell limits the size of files, and ignores the signal that would end the child.
     let output = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 8000; exec \"$0\" killed::child_writes_until_the_disk_takes_no_more --exact --nocapture"])
         .arg(std::env::current_exe().unwrap())

@@ -1,4 +1,4 @@
-//! The store through its public face: history, durability, damage.
+//! The store through its public interface: history, durability, damage.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Snapshots: saved from a folder in use, restored into an empty one, refused when they are not whole.
+//! Snapshots: saved from a folder in use, restored into an empty one, refused if incomplete.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -50,7 +50,7 @@ async fn a_snapshot_of_a_folder_in_use_holds_what_was_stored() {
     other.close().await;
     drop(other);
     assert_eq!(open(&folder.path().join("b")).revision(), new.revision);
-    // Nor by another folder that is made of the same snapshot.
+    // Nor by another folder restored from the same snapshot.
     snapshot::restore(&file, &folder.path().join("c")).unwrap();
     assert!(open(&folder.path().join("c")).revision() > new.revision);
 }
@@ -63,7 +63,7 @@ async fn snapshots_are_consistent_under_writes() {
     let writer = {
         let store = store.clone();
         tokio::spawn(async move {
-            // Each has its number in two objects, which are written together.
+            // Each transaction writes its number to two objects.
             for i in 0..400_u32 {
                 let expect = |name: &str| {
                     store

@@ -1,4 +1,4 @@
-//! Writing small objects.
+//! Helpers that write small objects.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) fn put(name: &str, text: &str, expect: Expect) -> Write {
     }
 }
 
-/// Writes an object, whatever is there.
+/// Writes an object, regardless of the stored one.
 pub(crate) async fn set(store: &Store, name: &str, text: &str) -> Result<Arc<Record>, CommitError> {
     let expect = store
         .get(&things(), "ns", name)

@@ -35,7 +35,7 @@ async fn processes_share_one_certificate() {
     world.create("a", 5).await;
     world.is_judged("a").await;
     both.1.unwrap().shutdown().await;
-    // Whichever address the configuration names after the other one ended, the first one puts its own there.
+    // Whichever address is in the configuration after one server ended, the other one writes its own.
     both.0.unwrap().shutdown().await;
     let again = one.start(world.client.clone()).await.unwrap();
     world.is_judged("a").await;
@@ -161,7 +161,7 @@ async fn files_of_the_user_are_served_and_read_again() {
 
     let bundle = async || world.configuration().await.unwrap()["webhooks"][0]["clientConfig"]["caBundle"].clone();
     let before = bundle().await;
-    // Half of a replacement is not served.
+    // A half-written replacement is not served.
     std::fs::write(folder.path().join("tls.crt"), "rubbish").unwrap();
     world.is_judged("a").await;
     write_files(folder.path(), &["127.0.0.1"]);

@@ -1,4 +1,4 @@
-//! The configuration is kept right, and not written otherwise.
+//! The configuration is kept up to date, without unnecessary writes.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use windlass_webhook::NAME;
 
 use crate::support::{Serving, World, until};
 
-/// What it says, without what servers count.
+/// The configuration without fields that the server counts up.
 fn said(configuration: &Value) -> Value {
     configuration["webhooks"].clone()
 }
@@ -78,14 +78,14 @@ async fn webhooks_of_others_stay_and_nothing_is_written_when_nothing_is_wrong() 
     let before = world.writes();
     webhooks.shutdown().await;
     let webhooks = serving.start(world.client.clone()).await.unwrap();
-    // What would be written at the sight of a change is written by then.
+    // A write in response to a change would have been sent by then.
     world
         .configurations()
         .delete(NAME, &DeleteParams::default())
         .await
         .unwrap();
     until("it is back", async || world.configuration().await.is_some()).await;
-    // A write is counted when it has been answered, and seen a moment earlier.
+    // A write is counted after its response, and visible a moment earlier.
     until("both are counted", async || world.writes() >= before + 2).await;
     assert_eq!(world.writes(), before + 2, "one deletion, one application");
     webhooks.shutdown().await;

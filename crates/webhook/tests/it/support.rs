@@ -1,4 +1,4 @@
-//! An API server with one kind, and webhooks that judge it.
+//! An API server with one kind, and webhooks for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use windlass_webhook::{
     Certificates, Change, NAME, Operation, Options, Rule, SECRET_NAME, Target, Verdict, WebhookError, Webhooks,
 };
 
-/// How long anything may take: far more than it does.
+/// The timeout of all waits: far more than they take.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A size may not shrink.
@@ -54,8 +54,8 @@ impl World {
         Self::with_kind(Some(server), client).await
     }
 
-    /// One that finds the services by which webhooks are reached in a table, as only the embedded server does: behind a real one
-    /// there would have to be a network for services.
+    /// An API server that finds the Services of webhooks in a table, as only the embedded server does: a real one would need a
+    /// network for Services.
     pub(crate) async fn with_services() -> (Self, WebhookServices) {
         let options = ServerOptions::new(Store::memory(Limits::default()));
         let services = options.webhook_services.clone();
@@ -86,7 +86,7 @@ impl World {
         Self { server, client }
     }
 
-    /// How often the configurations of webhooks were written.
+    /// The number of writes of webhook configurations.
     pub(crate) fn writes(&self) -> u64 {
         let counts = self.server.as_ref().unwrap().counters().snapshot();
         let ours = counts
@@ -95,12 +95,12 @@ impl World {
         ours.map(|(_, count)| count).sum()
     }
 
-    /// A client that may do what roles allow.
+    /// A client of a user with the permissions of Roles.
     pub(crate) fn user(&self, name: &str) -> Client {
         self.server.as_ref().unwrap().client_of(name, &[])
     }
 
-    /// Lets a user do something with all objects of a resource.
+    /// Grants a user permissions on all objects of a resource.
     pub(crate) async fn allow(&self, user: &str, group: &str, resource: &str, verbs: &[&str]) {
         let (api, name) = ("rbac.authorization.k8s.io/v1", format!("{user}-{resource}"));
         let role = json!({
@@ -180,7 +180,7 @@ impl World {
         })
     }
 
-    /// It is judged: more passes, less does not.
+    /// Asserts that writes are checked: a larger size is allowed, a smaller one is refused.
     pub(crate) async fn is_judged(&self, name: &str) {
         let stored = self.objects("v1").get(name).await.unwrap();
         let size = stored.data["spec"]["size"].as_i64().unwrap();
@@ -190,13 +190,13 @@ impl World {
     }
 }
 
-/// How webhooks of a test are served.
+/// The webhook server of a test.
 pub(crate) struct Serving {
-    /// Holds the port while no server listens.
+    /// Reserves the port while no server listens.
     pub(crate) socket: TcpSocket,
     pub(crate) certificates: Certificates,
     pub(crate) clock: Arc<dyn Clock>,
-    /// By which the API server gets there; without one, by the address.
+    /// The Service for the API server; without one, the address is used.
     pub(crate) service: Option<(&'static str, &'static str)>,
 }
 
@@ -230,7 +230,7 @@ impl Serving {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let mut looks = tokio::time::interval(Duration::from_millis(10));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

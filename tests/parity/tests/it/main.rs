@@ -1,4 +1,4 @@
-//! The embedded server answers as kube-apiserver was recorded to answer.
+//! The embedded server answers as recorded from kube-apiserver.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Child processes that end with us.
+//! Child processes that end with the parent process.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{StartError, Tools};
 
-/// Reads the ids of children from its input. When the input ends without a word of farewell, whoever wrote there was killed: then it kills
-/// the children and removes their folder, which that process cannot do any more.
+/// A shell script that reads the ids of children from its input. If the input ends without a final message, the parent was
+/// killed. Then the script kills the children and removes their folder, which the parent can no longer do.
 const GUARD: &str = r#"trap '' INT TERM HUP
 pids=
 while read -r pid; do
@@ -19,10 +19,10 @@ done
 [ -n "$pids" ] && kill -9 $pids 2>/dev/null
 rm -rf "$1""#;
 
-/// How much of a log an error shows.
+/// How many lines of a log an error shows.
 const LAST_LINES: usize = 15;
 
-/// One program that runs.
+/// A running program.
 #[derive(Debug)]
 pub(crate) struct Program {
     name: &'static str,
@@ -47,7 +47,7 @@ impl Program {
         lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
     }
 
-    /// An error when it has ended.
+    /// Returns an error if it has ended.
     fn check(&mut self) -> Result<(), StartError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -65,7 +65,7 @@ impl Program {
     }
 }
 
-/// The programs of a control plane; dropping them ends them.
+/// The programs of a control plane. Dropping them ends them.
 #[derive(Debug)]
 pub(crate) struct Programs {
     guard: Child,
@@ -73,7 +73,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// None yet. The folder is theirs.
+    /// No programs yet. The folder belongs to them.
     pub(crate) fn new(folder: &Path) -> Result<Self, StartError> {
         let mut guard = Command::new("sh");
         guard
@@ -82,14 +82,14 @@ impl Programs {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What a terminal sends to the group of the program must not reach the guard before the program has ended.
+            // Signals of a terminal to the process group must not reach the guard before the program has ended.
             .process_group(0);
         let program = "sh";
         let guard = guard.spawn().map_err(|source| StartError::Start { program, source })?;
         Ok(Self { guard, all: Vec::new() })
     }
 
-    /// Starts one.
+    /// Starts a program.
     pub(crate) fn start(
         &mut self,
         tools: &Tools,
@@ -117,7 +117,7 @@ impl Programs {
         Ok(())
     }
 
-    /// An error when one has ended.
+    /// Returns an error if a program has ended.
     pub(crate) fn check(&mut self) -> Result<(), StartError> {
         self.all.iter_mut().try_for_each(Program::check)
     }
@@ -133,7 +133,7 @@ impl Programs {
 
 impl Drop for Programs {
     fn drop(&mut self) {
-        // Whoever has ended already cannot be killed, and nothing is left to do about it. Last started, first ended.
+        // A program that has already ended cannot be killed, which needs no handling. The last one started ends first.
         for program in self.all.iter_mut().rev() {
             let _ = program.child.kill();
             let _ = program.child.wait();

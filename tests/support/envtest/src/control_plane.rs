@@ -1,4 +1,4 @@
-//! The control plane itself: starting it, waiting until it is ready, ways to it.
+//! The control plane: starts it, waits until it is ready, and gives access to it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,18 +16,18 @@ use crate::flags::Ports;
 use crate::identity::{self, Identity};
 use crate::{Options, StartError, Tools, Usage, reserved_port};
 
-/// How long a program may take until it is ready; far more than it takes on a machine that does nothing else.
+/// Timeout until a program is ready; far more than it takes on an idle machine.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How often is looked whether a program is ready.
+/// Interval of readiness checks.
 const LOOK: Duration = Duration::from_millis(25);
 
 const ETCD: &str = "etcd";
 const APISERVER: &str = "kube-apiserver";
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 
-/// A real API server that runs. Dropping it ends all its programs and removes what they kept.
+/// A running real API server. Dropping it ends all its programs and removes their files.
 pub struct ControlPlane {
-    /// Before the folder: what runs there ends first.
+    /// Declared before the folder, so that the programs end first.
     programs: Programs,
     folder: TempDir,
     identity: Identity,
@@ -45,19 +45,19 @@ impl std::fmt::Debug for ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts one with the programs of this checkout, and returns when it is ready. Needs a tokio runtime.
+    /// Starts a control plane with the programs of this checkout, and returns when it is ready. Needs a tokio runtime.
     pub async fn start(options: &Options) -> Result<Self, StartError> {
         Self::start_with(&Tools::find()?, options).await
     }
 
-    /// The same with programs from elsewhere.
+    /// [`Self::start`] with other programs.
     pub async fn start_with(tools: &Tools, options: &Options) -> Result<Self, StartError> {
         let parent = options.parent.clone().unwrap_or_else(std::env::temp_dir);
         let cannot = |source| StartError::File {
             path: parent.join("windlass-envtest"),
             source,
         };
-        // The programs run in the folder, so its path must not depend on where we are.
+        // The programs run in the folder, so its path must not depend on the current directory.
         let folder = std::path::absolute(&parent).and_then(|parent| {
             let mut builder = tempfile::Builder::new();
             builder.prefix("windlass-envtest-").tempdir_in(parent)
@@ -91,7 +91,7 @@ impl ControlPlane {
             .start(tools, APISERVER, &options.apiserver(&folder, ports), &folder)?;
         let client = self.client().await?;
         self.ready(APISERVER, async || {
-            // The namespaces that every cluster has are made after everything else is ready.
+            // The default namespaces are created after everything else is ready.
             is_found(&client, "/readyz").await && is_found(&client, "/api/v1/namespaces/default").await
         })
         .await?;
@@ -108,7 +108,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Waits until a program is ready, unless one ends before.
+    /// Waits until a program is ready; an error if it ends before.
     async fn ready(&mut self, program: &'static str, is_ready: impl AsyncFn() -> bool) -> Result<(), StartError> {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -137,12 +137,12 @@ impl ControlPlane {
         found.map(Program::last_lines).unwrap_or_default()
     }
 
-    /// Where it answers.
+    /// Its URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where its etcd answers, without TLS.
+    /// The URL of its etcd, without TLS.
     pub(crate) fn etcd_url(&self) -> &str {
         &self.etcd_url
     }
@@ -152,27 +152,27 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// The administrator's kubeconfig as a file, which is there as long as the control plane.
+    /// The administrator's kubeconfig as a file, which exists as long as the control plane.
     pub fn kubeconfig_path(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
-    /// The folder of all its files; its user may keep more there.
+    /// The folder of all its files; its user may add others.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The certificate of its authority, PEM.
+    /// The CA certificate, PEM.
     pub fn authority(&self) -> String {
         self.identity.authority()
     }
 
-    /// A kubeconfig of a user, with a client certificate that names one group.
+    /// A kubeconfig of a user, with a client certificate that has one group.
     pub fn kubeconfig_of(&self, user: &str, group: &str) -> Result<String, StartError> {
         Ok(self.identity.kubeconfig(&LeafRequest::client(user, group), &self.url)?)
     }
 
-    /// The administrator's access.
+    /// The administrator's client configuration.
     pub async fn config(&self) -> Result<Config, StartError> {
         let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig).map_err(|error| no_client(&error))?;
         Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -185,7 +185,7 @@ impl ControlPlane {
         Client::try_from(self.config().await?).map_err(|error| no_client(&error))
     }
 
-    /// What each program used up to now, by its name.
+    /// The resource usage of each program so far, by its name.
     pub fn usage(&self) -> Vec<(&'static str, Usage)> {
         let used = |program: &Program| Some((program.name(), Usage::of(program.pid())?));
         self.programs.iter().filter_map(used).collect()
@@ -196,7 +196,7 @@ impl ControlPlane {
         self.programs.iter().map(Program::pid).collect()
     }
 
-    /// An error when a program has ended, with the end of its log.
+    /// An error if a program has ended, with the end of its log.
     pub fn check(&mut self) -> Result<(), StartError> {
         self.programs.check()
     }

@@ -1,9 +1,9 @@
-//! What keeps a control plane from starting.
+//! Errors of the start of a control plane.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why there is no control plane.
+/// Why a control plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Programs are missing.
@@ -13,34 +13,34 @@ pub enum StartError {
         folder.display()
     )]
     NotBuilt {
-        /// Where they were looked for.
+        /// Where they were expected.
         folder: PathBuf,
         /// Their names.
         missing: Vec<&'static str>,
     },
-    /// A file of a control plane cannot be made.
+    /// A file of a control plane cannot be written.
     #[error("{}: cannot be written", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Keys or certificates cannot be made.
+    /// Keys or certificates cannot be created.
     #[error("certificates cannot be made")]
     Identity(#[from] windlass_pki::PkiError),
     /// A program cannot be started.
     #[error("{program} cannot be started")]
     Start {
-        /// Which.
+        /// The program.
         program: &'static str,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A program ended when it should have gone on.
+    /// A program ended unexpectedly.
     #[error("{program} ended with {status}; the end of its log:\n{log}")]
     Ended {
-        /// Which.
+        /// The program.
         program: &'static str,
         /// Its exit status.
         status: String,
@@ -50,17 +50,17 @@ pub enum StartError {
     /// A program did not become ready.
     #[error("{program} was not ready after {} s; the end of its log:\n{log}", waited.as_secs())]
     NotReady {
-        /// Which.
+        /// The program.
         program: &'static str,
-        /// How long it had.
+        /// How long it was waited for.
         waited: Duration,
         /// Its last lines.
         log: String,
     },
-    /// A client for the control plane cannot be set up.
+    /// A client for the control plane cannot be created.
     #[error("no client: {0}")]
     Client(String),
-    /// Its state cannot be put back.
+    /// Its state cannot be restored.
     #[error("the state cannot be put back: {0}")]
     State(String),
 }

@@ -1,4 +1,4 @@
-//! Where the programs are.
+//! Finds the programs.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ impl Tools {
     /// The programs that a control plane needs.
     pub const NEEDED: [&'static str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
 
-    /// Those of a folder.
+    /// The programs in a folder.
     pub fn of(folder: &Path) -> Result<Self, StartError> {
         let is_missing = |name: &&str| !folder.join(name).is_file();
         let missing: Vec<&'static str> = Self::NEEDED.into_iter().filter(is_missing).collect();
@@ -30,12 +30,12 @@ impl Tools {
         }
     }
 
-    /// Those of the folder that `WINDLASS_TOOLS` names, else of `target/tools` of the checkout.
+    /// The programs in the folder `WINDLASS_TOOLS`, else in `target/tools` of the checkout.
     pub fn find() -> Result<Self, StartError> {
         Self::of(&Self::default_folder())
     }
 
-    /// One more program that `cargo xtask tools` builds, such as helm.
+    /// Another program that `cargo xtask tools` builds, such as helm.
     pub fn program(name: &'static str) -> Result<PathBuf, StartError> {
         let folder = Self::default_folder();
         let path = folder.join(name);
@@ -46,7 +46,8 @@ impl Tools {
         Err(StartError::NotBuilt { folder, missing })
     }
 
-    /// The same for a test: without the program the test is left out, and says so; in strict mode it fails ([`missing`]).
+    /// [`Self::program`] for a test. Without the program, the test is left out and a line says so; in strict mode it fails
+    /// ([`missing`]).
     pub fn required(name: &'static str) -> Option<PathBuf> {
         missing::required(Self::program(name))
     }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told_with_what_to_do() {
+    fn a_missing_program_is_reported_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("etcd"), "").unwrap();
         let error = Tools::of(folder.path()).unwrap_err().to_string();

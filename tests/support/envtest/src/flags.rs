@@ -1,23 +1,23 @@
-//! What the programs are told: pure.
+//! The flags of the programs. Pure.
 
 use std::path::{Path, PathBuf};
 
-/// How a control plane is set up.
+/// Options of a control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether etcd waits until what it answers for is on the disk. Off by default: comparing answers needs no durability.
+    /// Whether etcd syncs writes to the disk. Off by default: comparing answers needs no durability.
     pub fsync: bool,
-    /// Where its folder is made: on a real disk, where that is what counts. By default where temporary files are.
+    /// The parent of its folder: a real disk, if its speed matters. Defaults to the folder of temporary files.
     pub parent: Option<PathBuf>,
     /// Whether the controller manager runs: garbage collector, namespaces, aggregation of ClusterRoles. On by default.
     pub controllers: bool,
     /// Feature gates, set for the API server and the controller manager.
     pub feature_gates: Vec<(String, bool)>,
-    /// More flags of kube-apiserver, such as `--v=4`; the last of a name wins.
+    /// Additional flags of kube-apiserver, such as `--v=4`; the last one of a name wins.
     pub apiserver_flags: Vec<String>,
-    /// More flags of kube-controller-manager.
+    /// Additional flags of kube-controller-manager.
     pub controller_manager_flags: Vec<String>,
-    /// More flags of etcd.
+    /// Additional flags of etcd.
     pub etcd_flags: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Ports {
     pub(crate) controller_manager: u16,
 }
 
-/// The controllers that a control plane runs: those that belong to what an API server answers, and none that play a cluster.
+/// The controllers of a control plane: those that affect the answers of an API server, and none that simulate a cluster.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller";
 
 impl Options {
@@ -57,7 +57,7 @@ impl Options {
             flag("listen-peer-urls", &peer),
             flag("initial-advertise-peer-urls", &peer),
             flag("initial-cluster", &format!("default={peer}")),
-            // The measurements keep more than the two gigabytes that are the default.
+            // Benchmarks store more than the default of two gigabytes.
             flag("quota-backend-bytes", &(8_u64 << 30).to_string()),
             flag("log-level", "warn"),
         ];
@@ -84,10 +84,10 @@ impl Options {
             flag("service-account-issuer", "https://kubernetes.default.svc.cluster.local"),
             flag("service-cluster-ip-range", "10.0.0.0/16"),
             flag("authorization-mode", "RBAC"),
-            // Nobody makes service accounts here, and Pods shall be admitted all the same.
+            // No controller creates service accounts here, but Pods must be admitted.
             flag("disable-admission-plugins", "ServiceAccount"),
             flag("allow-privileged", "true"),
-            // Nothing that is measured or compared may be held back by limits.
+            // Limits must not affect measurements and comparisons.
             flag("max-requests-inflight", "4000"),
             flag("max-mutating-requests-inflight", "2000"),
         ];

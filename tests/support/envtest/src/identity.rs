@@ -1,4 +1,4 @@
-//! Certificates and keys of one control plane, made anew for each.
+//! Certificates and keys of one control plane. Each control plane has its own.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use windlass_pki::{
 
 use crate::StartError;
 
-/// Names under which the server is reached.
+/// The DNS names and addresses of the server.
 const NAMES: [&str; 4] = ["localhost", "127.0.0.1", "::1", "kubernetes.default.svc"];
 
-/// Who a control plane is, and who may ask it.
+/// The certificates of a control plane and its clients.
 pub(crate) struct Identity {
     authority: CertificateAuthority,
     made: Timestamp,
 }
 
 impl Identity {
-    /// Makes one and writes what the programs read to a folder.
+    /// Creates them and writes the files for the programs to a folder.
     pub(crate) fn make(folder: &Path) -> Result<Self, StartError> {
         let made = Timestamp::now();
         let authority = CertificateAuthority::self_signed(&CaRequest::new("envtest"), new_key()?, made)?;
@@ -58,7 +58,7 @@ impl Identity {
         Ok(kubeconfig.render())
     }
 
-    /// The authority's certificate, PEM.
+    /// The CA certificate, PEM.
     pub(crate) fn authority(&self) -> String {
         self.authority.certificate().to_pem()
     }

@@ -1,4 +1,4 @@
-//! What clients write to which object, counted on its way to the server.
+//! Counts the writes of clients by object, on their way to the server.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -10,24 +10,24 @@ use http::{HeaderValue, Method, Request, Response};
 use kube::client::Body;
 use tower::Service;
 
-/// A sort of write to an object.
+/// A kind of write to an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WriteTo {
     /// `create`, `update`, `patch`, `apply`, `delete` or `deletecollection`.
     pub verb: &'static str,
     /// The plural of the kind.
     pub resource: String,
-    /// The namespace; empty for what lives in none.
+    /// The namespace; empty for cluster scope.
     pub namespace: String,
     /// The name; empty for the creation of an object without one.
     pub name: String,
-    /// The subresource, or nothing.
+    /// The subresource; may be empty.
     pub subresource: String,
-    /// The field manager, or nothing.
+    /// The field manager; may be empty.
     pub manager: String,
-    /// Whose client it was.
+    /// The name of the client.
     pub agent: &'static str,
-    /// How the server answered; 0 for no answer.
+    /// The status code of the answer; 0 without one.
     pub code: u16,
 }
 
@@ -70,7 +70,7 @@ impl WriteTo {
         })
     }
 
-    /// Whether the server did it.
+    /// Whether the write succeeded.
     pub fn succeeded(&self) -> bool {
         (200..300).contains(&self.code)
     }
@@ -82,11 +82,11 @@ pub struct Ledger(Arc<Mutex<BTreeMap<WriteTo, u64>>>);
 
 impl Ledger {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<WriteTo, u64>> {
-        // Counts are whole between any two instructions.
+        // Counts are consistent between any two instructions.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client with this ledger in front of it.
+    /// A client whose writes this ledger counts.
     pub fn wrap(&self, client: kube::Client, agent: &'static str) -> Counted {
         Counted {
             client,
@@ -95,17 +95,17 @@ impl Ledger {
         }
     }
 
-    /// All writes, those that were refused or not answered included.
+    /// All writes, including refused and unanswered ones.
     pub fn snapshot(&self) -> BTreeMap<WriteTo, u64> {
         self.lock().clone()
     }
 
-    /// How many there were.
+    /// The number of writes.
     pub fn writes(&self) -> u64 {
         self.lock().values().sum()
     }
 
-    /// Those that count for `is_meant`.
+    /// The number of writes that `is_meant` selects.
     pub fn of(&self, is_meant: impl Fn(&WriteTo) -> bool) -> BTreeMap<WriteTo, u64> {
         let counts = self.lock();
         let found = counts.iter().filter(|(write, _)| is_meant(write));
@@ -113,7 +113,7 @@ impl Ledger {
     }
 }
 
-/// A way to a server on which writes are counted.
+/// A service whose writes are counted.
 #[derive(Clone)]
 pub struct Counted {
     client: kube::Client,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_told_apart_by_verb_object_and_manager() {
+    fn writes_are_counted_by_verb_object_and_manager() {
         check(
             "PATCH",
             "/apis/a.b/v1/namespaces/n/things/x/status?fieldManager=m&force=true",

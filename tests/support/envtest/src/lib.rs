@@ -1,8 +1,9 @@
 //! A real Kubernetes API server on loopback: etcd, kube-apiserver and kube-controller-manager as child processes.
 //!
-//! It is what the embedded server is compared with. [`ControlPlane::start`] makes certificates, starts the programs that
-//! `cargo xtask tools` built, and returns when they are ready; the programs end with the [`ControlPlane`], also when the process that holds it
-//! is killed. A real server does not tell who wrote what, so a [`Ledger`] in front of its clients does. Nothing here knows a kind of Cluster API.
+//! The embedded server is compared with it. [`ControlPlane::start`] creates certificates, starts the programs that `cargo xtask
+//! tools` built, and returns when they are ready. The programs end with the [`ControlPlane`], also when its process is killed. A
+//! real server does not report which client wrote, so a [`Ledger`] counts in front of its clients. This crate knows no kind of
+//! Cluster API.
 
 mod child;
 mod control_plane;

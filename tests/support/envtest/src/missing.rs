@@ -1,4 +1,4 @@
-//! What a test or a task does when a program that it needs is missing: it is left out and says so, or it fails (`WINDLASS_STRICT=1`).
+//! Tests and tasks whose programs are missing: they are left out with a message, or fail (`WINDLASS_STRICT=1`).
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::StartError;
 
-/// The variable that turns everything that would be left out into a failure.
+/// The variable that turns missing programs into failures.
 pub const STRICT: &str = "WINDLASS_STRICT";
 
-/// The variable with the file that collects what was left out, a line each.
+/// The variable with the file that lists what was left out, one line each.
 pub const LEFT_OUT: &str = "WINDLASS_LEFT_OUT";
 
 /// Whether a missing program is a failure.
@@ -17,16 +17,16 @@ pub fn is_strict() -> bool {
     std::env::var(STRICT).is_ok_and(|value| value == "1")
 }
 
-/// Says that something is left out, on the error output and in the file that [`LEFT_OUT`] names. An error where nothing may be left out.
+/// Reports what is left out, on standard error and in the file [`LEFT_OUT`]. An error in strict mode.
 pub fn left_out(what: &str, why: &str) -> Result<(), String> {
     let file = std::env::var_os(LEFT_OUT).filter(|path| !path.is_empty());
     let line = noted(is_strict(), file.as_deref().map(Path::new), what, why)?;
-    // Not by a macro: what these print is shown only for tests that fail.
+    // Not by a macro: the test harness shows their output only for tests that fail.
     let _ = std::io::stderr().write_all(line.as_bytes());
     Ok(())
 }
 
-/// The line that says so, which is in the file now.
+/// The line, which is in the file now.
 fn noted(is_strict: bool, file: Option<&Path>, what: &str, why: &str) -> Result<String, String> {
     if is_strict {
         return Err(format!("{what} may not be left out ({STRICT}=1): {why}"));
@@ -40,7 +40,7 @@ fn noted(is_strict: bool, file: Option<&Path>, what: &str, why: &str) -> Result<
     Ok(line)
 }
 
-/// What a test needs, or nothing when the test is to be left out. A missing program is a failure in strict mode.
+/// The requirement of a test, or `None` if the test is to be left out. A missing program is a failure in strict mode.
 pub(crate) fn required<T>(found: Result<T, StartError>) -> Option<T> {
     let error = match found {
         Ok(found) => return Some(found),

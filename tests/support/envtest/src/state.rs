@@ -1,7 +1,7 @@
-//! Putting a control plane back into an earlier state, which takes a moment where starting one takes seconds.
+//! Restores an earlier state of a control plane, which is much faster than starting one.
 //!
-//! What etcd keeps is compared with a [`Baseline`] and written back behind the API server's back; then the API server is asked until its
-//! caches and its discovery have followed. Objects go without finalizers and without a garbage collector.
+//! The contents of etcd are compared with a [`Baseline`] and restored without the API server. Then the API server is polled until
+//! its caches and its discovery have followed. Objects are removed without finalizers and without a garbage collector.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{ControlPlane, StartError};
 
-/// Keys that a control plane writes by itself, all the time.
+/// Keys that a control plane writes continuously.
 const ITS_OWN: [&str; 4] = [
     "/registry/masterleases/",
     "/registry/leases/kube-system/",
@@ -24,15 +24,15 @@ const ITS_OWN: [&str; 4] = [
     "compact_rev_key",
 ];
 
-/// How long nothing may have changed before a state is taken as the baseline.
+/// How long the state must be unchanged before it becomes the baseline.
 const SETTLED: Duration = Duration::from_millis(500);
-/// How long after a reset is looked whether it lasted: requests of a client that has just ended may still arrive.
+/// The delay after a reset until it is checked: requests of a client that has just ended may still arrive.
 const LASTED: Duration = Duration::from_millis(50);
-/// How often the API server is asked whether it has followed.
+/// Interval of checking whether the API server has followed.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a state may take to settle or to come back.
+/// Timeout until a state is stable or restored.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How many operations etcd takes in a transaction.
+/// The limit of operations in an etcd transaction.
 const AT_ONCE: usize = 100;
 /// The aggregated discovery document.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -40,9 +40,9 @@ const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroup
 /// A state of a control plane.
 #[derive(Debug)]
 pub struct Baseline {
-    /// By key; both are as etcd's gateway has them, in base64.
+    /// By key; both in base64, as in etcd's gateway.
     records: BTreeMap<String, Record>,
-    /// What is served: `group/version/resource`.
+    /// The served resources: `group/version/resource`.
     served: BTreeSet<String>,
 }
 
@@ -53,7 +53,7 @@ struct Record {
 }
 
 impl ControlPlane {
-    /// The state now, as soon as nothing changes any more.
+    /// The state as soon as it is stable.
     pub async fn baseline(&self) -> Result<Baseline, StartError> {
         let etcd = self.etcd()?;
         let waiting = async {
@@ -74,7 +74,7 @@ impl ControlPlane {
         in_time.unwrap_or_else(|_| Err(StartError::State("it never settles".to_owned())))
     }
 
-    /// Puts everything back into an earlier state, and returns when the API server answers so.
+    /// Restores an earlier state, and returns when the API server shows it.
     pub async fn reset(&self, baseline: &mut Baseline) -> Result<(), StartError> {
         let etcd = self.etcd()?;
         let mut touched = BTreeSet::new();
@@ -103,7 +103,7 @@ impl ControlPlane {
             while served(&client).await? != baseline.served {
                 looks.tick().await;
             }
-            // An answer that is not from the past shows that the cache of a kind has followed.
+            // A list that is up to date shows that the cache of its kind has followed.
             let paths: BTreeSet<String> = touched.iter().filter_map(|key| path(key, &baseline.served)).collect();
             for path in paths {
                 ask(
@@ -128,7 +128,7 @@ impl ControlPlane {
     }
 }
 
-/// Writes back what has changed; returns the keys.
+/// Restores changed keys; returns them.
 async fn revert(etcd: &Client, baseline: &mut Baseline) -> Result<Vec<String>, StartError> {
     let now = revisions(etcd).await?;
     let mut operations = Vec::new();
@@ -155,7 +155,7 @@ async fn revert(etcd: &Client, baseline: &mut Baseline) -> Result<Vec<String>, S
     Ok(keys.iter().map(|key| decoded(key)).collect())
 }
 
-/// The last revision of every key that is not a control plane's own.
+/// The last revision of every key except those that a control plane writes continuously.
 async fn revisions(etcd: &Client) -> Result<BTreeMap<String, String>, StartError> {
     let records = records(etcd, true).await?;
     Ok(records
@@ -190,7 +190,7 @@ fn decoded(key: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Everything that is served, as `group/version/resource`.
+/// All served resources, as `group/version/resource`.
 async fn served(client: &Client) -> Result<BTreeSet<String>, StartError> {
     let mut found = BTreeSet::new();
     for path in ["/api", "/apis"] {
@@ -208,7 +208,7 @@ async fn served(client: &Client) -> Result<BTreeSet<String>, StartError> {
     Ok(found)
 }
 
-/// The path of the list that a key of etcd is shown in, when that is served.
+/// The path of the list that shows a key of etcd, if its resource is served.
 fn path(key: &str, served: &BTreeSet<String>) -> Option<String> {
     let mut parts = key.strip_prefix("/registry/")?.split('/');
     let first = parts.next()?;

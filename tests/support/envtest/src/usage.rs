@@ -1,23 +1,23 @@
-//! What a child process costs, as `/proc` tells.
+//! The resource usage of a child process, from `/proc`.
 
 use std::time::Duration;
 
-/// What a program used up to now.
+/// The resource usage of a program so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Memory that is resident, in bytes.
+    /// Resident memory, in bytes.
     pub memory: u64,
-    /// The most there ever was of it.
+    /// The peak of resident memory.
     pub peak_memory: u64,
-    /// Processor time, of the user and the system together.
+    /// Processor time, user and system.
     pub cpu: Duration,
 }
 
-/// Linux tells times in hundredths of a second.
+/// Linux reports times in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
 impl Usage {
-    /// What a process used; nothing when it is gone, or where there is no `/proc`.
+    /// The usage of a process; `None` if it has ended, or without `/proc`.
     pub fn of(pid: u32) -> Option<Self> {
         let text = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
         Self::read(&text("status")?, &text("stat")?)
@@ -28,7 +28,7 @@ impl Usage {
             let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
             rest.split_whitespace().next()?.parse().ok()
         };
-        // The name of the program is in parentheses and may hold anything; times come after it.
+        // The name of the program is in parentheses and may contain anything; the times follow it.
         let after = stat.rsplit_once(')')?.1;
         let mut times = after.split_whitespace().skip(11).map(str::parse::<u32>);
         let ticks = times.next()?.ok()? + times.next()?.ok()?;

@@ -1,4 +1,4 @@
-//! Answers, and what is done to them on the way.
+//! Answers of the servers, and their modifications.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// A whole answer, before it is sent.
+/// A complete answer before it is sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
-/// What a client says that has a name and a password.
+/// The Authorization header of a name and a password.
 pub(crate) fn basic(name: &str, password: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}")))
 }
@@ -51,7 +51,7 @@ impl Answer {
         Self::new(status, body.to_string()).with("content-type", "application/json; charset=utf-8")
     }
 
-    /// Content with a tag: what can be asked for again only if it has changed.
+    /// Content with an ETag, for conditional requests.
     pub(crate) fn tagged(mut self) -> Self {
         let tag = format!("\"{}\"", &sha256(&self.body)[..32]);
         self.headers.push(("etag".to_owned(), tag));
@@ -72,7 +72,7 @@ impl Answer {
         self
     }
 
-    /// 304 where the client has it.
+    /// 304 if the client has the content.
     pub(crate) fn unless_known(self, known: Option<&str>) -> Self {
         let tag = self
             .headers
@@ -94,13 +94,13 @@ impl Answer {
         self.respond(whole.boxed_unsync())
     }
 
-    /// Announces everything and sends the first half.
+    /// Announces the whole length and sends the first half.
     pub(crate) fn send_half(self) -> Response<Body> {
         let length = self.body.len().to_string();
         let half = self.body.slice(..self.body.len() / 2);
         let broken = io::Error::other("the forge ends the connection");
         let pieces = stream::iter([Ok(Frame::data(half)), Err(broken)]);
-        // The half has to leave before the connection does.
+        // The half must be sent before the connection closes.
         let pieces = pieces.then(|piece| async {
             tokio::task::yield_now().await;
             piece
@@ -109,7 +109,7 @@ impl Answer {
         self.with("content-length", length).respond(body)
     }
 
-    /// Sends the head, and then nothing any more.
+    /// Sends the head, and then nothing.
     pub(crate) fn send_head(self) -> Response<Body> {
         let length = self.body.len().max(1).to_string();
         let body = StreamBody::new(stream::pending::<io::Result<Frame<Bytes>>>()).boxed_unsync();

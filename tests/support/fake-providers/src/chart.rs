@@ -1,4 +1,4 @@
-//! Charts, as `helm package` makes them.
+//! Charts, in the form of `helm package`.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::answer::sha256;
 
-/// What a chart is in an archive: blocks of this size.
+/// The block size of an archive.
 const BLOCK: usize = 512;
 
-/// A chart that somebody wrote.
+/// A test chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChartLike {
     metadata: Value,
@@ -21,7 +21,7 @@ pub struct ChartLike {
 }
 
 impl ChartLike {
-    /// One without any files.
+    /// A chart without files.
     pub fn new(name: &str, version: &str) -> Self {
         Self {
             metadata: json!({"apiVersion": "v2", "name": name, "version": version, "appVersion": "1.0"}),
@@ -43,7 +43,7 @@ impl ChartLike {
         self
     }
 
-    /// Adds a chart that it depends on.
+    /// Adds a dependency.
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         let folder = format!("charts/{}", other.name());
@@ -71,7 +71,7 @@ impl ChartLike {
         &self.metadata
     }
 
-    /// The file that is published; the same chart gives the same bytes.
+    /// The published file; equal charts give equal bytes.
     pub fn archive(&self) -> Bytes {
         let mut tar = Vec::new();
         let own = (&"Chart.yaml".to_owned(), &self.metadata.to_string());
@@ -82,12 +82,12 @@ impl ChartLike {
         }
         tar.resize(tar.len() + 2 * BLOCK, 0);
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        // To memory.
+        // Writing to memory cannot fail.
         let _ = gzip.write_all(&tar);
         gzip.finish().unwrap_or_default().into()
     }
 
-    /// Its place in the index of a repository.
+    /// Its entry in the index of a repository.
     pub(crate) fn entry(&self, url: &str) -> Value {
         let mut entry = self.metadata.clone();
         entry["urls"] = json!([url]);
@@ -107,7 +107,7 @@ fn header(path: &str, size: usize) -> [u8; BLOCK] {
     put(116, "0000000\0");
     put(124, &format!("{size:011o}\0"));
     put(136, "00000000000\0");
-    // The sum is of a header with blanks in its place.
+    // The checksum is computed over a header with blanks in its place.
     put(148, "        ");
     put(156, "0");
     put(257, "ustar\x0000");

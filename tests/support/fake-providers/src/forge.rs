@@ -1,4 +1,4 @@
-//! The server: who it is depends on the name that it is asked as.
+//! The server, which plays a different host for each requested name.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,25 +30,25 @@ use crate::{github, gitlab, registry, tls, web};
 
 /// The names that the forge has certificates for.
 pub mod hosts {
-    /// Releases, for browsers.
+    /// Releases, the web site.
     pub const GITHUB: &str = "github.com";
-    /// Releases, for programs.
+    /// Releases, the API.
     pub const GITHUB_API: &str = "api.github.com";
-    /// Where the files of releases really are.
+    /// The host of release files.
     pub const GITHUB_FILES: &str = "objects.githubusercontent.com";
-    /// The same repositories in a company.
+    /// GitHub in a company.
     pub const ENTERPRISE: &str = "github.example.com";
-    /// Packages.
+    /// A GitLab with packages.
     pub const GITLAB: &str = "gitlab.example.com";
-    /// A folder in the web.
+    /// A web server with folders.
     pub const WEB: &str = "files.example.com";
-    /// A registry.
+    /// An OCI registry.
     pub const REGISTRY: &str = "registry.example.com";
-    /// Where the registry's tokens come from.
+    /// The token service of the registry.
     pub const REGISTRY_TOKENS: &str = "auth.example.com";
-    /// Where the registry's blobs really are.
+    /// The host of the registry's blobs.
     pub const REGISTRY_FILES: &str = "storage.example.com";
-    /// The folder in the web again, with a certificate that nobody trusts.
+    /// The web server with a certificate that clients do not trust.
     pub const UNTRUSTED: &str = "untrusted.example.com";
 
     pub(crate) const TRUSTED: [&str; 9] = [
@@ -67,62 +67,62 @@ pub mod hosts {
 /// Files by name.
 pub(crate) type Files = BTreeMap<String, Bytes>;
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Who was asked.
+    /// The requested host.
     pub host: String,
-    /// How.
+    /// The method.
     pub method: String,
-    /// For what, with the query.
+    /// The path with the query.
     pub path: String,
-    /// The credentials that were shown.
+    /// The credentials.
     pub authorization: Option<String>,
-    /// It asked for what has changed only.
+    /// Whether the request was conditional.
     pub conditional: bool,
-    /// What it was answered.
+    /// The status of the answer.
     pub status: u16,
 }
 
-/// What a host wants to know of those who ask.
+/// The credentials that a host requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Demand {
-    /// This token; GitHub says to those without any that nothing is there.
+    /// This token. Without any token, GitHub answers that nothing exists.
     Token(String),
-    /// A name and a password, in every request.
+    /// A name and a password in every request.
     Basic(String, String),
-    /// A token from [`hosts::REGISTRY_TOKENS`], which wants a name and a password.
+    /// A token from [`hosts::REGISTRY_TOKENS`], which requires a name and a password.
     Login(String, String),
-    /// A token from there, which wants this one in exchange.
+    /// A token from there, in exchange for this refresh token.
     Refresh(String),
-    /// A token from there, which gives it to everybody.
+    /// A token from there, without credentials.
     Anonymous,
 }
 
-/// What goes wrong.
+/// A fault of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// This status.
     Status(u16),
-    /// 403 with the headers of a limit that ends after so many seconds.
+    /// 403 with the headers of a rate limit that ends after this many seconds.
     RateLimited(u32),
-    /// 429 that says only to come again after so many seconds.
+    /// 429 with only a Retry-After header of this many seconds.
     TooMany(u32),
-    /// 403 that says in words only that there were too many at once.
+    /// 403 that reports too many concurrent requests in its text only.
     Burst,
-    /// The connection ends after half of the content.
+    /// The connection closes after half of the content.
     Truncated,
-    /// A page to sign in, with status 200.
+    /// A sign-in page, with status 200.
     Html,
     /// No answer.
     Stall,
-    /// The head of an answer, and nothing after it.
+    /// The head of an answer, and then nothing.
     StallAfterHead,
-    /// The connection ends without an answer.
+    /// The connection closes without an answer.
     HangUp,
     /// A redirect to this address.
     Redirect(String),
-    /// Other content than there should be.
+    /// Changed content.
     Changed,
     /// This content with status 200.
     Content(String),
@@ -135,14 +135,14 @@ struct Planned {
     left: Option<usize>,
 }
 
-/// What is published, who may read it, and who came.
+/// The published content, the required credentials, and the received requests.
 #[derive(Default)]
 pub(crate) struct State {
     /// By `owner/repository`, then in order of publication.
     pub(crate) releases: Mutex<BTreeMap<String, Vec<github::Release>>>,
     /// By project and package, then by version.
     pub(crate) packages: Mutex<BTreeMap<(String, String), BTreeMap<String, Files>>>,
-    /// By path without slashes at its ends.
+    /// By path, without leading and trailing slashes.
     pub(crate) web: Mutex<Files>,
     pub(crate) registry: Mutex<Registry>,
     pub(crate) demands: Mutex<BTreeMap<String, Demand>>,
@@ -152,7 +152,7 @@ pub(crate) struct State {
     seen: Mutex<Vec<Seen>>,
 }
 
-/// A request as the hosts see it.
+/// A request, as the hosts see it.
 pub(crate) struct Asked {
     pub(crate) host: String,
     /// `https` or `http`.
@@ -165,7 +165,7 @@ pub(crate) struct Asked {
     pub(crate) body: Bytes,
 }
 
-/// The server; it ends when it is dropped.
+/// The server; it ends when dropped.
 pub struct Forge {
     state: Arc<State>,
     https: SocketAddr,
@@ -196,54 +196,54 @@ impl Forge {
         })
     }
 
-    /// Where clients find every host: by `*:PORT`.
+    /// The address for all hosts: by `*:PORT`.
     pub fn hosts(&self) -> BTreeMap<String, SocketAddr> {
         BTreeMap::from([("*:443".to_owned(), self.https), ("*:80".to_owned(), self.http)])
     }
 
-    /// Whom clients have to trust, as PEM.
+    /// The CA certificate for clients, as PEM.
     pub fn authority(&self) -> String {
         self.authority.clone()
     }
 
-    /// The address without TLS; there it is a registry, and a folder in the web for paths that do not begin with `/v2/`.
+    /// The address without TLS. It is a registry and, for paths that do not begin with `/v2/`, a web server.
     pub fn plain(&self) -> SocketAddr {
         self.http
     }
 
-    /// Adds files to a release of `owner/repository`; it comes to be with the first.
+    /// Adds files to a release of `owner/repository`. Creates the release if needed.
     pub fn release(&self, repository: &str, tag: &str, files: &[(String, String)]) {
         let mut releases = self.state.releases.lock();
         let releases = releases.entry(repository.to_owned()).or_default();
         github::release(releases, tag, false).files.extend(bytes(files));
     }
 
-    /// A release that is not public yet.
+    /// Adds an unpublished release.
     pub fn draft(&self, repository: &str, tag: &str) {
         let mut releases = self.state.releases.lock();
         github::release(releases.entry(repository.to_owned()).or_default(), tag, true);
     }
 
-    /// Releases a look-alike.
+    /// Releases a fake provider.
     pub fn publish(&self, repository: &str, provider: &LookAlike) {
         self.release(repository, provider.release(), &provider.files());
     }
 
-    /// A version of a package of a project, whose name is encoded as in addresses.
+    /// Adds a package version to a project, whose name is URL-encoded.
     pub fn package(&self, project: &str, package: &str, version: &str, files: &[(String, String)]) {
         let mut packages = self.state.packages.lock();
         let versions = packages.entry((project.to_owned(), package.to_owned())).or_default();
         versions.entry(version.to_owned()).or_default().extend(bytes(files));
     }
 
-    /// Files in a folder of the web.
+    /// Adds files to a folder of the web server.
     pub fn folder(&self, folder: &str, files: &[(String, String)]) {
         let folder = folder.trim_matches('/');
         let files = bytes(files).map(|(name, content)| (format!("{folder}/{name}"), content));
         self.state.web.lock().extend(files);
     }
 
-    /// Adds a chart to a folder of the web that is a repository, with an index.
+    /// Adds a chart to a folder of the web server that is a chart repository with an index.
     pub fn chart(&self, folder: &str, chart: &ChartLike) {
         let folder = folder.trim_matches('/');
         let archive = format!("{}-{}.tgz", chart.name(), chart.version());
@@ -265,33 +265,33 @@ impl Forge {
         self.state.registry.lock().chart(path, chart);
     }
 
-    /// Folders of the web do not show what is in them.
+    /// Folders of the web server no longer list their contents.
     pub fn hide_listings(&self) {
         *self.state.unlisted.lock() = true;
     }
 
-    /// An artifact with files, named by titles.
+    /// Adds an artifact with files, named by titles.
     pub fn artifact(&self, repository: &str, tag: &str, files: &[(String, String)]) {
         self.state.registry.lock().artifact(repository, tag, bytes(files));
     }
 
-    /// An index with one manifest for each list of files.
+    /// Adds an index with one manifest for each list of files.
     pub fn artifact_index(&self, repository: &str, tag: &str, parts: &[Vec<(String, String)>]) {
         let parts = parts.iter().map(|files| bytes(files).collect());
         self.state.registry.lock().index(repository, tag, parts.collect());
     }
 
-    /// What a host wants to know from now on.
+    /// Sets the credentials that a host requires.
     pub fn demand(&self, host: &str, demand: Demand) {
         self.state.demands.lock().insert(host.to_owned(), demand);
     }
 
-    /// Lists are given in pages of that many, whatever clients ask for.
+    /// Sets the page size of lists, regardless of the request.
     pub fn page_size(&self, size: usize) {
         *self.state.page.lock() = Some(size);
     }
 
-    /// From now on, requests whose host and path have this in them go wrong; so many of them, or all.
+    /// Adds a fault to requests whose host and path contain this text: to this many, or to all.
     pub fn fault(&self, matching: &str, fault: Fault, times: Option<usize>) {
         let matching = matching.to_owned();
         self.state.faults.lock().push(Planned {
@@ -301,7 +301,7 @@ impl Forge {
         });
     }
 
-    /// Nothing goes wrong any more.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.state.faults.lock().clear();
     }
@@ -311,7 +311,7 @@ impl Forge {
         self.state.seen.lock().clone()
     }
 
-    /// How many requests had this in host and path.
+    /// The number of requests with this text in host and path.
     pub fn count(&self, matching: &str) -> usize {
         let seen = self.state.seen.lock();
         seen.iter()
@@ -319,7 +319,7 @@ impl Forge {
             .count()
     }
 
-    /// Forgets who came.
+    /// Clears the received requests.
     pub fn forget(&self) {
         self.state.seen.lock().clear();
     }
@@ -365,13 +365,13 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, state: Arc<Stat
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, scheme: &'static str, state: Arc<State>) {
     let service = service_fn(move |request| answered(request, scheme, Arc::clone(&state)));
-    // How connections end is what clients are tested on.
+    // Errors of connections are intended: clients are tested with them.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
-/// The error ends the connection.
+/// An error closes the connection.
 async fn answered(
     request: Request<Incoming>,
     scheme: &'static str,
@@ -469,7 +469,7 @@ pub(crate) fn query(text: &str) -> BTreeMap<String, String> {
     pairs.map(|(name, value)| (name.to_owned(), decoded(value))).collect()
 }
 
-/// Undoes %-encoding.
+/// Decodes %-encoding.
 pub(crate) fn decoded(text: &str) -> String {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
@@ -501,7 +501,7 @@ impl State {
         }
     }
 
-    /// The page of a list that a request asks for, and whether there is another.
+    /// The requested page of a list, and whether another follows.
     pub(crate) fn page<T: Clone>(&self, asked: &Asked, all: &[T]) -> (Vec<T>, Option<usize>) {
         let number = |name: &str, default: usize| {
             asked

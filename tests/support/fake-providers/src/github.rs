@@ -1,4 +1,4 @@
-//! Releases, as GitHub has them.
+//! Releases, as on GitHub.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(crate) struct Release {
     pub(crate) files: Files,
 }
 
-/// The release with a tag; it comes to be.
+/// The release with a tag. Creates it if needed.
 pub(crate) fn release<'a>(releases: &'a mut Vec<Release>, tag: &str, draft: bool) -> &'a mut Release {
     let found = releases.iter().position(|release| release.tag == tag);
     let at = found.unwrap_or_else(|| {
@@ -30,7 +30,7 @@ pub(crate) fn answer(state: &State, asked: &Asked) -> Answer {
     let path = decoded(asked.path.trim_matches('/'));
     let parts: Vec<&str> = path.split('/').collect();
     match (asked.host.as_str(), parts.as_slice()) {
-        // Whoever has the address may read it, and it may not be shown credentials.
+        // The address is enough to read the file, and it must not be sent credentials.
         (hosts::GITHUB_FILES, [owner, repository, tag, name]) => file(state, owner, repository, tag, name),
         (hosts::GITHUB_API, ["repos", owner, repository, "releases", rest @ ..])
         | (_, ["api", "v3", "repos", owner, repository, "releases", rest @ ..]) => {
@@ -87,7 +87,7 @@ fn file(state: &State, owner: &str, repository: &str, tag: &str, name: &str) -> 
     content.map_or_else(Answer::not_found, |content| Answer::new(200, content).tagged())
 }
 
-/// A number for a file that stays the same.
+/// A stable number for a file.
 fn id(tag: &str, name: &str) -> u64 {
     u64::from_str_radix(&sha256(format!("{tag}/{name}").as_bytes())[..12], 16).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Generic packages, as GitLab has them.
+//! Generic packages, as on GitLab.
 
 use serde_json::{Value, json};
 

@@ -1,13 +1,13 @@
-//! Look-alikes of providers and of the servers that they are fetched from, for tests and benchmarks.
+//! Fake providers, and the servers from which they are fetched, for tests and benchmarks.
 //!
-//! - [`provider`]: component files and metadata with the shapes of real providers, small, at any version and contract, whole or
-//!   with a [`Flaw`];
+//! - [`provider`]: component files and metadata with the structure of real providers, small, at any version and contract, valid
+//!   or with a [`Flaw`];
 //! - [`ChartLike`]: charts, in repositories with an index and in registries;
-//! - [`Forge`]: one server on loopback that is GitHub, GitLab, a folder in the web and a registry, by the name that it is asked as, with
-//!   certificates of an authority of its own, credentials, tags, a log of requests, and faults to switch on;
-//! - [`Proxy`]: what stands between.
+//! - [`Forge`]: one server on loopback that plays GitHub, GitLab, a web server and a registry, depending on the requested host,
+//!   with certificates of its own authority, credentials, tags, a log of requests, and faults;
+//! - [`Proxy`]: an HTTP proxy.
 //!
-//! Nothing here asks anything of the network: clients are told that every host is at the forge's address.
+//! Nothing here uses the network: clients resolve every host to the forge's address.
 
 mod answer;
 mod chart;

@@ -1,12 +1,12 @@
-//! Component files that have the shapes of real providers' and nothing of their size.
+//! Component files with the structure of real providers, but small.
 //!
-//! A look-alike has what installs differ in: a Namespace, definitions in several versions with conversion, webhook configurations,
-//! an Issuer and a Certificate, roles of both sorts, Services, one or several Deployments, variables with and without defaults.
-//! Its kinds have `Rig` in their names, so that they never take the place of a kind that a management cluster has anyway.
+//! A fake provider has the parts in which installations differ: a Namespace, definitions in several versions with conversion,
+//! webhook configurations, an Issuer and a Certificate, both types of roles, Services, one or several Deployments, variables with
+//! and without defaults. Its kinds have `Rig` in their names, so that they never conflict with kinds of a management cluster.
 
 mod text;
 
-/// What is wrong with a look-alike's component file.
+/// A mistake in a component file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     /// No Deployment among the objects.
@@ -19,17 +19,17 @@ pub enum Flaw {
     Html,
     /// The file ends in the middle of a quoted text.
     Truncated,
-    /// A definition is named otherwise than its plural and group say.
+    /// The name of a definition does not match its plural and group.
     WrongDefinitionName,
     /// Two Namespaces.
     TwoNamespaces,
-    /// A variable is opened and never closed.
+    /// A variable reference is not closed.
     OpenVariable,
     /// An object has no kind.
     NoKind,
 }
 
-/// A provider to be: build it, then ask for its files.
+/// The description of a provider: build it, then read its files.
 ///
 /// ```
 /// let aws = windlass_fake_providers::LookAlike::infrastructure("aws").version("v2.1.0").contract("v1beta2");
@@ -54,8 +54,8 @@ pub struct LookAlike {
 }
 
 impl LookAlike {
-    /// A provider of a family: `core`, `bootstrap`, `control-plane`, `infrastructure`, `ipam`, `runtime-extension` or `addon`; at
-    /// version `v1.0.0` with the contract `v1beta2`, one Deployment, and no variable without a default.
+    /// A provider of a family: `core`, `bootstrap`, `control-plane`, `infrastructure`, `ipam`, `runtime-extension` or `addon`. It
+    /// has version `v1.0.0`, contract `v1beta2`, one Deployment, and no required variable.
     pub fn new(family: &str, name: &str) -> Self {
         let mut made = Self {
             family: family.to_owned(),
@@ -91,7 +91,7 @@ impl LookAlike {
         Self::new("control-plane", name)
     }
 
-    /// An infrastructure provider; it needs the variables `<NAME>_B64ENCODED_CREDENTIALS` and `<NAME>_REGION`.
+    /// An infrastructure provider. It requires the variables `<NAME>_B64ENCODED_CREDENTIALS` and `<NAME>_REGION`.
     pub fn infrastructure(name: &str) -> Self {
         let upper = name.to_uppercase().replace('-', "_");
         let made = Self::new("infrastructure", name);
@@ -104,21 +104,21 @@ impl LookAlike {
         Self::new("addon", name)
     }
 
-    /// Released as this version.
+    /// Sets the version.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         version.clone_into(&mut self.version);
         self
     }
 
-    /// Its version's release series speaks this contract; other series as they are. Call it after [`version`](Self::version).
+    /// Sets the contract of the release series of its version. Call it after [`version`](Self::version).
     #[must_use]
     pub fn contract(self, contract: &str) -> Self {
         let (major, minor) = self.major_minor();
         self.series(major, minor, contract)
     }
 
-    /// A release series speaks this contract. Without any, metadata name the version's own series with `v1beta2`.
+    /// Adds a release series with this contract. Without any, the metadata has the version's own series with `v1beta2`.
     #[must_use]
     pub fn series(mut self, major: u64, minor: u64, contract: &str) -> Self {
         self.series.retain(|known| (known.0, known.1) != (major, minor));
@@ -127,42 +127,42 @@ impl LookAlike {
         self
     }
 
-    /// Components are in this namespace; `<label>-system` when nobody says.
+    /// Sets the namespace of the components. Defaults to `<label>-system`.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self
     }
 
-    /// Definitions have `v1beta1` and `v1beta2`, and store this one.
+    /// Sets the storage version of its definitions, which have `v1beta1` and `v1beta2`.
     #[must_use]
     pub fn storage_version(mut self, version: &str) -> Self {
         version.clone_into(&mut self.storage);
         self
     }
 
-    /// A variable without a default is needed.
+    /// Adds a required variable.
     #[must_use]
     pub fn requires(mut self, variable: &str) -> Self {
         self.required.push(variable.to_owned());
         self
     }
 
-    /// No variable without a default.
+    /// Removes all required variables.
     #[must_use]
     pub fn without_required_variables(mut self) -> Self {
         self.required.clear();
         self
     }
 
-    /// That many Deployments: `<label>-controller-manager`, then `<label>-helper-1-controller-manager` and so on.
+    /// Sets the number of Deployments: `<label>-controller-manager`, then `<label>-helper-1-controller-manager` and so on.
     #[must_use]
     pub fn deployments(mut self, count: usize) -> Self {
         self.deployments = count;
         self
     }
 
-    /// No webhook configurations, no conversion webhooks, no Service for them, no certificates.
+    /// Removes webhook configurations, conversion webhooks, their Service and certificates.
     #[must_use]
     pub fn without_webhooks(mut self) -> Self {
         self.webhooks = false;
@@ -170,21 +170,21 @@ impl LookAlike {
         self
     }
 
-    /// A ConfigMap `<label>-<name>` more: to be left out of the next version.
+    /// Adds a ConfigMap `<label>-<name>`, which another version may lack.
     #[must_use]
     pub fn extra(mut self, name: &str) -> Self {
         self.extras.push(name.to_owned());
         self
     }
 
-    /// Definitions that make the file at least that many bytes long.
+    /// Pads the definitions, so that the file has at least this many bytes.
     #[must_use]
     pub fn padded_to(mut self, bytes: usize) -> Self {
         self.padding = bytes;
         self
     }
 
-    /// Something is wrong with the component file.
+    /// Adds a mistake to the component file.
     #[must_use]
     pub fn with_flaw(mut self, flaw: Flaw) -> Self {
         self.flaw = Some(flaw);
@@ -199,7 +199,7 @@ impl LookAlike {
         }
     }
 
-    /// The family it was made with.
+    /// The family.
     pub fn family(&self) -> &str {
         &self.family
     }
@@ -209,22 +209,22 @@ impl LookAlike {
         &self.name
     }
 
-    /// The version it is released as.
+    /// The version.
     pub fn release(&self) -> &str {
         &self.version
     }
 
-    /// The namespace that the component file names.
+    /// The namespace in the component file.
     pub fn own_namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// How releases name the component file: `infrastructure-components.yaml`.
+    /// The name of the component file in releases: `infrastructure-components.yaml`.
     pub fn components_file(&self) -> String {
         format!("{}-components.yaml", self.family)
     }
 
-    /// The variables without a default.
+    /// The required variables.
     pub fn required_variables(&self) -> &[String] {
         &self.required
     }
@@ -242,7 +242,7 @@ impl LookAlike {
         }
     }
 
-    /// Its kinds. Webhooks and conversion are for the first one only: objects of the others can be made while nothing serves
+    /// Its kinds. Only the first one has webhooks and conversion: objects of the others can be created while nothing serves
     /// webhooks.
     pub fn kinds(&self) -> Vec<String> {
         let suffixes: &[&str] = match self.family.as_str() {
@@ -284,7 +284,7 @@ impl LookAlike {
         text::components(self)
     }
 
-    /// Both files by name, as a release has them.
+    /// Both files by name, as in a release.
     pub fn files(&self) -> Vec<(String, String)> {
         vec![
             (self.components_file(), self.components()),

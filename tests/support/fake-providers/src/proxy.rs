@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A proxy that finds every host where it is told; it ends when it is dropped.
+/// An HTTP proxy with fixed addresses for all hosts; it ends when dropped.
 pub struct Proxy {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
@@ -20,7 +20,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts; with a name and a password it wants them. `hosts` are those of a [`Forge`](crate::Forge).
+    /// Starts a proxy; with a name and a password it requires them. `hosts` are those of a [`Forge`](crate::Forge).
     pub async fn start(hosts: BTreeMap<String, SocketAddr>, credentials: Option<(&str, &str)>) -> io::Result<Self> {
         let wanted = credentials.map(|(name, password)| {
             let pair = BASE64_STANDARD.encode(format!("{name}:{password}"));
@@ -35,19 +35,19 @@ impl Proxy {
             while let Ok((stream, _)) = listener.accept().await {
                 while connections.try_join_next().is_some() {}
                 let (hosts, wanted, log) = (hosts.clone(), wanted.clone(), Arc::clone(&log));
-                // How connections end is for both sides of them to say.
+                // Errors of connections are the concern of both peers.
                 connections.spawn(async move { drop(pass_on(stream, &hosts, wanted.as_deref(), &log).await) });
             }
         });
         Ok(Self { address, seen, task })
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The first lines of what it was asked.
+    /// The first lines of the received requests.
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().clone()
     }

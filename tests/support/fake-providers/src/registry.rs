@@ -1,4 +1,4 @@
-//! Artifacts, as registries have them.
+//! Artifacts of an OCI registry.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::forge::{Asked, Demand, Files, State, hosts, query};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// What whoever may read is given.
+/// The token for authorized clients.
 const TOKEN: &str = "issued-by-the-forge";
 
-/// What is stored.
+/// The stored artifacts.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     /// By digest.
@@ -68,7 +68,7 @@ impl Registry {
         self.manifest(repository, Some(tag), MANIFEST, manifest);
     }
 
-    /// A chart below a path, with the media types that helm looks for.
+    /// Adds a chart below a path, with the media types of helm.
     pub(crate) fn chart(&mut self, path: &str, chart: &ChartLike) {
         let mut of_type = |media: &str, content: Bytes| {
             let (digest, size) = self.blob(content);
@@ -81,7 +81,7 @@ impl Registry {
         let layer = of_type("application/vnd.cncf.helm.chart.content.v1.tar+gzip", chart.archive());
         let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]});
         let repository = format!("{path}/{}", chart.name());
-        // A tag has no plus.
+        // A tag must not contain a plus.
         let tag = chart.version().replace('+', "_");
         self.manifest(&repository, Some(&tag), MANIFEST, manifest.to_string().into());
     }

@@ -1,4 +1,4 @@
-//! Certificates for the names that the forge is asked as.
+//! Certificates for the names of the forge.
 
 use std::io;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use rustls::server::ResolvesServerCertUsingSni;
 use rustls::sign::CertifiedKey;
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 
-/// What servers show, and whom clients have to trust for it.
+/// The server certificates, and the authority that clients must trust.
 pub(crate) struct Tls {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) authority: String,
 }
 
-/// A certificate for each name; those of `strangers` from an authority that nobody is told of.
+/// A certificate for each name. The certificates of `strangers` come from an authority that clients do not know.
 pub(crate) fn tls(names: &[&str], strangers: &[&str]) -> io::Result<Tls> {
     let now = Timestamp::now();
     let authority = |name: &str| {

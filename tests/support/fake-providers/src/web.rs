@@ -1,4 +1,4 @@
-//! A folder in the web.
+//! A web server with folders.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Configurations that managers apply and write one after the other, as JSON documents separated by zero bytes.
+//! Configurations that managers apply and write in turn, as JSON documents separated by zero bytes.
 
 use std::sync::LazyLock;
 
@@ -57,7 +57,7 @@ pub fn run(data: &[u8]) {
         if applies {
             let onto = |live: Option<&Value>| apply(&Request { live, ..request }, &object, first & 16 == 0);
             if let Ok(applied) = onto(live.as_ref()) {
-                // What is empty is null once emptied and empty again when applied again: at the latest then nothing changes.
+                // An emptied field is null, and empty again after another apply: from then on nothing changes.
                 if let Ok(again) = onto(Some(&applied.object)) {
                     let third = onto(Some(&again.object));
                     assert!(

@@ -1,4 +1,4 @@
-//! Bodies of requests in every form that is read.
+//! Bodies of requests in every supported form.
 
 use windlass_apiserver::input;
 
@@ -19,7 +19,7 @@ pub fn run(data: &[u8]) {
     if media_type.contains("patch") {
         let _ = input::patch(media_type, body);
     } else if let Ok(object) = input::object(media_type, body) {
-        // What was read can be written and read again.
+        // A decoded object can be encoded and decoded again.
         let text = object.to_string();
         assert_eq!(input::object("application/json", text.as_bytes()).ok(), Some(object));
     }

@@ -1,4 +1,4 @@
-//! A CEL rule and a value, separated by a zero byte: compiled with a definition, then asked about the value.
+//! A CEL rule and a value, separated by a zero byte: the rule is compiled with a definition, then evaluated on the value.
 
 use serde_json::{Value, json};
 use windlass_schema::Schema;

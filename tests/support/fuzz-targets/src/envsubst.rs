@@ -1,4 +1,4 @@
-//! A text with variables: parsed, listed, and rendered with nothing set and with everything set.
+//! A text with variables: parsed, listed, and rendered with no variable set and with all set.
 
 use windlass_components::envsubst::{RenderError, Template};
 
@@ -18,7 +18,7 @@ pub fn run(text: &str) {
     }
     let given = template.render(|name| Some(format!("a{name}/b.c")));
     assert!(!matches!(given, Err(RenderError::Missing { .. })));
-    // What is escaped comes out as it was, but for blanks around names.
+    // Escaped text is unchanged, except for blanks around names.
     if !text.contains(|c: char| c.is_ascii_whitespace()) {
         let escaped = text.replace('$', "$$");
         let template = Template::parse(&escaped).expect("there is no variable in it");

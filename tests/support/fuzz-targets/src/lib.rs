@@ -1,7 +1,7 @@
-//! What the fuzz targets in `fuzz/` do with an input, as functions: libFuzzer calls them with what it makes up, and a test of this crate
-//! with every seed.
+//! The fuzz targets of `fuzz/` as functions: libFuzzer calls them with generated inputs, and a test of this crate with every
+//! seed.
 //!
-//! A target takes any input, however wrong, and asserts what must hold for it.
+//! A target accepts any input, and asserts properties that always hold.
 
 pub mod apply;
 pub mod bodies;

@@ -1,4 +1,4 @@
-//! A file of a provider: read, its images replaced, put into a namespace and in order; and read as metadata.
+//! A file of a provider: parsed, with images replaced, moved to a namespace and sorted; and parsed as metadata.
 
 use windlass_api_operator::ProviderType;
 use windlass_components::assemble::{Input, assemble, in_order};

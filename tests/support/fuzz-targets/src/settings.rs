@@ -1,6 +1,6 @@
-//! Objects of a provider, a patch and arguments: settings and patches applied, certificates found and put into place.
+//! Objects of a provider, a patch and flags: applies settings and patches, finds certificates and adds them.
 //!
-//! The input is three texts with a line `====` between them: objects, a patch, and one flag with its value a line.
+//! The input is three texts separated by lines with `====`: objects, a patch, and flags with their values, one per line.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A template of values and a Cluster, separated by a zero byte: read, asked what it refers to, and rendered twice.
+//! A values template and a Cluster, separated by a zero byte: parsed, checked for references, and rendered twice.
 
 use serde_json::{Value, json};
 use windlass_addon_values::{Objects, Template};

@@ -7,7 +7,7 @@ use windlass_meta::ObjectKey;
 
 use crate::objects::{NAMESPACE, Objects};
 
-/// A Cluster of the example class: what to ask for, and what to find when it is there.
+/// A Cluster of the example class: its manifest, and the expected result.
 #[derive(Clone, Debug)]
 pub struct ClusterOf {
     /// Its name.
@@ -21,7 +21,7 @@ pub struct ClusterOf {
 }
 
 impl ClusterOf {
-    /// A cluster at v1.35.0 with so many control plane machines and workers.
+    /// A cluster at v1.35.0 with this many control plane machines and workers.
     pub fn new(name: &str, control_plane: usize, workers: usize) -> Self {
         Self {
             name: name.to_owned(),
@@ -31,7 +31,7 @@ impl ClusterOf {
         }
     }
 
-    /// The same cluster with other workers.
+    /// The same cluster with another number of workers.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
@@ -78,9 +78,9 @@ impl ClusterOf {
         objects.apply(&self.object()).await;
     }
 
-    /// Waits until it is as asked for: Available, nothing under way, all its Machines Running at its version.
+    /// Waits until it is as desired: Available, no rollout in progress, all its Machines Running at its version.
     pub async fn wait_running(&self, objects: &Objects) -> Cluster {
-        // What is true of the Machines may cease to be while the Cluster is looked at: both have to hold one after the other.
+        // The state of the Machines may change while the Cluster is checked: both must hold one after the other.
         loop {
             objects
                 .wait_all::<Machine>("all Machines running", |machines| self.is_right(machines))
@@ -94,7 +94,7 @@ impl ClusterOf {
         }
     }
 
-    /// Those of the Machines that are its own, control plane machines or workers.
+    /// The Machines of the cluster, either control plane machines or workers.
     pub fn machines<'a>(&self, machines: &'a [Machine], control_plane: bool) -> Vec<&'a Machine> {
         let is_ours = |machine: &&Machine| {
             let found = machine.metadata.labels.iter().flatten();
@@ -125,7 +125,7 @@ fn is_running(machine: &Machine, version: &str) -> bool {
         })
 }
 
-/// Whether a Cluster is available, and nothing is under way for its last change.
+/// Whether a Cluster is available, and its last change is rolled out.
 fn is_at_rest(cluster: &Cluster) -> bool {
     let generation = cluster.metadata.generation;
     cluster.status.as_ref().is_some_and(|status| {

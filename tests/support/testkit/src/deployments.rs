@@ -1,5 +1,5 @@
-//! A stand-in for whoever runs pods: it drives the status of Deployments as the Deployment controller and kubelets do together, without
-//! ReplicaSets and Pods. No server of a test runs any: ours has no such controllers, and the real one is started without them.
+//! A replacement for the Deployment controller and kubelets: it sets the status of Deployments, without ReplicaSets and Pods. No
+//! server of a test runs pods: the embedded server has no such controllers, and the real one is started without them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use tokio::task::JoinHandle;
 
 /// The field manager of the statuses.
 pub const KUBELET: &str = "kubelet-stand-in";
-/// How soon a refused write is tried again.
+/// Delay before a refused write is tried again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What becomes of a Deployment.
+/// The simulated state of a Deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
     /// All its pods are available at once.
     #[default]
     Runs,
-    /// Its pods are made, and are not available.
+    /// Its pods exist, but are not available.
     IsHeld,
-    /// The same, and its progress deadline has passed.
+    /// [`Self::IsHeld`], and its progress deadline has passed.
     Fails,
 }
 
-/// Which Deployments something is said of.
+/// Selects Deployments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Which {
     key: Option<(String, String)>,
@@ -39,12 +39,12 @@ pub struct Which {
 }
 
 impl Which {
-    /// All there are.
+    /// Selects all.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// The one of a name, now or later, also one that is made again.
+    /// Selects by name, also a Deployment that is created later or again.
     pub fn named(namespace: &str, name: &str) -> Self {
         Self {
             key: Some((namespace.to_owned(), name.to_owned())),
@@ -52,7 +52,7 @@ impl Which {
         }
     }
 
-    /// Only with an image that contains a text, such as a version.
+    /// Only with an image that contains this text, such as a version.
     #[must_use]
     pub fn with_image(mut self, part: &str) -> Self {
         self.image = Some(part.to_owned());
@@ -71,7 +71,7 @@ impl Which {
     }
 }
 
-/// The stand-in; it ends when it is dropped, and leaves statuses as they are.
+/// The running replacement; it ends when dropped, and leaves statuses as they are.
 #[derive(Debug)]
 pub struct Deployments {
     rules: watch::Sender<Vec<(Which, Fate)>>,
@@ -85,7 +85,7 @@ impl Drop for Deployments {
 }
 
 impl Deployments {
-    /// Begins to run all Deployments of a server, those that are there and those to come. Needs a tokio runtime.
+    /// Starts to run all Deployments of a server, existing and future ones. Needs a tokio runtime.
     pub fn run(client: kube::Client) -> Self {
         let (rules, told) = watch::channel(Vec::new());
         Self {
@@ -94,13 +94,14 @@ impl Deployments {
         }
     }
 
-    /// Decides what becomes of some. What was said last of a Deployment counts; those that nobody spoke of run.
+    /// Sets the simulated state of the selected Deployments. The latest setting of a Deployment wins; those without a setting
+    /// run.
     pub fn let_them(&self, which: Which, fate: Fate) {
         self.rules.send_modify(|rules| rules.push((which, fate)));
     }
 }
 
-/// Looks at a Deployment whenever it changes, and at all when the rules do.
+/// Updates each Deployment when it changes, and all of them when the rules do.
 async fn drive(api: Api<Deployment>, client: kube::Client, mut rules: watch::Receiver<Vec<(Which, Fate)>>) {
     let mut known: BTreeMap<(String, String), Deployment> = BTreeMap::new();
     let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
@@ -146,7 +147,7 @@ fn key(deployment: &Deployment) -> (String, String) {
     (deployment.namespace().unwrap_or_default(), deployment.name_any())
 }
 
-/// Writes the status of a Deployment unless it is right; false when it is to be tried again.
+/// Writes the status of a Deployment unless it is correct; false if the write is to be tried again.
 async fn settle(client: &kube::Client, deployment: &Deployment, fate: Fate) -> bool {
     let Some(status) = status(deployment, fate, Timestamp::now()) else {
         return true;
@@ -154,7 +155,7 @@ async fn settle(client: &kube::Client, deployment: &Deployment, fate: Fate) -> b
     let (namespace, name) = key(deployment);
     let body = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
-        // Of another one that has the name by now nothing is known.
+        // A new object of the same name must not be written to.
         "metadata": {"name": name, "namespace": namespace, "uid": deployment.uid()},
         "status": status,
     });
@@ -167,12 +168,12 @@ async fn settle(client: &kube::Client, deployment: &Deployment, fate: Fate) -> b
     }
 }
 
-/// The status that a Deployment should have; none when it has it.
+/// The desired status of a Deployment; `None` if it is correct.
 fn status(deployment: &Deployment, fate: Fate, now: Timestamp) -> Option<Value> {
     let wanted = deployment.spec.replicas.unwrap_or(1);
     let up = fate == Fate::Runs || wanted == 0;
     let mut status = json!({"observedGeneration": deployment.metadata.generation});
-    // Zeros are left out.
+    // Zeros are omitted.
     let mut count = |field: &str, number: i32| {
         if number > 0 {
             status[field] = json!(number);
@@ -214,7 +215,7 @@ const UNAVAILABLE: [&str; 3] = [
     "Deployment does not have minimum availability.",
 ];
 
-/// A condition with the times of the old one where it is the same.
+/// A condition with the times of the old one if the status is the same.
 fn condition(kind: &str, [status, reason, message]: [&str; 3], old: &Value, now: Timestamp) -> Value {
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let mut known = old["conditions"].as_array().into_iter().flatten();

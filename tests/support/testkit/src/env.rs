@@ -27,7 +27,7 @@ use crate::objects::{MANAGER, NAMESPACE, Objects};
 use crate::server::Server;
 use crate::wait;
 
-/// Sets an [`Env`] up.
+/// Builds an [`Env`].
 #[derive(Debug, Default)]
 pub struct EnvBuilder {
     server: Option<Server>,
@@ -38,28 +38,28 @@ pub struct EnvBuilder {
 }
 
 impl EnvBuilder {
-    /// Faults between the controllers and the server. The test's own client has none.
+    /// Adds faults between the controllers and the server. The test's own client has none.
     #[must_use]
     pub fn faults(mut self, faults: &Faults) -> Self {
         self.faults = faults.clone();
         self
     }
 
-    /// Simulated infrastructure that is there before the controllers and outlives them; they have the privileges of this handle.
+    /// Sets existing simulated infrastructure that outlives the controllers; they have the privileges of this handle.
     #[must_use]
     pub fn cloud(mut self, cloud: &Cloud) -> Self {
         self.cloud = Some(cloud.clone());
         self
     }
 
-    /// How charts are fetched and installed.
+    /// Sets how charts are fetched and installed.
     #[must_use]
     pub fn helm(mut self, helm: &HelmUse) -> Self {
         self.helm = Some(helm.clone());
         self
     }
 
-    /// No controllers yet.
+    /// Starts no controllers yet.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.idle = true;
@@ -114,17 +114,17 @@ impl Deref for Env {
 }
 
 impl Env {
-    /// Everything that `windlass up` runs, from an empty data folder.
+    /// Starts everything that `windlass up` runs, with an empty data folder.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// Sets one up.
+    /// Builds one with options.
     pub fn builder() -> EnvBuilder {
         EnvBuilder::default()
     }
 
-    /// Starts all controllers, with faults on their way to the server.
+    /// Starts all controllers, with faults between them and the server.
     pub fn start_controllers(&mut self, faults: &Faults) {
         let metrics = Metrics::new();
         let service = faults.wrap(self.server.service(CONTROLLERS_AGENT));
@@ -148,14 +148,14 @@ impl Env {
         self.running = Some(controllers::start_with(client, metrics, &Selection::all(), ports));
     }
 
-    /// Stops all controllers with what they simulate, as the end of their process does. The server stays.
+    /// Stops all controllers and their simulated infrastructure, as the end of their process does. The server stays.
     pub async fn stop_controllers(&mut self) {
         if let Some(running) = self.running.take() {
             running.shutdown().await;
         }
     }
 
-    /// Stops everything, and starts it again from what was kept.
+    /// Stops everything, and starts it again from the stored data.
     pub async fn restart(mut self) -> Self {
         self.stop_controllers().await;
         EnvBuilder {
@@ -179,26 +179,25 @@ impl Env {
         &self.server
     }
 
-    /// Access as another user, whose rights are those that Roles give to the name and the groups. [`Env`] itself may do everything.
+    /// Access as another user, whose permissions come from Roles for the name and the groups. [`Env`] itself has all permissions.
     pub fn as_user(&self, name: &str, groups: &[&str]) -> Objects {
         Objects::new(self.server.client_of(name, groups))
     }
 
-    /// The simulated infrastructure of the controllers that run, or that these run on.
+    /// The simulated infrastructure of the running controllers.
     pub fn cloud(&self) -> Cloud {
         let running = self.running.as_ref().map(|running| running.ports().cloud.clone());
         running.or_else(|| self.cloud.clone()).expect("controllers run")
     }
 
-    /// A number from the metrics of the controllers that run, by the name of its series and the controller's. Fails where nothing has
-    /// these names.
+    /// A value from the metrics of the running controllers, by series and controller. Fails if no series has these names.
     pub fn metric(&self, series: &str, controller: &str) -> f64 {
         let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
         let number = load::number(&text.unwrap_or_default(), series, controller);
         number.unwrap_or_else(|| panic!("there is no series {series} or no controller {controller}"))
     }
 
-    /// How often the controllers wrote to an object or a subresource of it, refused writes included.
+    /// The number of writes by the controllers to an object and its subresources, including refused writes.
     pub fn writes_to(&self, kind: &str, name: &str) -> BTreeMap<WriteTo, u64> {
         let entry = find(kind);
         let plural = entry.map_or("", |entry| entry.plural);
@@ -208,7 +207,7 @@ impl Env {
         })
     }
 
-    /// How often the controllers wrote, by verb and resource, refused writes and Events included.
+    /// The number of writes by the controllers, by verb and resource, including refused writes and Events.
     pub fn writes_by_kind(&self) -> BTreeMap<String, u64> {
         let mut writes = BTreeMap::new();
         for (write, count) in self.server.counters().of(|write| write.agent == CONTROLLERS_AGENT) {
@@ -221,7 +220,7 @@ impl Env {
         writes
     }
 
-    /// How many objects of a resource the controllers created, also those whose answer was lost.
+    /// The number of objects of a resource that the controllers created, including those whose answer was lost.
     pub fn created(&self, resource: &str) -> u64 {
         let created = self.server.counters().of(|write| {
             write.agent == CONTROLLERS_AGENT
@@ -232,18 +231,18 @@ impl Env {
         created.values().sum()
     }
 
-    /// The names of everything that is stored but Events and what a server keeps for itself.
+    /// The names of all stored objects, except for Events and objects of the server itself.
     pub async fn stored(&self) -> BTreeSet<String> {
         self.objects.stored().await
     }
 
-    /// Touches every object of our kinds without changing what it says, as `kubectl apply` does, and waits until the controllers
-    /// have looked at all of them and rest.
+    /// Touches every object of our kinds without a change of content, as `kubectl apply` does, and waits until the controllers
+    /// have reconciled all of them and are idle.
     pub async fn prod(&self, touch: &str) {
         self.prod_all_but("", touch).await;
     }
 
-    /// The same, but for a controller that leaves everything alone that it once looked at.
+    /// [`Self::prod`], except for a controller that ignores objects it has once reconciled.
     pub async fn prod_all_but(&self, controller: &str, touch: &str) {
         let mut before = self.load();
         before.reconciles.remove(controller);
@@ -267,7 +266,7 @@ impl Env {
             .await;
     }
 
-    /// Waits until each of these controllers has looked at something since it was started, and all rest.
+    /// Waits until each of these controllers has reconciled something since its start, and all are idle.
     pub async fn looked(&self, controllers: &[&str]) {
         let is_done = || {
             let now = self.load();
@@ -277,7 +276,7 @@ impl Env {
             .await;
     }
 
-    /// Looks until something is so that no watch tells of, such as what metrics say.
+    /// Polls until a condition holds for which there is no watch, such as a metric.
     pub async fn look_until(&self, what: &str, is_so: impl Fn() -> bool) {
         let mut looks = wait::looks();
         let done = tokio::time::timeout(wait::TIMEOUT, async {
@@ -290,21 +289,21 @@ impl Env {
         }
     }
 
-    /// What the controllers are doing: everything from one look at their metrics.
+    /// The load of the controllers, from one scrape of their metrics.
     pub fn load(&self) -> Load {
         let text = self.running.as_ref().map(|running| running.kit().metrics().encode());
         Load::read(&text.unwrap_or_default())
     }
 }
 
-/// What the controllers warn of is shown with a test that fails; `RUST_LOG` chooses another level.
+/// Warnings of the controllers are shown if a test fails; `RUST_LOG` sets another level.
 fn start_logging() {
     let level = std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok());
-    // The client logs every answer that is no success as an error; tests ask before there is anything, and say themselves what failed.
+    // The client logs every error response as an error, but tests expect some of them and report failures themselves.
     let shown = Targets::new()
         .with_default(level.unwrap_or(LevelFilter::WARN))
         .with_target("kube_client::client::builder", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer().with_test_writer();
-    // Fails only when another test was first.
+    // Fails only if another test has already set it.
     let _ = tracing_subscriber::registry().with(lines).with(shown).try_init();
 }

@@ -1,10 +1,10 @@
-//! What an object says about itself, when a test fails.
+//! Explains the state of an object when a test fails.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Conditions that are well when they are false.
+/// Conditions that are good when they are false.
 const NEGATIVE: [&str; 8] = [
     "Deleting",
     "Paused",
@@ -16,7 +16,7 @@ const NEGATIVE: [&str; 8] = [
     "ExternallyRemediated",
 ];
 
-/// One line about the object, and one for each condition that is not well.
+/// One line about the object, and one for each condition that is not good.
 pub(crate) fn lines(kind: &str, object: &Value) -> Vec<String> {
     let text = |pointer: &str| {
         object
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_not_well_is_told() {
+    fn only_conditions_that_are_not_good_are_shown() {
         let object = json!({
             "metadata": {"name": "m", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]},
             "status": {"phase": "Deleting", "conditions": [

@@ -1,4 +1,4 @@
-//! Clusters on infrastructure that somebody else manages, and that somebody.
+//! Clusters with externally managed infrastructure, and a simulated external system.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use crate::cluster::ClusterOf;
 use crate::env::Env;
 use crate::objects::Objects;
 
-/// The example of a cluster whose infrastructure somebody else manages, without a class.
+/// The example of a cluster with externally managed infrastructure, without a class.
 const EXAMPLE: &str = include_str!("../../../../examples/externally-managed/cluster.yaml");
-/// The Role of the example's external system, and its binding to the user that is called like its field manager.
+/// The Role of the example's external system, and its binding to a user with the name of its field manager.
 pub const EXTERNAL_ROLE: &str = include_str!("../../../../examples/externally-managed/role.yaml");
-/// What it is called there, alone or before a dash.
+/// The name of the objects in the example, alone or before a dash.
 const NAME: &str = "external";
 
-/// A Cluster that is written by hand, object by object, whose DevCluster somebody else manages unless it is made to be managed.
+/// A Cluster without a class, as separate objects. Its DevCluster is externally managed by default.
 #[derive(Clone, Debug)]
 pub struct ByHand {
     of: ClusterOf,
@@ -25,8 +25,8 @@ pub struct ByHand {
 }
 
 impl ByHand {
-    /// A cluster at v1.35.0 with so many control plane machines and workers. Its objects are called `NAME` (Cluster, DevCluster),
-    /// `NAME-control-plane` and `NAME-workers`.
+    /// A cluster at v1.35.0 with this many control plane machines and workers. Its objects are named `NAME` (Cluster,
+    /// DevCluster), `NAME-control-plane` and `NAME-workers`.
     pub fn new(name: &str, control_plane: usize, workers: usize) -> Self {
         Self {
             of: ClusterOf::new(name, control_plane, workers),
@@ -48,7 +48,7 @@ impl ByHand {
         self
     }
 
-    /// The same cluster with other workers.
+    /// The same cluster with another number of workers.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.of.workers = workers;
@@ -69,7 +69,7 @@ impl ByHand {
         self
     }
 
-    /// What to find when it is there.
+    /// The expected result.
     pub fn shape(&self) -> &ClusterOf {
         &self.of
     }
@@ -118,7 +118,7 @@ impl ByHand {
         found.unwrap_or_else(|| panic!("the example has no {kind}"))
     }
 
-    /// Applies everything but the DevCluster, which is its external system's.
+    /// Applies everything but the DevCluster, which belongs to the external system.
     pub async fn apply_rest(&self, objects: &Objects) {
         for object in self.objects().iter().filter(|object| object["kind"] != "DevCluster") {
             objects.apply(object).await;
@@ -132,13 +132,13 @@ impl ByHand {
         }
     }
 
-    /// Waits until it is as asked for: Available, nothing under way, all its Machines Running at its version.
+    /// Waits until it is as desired: Available, no rollout in progress, all its Machines Running at its version.
     pub async fn wait_running(&self, objects: &Objects) -> Cluster {
         self.of.wait_running(objects).await
     }
 }
 
-/// Calls everything in an object that has the example's name by another.
+/// Replaces the example's name in an object.
 fn rename(value: &mut Value, name: &str) {
     match value {
         Value::String(text) => {
@@ -154,7 +154,7 @@ fn rename(value: &mut Value, name: &str) {
     }
 }
 
-/// Whoever manages the infrastructure of a cluster: a plain client that writes specification and status of its DevCluster.
+/// An external system that manages the infrastructure of a cluster: a client that writes spec and status of its DevCluster.
 #[derive(Clone, Debug)]
 pub struct ExternalSystem {
     objects: Objects,
@@ -164,25 +164,25 @@ impl ExternalSystem {
     /// The field manager of what it writes.
     pub const MANAGER: &'static str = "terraform";
 
-    /// One that comes to the server like this.
+    /// An external system with this access.
     pub fn new(objects: &Objects) -> Self {
         Self {
             objects: objects.clone(),
         }
     }
 
-    /// One that may do what the example's Role lets it do, and no more. So it creates no DevCluster.
+    /// An external system with only the permissions of the example's Role. So it cannot create a DevCluster.
     pub async fn with_role(env: &Env) -> Self {
         env.apply_yaml(EXTERNAL_ROLE).await;
         Self::new(&env.as_user(Self::MANAGER, &[]))
     }
 
-    /// Its way to the server.
+    /// Its access to the server.
     pub fn objects(&self) -> &Objects {
         &self.objects
     }
 
-    /// Creates the DevCluster of a cluster, or applies it again.
+    /// Applies the DevCluster of a cluster.
     pub async fn create(&self, cluster: &ByHand) {
         let object = cluster.object("DevCluster");
         let parameters = PatchParams::apply(Self::MANAGER).force();
@@ -213,32 +213,32 @@ impl ExternalSystem {
         sent.unwrap_or_else(|error| panic!("cannot change the status of DevCluster {name}: {error}"));
     }
 
-    /// Says where the control plane is.
+    /// Writes the control plane endpoint.
     pub async fn set_endpoint(&self, name: &str, host: &str, port: u16) {
         let endpoint = json!({ "host": host, "port": port });
         self.merge(name, &json!({ "spec": { "controlPlaneEndpoint": endpoint } }))
             .await;
     }
 
-    /// Says that the infrastructure is there.
+    /// Reports the infrastructure as provisioned.
     pub async fn set_provisioned(&self, name: &str) {
         self.merge_status(name, &json!({ "initialization": { "provisioned": true } }))
             .await;
     }
 
-    /// Both: the endpoint, then that the infrastructure is there.
+    /// Writes the endpoint, then reports the infrastructure as provisioned.
     pub async fn provision(&self, name: &str, host: &str, port: u16) {
         self.set_endpoint(name, host, port).await;
         self.set_provisioned(name).await;
     }
 
-    /// Takes all finalizers away.
+    /// Removes all finalizers.
     pub async fn release(&self, name: &str) {
         self.merge(name, &json!({ "metadata": { "finalizers": null } })).await;
     }
 }
 
-/// A port of the loopback interface that stays this test's own, and on which nobody listens.
+/// A port of the loopback interface that is reserved for this test, without a listener.
 pub fn reserved_port() -> u16 {
     windlass_envtest::reserved_port().expect("there is a free port")
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and its server.
+//! Faults between a client and its server.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,27 +15,27 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tower::{BoxError, Service, ServiceExt as _};
 
-/// What happens to a request.
+/// A fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is refused with this status and never reaches the server.
     Refused(u16),
     /// It never reaches the server: the connection breaks.
     Lost,
-    /// The server does it, but the answer is lost, as when a request times out.
+    /// The server carries it out, but the answer is lost, as in a timeout.
     AnswerLost,
-    /// A watch breaks after so many pieces of its answer.
+    /// A watch breaks after this many pieces of its answer.
     Broken(usize),
 }
 
-/// A request as a fault may look at it.
+/// A request, as fault functions see it.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// The method.
     pub method: Method,
     /// Path and query.
     pub path: String,
-    /// How many of its sort (writes, watches, other reads) there were before.
+    /// The number of earlier requests of its type (writes, watches, other reads).
     pub number: usize,
 }
 
@@ -55,14 +55,14 @@ type Choose = dyn Fn(&Seen) -> Option<Fault> + Send + Sync;
 
 struct Inner {
     choose: Box<Choose>,
-    /// The write in whose middle the process dies.
+    /// The write during which the process dies.
     last_write: Option<usize>,
     counts: Mutex<[usize; 3]>,
     injected: Mutex<Vec<(String, Fault)>>,
     dead: watch::Sender<bool>,
 }
 
-/// Chooses a fault for each request. A clone is another handle to the same.
+/// Selects a fault for each request. A clone is another handle to the same state.
 #[derive(Clone)]
 pub struct Faults(Arc<Inner>);
 
@@ -81,7 +81,7 @@ impl fmt::Debug for Faults {
 }
 
 impl Faults {
-    /// No fault at all.
+    /// No faults.
     pub fn none() -> Self {
         Self::default()
     }
@@ -101,7 +101,7 @@ impl Faults {
         }))
     }
 
-    /// The process dies in the middle of its `n`th write: the server does it, but its answer and everything after it is lost.
+    /// The process dies during its `n`th write: the server carries it out, but its answer and everything after it is lost.
     pub fn dying_at_write(n: usize) -> Self {
         Self::new(Box::new(|_| None), Some(n))
     }
@@ -112,7 +112,7 @@ impl Faults {
         let _ = dead.wait_for(|dead| *dead).await;
     }
 
-    /// What was done so far: method and path, and the fault.
+    /// The faults so far: method and path, and the fault.
     pub fn injected(&self) -> Vec<(String, Fault)> {
         self.0.injected.lock().clone()
     }
@@ -169,7 +169,7 @@ pub struct Faulty<S> {
 }
 
 /// The body of an answer.
-pub type AnyBody = UnsyncBoxBody<Bytes, BoxError>;
+pub type BoxedBody = UnsyncBoxBody<Bytes, BoxError>;
 
 impl<S, B> Service<Request<Body>> for Faulty<S>
 where
@@ -179,9 +179,9 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    type Response = Response<AnyBody>;
+    type Response = Response<BoxedBody>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnyBody>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Response<BoxedBody>, BoxError>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
@@ -207,7 +207,7 @@ where
     }
 }
 
-fn refusal(code: u16) -> Response<AnyBody> {
+fn refusal(code: u16) -> Response<BoxedBody> {
     let reason = if code == 409 { "Conflict" } else { "InternalError" };
     let status = serde_json::json!({
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,
@@ -225,7 +225,7 @@ fn refusal(code: u16) -> Response<AnyBody> {
 
 /// A body that breaks after some pieces.
 struct Cut {
-    body: AnyBody,
+    body: BoxedBody,
     pieces: usize,
 }
 

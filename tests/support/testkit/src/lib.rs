@@ -1,10 +1,10 @@
-//! Test support: what `windlass up` runs, in the process of a test.
+//! Test support: runs what `windlass up` runs, in the process of a test.
 //!
-//! [`Env`] is an API server of the test's own ([`Server`]: embedded, the same over a socket, or a real one) with all controllers, which
-//! can be stopped and started again;
-//! [`faults`] make their way to the server a bad one. [`Objects`] is access to a management cluster wherever it runs: tests wait by
-//! watch ([`mod@wait`]), keep every version of an object ([`Life`]), and one that waits in vain fails with the conditions that
-//! explain why. Nothing runs pods there: [`Deployments`] plays that, as tests tell it.
+//! [`Env`] is an API server for one test ([`Server`]: embedded, embedded over a socket, or a real one) with all controllers,
+//! which can be stopped and started again. [`faults`] disturb their connection to the server. [`Objects`] is access to any
+//! management cluster. Tests wait by watch ([`mod@wait`]) and record every version of an object ([`Life`]). A test that waits in
+//! vain fails with the conditions that explain why. No pods run there: [`Deployments`] simulates their status, as tests configure
+//! it.
 
 #![expect(clippy::panic, reason = "a test that cannot go on ends by a panic")]
 

@@ -1,4 +1,4 @@
-//! The life of one object, version by version.
+//! Records all versions of an object.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::wait;
 /// One version of an object.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// Whether it is the last one: the object is gone.
+    /// Whether it is the last one, because the object was deleted.
     pub gone: bool,
     /// The object.
     pub object: DynamicObject,
@@ -33,7 +33,7 @@ impl Version {
         self.object.metadata.generation
     }
 
-    /// Everybody who owns a field of it.
+    /// All field managers of the object.
     pub fn managers(&self) -> BTreeSet<String> {
         let fields = self.object.metadata.managed_fields.iter().flatten();
         fields.filter_map(|entry| entry.manager.clone()).collect()
@@ -50,7 +50,7 @@ impl Version {
         annotations.get(key).map(String::as_str)
     }
 
-    /// Its specification.
+    /// Its spec.
     pub fn spec(&self) -> &Value {
         &self.object.data["spec"]
     }
@@ -61,7 +61,7 @@ impl Version {
     }
 }
 
-/// Records an object from now on, or from its creation, until it is gone. Every version is there: nothing is left out.
+/// Records an object from now on, or from its creation, until it is deleted. No version is missing.
 #[derive(Debug)]
 pub struct Life {
     objects: Objects,
@@ -78,7 +78,7 @@ impl Drop for Life {
 }
 
 impl Objects {
-    /// Begins to record an object of one of our kinds.
+    /// Starts recording an object of one of our kinds.
     pub async fn record(&self, kind: &str, name: &str) -> Life {
         let api = self.dynamic(kind);
         let list = ListParams::default().fields(&format!("metadata.name={name}"));
@@ -111,7 +111,7 @@ async fn follow(
     change: watch::Sender<usize>,
 ) {
     let how = WatchParams::default().fields(&format!("metadata.name={name}"));
-    // Ends with the server, or when the place to go on from is lost: who waits then waits in vain.
+    // Ends with the server, or when the watch cannot continue: then waiting fails with a timeout.
     while let Ok(events) = api.watch(&how, &since).await {
         let mut events = events.boxed();
         while let Ok(Some(event)) = events.try_next().await {
@@ -138,7 +138,7 @@ impl Life {
         self.versions.lock().clone()
     }
 
-    /// Waits until the newest version is as it should be, and returns it.
+    /// Waits until the newest version satisfies `is_right`, and returns it.
     pub async fn until(&self, what: &str, is_right: impl Fn(&Version) -> bool) -> Version {
         let mut changes = self.changes.clone();
         let found = tokio::time::timeout(wait::TIMEOUT, async {
@@ -159,12 +159,12 @@ impl Life {
         }
     }
 
-    /// Waits until the object is gone.
+    /// Waits until the object is deleted.
     pub async fn until_gone(&self) -> Version {
         self.until("to be gone", |version| version.gone).await
     }
 
-    /// Waits until the recording is as far as the server, and returns the newest version.
+    /// Waits until the recording is up to date, and returns the newest version.
     pub async fn now(&self) -> Version {
         let (kind, name) = self.what.split_once(' ').unwrap_or_default();
         let stored = self.objects.dynamic(kind).get(name).await;
@@ -177,7 +177,7 @@ impl Life {
         .await
     }
 
-    /// Everybody who ever owned a field of it.
+    /// All field managers that the object ever had.
     pub fn managers(&self) -> BTreeSet<String> {
         self.versions.lock().iter().flat_map(Version::managers).collect()
     }

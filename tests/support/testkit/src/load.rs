@@ -1,18 +1,18 @@
-//! What the controllers are doing, from their metrics.
+//! The load of the controllers, from their metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the metrics say.
+/// The load of the controllers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
-    /// The controllers that work on keys, or have keys waiting.
+    /// The controllers with running reconciles or a non-empty queue.
     pub busy: BTreeSet<String>,
-    /// Reconciles done, by controller; without those that never did one.
+    /// The number of reconciles by controller; without those that never ran one.
     pub reconciles: BTreeMap<String, u64>,
 }
 
 impl Load {
-    /// Reads the text format of Prometheus.
+    /// Parses the text format of Prometheus.
     pub(crate) fn read(text: &str) -> Self {
         let mut load = Self::default();
         for line in text.lines() {
@@ -39,8 +39,8 @@ impl Load {
     }
 }
 
-/// The sum of a series over everything but the controller. Zero only where there is such a series and such a controller: a name that
-/// nothing has would be zero for ever.
+/// The sum of a series over all labels but the controller. Fails if there is no such series or controller: with a wrong name, the
+/// sum would always be zero.
 pub(crate) fn number(text: &str, series: &str, controller: &str) -> Option<f64> {
     let label = format!("controller=\"{controller}\"");
     let header = format!("# TYPE {} ", series.strip_suffix("_total").unwrap_or(series));

@@ -1,4 +1,4 @@
-//! The objects of a management cluster, as a test writes, reads and awaits them.
+//! Access to the objects of a management cluster: writes, reads and waits.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,12 @@ use crate::wait::{self, Watched};
 
 /// The field manager of objects that tests apply.
 pub const MANAGER: &str = "test";
-/// Where tests have their objects.
+/// The namespace of test objects.
 pub const NAMESPACE: &str = "default";
 /// The example ClusterClass with its templates: in-memory infrastructure without start-up times.
 pub const CLASS: &str = include_str!("../../../../examples/clusterclass-quick-start.yaml");
 
-/// Resources whose objects come and go by themselves, or are views of others.
+/// Resources whose objects come and go by themselves, or that show other objects.
 const OF_THE_SERVER: [&str; 8] = [
     "events",
     "leases",
@@ -34,7 +34,7 @@ const OF_THE_SERVER: [&str; 8] = [
     "servicecidrs",
 ];
 
-/// Access to a management cluster, wherever it runs.
+/// Access to any management cluster.
 #[derive(Clone)]
 pub struct Objects {
     client: kube::Client,
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Objects {
 }
 
 impl Objects {
-    /// Access by a client.
+    /// Access with a client.
     pub fn new(client: kube::Client) -> Self {
         Self { client }
     }
@@ -92,7 +92,7 @@ impl Objects {
         sent.unwrap_or_else(|error| panic!("cannot change {kind} {name}: {error}"));
     }
 
-    /// Begins to delete an object.
+    /// Starts the deletion of an object.
     pub async fn delete(&self, kind: &str, name: &str) {
         let sent = self.dynamic(kind).delete(name, &DeleteParams::default()).await;
         sent.unwrap_or_else(|error| panic!("cannot delete {kind} {name}: {error}"));
@@ -121,7 +121,7 @@ impl Objects {
             .items
     }
 
-    /// Waits until an object is as it should be.
+    /// Waits until an object satisfies `is_right`.
     pub async fn wait_for<K: Watched>(&self, key: &ObjectKey, what: &str, is_right: impl Fn(&K) -> bool) -> K {
         let found = wait::until(self.api(), (), Some(&key.name), |all| {
             all.first().is_some_and(&is_right)
@@ -134,7 +134,7 @@ impl Objects {
         }
     }
 
-    /// Waits until all objects of a type together are as they should be.
+    /// Waits until all objects of a type together satisfy `are_right`.
     pub async fn wait_all<K: Watched>(&self, what: &str, is_right: impl Fn(&[K]) -> bool) -> Vec<K> {
         match wait::until(self.api(), (), None, is_right).await {
             Some(all) => all,
@@ -142,7 +142,7 @@ impl Objects {
         }
     }
 
-    /// Waits until a cluster is gone with everything that was made for it.
+    /// Waits until a cluster is deleted with all objects that were created for it.
     pub async fn wait_gone(&self, cluster: &str) {
         let is_its_own = |metadata: &ObjectMeta| {
             let named = metadata.labels.as_ref().and_then(|all| all.get(labels::CLUSTER_NAME));
@@ -167,7 +167,7 @@ impl Objects {
         .await;
     }
 
-    /// The names of everything that is stored but Events and what a server keeps for itself.
+    /// The names of all stored objects, except for Events and objects of the server itself.
     pub async fn stored(&self) -> BTreeSet<String> {
         let discovery = Discovery::new(self.client.clone()).run().await;
         let discovery = discovery.unwrap_or_else(|error| panic!("cannot discover what there is: {error}"));
@@ -192,7 +192,7 @@ impl Objects {
         found
     }
 
-    /// Conditions of all objects, as they explain why something is not as it should be.
+    /// The conditions of all objects, to explain a failure.
     pub async fn explain(&self) -> String {
         let mut lines = Vec::new();
         for entry in KINDS {

@@ -1,6 +1,7 @@
-//! A data folder as a server leaves it that has just been started: prepared once, and copied for every test.
+//! A data folder in the state after the first start of a server: prepared once, and copied for every test.
 //!
-//! Checking the definitions of all kinds and making keys is most of what a first start does, and the same each time.
+//! Validating the definitions of all kinds and generating keys takes most of the time of a first start, and is the same each
+//! time.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tokio::sync::OnceCell;
 use windlass_manager::{Embedded, EmbeddedOptions};
 
-/// The files of one. In memory, as nobody would remove a folder that belongs to the process.
+/// The files of a folder. In memory, because a folder of the process would not be removed at its end.
 struct Files(Vec<(PathBuf, Vec<u8>, Permissions)>);
 
 static PREPARED: OnceCell<Files> = OnceCell::const_new();
@@ -20,7 +21,7 @@ pub(crate) async fn copy_to(folder: &Path) {
     files.write(folder).expect("the folder of a test can be written");
 }
 
-/// What a start with `definitions` in `data_dir` is told.
+/// Options of a start with `definitions` in `data_dir`.
 pub(crate) fn options(data_dir: &Path, definitions: bool) -> EmbeddedOptions {
     EmbeddedOptions {
         data_dir: data_dir.to_owned(),

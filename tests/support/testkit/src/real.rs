@@ -1,7 +1,8 @@
-//! Real API servers for tests: as many per process as there are tests at a time, each put back into its first state between two tests.
+//! Real API servers for tests: as many per process as there are concurrent tests, each reset to its initial state between two
+//! tests.
 //!
-//! Starting etcd, kube-apiserver and kube-controller-manager takes seconds of a processor; putting a state back takes a moment. A test has
-//! its server alone, until the last of its tasks is gone.
+//! Starting etcd, kube-apiserver and kube-controller-manager takes seconds of processor time; a reset takes a moment. Each test
+//! has a server for itself until the last of its tasks has ended.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -13,26 +14,26 @@ use windlass_manager::{Webhooks, network};
 
 use crate::server::serve_definitions;
 
-/// A real API server and the state in which every test gets it.
+/// A real API server and its initial state.
 struct Real {
     control_plane: ControlPlane,
     config: kube::Config,
     baseline: Baseline,
-    /// Serves our admission as long as the process lives, where there are definitions.
+    /// Serves our admission as long as the process lives, if there are definitions.
     _admission: Option<Webhooks>,
 }
 
-/// Servers that no test has: those without and those with the definitions of our kinds.
+/// Idle servers: those without and those with the definitions of our kinds.
 static IDLE: [Mutex<Vec<Real>>; 2] = [const { Mutex::new(Vec::new()) }; 2];
 
-/// What a test knows of its server.
+/// A test's access to its server.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     pub(crate) config: kube::Config,
     pub(crate) kubeconfig: PathBuf,
 }
 
-/// Gives the server back when it is dropped.
+/// Returns the server when dropped.
 struct Lease {
     real: Option<Real>,
     definitions: bool,
@@ -44,7 +45,7 @@ impl Drop for Lease {
     }
 }
 
-/// A server in its first state, for as long as the runtime of the test lives.
+/// A server in its initial state, for the lifetime of the test's runtime.
 pub(crate) async fn lease(definitions: bool) -> Access {
     let real = match idle(definitions).await {
         Some(real) => real,
@@ -58,7 +59,7 @@ pub(crate) async fn lease(definitions: bool) -> Access {
         real: Some(real),
         definitions,
     };
-    // Controllers of a test may go on until its runtime ends, so the server is given back with the runtime and not before.
+    // Controllers of a test may run until its runtime ends, so the server is returned with the runtime and not before.
     tokio::spawn(async move {
         let _lease = lease;
         std::future::pending::<()>().await;
@@ -66,7 +67,7 @@ pub(crate) async fn lease(definitions: bool) -> Access {
     access
 }
 
-/// One that another test has had. One that cannot be put back is ended, and says why.
+/// A server that another test has used. A server that cannot be reset is ended, and the reason is reported.
 async fn idle(definitions: bool) -> Option<Real> {
     loop {
         let mut real = IDLE[usize::from(definitions)].lock().pop()?;
@@ -82,7 +83,7 @@ async fn idle(definitions: bool) -> Option<Real> {
 }
 
 async fn start(definitions: bool) -> Real {
-    // The program's own tasks need a runtime that outlives the test.
+    // The server's own tasks need a runtime that outlives the test.
     let starting = runtime().spawn_blocking(move || runtime().block_on(try_start(definitions)));
     let started = starting.await;
     let started = started.unwrap_or_else(|error| panic!("no real API server: {error}"));
@@ -107,7 +108,7 @@ async fn try_start(definitions: bool) -> Result<Real, StartError> {
     })
 }
 
-/// Where admission is served, whichever test is running.
+/// The runtime that serves admission for all tests.
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {

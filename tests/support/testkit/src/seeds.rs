@@ -1,18 +1,20 @@
-//! Seeds of simulations: fixed ones, and others that the environment chooses (`WINDLASS_SEED`), so that not every run tries the same.
+//! Seeds of simulations: fixed ones, and others from the environment (`WINDLASS_SEED`), so that different runs try different
+//! schedules.
 
 use std::ops::Range;
 
-/// The variable with the number that further seeds follow from.
+/// The variable with the base of additional seeds.
 pub const SEED: &str = "WINDLASS_SEED";
 
-/// The number that the environment gives.
+/// The base from the environment.
 pub fn given() -> Option<u64> {
     let text = std::env::var(SEED).ok().filter(|text| !text.is_empty())?;
     let number = text.parse();
     Some(number.unwrap_or_else(|_| panic!("{SEED} is \"{text}\": a number")))
 }
 
-/// Runs a simulation with each fixed seed, and with some more that follow from [`SEED`] where it is set. A failure names its seed.
+/// Runs a simulation with each fixed seed, and with some more that are derived from [`SEED`] if it is set. A failure shows its
+/// seed.
 pub fn simulate(fixed: Range<u64>, more: u64, mut simulation: impl FnMut(u64)) {
     for seed in fixed {
         let _shown = Shown(seed);
@@ -22,14 +24,14 @@ pub fn simulate(fixed: Range<u64>, more: u64, mut simulation: impl FnMut(u64)) {
         return;
     };
     for nth in 0..more {
-        // Far away from one another, and from those that are fixed.
+        // Far apart from each other and from the fixed ones.
         let seed = base.wrapping_add(nth).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
         let _shown = Shown(seed);
         simulation(seed);
     }
 }
 
-/// Shows a seed when a test fails with it.
+/// Prints a seed if a test fails with it.
 #[derive(Debug)]
 pub struct Shown(pub u64);
 

@@ -1,6 +1,7 @@
-//! The API server of a test: ours in the process of the test, ours over a socket, or a real one, behind one interface.
+//! The API server of a test: embedded in the process, embedded over a socket, or a real one, behind one interface.
 //!
-//! `WINDLASS_TEST_SERVER` says which: `embedded` (the default), `socket` or `real`. Every server is empty and the test's own.
+//! `WINDLASS_TEST_SERVER` selects it: `embedded` (the default), `socket` or `real`. Each test has a server for itself, which is
+//! empty at first.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -25,22 +26,22 @@ use crate::objects::NAMESPACE;
 use crate::real::{self, Access};
 use crate::{prepared, wait};
 
-/// A sort of API server.
+/// A kind of API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Ours, in the process of the test and without a socket.
+    /// Embedded, in the process of the test and without a socket.
     Embedded,
-    /// Ours, over TLS.
+    /// Embedded, over TLS.
     Socket,
     /// kube-apiserver with etcd and kube-controller-manager.
     Real,
 }
 
 impl Kind {
-    /// The variable that chooses.
+    /// The variable that selects it.
     pub const VARIABLE: &'static str = "WINDLASS_TEST_SERVER";
 
-    /// The one that tests run against.
+    /// The selected kind.
     pub fn chosen() -> Self {
         match std::env::var(Self::VARIABLE).as_deref() {
             Err(_) | Ok("" | "embedded") => Self::Embedded,
@@ -50,8 +51,8 @@ impl Kind {
         }
     }
 
-    /// Whether a test is left out because it makes no sense on the server that is chosen; then it says so on the error output, with the
-    /// reason, in a line that can be counted.
+    /// Whether a test is left out because it does not apply to the selected server. Then a line with the reason, which can be
+    /// counted, goes to standard error.
     pub fn leaves_out(only: &[Self], why: &str) -> bool {
         let chosen = Self::chosen();
         if only.contains(&chosen) {
@@ -59,7 +60,7 @@ impl Kind {
         }
         let thread = std::thread::current();
         let test = thread.name().unwrap_or("a test");
-        // Not by a macro: what these print is shown only for tests that fail.
+        // Not by a macro: the test harness shows their output only for tests that fail.
         let line = format!("left out on {chosen:?}: {test}: {why}\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
         true
@@ -69,13 +70,13 @@ impl Kind {
 enum Inner {
     Ours {
         embedded: Embedded,
-        /// How a client gets to it, unless by the process.
+        /// The configuration of clients, unless they connect in process.
         config: Option<Box<kube::Config>>,
     },
     Real(Box<Access>),
 }
 
-/// An API server of a test's own.
+/// The API server of a test.
 pub struct Server {
     kind: Kind,
     inner: Inner,
@@ -93,12 +94,12 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// An empty one of the chosen kind, without any definitions.
+    /// An empty server of the selected kind, without definitions.
     pub async fn start() -> Self {
         Self::start_in(new_folder(), false).await
     }
 
-    /// One with the definitions of all our kinds, which asks our admission.
+    /// A server with the definitions of all our kinds and our admission.
     pub async fn with_definitions() -> Self {
         let folder = new_folder();
         if Kind::chosen() != Kind::Real {
@@ -123,17 +124,17 @@ impl Server {
         }
     }
 
-    /// Installs definitions, and returns when what they define is served.
+    /// Installs definitions, and returns when their kinds are served.
     pub async fn define(&self, definitions: &[Value]) {
         define(&self.client("definitions"), definitions).await;
     }
 
-    /// Which it is.
+    /// Its kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What was written to it by all clients that it gave out.
+    /// Counts the writes of all clients from this server.
     pub fn counters(&self) -> &Ledger {
         &self.ledger
     }
@@ -146,7 +147,7 @@ impl Server {
         }
     }
 
-    /// An administrator's way to it, whose writes are counted under the name of an agent.
+    /// An administrator's service, whose writes are counted under the name of an agent.
     pub fn service(&self, agent: &'static str) -> Counted {
         let client = match &self.inner {
             Inner::Ours { embedded, config: None } => embedded.client(agent, &Metrics::new()),
@@ -158,12 +159,12 @@ impl Server {
         self.ledger.wrap(client, agent)
     }
 
-    /// The same as a client.
+    /// [`Self::service`] as a client.
     pub fn client(&self, agent: &'static str) -> kube::Client {
         transport::in_process(self.service(agent), &Metrics::new())
     }
 
-    /// A client of another user, whose rights are those that Roles give to the name and the groups. It is not counted.
+    /// A client of another user, whose permissions come from Roles for the name and the groups. It is not counted.
     pub fn client_of(&self, user: &str, groups: &[&str]) -> kube::Client {
         match &self.inner {
             Inner::Ours { embedded, config: None } => {
@@ -177,7 +178,7 @@ impl Server {
         }
     }
 
-    /// Stops it and starts it again from what it kept. A real one goes on: what it keeps is not ours to prove.
+    /// Stops it and starts it again from its data. A real one keeps running, as its durability is not under test.
     pub async fn restart(self) -> Self {
         match self.inner {
             Inner::Ours { embedded, .. } => {
@@ -197,7 +198,7 @@ impl Server {
     pub async fn stop(self) {
         match self.inner {
             Inner::Ours { embedded, .. } => embedded.shutdown().await,
-            // It is put back and used by another test, see `real`.
+            // It is reset and used by another test, see `real`.
             Inner::Real(_) => {}
         }
     }
@@ -211,7 +212,7 @@ fn impersonate(config: &kube::Config, user: &str, groups: &[&str]) -> kube::Clie
     connect(&config, None)
 }
 
-/// Notes which test has a server, in the file that `cargo xtask suites` names: on other servers only these tests run.
+/// Records that a test uses a server, in the file that `cargo xtask suites` sets: on other servers only these tests run.
 fn note_test() {
     let Some(path) = std::env::var_os("WINDLASS_TESTS_WITH_SERVER") else {
         return;
@@ -230,8 +231,8 @@ fn new_folder() -> Arc<TempDir> {
     Arc::new(tempfile::tempdir().expect("a temporary folder can be made"))
 }
 
-/// A way to a server behind a socket. Only controllers come back by themselves when it cannot answer for now, as a real one shortly after
-/// kinds were defined.
+/// A service for a server behind a socket. Only controllers retry by themselves while the server cannot answer, as a real one
+/// shortly after new definitions.
 fn connect(config: &kube::Config, agent: Option<&'static str>) -> kube::Client {
     let mut config = config.clone();
     if let Some(agent) = agent {
@@ -257,7 +258,7 @@ async fn start_ours(folder: &TempDir, definitions: bool, over_socket: bool) -> I
     Inner::Ours { embedded, config }
 }
 
-/// Installs the definitions and answers for them, as a manager over the network does.
+/// Installs the definitions and serves their admission, as a manager over the network does.
 pub(crate) async fn serve_definitions(config: &kube::Config) -> Webhooks {
     let client = &connect(config, None);
     network::definitions(client, &kinds::all_crds(), true)
@@ -278,8 +279,8 @@ pub(crate) async fn serve_definitions(config: &kube::Config) -> Webhooks {
     webhooks
 }
 
-/// Asks until the server has noticed that there are webhooks: it follows their configuration by a watch, so the first writes after that is
-/// stored may still pass.
+/// Polls until the server calls the webhooks: it follows their configuration by a watch, so the first writes afterwards may still
+/// bypass them.
 async fn asks(client: &kube::Client) {
     let entry = kinds::find("DevCluster").expect("it is one of our kinds");
     let resource = ApiResource {
@@ -316,14 +317,14 @@ async fn asks(client: &kube::Client) {
     deleted.unwrap_or_else(|error| panic!("{}/{name} cannot be deleted: {error}", entry.plural));
 }
 
-/// Installs definitions, and returns when what they define is served.
+/// Installs definitions, and returns when their kinds are served.
 pub async fn define(client: &kube::Client, definitions: &[Value]) {
     let installed = install::install(client, definitions).await;
     installed.unwrap_or_else(|error| panic!("the server does not take definitions: {error}"));
     serves(client, definitions).await;
 }
 
-/// Asks until what definitions define is listed: a real server prepares a kind when it is asked for it first, and refuses meanwhile.
+/// Polls until the kinds of definitions can be listed: a real server prepares a kind at its first request, and refuses meanwhile.
 async fn serves(client: &kube::Client, definitions: &[Value]) {
     let mut looks = wait::looks();
     for definition in definitions {

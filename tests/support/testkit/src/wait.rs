@@ -1,4 +1,4 @@
-//! Waiting by watch.
+//! Waits by watch.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -12,21 +12,21 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// How long tests wait for anything: far more than it takes, so that a busy machine fails no test.
+/// Timeout of all waits: far more than they take, so that tests do not fail on a busy machine.
 pub const TIMEOUT: Duration = Duration::from_mins(3);
 
-/// The least time between two looks at what no watch tells of.
+/// The least time between two polls.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// When to look again at what no watch tells of. Looks never come in a burst, however late the ones before them were: between any
-/// two, everything else that runs in the process of a test has its turn.
+/// An interval for polling without a watch. Polls never come in a burst, even after a delay: between any two, all other tasks of
+/// the process can run.
 pub fn looks() -> Interval {
     let mut looks = tokio::time::interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     looks
 }
 
-/// What can be waited for: objects of a type that live in namespaces.
+/// A namespaced type that can be waited for.
 pub trait Watched:
     kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
@@ -51,7 +51,7 @@ impl<K> Watched for K where
 {
 }
 
-/// Watches all objects, or one by name, until they are right together; `None` when they never were.
+/// Watches all objects, or one by name, until they satisfy a condition together; `None` if they never do.
 pub async fn until<K>(
     api: Api<K>,
     kind: K::DynamicType,
@@ -72,7 +72,7 @@ where
     let found = tokio::time::timeout(TIMEOUT, async {
         loop {
             match events.try_next().await {
-                // Between the beginning and the end of a list the store still holds what was before.
+                // Between the beginning and the end of a list, the store still has the objects from before.
                 Ok(Some(watcher::Event::Init | watcher::Event::InitApply(_))) | Err(_) => {}
                 Ok(Some(_)) => {
                     let all: Vec<K> = objects.state().iter().map(|object| K::clone(object)).collect();

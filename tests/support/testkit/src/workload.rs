@@ -1,4 +1,4 @@
-//! The API server of a workload cluster, on loopback, without the machines that would run it.
+//! The API server of a workload cluster, on loopback, without machines.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use windlass_apiserver::{ApiServer, Options, UserInfo, tls_config};
 use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, Kubeconfig, LeafRequest, PrivateKey};
 use windlass_store::{Limits, Store};
 
-/// An empty API server that its kubeconfig leads to.
+/// An empty API server with a kubeconfig.
 pub struct Workload {
     server: ApiServer,
     address: SocketAddr,
@@ -65,19 +65,19 @@ impl Workload {
         .render()
     }
 
-    /// The test's way to it.
+    /// The client of the test.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.server.client_service(UserInfo::admin("test")), "default")
     }
 
-    /// How many requests for a resource it has answered, whoever asked.
+    /// The number of answered requests for a resource, from all clients.
     pub fn requests_for(&self, resource: &str) -> u64 {
         let all = self.server.counters().snapshot();
         let found = all.iter().filter(|(request, _)| request.resource == resource);
         found.map(|(_, count)| count).sum()
     }
 
-    /// Ends it; nothing listens there any more.
+    /// Stops it; its port has no listener afterwards.
     pub fn stop(&self) {
         self.server.shutdown();
     }

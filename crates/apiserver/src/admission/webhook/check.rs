@@ -1,4 +1,4 @@
-//! Whether a configuration of webhooks may be stored. Pure.
+//! Validation of webhook configurations. Pure.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use windlass_schema::{Condition, FieldError, Kind};
 use windlass_objects::metadata::{strings, text};
 use windlass_objects::names::{NameRule, qualified_name_problems, subdomain_problems};
 
-/// A webhook may have no more conditions.
+/// The largest number of match conditions of a webhook.
 const MAX_CONDITIONS: usize = 64;
-/// What a URL should look like.
+/// The expected form of a URL.
 const FORM: &str = "; desired format: https://host[/path]";
 
 type Errors = Vec<FieldError>;
 
-/// What is wrong with a configuration. What an update leaves as it was is not looked at again: it may be older than the rules.
+/// Errors of a configuration. An update does not check unchanged parts again, as they may be older than the rules.
 pub(crate) fn errors(mutating: bool, object: &Value, old: Option<&Value>) -> Errors {
     let mut out = Vec::new();
     let hooks = object.get("webhooks");
@@ -104,7 +104,7 @@ fn name(name: &str, at: &str, out: &mut Errors) {
     }
 }
 
-/// A field that, if it is there, has one of these values.
+/// Checks that a field is absent or has one of these values.
 fn one_of(object: &Value, key: &str, at: &str, allowed: &[&str], out: &mut Errors) {
     let value = text(object, key);
     if !value.is_empty() && !allowed.contains(&value) {
@@ -137,7 +137,7 @@ fn rule(rule: &Value, at: &str, out: &mut Errors) {
     one_of(rule, "scope", at, &["*", "Cluster", "Namespaced"], out);
 }
 
-/// A list that must not be empty, and in which a `*` stands alone.
+/// Checks that a list is not empty, and that a `*` is its only element.
 fn alone(rule: &Value, key: &str, at: &str, what: &str, out: &mut Errors) {
     let list = strings(rule.get(key));
     if list.is_empty() {
@@ -192,7 +192,7 @@ fn resources(list: &[&str], at: &str, out: &mut Errors) {
             "if '*/*' is present, must not specify other resources",
         ));
     }
-    // Only the last one without a part counts.
+    // Only the last element without a subresource counts.
     let plain = list
         .iter()
         .rev()
@@ -206,7 +206,7 @@ fn resources(list: &[&str], at: &str, out: &mut Errors) {
     }
 }
 
-/// What is wrong with where a webhook is.
+/// Errors of a `clientConfig`.
 pub(crate) fn client(client: &Value, of_definition: bool, at: &str, out: &mut Errors) {
     let there = |key: &str| client.get(key).filter(|v| !v.is_null());
     match (there("url").and_then(Value::as_str), there("service")) {
@@ -260,7 +260,7 @@ fn url(url: &str, at: &str, out: &mut Errors) {
     }
 }
 
-/// Why a URL with a host cannot be read.
+/// Why a URL with a host cannot be parsed.
 fn unreadable(url: &str, host: &str) -> String {
     let odd = |c: &char| c.is_ascii_control() || " \"<>\\^`{|}".contains(*c);
     let odd = host.chars().find(odd).unwrap_or(' ');
@@ -270,7 +270,7 @@ fn unreadable(url: &str, host: &str) -> String {
 fn service(service: &Value, of_definition: bool, at: &str, out: &mut Errors) {
     for key in ["name", "namespace"] {
         if text(service, key).is_empty() {
-            // Of definitions, kube-apiserver takes the one for the other.
+            // For definitions, kube-apiserver accepts either field in place of the other.
             let named = match (key, of_definition) {
                 ("name", true) => "namespace",
                 ("namespace", true) => "name",

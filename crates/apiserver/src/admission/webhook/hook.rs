@@ -1,4 +1,4 @@
-//! One webhook, as its configuration describes it. Pure.
+//! One webhook of a configuration. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::http::webhook_client::Endpoint;
 use windlass_objects::metadata::{meta, strings, text};
 use windlass_objects::selector::LabelSelector;
 
-/// How long a webhook may take that says nothing about it.
+/// The default timeout of a webhook.
 const TIMEOUT_SECONDS: u64 = 10;
 
-/// Which requests a webhook wants to see.
+/// A rule: which requests a webhook reviews.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Rule {
     pub(crate) operations: Vec<String>,
@@ -24,19 +24,19 @@ pub(crate) struct Rule {
     pub(crate) scope: Scope,
 }
 
-/// Where the objects of a request must be.
+/// The scope of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Scope {
-    /// Anywhere.
+    /// Any scope.
     #[default]
     Any,
-    /// In no namespace.
+    /// Cluster-scoped objects.
     Cluster,
-    /// In a namespace.
+    /// Namespaced objects.
     Namespaced,
 }
 
-/// The version of AdmissionReview that a webhook is asked with.
+/// The version of AdmissionReview that a webhook receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReviewVersion {
     V1,
@@ -59,24 +59,25 @@ pub(crate) struct Hook {
     pub(crate) name: String,
     pub(crate) configuration: String,
     pub(crate) rules: Vec<Rule>,
-    /// Whether a webhook that cannot be asked is passed over.
+    /// Whether a failed call is ignored.
     pub(crate) ignore_failures: bool,
-    /// Whether a rule for one version of a resource is for all of its versions.
+    /// Whether a rule for one version of a resource applies to all of its versions.
     pub(crate) equivalent: bool,
     pub(crate) namespaces: LabelSelector,
     pub(crate) objects: LabelSelector,
-    /// All of them must hold. One that does not compile is kept as its error: it may be older than the rules for conditions.
+    /// The match conditions; all must hold. A condition that does not compile is kept as its error: it may be older than the
+    /// rules for conditions.
     pub(crate) conditions: Vec<Result<Condition, String>>,
     pub(crate) timeout: Duration,
-    /// Whether it may be asked about what will not be written.
+    /// Whether it may be called for a dry run.
     pub(crate) dry_run: bool,
-    /// Whether it wants to be asked again after others have changed the object.
+    /// Whether it is called again after other webhooks have changed the object.
     pub(crate) again: bool,
     pub(crate) version: ReviewVersion,
     pub(crate) endpoint: Arc<Endpoint>,
 }
 
-/// The webhooks of a configuration. Those that are reached as before keep their connections.
+/// The webhooks of a configuration. Webhooks with an unchanged endpoint keep their connections.
 pub(crate) fn parse(configuration: &Value, before: &[Arc<Hook>]) -> Vec<Arc<Hook>> {
     let name = meta(configuration, "name");
     let hooks = configuration.get("webhooks").and_then(Value::as_array);

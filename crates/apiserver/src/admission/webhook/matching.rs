@@ -1,4 +1,4 @@
-//! Whether a webhook is asked about a request. Pure.
+//! Whether a webhook is called for a request. Pure.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::hook::{Hook, Rule, Scope};
 use crate::objects::resource::Resource;
 
-/// What a request does, as rules name it.
+/// The operation of a request, as rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum Operation {
@@ -26,7 +26,7 @@ impl Operation {
     }
 }
 
-/// What rules are compared with.
+/// The properties of a request that rules are compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
     pub(crate) group: &'a str,
@@ -34,7 +34,7 @@ pub(crate) struct Target<'a> {
     pub(crate) resource: &'a str,
     pub(crate) subresource: &'a str,
     pub(crate) operation: Operation,
-    /// Whether the object is in a namespace; a namespace itself is not.
+    /// Whether the object is in a namespace; false for a namespace itself.
     pub(crate) namespaced: bool,
 }
 
@@ -58,8 +58,8 @@ impl Rule {
     }
 }
 
-/// The version of the resource in which a webhook wants to see a request, if it wants to see it at all: as it came when a rule says
-/// so, else, if the webhook wants equivalents, the version that the first fitting rule names.
+/// The version of the resource in which a webhook sees a request; `None` if no rule matches. This is the version of the request
+/// if a rule names it. Otherwise, for a webhook that accepts equivalents, it is the version of the first matching rule.
 pub(crate) fn seen_as(
     hook: &Hook,
     resource: &Arc<Resource>,
@@ -90,7 +90,7 @@ pub(crate) fn seen_as(
         .find_map(|rule| versions.iter().find(|other| target(other, rule)).map(Arc::clone))
 }
 
-/// Whether a kind is out of the reach of all webhooks, so that a broken one can always be repaired.
+/// Whether webhooks are never called for a kind, so that a broken webhook can always be repaired.
 pub(crate) fn is_exempt(resource: &Resource) -> bool {
     resource.group == "admissionregistration.k8s.io"
         && matches!(

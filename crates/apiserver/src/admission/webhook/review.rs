@@ -1,4 +1,4 @@
-//! What a webhook is asked, and what its answer means. Pure.
+//! The body of a call to a webhook, and the meaning of the response. Pure.
 
 use base64::Engine as _;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub(crate) struct ResourceName<'a> {
     pub(crate) resource: &'a str,
 }
 
-/// The question.
+/// The request part of a review.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Question<'a> {
@@ -69,27 +69,27 @@ pub(crate) fn body(version: ReviewVersion, question: &Question<'_>) -> Vec<u8> {
     serde_json::to_vec(&review).unwrap_or_default()
 }
 
-/// What a webhook says.
+/// The decision of a webhook.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Verdict {
     pub(crate) allowed: bool,
-    /// Why not.
+    /// The reason of a denial.
     pub(crate) status: Option<Value>,
-    /// A JSON patch, still encoded.
+    /// An encoded JSON patch.
     pub(crate) patch: Option<Vec<u8>>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Why an answer cannot be used.
+/// Why a response is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    /// It is no object of the expected form.
+    /// It is not an object of the expected form.
     Unreadable(String),
     /// It breaks the rules of reviews.
     Invalid(String),
 }
 
-/// Reads an answer.
+/// Parses a response.
 pub(crate) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: bool) -> Result<Verdict, Unusable> {
     let invalid = |why: String| Err(Unusable::Invalid(why));
     if body.is_empty() {
@@ -110,7 +110,7 @@ pub(crate) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: boo
     };
     let is_v1 = version == ReviewVersion::V1;
     let answered = text(response, "uid");
-    // The older version did not ask for the uid.
+    // The older version did not require the uid.
     if answered != uid && is_v1 {
         return invalid(format!("expected response.uid={uid:?}, got {answered:?}"));
     }
@@ -140,7 +140,7 @@ pub(crate) fn read(body: &[u8], version: ReviewVersion, uid: &str, mutating: boo
     })
 }
 
-/// Whether an answer is a review at all, of the version that was sent.
+/// Checks that a response is a review of the version that was sent.
 fn known(review: &Value, version: ReviewVersion) -> Result<(), Unusable> {
     const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
     let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
@@ -166,7 +166,7 @@ fn patch(response: &Value, is_v1: bool, mutating: bool) -> Result<Option<Vec<u8>
     let encoded = text(response, "patch");
     let kind = response.get("patchType").and_then(Value::as_str);
     if !mutating {
-        // The older version let such answers pass, unused.
+        // The older version accepted such responses and ignored the patch.
         return match (encoded, kind) {
             ("", None) => Ok(None),
             _ if !is_v1 => Ok(None),
@@ -193,7 +193,7 @@ fn patch(response: &Value, is_v1: bool, mutating: bool) -> Result<Option<Vec<u8>
             _ => encoded.len(),
         })
         .map_err(|at| Unusable::Unreadable(format!("illegal base64 data at input byte {at}")))?;
-    // What kind of patch it is matters only once it can be read as one.
+    // The type of the patch is checked only if the patch can be parsed.
     let readable = serde_json::from_slice::<Vec<Value>>(&decoded).is_ok_and(|steps| !steps.is_empty());
     match kind.filter(|k| *k != "JSONPatch" && readable) {
         Some(other) => Err(Unusable::Invalid(format!("unsupported patch type {other:?}"))),
@@ -201,12 +201,12 @@ fn patch(response: &Value, is_v1: bool, mutating: bool) -> Result<Option<Vec<u8>
     }
 }
 
-/// The answer to a client whose request a webhook has denied: the webhook's own status, with a word before its message that says who
-/// denied it.
+/// The error for a request that a webhook has denied: the webhook's own status, with a prefix before its message that names the
+/// webhook.
 pub(crate) fn denied(webhook: &str, status: Option<&Value>) -> ApiError {
     let nothing = Value::Null;
     let status = status.unwrap_or(&nothing);
-    // A denial is never told as a success.
+    // A denial is never reported as a success.
     let code = status
         .get("code")
         .and_then(Value::as_u64)

@@ -1,4 +1,4 @@
-//! What conditions learn when they ask who may do what.
+//! Authorization checks in match conditions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! From the bytes of a patch to a patch.
+//! Decodes the body of a request to a patch.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::verbs::mutation::Mutation;
 const TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 const BUILT_IN_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
 
-/// Refuses what is no patch of a custom object.
+/// Refuses media types that are no patch of a custom object.
 pub(crate) fn check_patch_type(media: &str) -> Result<(), ApiError> {
     if TYPES.split(", ").any(|known| known == media) {
         return Ok(());
@@ -19,7 +19,7 @@ pub(crate) fn check_patch_type(media: &str) -> Result<(), ApiError> {
     Err(ApiError::unsupported_media_type(TYPES))
 }
 
-/// The patch in a body of a media type.
+/// The patch in a body.
 pub(crate) fn patch(media: &str, custom: bool, body: &[u8]) -> Result<Mutation, ApiError> {
     match media {
         "application/json-patch+json" => {
@@ -44,7 +44,7 @@ pub(crate) fn patch(media: &str, custom: bool, body: &[u8]) -> Result<Mutation, 
             Ok(Mutation::Strategic(or_empty(patch), duplicates(&twice)))
         }
         "application/apply-patch+yaml" | "application/apply-patch+json" => {
-            // Every JSON document is YAML; what starts like an object is one.
+            // Every JSON document is YAML; a document that starts like an object is JSON.
             let looks_json = body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
             let form = if looks_json { Form::Json } else { Form::Yaml };
             let (config, twice) = if looks_json {
@@ -60,17 +60,21 @@ pub(crate) fn patch(media: &str, custom: bool, body: &[u8]) -> Result<Mutation, 
                     json_type(&config)
                 )));
             }
-            // YAML tells where a key is for the second time, JSON which.
-            let told = |path: &String| match form {
+            // For YAML, errors name the second place of a key; for JSON, the key.
+            let shown = |path: &String| match form {
                 Form::Yaml => path.clone(),
                 _ => format!("key {:?} already set in map", path.rsplit('.').next().unwrap_or(path)),
             };
-            Ok(Mutation::Apply(config, twice.iter().map(told).collect()))
+            Ok(Mutation::Apply(config, twice.iter().map(shown).collect()))
         }
         "application/strategic-merge-patch+json" => Err(ApiError::unsupported_media_type(TYPES)),
         _ if custom => Err(ApiError::unsupported_media_type(TYPES)),
         _ => {
-            tracing::debug!(media, accepted = BUILT_IN_TYPES, "a patch of a type that nobody reads");
+            tracing::debug!(
+                media,
+                accepted = BUILT_IN_TYPES,
+                "a patch has a media type that is not supported"
+            );
             let mut error = ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
             error.details = Some(Box::default());
             Err(error)
@@ -82,7 +86,7 @@ fn duplicates(paths: &[String]) -> Vec<String> {
     paths.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
 }
 
-/// Null is taken for an object without fields.
+/// Null is an object without fields.
 fn or_empty(value: Value) -> Value {
     if value.is_null() {
         Value::Object(Map::new())
@@ -116,7 +120,7 @@ fn json(body: &[u8], prefix: &str, go_type: &str) -> Result<(Value, Vec<String>)
     Ok((patch, twice))
 }
 
-/// Fields that operations do not have; refuses operations that are none.
+/// Unknown fields of operations. Refuses operations that are no objects.
 fn unknown_in_operations(patch: &Value) -> Result<Vec<String>, ApiError> {
     let mut out = Vec::new();
     let bad = |why: String| {

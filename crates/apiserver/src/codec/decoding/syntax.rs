@@ -1,6 +1,6 @@
-//! What is wrong with a text that is not JSON, in the words that clients of Kubernetes know: those of Go's scanner.
+//! Syntax errors of JSON texts in the wording of Go's scanner, which clients of Kubernetes know.
 
-/// The first mistake, if there is one.
+/// The first syntax error, if there is one.
 pub(crate) fn mistake(bytes: &[u8]) -> Option<String> {
     let mut scanner = Scanner { bytes, at: 0, depth: 0 };
     let outcome = scanner.value("looking for beginning of value").and_then(|()| {
@@ -13,7 +13,7 @@ pub(crate) fn mistake(bytes: &[u8]) -> Option<String> {
     outcome.err()
 }
 
-/// How deep Go's decoder goes.
+/// The depth limit of Go's decoder.
 const DEPTH: usize = 10_000;
 
 struct Scanner<'a> {
@@ -45,7 +45,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// An explicit stack instead of recursion: the depth is the sender's choice.
+    /// An explicit stack instead of recursion, because the client chooses the depth.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut open: Vec<u8> = Vec::new();
         let mut context = context;
@@ -80,7 +80,7 @@ impl Scanner<'_> {
                 Some(b'n') => self.literal("null")?,
                 _ => return Err(self.unexpected(context)),
             }
-            // What comes after a value: the ends of what is open, or the next value.
+            // After a value come the ends of open values, or the next value.
             loop {
                 let Some(within) = open.last() else {
                     return Ok(());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_as_go_tells_them() {
+    fn syntax_errors_have_the_wording_of_go() {
         check("", Some("unexpected end of JSON input"));
         check("{", Some("unexpected end of JSON input"));
         check(

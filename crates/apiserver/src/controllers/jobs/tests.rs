@@ -1,4 +1,4 @@
-//! Jobs that end, fail and hang.
+//! Jobs that succeed, fail or hang.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn name(job: &Job) -> String {
     }
 }
 
-/// Ends at once, fails at once, or never ends, as the name begins.
+/// A job that succeeds, fails or hangs, depending on the beginning of its name.
 fn run(job: Job) -> BoxFuture<'static, Done> {
     let kind = name(&job).chars().next();
     Box::pin(async move {
@@ -25,7 +25,7 @@ fn run(job: Job) -> BoxFuture<'static, Done> {
     })
 }
 
-/// Runs until nothing ends any more; returns what has ended.
+/// Runs until no more jobs end. Returns those that have ended.
 fn settle(jobs: &mut Jobs, now: Instant) -> Vec<String> {
     let mut out = Vec::new();
     jobs.start(run);
@@ -41,7 +41,7 @@ fn settle(jobs: &mut Jobs, now: Instant) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hangs_holds_up_nobody_else() {
+async fn a_job_that_hangs_delays_no_other_job() {
     let mut jobs = Jobs::default();
     for i in 0..CONCURRENT - 1 {
         jobs.push(job(&format!("h{i}")));
@@ -69,7 +69,7 @@ async fn what_fails_is_tried_again_less_and_less_often_and_apart() {
     }
     assert_eq!(waits, [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
     assert_eq!((jobs.failed.len(), jobs.failures.len()), (1, 1));
-    // When there is nothing to do any more, nothing is kept.
+    // When no work is left, no record is kept.
     assert_eq!(settle(&mut jobs, now), ["f"]);
     let due = jobs.due_at().unwrap();
     assert_eq!(jobs.due(due).len(), 1);
@@ -98,7 +98,7 @@ async fn a_subject_has_one_job_at_a_time() {
     jobs.push(job("a"));
     jobs.start(run);
     assert_eq!(jobs.running.len(), 1);
-    // What happens meanwhile is not forgotten.
+    // Changes in the meantime are not lost.
     jobs.push(job("a"));
     let done = jobs.ended().unwrap();
     assert_eq!(jobs.finish(done, now), Some(job("a")));

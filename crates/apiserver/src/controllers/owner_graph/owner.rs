@@ -1,4 +1,4 @@
-//! References to owners: whom they name, and whether that is who has the uid. Pure.
+//! Owner references: the object that they name, and whether the object with the uid has that name. Pure.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use windlass_store::{Key, Record};
 
 use super::Uid;
 
-/// Group, kind and name in short; 0 when they are not known. A reference with somebody's uid and another name or kind refers to nobody.
+/// A hash of group, kind and name; 0 if they are unknown. A reference with the uid of an object but another name or kind has no
+/// owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Called(u64);
 
@@ -31,12 +32,12 @@ impl Called {
 #[derive(Debug, Clone)]
 pub(super) struct Owner {
     pub(super) uid: Uid,
-    /// The owner waits for the dependent.
+    /// Whether the dependent blocks the owner's foreground deletion.
     pub(super) blocks: bool,
     pub(super) called: Called,
 }
 
-/// What a stored object is called.
+/// The identity of a stored object.
 pub(super) fn called(key: &Key, kind: &dyn Fn(&str) -> Option<String>) -> Called {
     let group = key.resource.split_once('.').map_or("", |(_, group)| group);
     let kind = kind(&key.resource).unwrap_or_default();
@@ -64,7 +65,7 @@ struct Reference {
     name: String,
 }
 
-/// The owners of a record. It is decoded only when they are others than before.
+/// The owners of a record. It is decoded only if its owners may differ from those before.
 pub(super) fn owners(record: &Record, before: &[Owner]) -> Vec<Owner> {
     let links = &record.header.owners;
     let known = |uid: &str| before.iter().find(|owner| owner.uid.as_ref() == uid);

@@ -7,8 +7,8 @@ use windlass_store::{Change, Expect, Limits, Store, Write as StoreWrite};
 
 use super::*;
 
-/// Plays steps against a store: `+name owner owner! owner=Kind/name ...` puts an object (a `!` blocks its owner), `~name finalizer` marks it
-/// as being deleted with a finalizer, `-name` removes it, `?` shows what must be done.
+/// Plays steps against a store: `+name owner owner! owner=Kind/name ...` puts an object (a `!` blocks its owner), `~name
+/// finalizer` marks it as being deleted with a finalizer, `-name` removes it, `?` shows the actions.
 async fn check(steps: &str, want: &str) {
     let store = Store::memory(Limits::default());
     let resource: Arc<str> = "things".into();

@@ -1,4 +1,4 @@
-//! Paths that are no resource's: discovery, OpenAPI, health, metrics.
+//! Paths other than resources: discovery, OpenAPI, health, metrics.
 
 use http::Method;
 use http::request::Parts;
@@ -45,7 +45,7 @@ pub(super) fn answer(server: &Inner, parts: &Parts) -> Answer {
     }
 }
 
-/// Whether methods are told apart at a path: only where kube-apiserver's router does. Everything else answers all of them alike.
+/// Whether a path accepts GET only, as in kube-apiserver's router. Other paths answer all methods alike.
 fn is_routed(path: &str) -> bool {
     let mut parts = path.split('/').skip(1);
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
@@ -62,7 +62,7 @@ fn is_routed(path: &str) -> bool {
     }
 }
 
-/// What is said of a path that leads nowhere.
+/// The error for an unknown path.
 pub(super) fn unknown(path: &str) -> ApiError {
     let mut parts = path.split('/').skip(1);
     let known = match parts.next() {

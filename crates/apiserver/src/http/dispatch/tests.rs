@@ -1,4 +1,4 @@
-//! What requests are called.
+//! Requests map to verbs.
 
 use super::*;
 

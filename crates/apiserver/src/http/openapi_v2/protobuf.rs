@@ -1,8 +1,8 @@
-//! The protobuf form of an OpenAPI v2 document. Extensions and values of any type are YAML in it, of which JSON is a part.
+//! The protobuf form of an OpenAPI v2 document. Extensions and values of any type are encoded in it as YAML, and JSON is YAML.
 
 use serde_json::{Map, Value};
 
-/// A message that is being written.
+/// A message under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -42,7 +42,7 @@ impl Message {
         self.bytes(field, &message.0);
     }
 
-    /// A name and a message, as maps are written.
+    /// Writes a name and a message, the form of map entries.
     fn named(&mut self, field: u64, name: &str, value: &Self) {
         let mut entry = Self::default();
         entry.text(1, name);
@@ -50,7 +50,7 @@ impl Message {
         self.inner(field, &entry);
     }
 
-    /// All keys that begin with `x-`.
+    /// Writes all keys that begin with `x-`.
     fn extensions(&mut self, field: u64, object: &Map<String, Value>) {
         for (key, value) in object.iter().filter(|(key, _)| key.starts_with("x-")) {
             self.named(field, key, &any(value));
@@ -118,7 +118,7 @@ fn operation(operation: &Map<String, Value>) -> Message {
             query.text(field, parameter[key].as_str().unwrap_or(""));
         }
         query.boolean(20, parameter["uniqueItems"] == Value::Bool(true));
-        // A query parameter is one of the parameters without a body, which are one of the parameters.
+        // A query parameter is nested in two choices: non-body parameter, and parameter.
         out.inner(8, &wrap(1, &wrap(2, &wrap(3, &query))));
     }
     let mut responses = Message::default();

@@ -1,4 +1,4 @@
-//! Cases of what the server sets.
+//! Fields that the server sets.
 
 use serde_json::json;
 

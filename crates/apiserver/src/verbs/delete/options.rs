@@ -1,4 +1,4 @@
-//! How something is to be deleted: what a request says, in its body or else in its query. Pure.
+//! The options of a deletion, from the body or else the query. Pure.
 
 use serde_json::{Value, json};
 use windlass_schema::{FieldError, Kind};
@@ -9,7 +9,7 @@ use crate::error::ApiError;
 use crate::http::request::Query;
 use windlass_objects::metadata::{strings, text};
 
-/// How to delete.
+/// Options of a deletion.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
@@ -17,11 +17,11 @@ pub(crate) struct DeleteOptions {
     pub(crate) propagation: Option<Propagation>,
     pub(crate) grace: Option<i64>,
     pub(crate) dry_run: bool,
-    /// Webhooks were asked about the request that leads to the deletion, and are not asked about the deletion itself.
+    /// Whether webhooks have already reviewed the request that leads to the deletion, so that they are not called again.
     pub(crate) admitted: bool,
 }
 
-/// Options as they were given, before they are understood.
+/// Options as given, before validation.
 #[derive(Default)]
 struct Given {
     propagation: Option<String>,
@@ -73,7 +73,7 @@ impl Given {
     }
 }
 
-/// A field of a type, or the words that Kubernetes has for one of another.
+/// A field of a type, or Kubernetes' error for another type.
 fn typed<'v, T>(
     value: Option<&'v Value>,
     key: &str,
@@ -137,7 +137,7 @@ impl DeleteOptions {
             uid: given.uid,
             revision: given.revision,
             propagation,
-            // What is over already is over as soon as can be.
+            // A negative grace period is the shortest possible one.
             grace: given.grace.map(|seconds| if seconds < 0 { 1 } else { seconds }),
             dry_run,
             admitted: false,

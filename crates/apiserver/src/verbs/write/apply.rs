@@ -1,4 +1,4 @@
-//! Server-side apply: to objects that are there, to those that are not, and to scales.
+//! Server-side apply: to existing objects, to new ones, and to scales.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::verbs::options::FieldValidation;
 use windlass_objects::Part;
 use windlass_objects::metadata::text;
 
-/// What an apply that cannot be carried out is answered with.
+/// The response to a failed apply.
 pub(super) fn apply_error(error: ApplyError) -> ApiError {
     match error {
         ApplyError::Conflicts(conflicts) => {
@@ -35,7 +35,7 @@ pub(super) fn apply_error(error: ApplyError) -> ApiError {
     }
 }
 
-/// Refuses a configuration of something else than the path is about.
+/// Refuses a configuration of another type than that of the path.
 pub(super) fn check_type(config: &Value, api_version: &str, kind: &str) -> Result<(), ApiError> {
     let (version, its) = (text(config, "apiVersion"), text(config, "kind"));
     if version == api_version && its == kind {
@@ -48,7 +48,7 @@ pub(super) fn check_type(config: &Value, api_version: &str, kind: &str) -> Resul
 }
 
 impl Call<'_> {
-    /// The schema of another version of the resource, if that is served.
+    /// The schema of another served version of the resource.
     fn schema_of(&self, api_version: &str) -> Option<Arc<Schema>> {
         let versions = self.server.registry().versions(self.resource);
         let other = versions
@@ -72,12 +72,12 @@ impl Call<'_> {
         .map_err(apply_error)
     }
 
-    /// Works out who owns what after anything but an apply.
+    /// Computes the field managers after any write but an apply.
     pub(super) fn own(&self, live: Option<&Value>, object: &mut Value, part: Part, now: Timestamp) {
         self.requested(live, part, now, |request| windlass_smd::update(request, object));
     }
 
-    /// Asks something about this request.
+    /// Runs a function with the request's ownership parameters.
     fn requested<T>(&self, live: Option<&Value>, part: Part, now: Timestamp, ask: impl FnOnce(&Request<'_>) -> T) -> T {
         let (scope, subresource) = self.scope(part);
         let lookup = |version: &str| self.schema_of(version);
@@ -93,7 +93,7 @@ impl Call<'_> {
         })
     }
 
-    /// Warns of, or refuses, keys that a configuration has twice.
+    /// Warns about, or refuses, duplicate keys of a configuration.
     pub(super) fn repeated(&self, twice: &[String]) -> Result<Vec<String>, ApiError> {
         match self.options.field_validation {
             FieldValidation::Strict if !twice.is_empty() => Err(ApiError::bad_request(format!(

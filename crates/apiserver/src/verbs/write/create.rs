@@ -1,4 +1,4 @@
-//! Making objects: by POST, or by a PUT or an apply to a name that is free.
+//! Creates objects: by POST, or by PUT or apply with a new name.
 
 use serde_json::Value;
 use windlass_store::{Change, CommitError, Expect, Write};
@@ -18,11 +18,11 @@ use windlass_builtin_kinds::Special;
 use windlass_objects::Part;
 use windlass_objects::metadata::{meta, set_meta};
 
-/// How many names are tried for an object that has none of its own.
+/// The number of attempts to generate a free name.
 const NAMES_TRIED: usize = 8;
 
 impl Call<'_> {
-    /// What must still be so when a new object is stored: its namespace and its definition take new objects.
+    /// The preconditions when a new object is stored: its namespace and its definition accept new objects.
     fn checks(&self, name: &str) -> Result<Vec<Write>, ApiError> {
         let mut out = Vec::new();
         if self.resource.namespaced {
@@ -50,7 +50,7 @@ impl Call<'_> {
         Ok(out)
     }
 
-    /// Creates an object; `by_apply` says that this is what was applied, and `name` what the path names.
+    /// Creates an object. `by_apply` marks an applied configuration; `name` is the name in the path.
     pub(crate) async fn create(
         &self,
         object: Value,
@@ -71,7 +71,7 @@ impl Call<'_> {
         by_apply: bool,
         name: Option<&str>,
     ) -> Result<Outcome, ApiError> {
-        // Where the server chooses the name it may have to choose again; webhooks are asked again, too.
+        // A generated name may collide; then another one is generated, and webhooks are called again.
         let chooses = name.is_none() && meta(&object, "name").is_empty();
         let original = (chooses || self.webhooks().is_some()).then(|| object.clone());
         let mut taken = 0;
@@ -90,7 +90,7 @@ impl Call<'_> {
                 Ok(None) if original.is_none() => kept = Some((made, warnings)),
                 Ok(None) => {}
                 Ok(Some(outcome)) => return Ok(outcome),
-                // The name was the server's own choice: choose another.
+                // The generated name is taken: generate another.
                 Err(error) if error.reason == "AlreadyExists" && chooses => {
                     taken += 1;
                     if taken == NAMES_TRIED {
@@ -112,7 +112,7 @@ impl Call<'_> {
     ) -> Result<(Value, Vec<String>), ApiError> {
         let now = self.server.now();
         let (mut object, mut warnings) = self.start(object, duplicates, by_apply.then_some(name).flatten(), name)?;
-        // Nobody looks at what has no place; a name that the server is to choose is not chosen yet.
+        // An object without a valid name or namespace is not checked further. A name to generate is not known yet.
         let name = match meta(&object, "name") {
             "" => meta(&object, "generateName"),
             name => name,
@@ -151,7 +151,7 @@ impl Call<'_> {
         Ok((object, warnings))
     }
 
-    /// What is asked for, decoded. Defaults come after ownership: they are nobody's.
+    /// Decodes the requested object. Defaults come after ownership, as they have no owner.
     fn start(
         &self,
         mut object: Value,
@@ -183,7 +183,7 @@ impl Call<'_> {
         Ok((made, warnings))
     }
 
-    /// Stores a new object; `None` when its namespace or definition changed meanwhile.
+    /// Stores a new object; `None` if its namespace or definition has changed meanwhile.
     async fn store_new(&self, object: &Value, warnings: &mut Vec<String>) -> Result<Option<Outcome>, ApiError> {
         let name = meta(object, "name").to_owned();
         let mut writes = self.checks(&name)?;

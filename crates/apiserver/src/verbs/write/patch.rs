@@ -1,4 +1,4 @@
-//! What a request makes of a stored object, before the server adds its part.
+//! The requested change of a stored object, before the server sets its own fields.
 
 use serde_json::Value;
 use windlass_schema::FieldError;
@@ -13,14 +13,14 @@ use crate::verbs::options::FieldValidation;
 use windlass_objects::Part;
 use windlass_objects::metadata::{meta, text};
 
-/// What a patch that cannot be carried out is answered with.
+/// The response to a failed patch.
 pub(super) fn patch_error(error: PatchError) -> ApiError {
     match error {
         PatchError::BadPatch(why) => ApiError::bad_request(why),
         PatchError::Unnamed(why) => ApiError::new(500, "", why),
         PatchError::TooLarge(why) => ApiError::new(413, "RequestEntityTooLarge", why),
         PatchError::Unprocessable(why) => {
-            // Kubernetes keeps to itself which operation did not fit.
+            // Kubernetes does not report which operation failed.
             tracing::debug!(why, "a patch does not fit its object");
             let mut error = ApiError::new(
                 422,
@@ -33,13 +33,13 @@ pub(super) fn patch_error(error: PatchError) -> ApiError {
     }
 }
 
-/// Refuses what a patch makes of an object; `shown` is what was decoded.
+/// The error for the result of a patch that cannot be decoded; `shown` is the decoded text.
 fn undecodable(shown: String, why: &str) -> ApiError {
     ApiError::invalid("", "", "", &[FieldError::invalid("patch", shown.into(), why)])
 }
 
 impl Call<'_> {
-    /// What the object would become, before the server adds its part.
+    /// The requested object, before the server sets its own fields.
     pub(super) fn candidate(
         &self,
         old: &Value,
@@ -75,7 +75,7 @@ impl Call<'_> {
             Mutation::Strategic(patch, problems) => {
                 let mut out = old.clone();
                 windlass_smd::strategic_merge_patch(schema, &mut out, patch).map_err(patch_error)?;
-                // Only the Go type says what it is.
+                // Only the Go type has the apiVersion and kind.
                 for key in ["apiVersion", "kind"] {
                     out[key] = old[key].clone();
                 }
@@ -94,7 +94,7 @@ impl Call<'_> {
         }
     }
 
-    /// Decodes the outcome of a patch; what cannot be decoded is shown in the error.
+    /// Decodes the result of a patch. The error shows a result that cannot be decoded.
     fn patched(
         &self,
         old: &Value,
@@ -137,7 +137,7 @@ impl Call<'_> {
         Ok((out, all))
     }
 
-    /// Whether what a patch made is still what its path says.
+    /// Checks that the result of a patch still has the kind of its path.
     fn check_kind(&self, out: &Value) -> Result<(), Misfit> {
         let want = self.resource.api_version();
         let (version, kind) = (text(out, "apiVersion"), text(out, "kind"));
@@ -178,14 +178,14 @@ impl Call<'_> {
         Ok(out)
     }
 
-    /// A patch that names another uid is not a precondition, but an attempt to change it.
+    /// A patch with another uid is not a precondition, but an attempt to change the uid.
     fn same_uid(&self, old: &Value, out: &Value, name: &str) -> Result<(), ApiError> {
         let uid = meta(out, "uid");
         if uid.is_empty() || uid == meta(old, "uid") {
             return Ok(());
         }
         let error = FieldError::invalid("metadata.uid", uid.into(), "field is immutable");
-        // Types that validate themselves say so twice.
+        // Custom objects report this error once, built-in ones twice.
         let errors = if self.resource.is_custom() {
             vec![error]
         } else {
@@ -200,7 +200,7 @@ impl Call<'_> {
     }
 }
 
-/// Why the outcome of a patch is not of the kind that it must be.
+/// Why the result of a patch has the wrong kind.
 enum Misfit {
     Undecodable(String),
     Invalid(Box<ApiError>),

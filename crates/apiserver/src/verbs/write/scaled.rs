@@ -1,4 +1,4 @@
-//! Writes to the scale of an object: a small object of its own, with managers of its own.
+//! Writes to the scale of an object: a separate small object with separate field managers.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use windlass_objects::metadata::{meta, meta_value, set_meta, text};
 const VERSION: &str = "autoscaling/v1";
 
 impl Call<'_> {
-    /// What an object becomes when its scale is written.
+    /// The object with its scale written.
     pub(super) fn scaled(&self, old: &Value, name: &str, wanted: &Mutation) -> Result<Value, ApiError> {
         let Some(paths) = &self.resource.scale else {
             return Err(ApiError::no_resource());
@@ -36,7 +36,7 @@ impl Call<'_> {
             let words = format!("the spec replicas field \".{}\" cannot be empty", paths.spec);
             return Err(ApiError::bad_request(words));
         }
-        // Those of custom objects are looked at with the rest.
+        // Custom objects are validated as a whole.
         if replicas < 0 && !self.resource.is_custom() {
             return Err(ApiError::invalid(
                 "autoscaling",

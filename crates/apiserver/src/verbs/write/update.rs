@@ -1,4 +1,4 @@
-//! Changing objects that are there.
+//! Changes existing objects.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use windlass_objects::Part;
 use windlass_objects::metadata::{finalizers, is_deleting, meta, set_meta};
 
 impl Call<'_> {
-    /// Changes an object, or, where the mutation may, makes it.
+    /// Changes an object, or creates it if the mutation allows that.
     pub(crate) async fn change(&self, name: &str, mutation: &Mutation, part: Part) -> Result<Outcome, ApiError> {
         if let Mutation::Replace(object, _) = mutation {
             prepare::check_name(object, name)?;
@@ -30,7 +30,7 @@ impl Call<'_> {
         for _ in 0..TRIES {
             let Some(record) = self.server.store.get(&self.resource.storage, self.namespace, name) else {
                 match self.change_absent(name, mutation, part).await {
-                    // Somebody else made it first.
+                    // Another client has created it meanwhile.
                     Err(error) if error.reason == "AlreadyExists" && self.is_there(name) => continue,
                     other => return other,
                 }
@@ -58,7 +58,7 @@ impl Call<'_> {
                     return Err(self.other_uid(name, wanted, ""));
                 }
                 let mut object = object.clone();
-                // There is no version that it could be compared with.
+                // No stored version exists to compare with.
                 set_meta(&mut object, "resourceVersion", None);
                 self.create(object, duplicates, false, Some(name)).await
             }
@@ -66,7 +66,7 @@ impl Call<'_> {
         }
     }
 
-    /// Changes what was read; `None` when it is not what is stored any more, and the change may be tried again.
+    /// Changes the object that was read; `None` if the stored object has changed since and a retry is allowed.
     pub(crate) async fn change_once(
         &self,
         name: &str,
@@ -130,7 +130,7 @@ impl Call<'_> {
         self.store_changed(name, record, new, named, warnings).await
     }
 
-    /// Compares the revision that a request names, if any, with the stored one.
+    /// Compares the resourceVersion of a request, if any, with the stored one.
     fn check_revision(&self, record: &Record, mutation: &Mutation, new: &Value, name: &str) -> Result<bool, ApiError> {
         let given = match mutation {
             Mutation::Apply(config, _) => meta(config, "resourceVersion"),
@@ -139,7 +139,7 @@ impl Call<'_> {
         let is_put = matches!(mutation, Mutation::Replace(..));
         if given.is_empty() || given == "0" {
             if is_put && self.resource.needs_revision {
-                // Here kube-apiserver names the resource where it names the kind elsewhere.
+                // Here kube-apiserver uses the resource where it uses the kind elsewhere.
                 return Err(ApiError::invalid(
                     &self.resource.group,
                     &self.resource.plural,
@@ -157,7 +157,7 @@ impl Call<'_> {
         if given != record.revision.to_string() {
             return Err(self.modified(name));
         }
-        // A patch starts from what it finds, so that the revision in its outcome says nothing.
+        // A patch starts from the stored object, so the resourceVersion of its result has no meaning.
         Ok(match mutation {
             Mutation::Replace(..) | Mutation::Apply(..) => true,
             Mutation::Scale(wanted) => matches!(**wanted, Mutation::Replace(..)),
@@ -178,7 +178,7 @@ impl Call<'_> {
         let writes = vec![Write {
             key: self.key(name),
             expect: Expect::Revision(record.revision),
-            // Watchers see what was stored last: this was never stored.
+            // Watches show the last stored state: this state was never stored.
             change: if gone { Change::Delete(None) } else { Change::Put(draft) },
         }];
         match self.server.store.commit(writes).await {

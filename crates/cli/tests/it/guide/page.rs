@@ -1,10 +1,10 @@
-//! Reading the page: its blocks, its tables, its links.
+//! Parses the page: blocks, tables, links.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A file of the repository.
+/// The path of a file in the repository.
 pub(crate) fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
@@ -38,7 +38,7 @@ pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     found
 }
 
-/// The rows of the table whose header begins with these words, cell by cell, without the signs around code.
+/// The rows of the table whose header begins with this text, cell by cell, without code quotes.
 pub(crate) fn table(page: &str, header: &str) -> Vec<Vec<String>> {
     let mut lines = page.lines().skip_while(|line| !line.starts_with(header));
     assert!(lines.next().is_some(), "no table begins with {header}");
@@ -50,7 +50,7 @@ pub(crate) fn table(page: &str, header: &str) -> Vec<Vec<String>> {
     .collect()
 }
 
-/// The text below a heading, to the next heading of its rank or a higher one.
+/// The text below a heading, up to the next heading of the same or a higher level.
 pub(crate) fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     let rank = heading.chars().take_while(|c| *c == '#').count();
     let begin = page
@@ -63,7 +63,7 @@ pub(crate) fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     end.map_or(below, |end| &below[..end])
 }
 
-/// Where links lead that stay in the repository.
+/// The targets of links within the repository.
 pub(crate) fn links(text: &str) -> Vec<String> {
     let targets = text
         .split("](")
@@ -75,7 +75,7 @@ pub(crate) fn links(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The JSON documents that commands patch with.
+/// The JSON documents of patch commands.
 pub(crate) fn patches(commands: &str) -> Vec<Value> {
     let quoted = commands
         .split("-p '")

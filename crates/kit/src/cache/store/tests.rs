@@ -1,4 +1,4 @@
-//! What a cache keeps, finds and tells its subscribers.
+//! A cache stores and indexes objects, and calls its subscribers with changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

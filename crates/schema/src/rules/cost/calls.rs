@@ -1,4 +1,4 @@
-//! What calls cost.
+//! Cost estimates of calls.
 
 use cel::common::ast::{Expr, IdedExpr, LiteralValue};
 
@@ -23,7 +23,7 @@ impl Arg<'_> {
 type Cost = (Range, Option<Range>);
 
 const ONE: Range = Range::exactly(1);
-/// Asking who may do what.
+/// The cost of an authorization check.
 const QUESTION: Range = Range::exactly(350_000);
 /// The longest pattern of a named format.
 const FORMAT_PATTERN: f64 = 128.0;
@@ -33,7 +33,7 @@ const FORMAT_NAME: u64 = 64;
 const ADDRESS: Range = Range { min: 4, max: 16 };
 
 impl Coster<'_> {
-    /// The cost of a call with its arguments, and the size of its result where it is known.
+    /// The cost of a call with its arguments, and the size of its result if it is known.
     pub(super) fn function(
         &mut self,
         at: &IdedExpr,
@@ -89,7 +89,7 @@ impl Coster<'_> {
         }
     }
 
-    /// The cost of what Kubernetes has its own figures for.
+    /// The cost of functions for which Kubernetes has its own estimates.
     fn kubernetes(&self, name: &str, overload: &str, target: Option<&Arg<'_>>, args: &[Arg<'_>]) -> Option<Cost> {
         let first = args.first();
         Some(match (name, target, first) {
@@ -153,7 +153,7 @@ impl Coster<'_> {
         })
     }
 
-    /// Looking at each element of a list, or at each character of a string.
+    /// The cost of reading each element of a list, or each character of a string.
     fn each_element(&self, target: &Arg<'_>) -> Range {
         let Ty::List(of) = &target.ty else {
             return target.size().scaled(CHARACTER);
@@ -191,7 +191,7 @@ impl Coster<'_> {
     }
 }
 
-/// Functions that only look something up.
+/// Functions with a constant cost.
 const NOMINAL: [&str; 38] = [
     "serviceAccount",
     "path",
@@ -242,7 +242,7 @@ fn both(a: Option<Entry>, b: Option<Entry>) -> Option<Entry> {
     })
 }
 
-/// Comparing values of types that Kubernetes adds.
+/// The cost of comparing values of Kubernetes' own types.
 fn equality(args: &[Arg<'_>]) -> Option<Range> {
     let [left, right] = args else { return None };
     let (Ty::Extra(name), true) = (&left.ty, left.ty.is_exactly(&right.ty)) else {
@@ -264,7 +264,7 @@ fn equality(args: &[Arg<'_>]) -> Option<Range> {
 }
 
 fn pattern_cost(text: Range, pattern: Range) -> Range {
-    // An empty text costs something, too.
+    // An empty text has a cost, too.
     text.plus(ONE).scaled(CHARACTER).times(pattern.scaled(PATTERN))
 }
 
@@ -276,7 +276,7 @@ fn replace(size: Range, from: Range, to: Range) -> Cost {
         reason = "an estimate; beyond the range it saturates"
     )]
     let parts = |whole: u64, part: u64| (whole as f64 / part as f64).ceil() as u64;
-    // The longest result: the smallest texts are replaced by the longest.
+    // The longest result: the shortest texts are replaced by the longest.
     let (most, kept_most) = if from.min == 0 {
         (size.max.saturating_add(1), size.max)
     } else if to.max <= from.min {
@@ -299,7 +299,7 @@ fn replace(size: Range, from: Range, to: Range) -> Cost {
     (size.scaled(2.0 * CHARACTER), Some(count.times(to).plus(kept)))
 }
 
-/// The cost of the functions of the language itself.
+/// The cost of the standard functions of CEL.
 fn standard(overload: &str, target: Option<&Arg<'_>>, args: &[Arg<'_>]) -> Cost {
     let first = || args.first().map_or(Range::UNKNOWN, Arg::size);
     match (overload, target, args) {
@@ -338,7 +338,7 @@ fn standard(overload: &str, target: Option<&Arg<'_>>, args: &[Arg<'_>]) -> Cost 
     }
 }
 
-/// Whether an overload compares values that may be long.
+/// Whether an overload compares values of variable size.
 fn compares(id: &str) -> bool {
     if matches!(id, "equals" | "not_equals") {
         return true;

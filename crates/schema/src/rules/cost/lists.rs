@@ -1,16 +1,16 @@
-//! What the functions for lists and sets cost.
+//! Cost estimates of functions for lists and sets.
 
 use cel::common::ast::{Expr, LiteralValue};
 
 use super::calls::Arg;
 use super::{CHARACTER, Range};
 
-/// Calling a function, and making a list.
+/// The cost of calling a function and creating a list.
 const NEW_LIST: Range = Range::exactly(11);
-/// An element is looked at and moved.
+/// The cost of reading and moving an element.
 const PAIR: f64 = 2.0;
 
-/// The cost of a call, and the size of its result, where it is one for lists or sets.
+/// The cost and the result size of a call of a function for lists or sets.
 pub(super) fn lists(overload: &str, target: Option<&Arg<'_>>, args: &[Arg<'_>]) -> Option<(Range, Option<Range>)> {
     let size = || target.map_or(Range::UNKNOWN, Arg::size);
     let squared = |size: Range| size.times(size);
@@ -41,7 +41,7 @@ pub(super) fn lists(overload: &str, target: Option<&Arg<'_>>, args: &[Arg<'_>]) 
     Some((size.scaled(factor).plus(NEW_LIST), Some(size)))
 }
 
-/// How much more than its pairs of elements sorting costs.
+/// The factor of sorting over comparing all pairs of elements.
 fn sort(overload: &str, suffix: &str) -> Option<f64> {
     match overload.strip_prefix("list_")?.strip_suffix(suffix)? {
         "string" | "bytes" => Some(PAIR + CHARACTER),
@@ -49,7 +49,7 @@ fn sort(overload: &str, suffix: &str) -> Option<f64> {
     }
 }
 
-/// A number as it is written, or what is assumed where it is not.
+/// The value of a literal number, or the assumed value.
 fn number(arg: &Arg<'_>, assumed: u64) -> u64 {
     match &arg.expression.expr {
         Expr::Literal(LiteralValue::Int(n)) => u64::try_from(*n.inner()).unwrap_or(0),

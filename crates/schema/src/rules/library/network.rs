@@ -1,4 +1,4 @@
-//! URLs, addresses, networks.
+//! Functions for URLs, addresses and networks.
 
 use cel::common::functions::Function;
 use cel::common::types::STRING_TYPE;

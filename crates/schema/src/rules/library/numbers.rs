@@ -1,4 +1,4 @@
-//! Quantities and semantic versions.
+//! Functions for quantities and semantic versions.
 
 use cel::common::functions::Function;
 use cel::common::types::{INT_TYPE, STRING_TYPE};

@@ -1,4 +1,4 @@
-//! The model: types, paths, and who owns what after each write, all written down the long way.
+//! The model: types, paths, and the owners after each write, computed without optimisation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(super) enum Ty {
     Set,
     Struct(BTreeMap<String, Self>),
     Map(Box<Self>),
-    /// Items told apart by `k`.
+    /// Items identified by `k`.
     Keyed(BTreeMap<String, Self>),
 }
 
@@ -129,7 +129,7 @@ impl Ty {
     }
 }
 
-/// Every path there is in a value, containers included, with whether the schema names its last step.
+/// Every path in a value, containers included, with whether the schema names its last step.
 fn every(ty: &Ty, value: &Value, at: &Path, out: &mut BTreeMap<Path, (bool, Value)>) {
     for (step, below, child, named) in ty.children(value) {
         let mut path = at.clone();
@@ -165,7 +165,7 @@ fn has_children(paths: &BTreeMap<Path, (bool, Value)>, path: &Path) -> bool {
         .any(|other| other.len() > path.len() && other.starts_with(path))
 }
 
-/// What an applier of a value owns: leaves, items, keys of maps; of structs only those that are empty.
+/// The paths that an applier of a value owns: leaves, items, map keys, and empty structs.
 fn owned(ty: &Ty, value: &Value) -> Paths {
     let paths = all(ty, value);
     let counts = |path: &Path, named: bool, value: &Value| {
@@ -196,7 +196,7 @@ fn is_leaf_type(ty: &Ty, path: &[String]) -> bool {
     matches!(type_at(ty, path), Ty::Number | Ty::AtomicList | Ty::AtomicMap)
 }
 
-/// Sets and keyed lists without order, so that values can be compared.
+/// A value with sets and keyed lists sorted, for comparison.
 pub(super) fn sorted(ty: &Ty, value: &Value) -> Value {
     match (ty, value) {
         (Ty::Struct(inner), Value::Object(map)) => map
@@ -258,7 +258,7 @@ fn merged(ty: &Ty, live: Option<&Value>, config: &Value) -> Value {
     }
 }
 
-/// A value without some paths; what becomes empty by that is null.
+/// A value without some paths; emptied containers become null.
 fn without(ty: &Ty, value: &Value, gone: &Paths, at: &Path) -> Value {
     let touched = gone.iter().any(|path| path.len() > at.len() && path.starts_with(at));
     if !touched || !matches!(value, Value::Object(_) | Value::Array(_)) {
@@ -367,7 +367,7 @@ impl Model {
         let mine = owned(ty, config);
         let mut others = self.owners.clone();
         if others.is_empty() && self.value.is_some() {
-            // The existing fields have no known owner: a manager of its own gets them.
+            // The existing fields have no known owner: a separate manager gets them.
             let (everything, _) = Self::changes(ty, &json!({}), &live);
             others.insert(("before-first-apply".to_owned(), false), everything);
             others.retain(|_, set| !set.is_empty());

@@ -1,4 +1,4 @@
-//! From start to end.
+//! A control plane from start to end.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::MissedTickBehavior;
 use windlass_envtest::{ControlPlane, Options, StartError, Tools};
 
-/// Tells the test that runs this one as a program to be killed from the test that everybody runs.
+/// Set in the process that a test starts and kills. Without it, the victim test does nothing.
 const VICTIM: &str = "WINDLASS_ENVTEST_VICTIM";
 
 fn is_running(pid: &str) -> bool {
@@ -119,7 +119,7 @@ async fn a_reset_brings_the_earlier_state_back() {
         let begun = std::time::Instant::now();
         control_plane.reset(&mut baseline).await.unwrap();
         assert!(begun.elapsed() < Duration::from_mins(1));
-        // From etcd, and from the caches.
+        // In etcd, and in the caches.
         assert_eq!(names(ListParams::default()).await, before);
         assert_eq!(names(ListParams::default().match_any()).await, before);
         assert_eq!(definitions.list(&ListParams::default()).await.unwrap().items, []);
@@ -167,7 +167,7 @@ async fn a_program_that_ends_is_named_with_its_last_words() {
     }
 }
 
-/// Not a claim by itself: the process that the next test kills.
+/// Not a claim on its own: the process that the next test kills.
 #[tokio::test]
 async fn nothing_outlives_a_process_that_is_killed_victim() {
     let Some(report) = std::env::var_os(VICTIM) else {

@@ -1,3 +1,4 @@
-//! A control plane for tests is a real API server that ends with the process that started it. Left out, with a line, where the tools are not built.
+//! A control plane for tests is a real API server that ends with the process that started it. Left out, with a message, if the
+//! tools are not built.
 
 mod life;

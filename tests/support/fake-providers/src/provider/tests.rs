@@ -1,4 +1,4 @@
-//! What look-alikes are made of.
+//! The contents of fake providers.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The YAML of look-alikes.
+//! The YAML of fake providers.
 
 use super::{Flaw, LookAlike};
 
@@ -449,7 +449,7 @@ pub(super) fn components(of: &LookAlike) -> String {
 
 fn definitions(of: &LookAlike) -> Vec<String> {
     let kinds = of.kinds();
-    // Real files are long because of descriptions in each version of each definition.
+    // Real files are long because each version of each definition has descriptions.
     let share = of.padding / (kinds.len() * 2).max(1);
     let of_kind = |(index, kind): (usize, &String)| {
         let singular = kind.to_lowercase();
@@ -495,7 +495,7 @@ fn deployments(of: &LookAlike) -> Vec<String> {
         names.extend(names.first().cloned());
     }
     let of_name = |(index, name): (usize, &String)| {
-        // The second container is what settings must not be mixed up with.
+        // The second container must not receive the settings of the first.
         let main = index == 0;
         let webhooks = main && of.webhooks;
         let values = [

@@ -1,4 +1,4 @@
-//! Add-on providers and the core: neither needs the other, and whoever wants to can make another one.
+//! Add-on providers and the core do not depend on each other, and other add-on providers can be written.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn is_of_helm(definition: &Value) -> bool {
     name.starts_with("helm")
 }
 
-/// Another add-on provider, as small as one can be: what it installs is a ConfigMap for each chosen Cluster, on the management cluster.
+/// A minimal add-on provider: it installs a ConfigMap for each selected Cluster, on the management cluster.
 struct Other {
     objects: Objects,
     selector: LabelSelector,
@@ -42,7 +42,7 @@ impl Other {
         found.into_iter().map(|map| map.metadata.name.unwrap()).collect()
     }
 
-    /// Puts the add-on on those that are chosen, with values of their own, and takes it away from the others.
+    /// Installs the add-on for selected Clusters, with rendered values, and removes it from the others.
     async fn reconcile(&self) {
         let selector = Selector::parse(&self.selector).unwrap();
         let mut chosen = BTreeSet::new();
@@ -75,8 +75,8 @@ impl Other {
     }
 }
 
-// AD-014, AD-017, AD-158, AD-159, AD-160: the core makes a cluster where the Helm provider is neither running nor even defined, and another
-// provider, made of the selector and the templates that this one is made of, puts its add-on there and takes it away again.
+// AD-014, AD-017, AD-158, AD-159, AD-160: the core creates a cluster without the Helm provider and its definitions. Another
+// provider, built from the same selector and templates, installs its add-on there and removes it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_core_goes_without_helm_and_another_provider_takes_its_place() {
     let server = Server::start().await;
@@ -120,7 +120,7 @@ async fn the_core_goes_without_helm_and_another_provider_takes_its_place() {
     server.stop().await;
 }
 
-// AD-023: the provider is a process of its own beside that of the core. It brings no helm, and says what is missing where it runs.
+// AD-023: the provider is a separate process beside that of the core. It ships no helm, and reports when helm is missing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_provider_runs_beside_the_core() {
     let server = Server::start().await;
@@ -159,7 +159,7 @@ async fn the_provider_runs_beside_the_core() {
         words.any(|words| words.contains("there is no program /nowhere/helm") && words.contains("install helm"))
     };
     objects
-        .wait_all::<HelmReleaseProxy>("what is missing is told", |all| all.len() == 1 && told(&all[0]))
+        .wait_all::<HelmReleaseProxy>("the missing program is reported", |all| all.len() == 1 && told(&all[0]))
         .await;
     let charts = objects.list::<HelmChartProxy>().await;
     let status = charts[0].status.as_ref().unwrap();

@@ -1,4 +1,4 @@
-//! Who manages an InfraCluster may change in one direction only, whoever asks and however.
+//! External management of an InfraCluster can change in one direction only, for every user and every kind of request.
 
 use http::header::CONTENT_TYPE;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -13,7 +13,7 @@ use windlass_testkit::{CLASS, ClusterOf, Env, Kind, NAMESPACE, Objects};
 const DEV_CLUSTERS: &str = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/namespaces/default/devclusters";
 const REFUSAL: &str = "removal of externally managed annotation is not allowed";
 
-/// A DevCluster, managed by somebody else when there are annotations.
+/// A DevCluster; externally managed if the annotations say so.
 pub(crate) fn dev_cluster(name: &str, annotations: &Value) -> Value {
     json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
@@ -56,7 +56,7 @@ fn refusal(result: Result<(), kube::Error>) -> Box<Status> {
     }
 }
 
-/// 422, with the field, the reason and the way out.
+/// Asserts a 422 with the field, the reason and the remedy.
 fn is_refused(how: &str, result: Result<(), kube::Error>) {
     let status = refusal(result);
     assert_eq!(
@@ -76,7 +76,7 @@ fn is_refused(how: &str, result: Result<(), kube::Error>) {
     }
 }
 
-/// Tries to take the annotation away in every way there is; the object stays as it was.
+/// Tries every way to remove the annotation; the object stays unchanged.
 pub(crate) async fn the_annotation_stays(objects: &Objects) {
     let owner = PatchParams::apply("terraform");
     let external = dev_cluster("external", &json!({MANAGED_BY: "terraform", "other": "x"}));
@@ -109,7 +109,7 @@ pub(crate) async fn the_annotation_stays(objects: &Objects) {
             .await
             .map(drop),
     );
-    // The owner of the field leaves it out.
+    // The owner of the field omits it.
     let applied = dev_cluster("external", &json!({"other": "x"}));
     is_refused(
         "apply",
@@ -127,7 +127,7 @@ pub(crate) async fn the_annotation_stays(objects: &Objects) {
         "dry run",
         patch(objects, "external", &dry, &Patch::Merge(&without)).await,
     );
-    // A label is no substitute (EX-015).
+    // A label does not replace it (EX-015).
     let label = json!({"metadata": {"labels": {MANAGED_BY: "x"}, "annotations": {MANAGED_BY: null}}});
     is_refused(
         "label",
@@ -136,7 +136,7 @@ pub(crate) async fn the_annotation_stays(objects: &Objects) {
     assert_eq!(get(objects, "external").await, before);
 }
 
-/// Changes another value, adds the annotation, writes status and everything else; creates and deletes.
+/// Changes the value, adds the annotation, writes status and other fields; creates and deletes.
 pub(crate) async fn all_else_passes(objects: &Objects) {
     let anyone = PatchParams::default();
     let merge = async |name: &str, change: Value| patch(objects, name, &anyone, &Patch::Merge(&change)).await;
@@ -157,7 +157,7 @@ pub(crate) async fn all_else_passes(objects: &Objects) {
         .patch_status("free", &anyone, &Patch::Merge(&status))
         .await
         .unwrap();
-    // Nobody can take it away through the status: metadata is not written there.
+    // A write of the status cannot remove it: metadata is not written there.
     let sly =
         json!({"metadata": {"annotations": {MANAGED_BY: null}}, "status": {"initialization": {"provisioned": true}}});
     dev_clusters(objects)
@@ -183,7 +183,7 @@ pub(crate) async fn all_else_passes(objects: &Objects) {
     }
 }
 
-/// The warnings that a merge patch of a DevCluster is answered with.
+/// The warnings of a merge patch of a DevCluster.
 pub(crate) async fn warnings(objects: &Objects, name: &str, change: &Value) -> Vec<String> {
     let request = http::Request::patch(format!("{DEV_CLUSTERS}/{name}"))
         .header(CONTENT_TYPE, "application/merge-patch+json")
@@ -197,7 +197,7 @@ pub(crate) async fn warnings(objects: &Objects, name: &str, change: &Value) -> V
 
 // EX-079, EX-080, EX-015, T5
 #[tokio::test]
-async fn nobody_can_take_the_annotation_away() {
+async fn the_annotation_cannot_be_removed() {
     let env = Env::builder().without_controllers().start().await;
     the_annotation_stays(&env).await;
     env.stop().await;
@@ -213,7 +213,7 @@ async fn another_value_the_annotation_itself_and_everything_else_pass() {
 
 // EX-082, EX-085, T7
 #[tokio::test]
-async fn who_takes_over_a_live_object_is_told_about_its_finalizer() {
+async fn taking_over_a_live_object_warns_about_its_finalizer() {
     let env = Env::builder().without_controllers().start().await;
     env.apply(&dev_cluster("live", &json!({}))).await;
     let kept = json!(["devcluster.infrastructure.cluster.x-k8s.io", "x.example.com/theirs"]);
@@ -229,10 +229,10 @@ async fn who_takes_over_a_live_object_is_told_about_its_finalizer() {
         assert!(told.contains(words), "no {words:?} in {told:?}");
     }
     assert_eq!(warnings(&env, "live", &annotate).await, [""; 0], "told once");
-    // What it names is what the person has to do: nobody else does.
+    // Only the person can do what the warning names.
     let finalizers = get(&env, "live").await["metadata"]["finalizers"].clone();
     assert_eq!(finalizers, kept);
-    // EX-079: not even while it goes.
+    // EX-079: not even during deletion.
     env.delete("DevCluster", "live").await;
     let without = json!({"metadata": {"annotations": {MANAGED_BY: null}}});
     is_refused(
@@ -247,7 +247,7 @@ async fn who_takes_over_a_live_object_is_told_about_its_finalizer() {
 
 // EX-034
 #[tokio::test]
-async fn a_wrong_spec_is_refused_the_same_whoever_manages_it() {
+async fn a_wrong_spec_is_refused_for_managed_and_external_objects_alike() {
     let env = Env::builder().without_controllers().start().await;
     let refused = async |annotations: Value| {
         let mut object = dev_cluster("wrong", &annotations);
@@ -259,7 +259,7 @@ async fn a_wrong_spec_is_refused_the_same_whoever_manages_it() {
     let managed = refused(json!({})).await;
     assert_eq!(managed.0, 422, "{managed:?}");
     assert_eq!(managed, refused(json!({MANAGED_BY: "terraform"})).await);
-    // What is not set stays so: no default speaks for the provider.
+    // Unset fields stay unset: no default acts for the provider.
     let mut bare = dev_cluster("bare", &json!({MANAGED_BY: "terraform"}));
     bare["spec"] = json!({"backend": {"inMemory": {}}});
     let stored = env.apply(&bare).await;
@@ -269,7 +269,7 @@ async fn a_wrong_spec_is_refused_the_same_whoever_manages_it() {
 
 // EX-065, EX-079: a template that loses the annotation.
 #[tokio::test]
-async fn a_class_that_loses_the_annotation_is_told_on_the_cluster() {
+async fn a_class_that_loses_the_annotation_is_reported_on_the_cluster() {
     let env = Env::start().await;
     let mut documents: Vec<Value> = serde_saphyr::from_multiple(CLASS).unwrap();
     let template = documents
@@ -285,7 +285,7 @@ async fn a_class_that_loses_the_annotation_is_told_on_the_cluster() {
     cluster.apply(&env).await;
     let named = env
         .wait_for::<Cluster>(&cluster.key(), "has made what it names", |cluster| {
-            // A name is written before what it names is made.
+            // A reference is written before its object exists.
             let mut conditions = cluster.status.iter().flat_map(|status| &status.conditions);
             cluster.spec.infrastructure_ref.is_some()
                 && conditions.any(|condition| condition.type_ == "TopologyReconciled" && condition.status == "True")
@@ -311,7 +311,7 @@ async fn a_class_that_loses_the_annotation_is_told_on_the_cluster() {
     env.stop().await;
 }
 
-// A data folder that a manager over the network served before: the configuration names an address where nobody answers.
+// A data folder that a manager over the network served before: the configuration has an address without a listener.
 #[tokio::test]
 async fn a_server_that_judges_in_process_asks_no_manager_that_is_gone() {
     let why = "a real server judges nothing in the process of a manager";

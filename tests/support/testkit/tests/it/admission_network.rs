@@ -1,4 +1,4 @@
-//! The same admission where the API server and the manager are two servers.
+//! The same admission with the API server and the manager as two servers.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
@@ -10,7 +10,7 @@ use windlass_testkit::{MANAGER, Objects, Server};
 
 use crate::admission::{all_else_passes, dev_cluster, the_annotation_stays, warnings};
 
-/// An API server alone, a client for it over the network, and a port for webhooks.
+/// A separate API server, a client for it over the network, and a port for webhooks.
 struct World {
     server: Server,
     client: kube::Client,
@@ -23,7 +23,7 @@ impl World {
         let server = Server::start().await;
         let client = server.client(MANAGER);
         network::definitions(&client, &kinds::all_crds(), true).await.unwrap();
-        // Bound, it stays ours while nobody listens.
+        // Bound without a listener, so that the port stays reserved.
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -72,7 +72,7 @@ async fn the_webhook_says_the_same_as_the_server_in_process() {
     world.server.stop().await;
 }
 
-// EX-084, EX-087: what admission cannot prevent is not tried.
+// EX-084, EX-087: what admission cannot prevent is not tested.
 #[tokio::test]
 async fn while_no_manager_answers_updates_are_refused_and_a_deleted_object_may_come_back_managed() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! Bad input is refused by the API server, or named on the Cluster; nothing is made of it.
+//! Invalid input is refused by the API server, or reported on the Cluster; no objects are created for it.
 
 use kube::api::{ListParams, Patch, PatchParams, ValidationDirective};
 use kube::core::Status;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_testkit::{CLASS, ClusterOf, Env, MANAGER, NAMESPACE};
 
-/// A Cluster with something wrong in it.
+/// A Cluster with an invalid value.
 fn wrong(name: &str, pointer: &str, value: Value) -> Value {
     let mut object = ClusterOf::new(name, 1, 1).object();
     let (parent, field) = pointer.rsplit_once('/').unwrap();
@@ -14,7 +14,7 @@ fn wrong(name: &str, pointer: &str, value: Value) -> Value {
     object
 }
 
-/// Sends an object as `kubectl` does, strictly, once to apply and once to create.
+/// Sends an object as `kubectl` does, with strict validation, once to apply and once to create.
 async fn refusals(env: &Env, object: &Value) -> [Box<Status>; 2] {
     let name = object["metadata"]["name"].as_str().unwrap();
     let api = env.dynamic("Cluster");
@@ -39,7 +39,8 @@ async fn refusals(env: &Env, object: &Value) -> [Box<Status>; 2] {
 
 async fn is_refused(env: &Env, object: Value, code: u16, words: &[&str], field: &str) {
     let [applied, created] = refusals(env, &object).await;
-    // What does not fit the schema's types is no object to apply: a server says so before it validates, in words of its own.
+    // A value that does not match the schema's types cannot be applied: a server reports it before validation, with another
+    // message.
     let is_typed = applied.message.contains("failed to create typed patch object");
     let answers = if is_typed {
         vec![created]
@@ -60,7 +61,7 @@ async fn is_refused(env: &Env, object: Value, code: u16, words: &[&str], field: 
     }
 }
 
-// Unknown fields, wrong types and values out of bounds never reach a controller.
+// Unknown fields, wrong types and values out of bounds are refused before a controller sees them.
 #[tokio::test]
 async fn what_the_schema_forbids_is_refused_with_the_field() {
     let env = Env::builder().without_controllers().start().await;
@@ -111,7 +112,7 @@ async fn what_the_schema_forbids_is_refused_with_the_field() {
     env.stop().await;
 }
 
-/// The message of the condition that says what is wrong with the topology, of the present generation.
+/// The message of the current condition about an invalid topology.
 fn complaint(cluster: &Cluster) -> Option<&str> {
     let status = cluster.status.as_ref()?;
     let condition = status
@@ -179,14 +180,14 @@ async fn what_only_a_controller_can_know_is_named_on_the_cluster_and_nothing_is_
     assert_eq!(made.len(), 6, "{made:?}");
     assert!(made.iter().all(|name| name.starts_with("clusters.")), "{made:?}");
 
-    // What is put right goes on by itself.
+    // After a correction, reconciling continues.
     let cluster = ClusterOf::new("no-version", 1, 0);
     cluster.apply(&env).await;
     cluster.wait_running(&env).await;
     env.stop().await;
 }
 
-// A change that cannot be made leaves what is there as it is.
+// A change that cannot be carried out leaves existing objects as they are.
 #[tokio::test]
 async fn a_bad_change_leaves_a_running_cluster_alone() {
     let env = Env::start().await;

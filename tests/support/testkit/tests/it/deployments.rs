@@ -1,4 +1,4 @@
-//! The stand-in for whoever runs pods.
+//! The replacement for the Deployment controller and kubelets.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -16,7 +16,7 @@ fn deployment(name: &str, replicas: i32, image: &str) -> Deployment {
     .unwrap()
 }
 
-/// Waits until a Deployment has a number of available replicas of its present generation, and the reason of its progress is this one.
+/// Waits until a Deployment has this many available replicas of its current generation, and this reason of its progress.
 async fn wait(objects: &Objects, name: &str, available: i32, reason: &str) {
     let key = windlass_kit::ObjectKey::new("default", name);
     let is_so = |deployment: &Deployment| {
@@ -35,7 +35,7 @@ async fn wait(objects: &Objects, name: &str, available: i32, reason: &str) {
 }
 
 #[tokio::test]
-async fn deployments_run_are_held_back_or_fail_as_they_are_told() {
+async fn deployments_run_are_held_back_or_fail_as_configured() {
     let server = Server::start().await;
     let objects = Objects::new(server.client("test"));
     let api: Api<Deployment> = objects.api();
@@ -63,7 +63,7 @@ async fn deployments_run_are_held_back_or_fail_as_they_are_told() {
     patch("after", json!({"spec": {"replicas": 0}})).await;
     wait(&objects, "after", 0, "NewReplicaSetAvailable").await;
 
-    // Also one that is made again is the one that is held.
+    // A Deployment that is created again is held as well.
     api.delete("held", &DeleteParams::background()).await.unwrap();
     objects
         .wait_all("held is gone", |all: &[Deployment]| all.len() == 2)

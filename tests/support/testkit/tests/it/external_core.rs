@@ -1,5 +1,5 @@
-//! Everything but the infrastructure provider on infrastructure that somebody else manages: Cluster, control plane, Machines and
-//! topology wait for it, live on it and leave it, and know nothing of who writes it.
+//! All controllers but the infrastructure provider on externally managed infrastructure: Cluster, control plane, Machines and
+//! topology wait for it, use it and release it, independent of its writer.
 
 mod classes;
 mod view;
@@ -17,8 +17,8 @@ use self::view::{
     HOST, MANAGED_BY, at_endpoint, at_infrastructure, cluster_says, condition, get, list, message, rests, wait,
 };
 
-// EX-012, EX-040, EX-047, EX-055, EX-056: an external system that writes one field after the other, and takes its time: nobody
-// looks without an event, everybody says what is missing, and the last write starts the machines.
+// EX-012, EX-040, EX-047, EX-055, EX-056: an external system that writes one field after the other, slowly: no controller
+// reconciles without an event, each object reports what is missing, and the last write starts the machines.
 #[tokio::test]
 async fn everything_waits_for_the_external_system_and_says_for_what() {
     let env = Env::start().await;
@@ -50,7 +50,7 @@ async fn everything_waits_for_the_external_system_and_says_for_what() {
     env.stop().await;
 }
 
-/// A kind of infrastructure that nothing of ours has ever heard of.
+/// A kind of infrastructure that our controllers do not know.
 fn definition() -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -76,14 +76,14 @@ async fn terra(env: &Env) -> Api<DynamicObject> {
     Api::namespaced_with(env.client().clone(), NAMESPACE, &ApiResource::from_gvk(&gvk))
 }
 
-/// How often controllers wrote objects of the kind, by verb.
+/// The number of writes by controllers to objects of the kind, by verb.
 fn writes_to_terra(env: &Env) -> BTreeMap<String, u64> {
     let writes = env.writes_by_kind().into_iter();
     writes.filter(|(what, _)| what.contains("terraclusters")).collect()
 }
 
-// EX-004, EX-005, EX-006, EX-009, EX-050, EX-057, EX-058, EX-060, EX-063, EX-067, EX-095: a whole life on infrastructure of a kind
-// that no controller knows. Its owner brings it up, workers come and go, the owner tears it down last.
+// EX-004, EX-005, EX-006, EX-009, EX-050, EX-057, EX-058, EX-060, EX-063, EX-067, EX-095: a whole life on infrastructure of a
+// kind that no controller knows. Its owner provisions it, workers come and go, and its owner removes it last.
 #[tokio::test]
 async fn a_cluster_lives_on_a_kind_that_has_no_controller() {
     let env = Env::start().await;
@@ -163,8 +163,8 @@ async fn a_cluster_lives_on_a_kind_that_has_no_controller() {
     env.stop().await;
 }
 
-// The external side deletes its object while machines run: the Cluster says so, nobody makes it again, machines go on and more of
-// them come, and the Cluster can still be deleted.
+// The external system deletes its object while machines run: the Cluster reports it, no controller creates it again, machines
+// keep running and can be added, and the Cluster can still be deleted.
 #[tokio::test]
 async fn machines_go_on_when_the_external_object_is_gone() {
     let env = Env::start().await;
@@ -204,7 +204,10 @@ async fn machines_go_on_when_the_external_object_is_gone() {
             .iter()
             .all(|uid| machines.iter().any(|machine| machine.metadata.uid == *uid))
     );
-    assert!(list(&env, "DevCluster").await.is_empty(), "nobody makes it again");
+    assert!(
+        list(&env, "DevCluster").await.is_empty(),
+        "no controller creates it again"
+    );
     let object = get(&env, "Cluster", "orphan").await;
     assert_eq!(object["status"]["phase"], "Provisioned");
     env.delete("Cluster", "orphan").await;
@@ -212,7 +215,8 @@ async fn machines_go_on_when_the_external_object_is_gone() {
     env.stop().await;
 }
 
-// EX-011, EX-013, EX-039, EX-058, EX-096: no annotation comes by itself, and one on anything but an InfraCluster means nothing.
+// EX-011, EX-013, EX-039, EX-058, EX-096: no controller adds the annotation, and on objects other than an InfraCluster it has no
+// effect.
 #[tokio::test]
 async fn the_annotation_means_nothing_on_any_other_kind() {
     let env = Env::start().await;
@@ -221,7 +225,7 @@ async fn the_annotation_means_nothing_on_any_other_kind() {
     let cluster = ClusterOf::new("plain", 1, 1);
     cluster.apply(&env).await;
     cluster.wait_running(&env).await;
-    let mark = json!({"metadata": {"annotations": {(MANAGED_BY): "somebody"}}});
+    let mark = json!({"metadata": {"annotations": {(MANAGED_BY): "other"}}});
     let mut marked = Vec::new();
     for kind in KINDS {
         for object in list(&env, kind.kind).await {
@@ -254,7 +258,7 @@ async fn the_annotation_means_nothing_on_any_other_kind() {
     env.stop().await;
 }
 
-// What a Machine refers to may come long after it, made by somebody who knows nothing of the Machine.
+// The objects that a Machine refers to may come long after it, created by a client that does not know the Machine.
 #[tokio::test]
 async fn a_machine_may_come_before_its_infrastructure() {
     let env = Env::start().await;

@@ -1,4 +1,4 @@
-//! The whole life of a cluster on infrastructure that somebody else manages, with credentials for machines only.
+//! The whole life of a cluster on externally managed infrastructure, with credentials for machines only.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use windlass_testkit::{ByHand, Env, ExternalSystem, Life, NAMESPACE};
 
 use crate::life::wait_nodes;
 
-/// Who the provider is for the cloud.
+/// The provider's caller name in the simulated cloud.
 const PROVIDER: &str = "provider";
-/// What the external system holds its DevCluster by until everything outside is gone.
+/// The finalizer that the external system removes after deleting its infrastructure.
 const HOLD: &str = "terraform.example.com/network";
 
-/// How many calls of somebody for a cluster were allowed.
+/// The number of allowed calls by a caller for a cluster.
 fn calls(cloud: &Cloud, caller: &str, cluster: &ByHand, call: Call) -> u64 {
     let counts = cloud.calls();
     let mut found = counts
@@ -32,7 +32,7 @@ fn phase(cluster: &Cluster) -> &str {
     status.and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-/// Whether a reason is what a Cluster gives for still being there.
+/// Whether a Cluster has this reason for not being deleted yet.
 fn is_deleting_because(cluster: &Cluster, reason: &str) -> bool {
     let status = cluster.status.as_ref();
     status.is_some_and(|status| {
@@ -41,7 +41,7 @@ fn is_deleting_because(cluster: &Cluster, reason: &str) -> bool {
     })
 }
 
-/// What must hold of the DevCluster at any time: nobody wrote to it but its external system, the core, and the test.
+/// Asserts that only the external system, the core and the test have written to the DevCluster.
 async fn is_untouched(env: &Env, life: &Life, cluster: &ByHand) {
     let known: BTreeSet<String> = [ExternalSystem::MANAGER, "capi-manager", windlass_testkit::MANAGER]
         .map(str::to_owned)
@@ -64,7 +64,7 @@ async fn is_untouched(env: &Env, life: &Life, cluster: &ByHand) {
             "{status}"
         );
     }
-    // EX-028, EX-030: not even looked at.
+    // EX-028, EX-030: not even reconciled.
     for series in [
         "workqueue_adds_total",
         "workqueue_retries_total",
@@ -82,7 +82,7 @@ async fn is_untouched(env: &Env, life: &Life, cluster: &ByHand) {
     assert_eq!(about.count(), 0);
 }
 
-/// T1 and T2: the object alone, then with its Cluster, which waits for as long as it takes.
+/// T1 and T2: the object alone, then with its Cluster, which waits as long as necessary.
 async fn waits(env: &Env, system: &ExternalSystem, cluster: &ByHand, life: &Life) {
     system.create(cluster).await;
     system.merge("ext", &json!({"metadata": {"finalizers": [HOLD]}})).await;
@@ -114,7 +114,7 @@ async fn waits(env: &Env, system: &ExternalSystem, cluster: &ByHand, life: &Life
     is_untouched(env, life, cluster).await;
 }
 
-/// T4: machines come, go and are replaced, with a restart in the middle. Whoever manages the infrastructure.
+/// T4: machines come, go and are replaced, with a restart in between. For all managers of the infrastructure.
 async fn machines_live(env: &mut Env, cluster: ByHand, life: &Life) -> ByHand {
     cluster.wait_running(env).await;
     let cluster = cluster.workers(3);
@@ -148,7 +148,7 @@ async fn machines_live(env: &mut Env, cluster: ByHand, life: &Life) -> ByHand {
     cluster
 }
 
-/// T9: machines go first, then the DevCluster when its external system lets go.
+/// T9: machines are deleted first, then the DevCluster when its external system releases it.
 async fn goes(env: &Env, system: &ExternalSystem, cluster: &ByHand, life: &Life, cloud: &Cloud) {
     env.delete("Cluster", "ext").await;
     env.wait_for::<Cluster>(&cluster.key(), "waits for the infrastructure", |cluster| {
@@ -174,7 +174,7 @@ async fn goes(env: &Env, system: &ExternalSystem, cluster: &ByHand, life: &Life,
 // EX-005, EX-007, EX-009, EX-012, EX-021, EX-023, EX-024, EX-025, EX-026, EX-028, EX-030, EX-031, EX-032, EX-033, EX-050, EX-057,
 // EX-058, EX-059, EX-062, EX-063, EX-067, EX-071, EX-072, EX-073, EX-077
 #[tokio::test]
-async fn the_provider_never_touches_infrastructure_that_somebody_else_manages() {
+async fn the_provider_never_touches_externally_managed_infrastructure() {
     let cloud = Cloud::new();
     let terraform = cloud.handle(ExternalSystem::MANAGER, Privileges::All);
     let mut env = Env::builder()
@@ -186,9 +186,9 @@ async fn the_provider_never_touches_infrastructure_that_somebody_else_manages() 
     let stored = env.stored().await;
     let life = env.record("DevCluster", "ext").await;
     waits(&env, &system, &cluster, &life).await;
-    assert_eq!(cloud.calls().len(), 0, "nobody has called the cloud for anything");
+    assert_eq!(cloud.calls().len(), 0, "no calls to the cloud");
 
-    // T3: the external system makes the load balancer and says so.
+    // T3: the external system creates the load balancer and reports it.
     let address = ([127, 0, 0, 1], 0).into();
     let address = terraform.create_load_balancer(&cluster.key(), address).await.unwrap();
     system.provision("ext", "127.0.0.1", address.port()).await;
@@ -208,7 +208,7 @@ async fn the_provider_never_touches_infrastructure_that_somebody_else_manages() 
     assert_eq!(running.spec()["controlPlaneEndpoint"]["port"], json!(address.port()));
     goes(&env, &system, &cluster, &life, &cloud).await;
 
-    // What is outside is as the external system made it, and nobody else called for it.
+    // The infrastructure is as the external system created it, and no other caller created any.
     assert_eq!(cloud.load_balancer(&cluster.key()), Some(address));
     for (key, count) in cloud.calls() {
         assert_eq!(count.refused, 0, "{key:?}");
@@ -230,7 +230,7 @@ async fn the_provider_never_touches_infrastructure_that_somebody_else_manages() 
     env.stop().await;
 }
 
-// EX-009, EX-011, EX-019: the same machines, and a provider that does its work.
+// EX-009, EX-011, EX-019: the same machines, with a provider that manages the infrastructure.
 #[tokio::test]
 async fn machines_live_the_same_on_infrastructure_that_the_provider_manages() {
     let cloud = Cloud::new();

@@ -1,4 +1,4 @@
-//! Machines on infrastructure that somebody else manages: what they need of it, and what they say when it is not there.
+//! Machines on externally managed infrastructure: what they need of it, and what they report when it is missing.
 
 use kube::api::PostParams;
 use serde_json::{Value, json};
@@ -9,14 +9,14 @@ use windlass_meta::ObjectKey;
 use windlass_testkit::faults::Faults;
 use windlass_testkit::{ByHand, Env, ExternalSystem, NAMESPACE, reserved_port};
 
-/// The message of a condition of a DevMachine that is not true, with its reason.
+/// The message of a DevMachine's condition that is not true, with this reason.
 fn complaint<'a>(machine: &'a DevMachine, type_: &str) -> Option<(&'a str, &'a str)> {
     let conditions = &machine.status.as_ref()?.conditions;
     let condition = conditions.iter().find(|condition| condition.type_ == type_)?;
     (condition.status == "False").then_some((condition.reason.as_str(), condition.message.as_str()))
 }
 
-/// Waits until some DevMachine complains with these words.
+/// Waits until a DevMachine has a condition with this message.
 async fn complains(env: &Env, type_: &str, reason: &str, words: &[&str]) {
     let says = |machine: &DevMachine| {
         complaint(machine, type_)
@@ -26,7 +26,7 @@ async fn complains(env: &Env, type_: &str, reason: &str, words: &[&str]) {
         .await;
 }
 
-/// A control plane machine that somebody made without a control plane object, with a Secret that says how it starts.
+/// A control plane machine without a control plane object, with a Secret of bootstrap data.
 async fn lone_control_plane_machine(env: &Env, cluster: &str) {
     let secrets: kube::Api<k8s_openapi::api::core::v1::Secret> = env.api();
     let secret = serde_json::from_value(json!({"metadata": {"name": "start"}, "stringData": {"value": "x"}})).unwrap();
@@ -80,7 +80,7 @@ async fn a_control_plane_machine_names_what_the_external_system_left_out_and_goe
     complains(&env, "VMProvisioned", reason, &[there]).await;
     let half = life.now().await;
     env.prod("half").await;
-    assert_eq!(life.now().await.spec(), half.spec(), "nobody completes it");
+    assert_eq!(life.now().await.spec(), half.spec(), "no controller completes it");
     assert!(
         life.managers()
             .iter()
@@ -88,7 +88,7 @@ async fn a_control_plane_machine_names_what_the_external_system_left_out_and_goe
     );
 
     system.set_endpoint("half", "127.0.0.1", reserved_port()).await;
-    // The machine has no certificates to serve with, but it runs.
+    // The machine has no serving certificates, but it runs.
     let words = ["Secret default/half-ca does not exist"];
     complains(&env, "APIServerProvisioned", "Failed", &words).await;
     let key = ObjectKey::new(NAMESPACE, "lone");
@@ -106,7 +106,7 @@ async fn a_control_plane_machine_names_what_the_external_system_left_out_and_goe
 async fn an_endpoint_that_cannot_be_listened_on_is_named_and_used_once_it_can() {
     let env = Env::start().await;
     let system = ExternalSystem::new(&env);
-    // Somebody else's host.
+    // The endpoint is on another host.
     let far = ByHand::new("far", 1, 0);
     system.create(&far).await;
     system.provision("far", "api.example.com", 6443).await;
@@ -117,7 +117,7 @@ async fn an_endpoint_that_cannot_be_listened_on_is_named_and_used_once_it_can() 
         "localhost",
     ];
     complains(&env, "VMProvisioned", "WaitingForControlPlaneEndpoint", &words).await;
-    // A load balancer makes it right.
+    // A load balancer fixes this.
     let cloud = env.cloud();
     let at = cloud
         .create_load_balancer(&far.key(), ([127, 0, 0, 1], 0).into())
@@ -129,7 +129,7 @@ async fn an_endpoint_that_cannot_be_listened_on_is_named_and_used_once_it_can() 
     .await;
     assert!(tokio::net::TcpStream::connect(at).await.is_ok());
 
-    // Somebody else's port.
+    // Another process has the port.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let near = ByHand::new("near", 1, 0);
@@ -152,7 +152,7 @@ async fn an_endpoint_that_cannot_be_listened_on_is_named_and_used_once_it_can() 
     env.stop().await;
 }
 
-// EX-058, EX-059, EX-060, EX-068: contract fields alone, in a layout that the provider never makes itself.
+// EX-058, EX-059, EX-060, EX-068: only contract fields, in a layout that the provider itself never creates.
 #[tokio::test]
 async fn clusters_that_share_a_port_at_addresses_of_their_own_come_up_again_after_a_restart() {
     let mut env = Env::start().await;

@@ -1,4 +1,4 @@
-//! What makes infrastructure somebody else's: the annotation on the infrastructure cluster, and nothing else.
+//! Only the annotation on the infrastructure cluster makes infrastructure externally managed.
 
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ async fn the_annotation_alone_decides_whatever_its_value() {
             lives.push((mode, cluster, life));
         }
     }
-    // Paused, and nobody's: the mode comes before both.
+    // Paused and without an owner: the mode takes precedence over both.
     let lone = ByHand::new("lone", 1, 0);
     let mut object = lone.object("DevCluster");
     object["metadata"]["annotations"]["cluster.x-k8s.io/paused"] = json!("");
@@ -91,12 +91,12 @@ async fn the_annotation_alone_decides_whatever_its_value() {
             assert!(writes.keys().all(|write| write.manager == "capi-manager"), "{writes:?}");
         }
     }
-    // EX-018: the external ones can be found by the annotation.
+    // EX-018: external objects can be found by the annotation.
     let all = env.dynamic("DevCluster").list(&ListParams::default()).await.unwrap();
     let found = all.items.iter().filter(|object| is_externally_managed(*object));
     assert_eq!(found.count(), external.len() + 1);
 
-    // EX-031: they go at once, and nothing outside goes with them.
+    // EX-031: they are deleted at once, and no external infrastructure with them.
     for (mode, cluster, life) in &lives {
         env.delete("DevCluster", cluster.name()).await;
         life.until_gone().await;
@@ -109,7 +109,7 @@ async fn the_annotation_alone_decides_whatever_its_value() {
     env.stop().await;
 }
 
-// EX-041, EX-042: what the external system of these tests writes is what a provider would.
+// EX-041, EX-042: the external system of these tests writes the same as a provider would.
 #[tokio::test]
 async fn what_an_external_system_writes_is_as_the_contract_asks() {
     let env = Env::builder().without_controllers().start().await;
@@ -142,7 +142,7 @@ async fn what_an_external_system_writes_is_as_the_contract_asks() {
     env.stop().await;
 }
 
-/// Puts the annotation on an object and on what is made from the templates in it.
+/// Adds the annotation to an object and to its templates.
 fn annotate(object: &mut Value) {
     let annotation = json!({ (MANAGED_BY): "terraform" });
     object["metadata"]["annotations"] = annotation.clone();

@@ -1,4 +1,4 @@
-//! Infrastructure that was managed is handed over to somebody else, while it is in use and in the middle of everything.
+//! Managed infrastructure is handed over to an external system while it is in use, and during other operations.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use windlass_testkit::{ByHand, Env, ExternalSystem, Life, Version};
 
 const FINALIZER: &str = "dockercluster.infrastructure.cluster.x-k8s.io";
 
-/// How many writes of our provider the server took.
+/// The number of successful writes by our provider.
 fn provider_writes(env: &Env, name: &str) -> u64 {
     let writes = env.writes_to("DevCluster", name);
     let ours = writes
@@ -52,12 +52,12 @@ async fn a_cluster_in_use_is_handed_over_and_the_provider_falls_silent() {
     let (writes, calls) = (provider_writes(&env, "over"), cluster_calls());
     let over = hand_over(&system, &life, "over").await;
     assert_eq!(over.finalizers(), [FINALIZER]);
-    // What was due before may still be looked at once more, but not after a restart.
+    // A reconcile that was due before may still run once, but not after a restart.
     env.stop_controllers().await;
     env.start_controllers(&Faults::none());
     env.looked(&["cluster", "machine", "devmachine"]).await;
 
-    // Machines go on, and new ones come.
+    // Machines keep running, and new ones are created.
     assert_eq!(machines(env.list().await), before);
     let cluster = cluster.workers(3);
     env.apply(&cluster.object("MachineDeployment")).await;
@@ -69,7 +69,7 @@ async fn a_cluster_in_use_is_handed_over_and_the_provider_falls_silent() {
         .merge("over", &json!({"metadata": {"labels": {"team": "network"}}}))
         .await;
 
-    // The provider's finalizer is the external system's to take away.
+    // The external system must remove the provider's finalizer.
     env.delete("Cluster", "over").await;
     env.wait_for::<Cluster>(&cluster.key(), "waits for the infrastructure", |cluster| {
         let status = cluster.status.as_ref();

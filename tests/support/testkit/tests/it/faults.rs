@@ -1,17 +1,17 @@
-//! What goes wrong between controllers and API server delays things and changes nothing else.
+//! Faults between controllers and API server delay operations but change no results.
 
 use windlass_testkit::faults::{Fault, Faults, Seen};
 use windlass_testkit::{CLASS, ClusterOf, Env, seeds};
 
-/// Where a rule with a period begins: at its beginning, or where the environment says.
+/// The offset of a periodic rule: zero, or from the environment.
 fn offset(period: usize) -> usize {
     let seed = seeds::given().unwrap_or_default();
     usize::try_from(seed).unwrap_or_default() % period
 }
 
-/// Conflicts, errors of the server, lost answers and lost requests among writes; broken watches; failing reads.
+/// Conflicts, server errors, lost answers and lost requests of writes; broken watches; failing reads.
 fn everything(seen: &Seen) -> Option<Fault> {
-    // Which of them are hit follows from the seed.
+    // The seed determines which requests fail.
     let number = seen.number + offset(20);
     if seen.is_write() {
         match number % 20 {
@@ -22,7 +22,7 @@ fn everything(seen: &Seen) -> Option<Fault> {
             _ => None,
         }
     } else if seen.is_watch() {
-        // Watches come again and again, so that in the end each is whole.
+        // Watches are repeated, so that eventually each is complete.
         (number % 4 == 1).then_some(Fault::Broken(2))
     } else {
         (number % 10 == 9).then_some(Fault::Refused(503))
@@ -79,9 +79,9 @@ async fn faults_make_nothing_twice_and_lose_nothing() {
     env.stop().await;
 }
 
-/// Lets the controllers die in the middle of a write, ever later, until `done` is reached.
+/// Kills the controllers during a write, later each time, until `done` succeeds.
 async fn dying<T>(env: &mut Env, done: impl AsyncFn(&Env) -> T) -> T {
-    // A start sends again what it cannot know was applied before, so that one that always died early would come to nothing.
+    // A start repeats applies whose result it does not know, so dying early each time would make no progress.
     for n in (5 + offset(16)..).step_by(16) {
         let faults = Faults::dying_at_write(n);
         env.start_controllers(&faults);

@@ -1,4 +1,4 @@
-//! Charts on simulated clusters, by the real helm: from a HelmChartProxy to what `helm list` shows there.
+//! Charts on simulated clusters, with the real helm: from a HelmChartProxy to the output of `helm list` there.
 
 mod choice;
 mod example;

@@ -1,4 +1,4 @@
-//! `docs/helm-addons.md` and `docs/values-templates.md`: what they show is accepted, and what they list is all there is.
+//! `docs/helm-addons.md` and `docs/values-templates.md`: their examples are accepted, and their lists are complete.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const CONDITIONS: &str = include_str!("../../../../../crates/api-ext/src/addons/
 const VALUES: &str = include_str!("../../../../../docs/values-templates.md");
 const OBJECTS: &str = include_str!("../../../../../crates/addon-values/src/lib.rs");
 const OLDEST: &str = include_str!("../../../../../crates/helm/src/version.rs");
-/// The modules of the helms that the tests run with.
+/// The modules of the helm versions that the tests use.
 const TOOLS: [&str; 2] = [
     include_str!("../../../../../tools/helm/go.mod"),
     include_str!("../../../../../tools/helm4/go.mod"),
@@ -112,16 +112,16 @@ fn minor(version: &str) -> (u32, u32) {
     read.unwrap_or_else(|| panic!("{version} is no version"))
 }
 
-/// The number that follows a word in the code.
+/// The number after a word in the code.
 fn number(code: &str, word: &str) -> u32 {
     let rest = code.split(word).nth(1).unwrap();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap()
 }
 
-// AD-110: which helm will do, which ones are tested, and for which versions of Kubernetes each one is made.
+// AD-110: the supported helm versions, the tested ones, and the Kubernetes versions for which each is built.
 #[test]
-fn versions_of_helm_and_kubernetes_are_told() {
+fn versions_of_helm_and_kubernetes_are_documented() {
     let code = OLDEST.split("const OLDEST").nth(1).unwrap();
     let oldest = (number(code, "major: "), number(code, "minor: "));
     let words = format!("Helm {} from {}.{} on and Helm 4 will do", oldest.0, oldest.0, oldest.1);
@@ -152,22 +152,22 @@ fn versions_of_helm_and_kubernetes_are_told() {
     for minor in oldest.1..=self::minor(tested[0]).1 {
         assert!(
             helms.contains(&(oldest.0, minor)),
-            "nothing is told of helm {}.{minor}",
+            "helm {}.{minor} is not documented",
             oldest.0
         );
     }
     for newest in tested.map(minor) {
         let range = known.iter().find(|(helm, _)| *helm == newest);
-        let (_, range) = range.unwrap_or_else(|| panic!("nothing is told of helm {newest:?}"));
-        // What the examples run.
+        let (_, range) = range.unwrap_or_else(|| panic!("helm {newest:?} is not documented"));
+        // The version in the examples.
         let class = minor(&ClusterOf::new("any", 1, 0).version);
         assert!(range.contains(&class), "{newest:?} and Kubernetes {class:?}");
     }
 }
 
-// AD-153: what templates see is told name by name, and there is nothing else.
+// AD-153: the objects available to templates are documented by name, and the list is complete.
 #[test]
-fn every_object_that_templates_see_is_told() {
+fn every_object_that_templates_see_is_documented() {
     let body = OBJECTS.split("/// The objects that a template sees.").next().unwrap();
     let offered: BTreeSet<String> = constants(body).into_iter().map(|name| format!("`.{name}`")).collect();
     assert_eq!(offered.len(), 3);

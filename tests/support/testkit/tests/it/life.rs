@@ -1,4 +1,4 @@
-//! A cluster from nothing to nothing.
+//! The life of a cluster, from creation to deletion.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use windlass_api::core::Machine;
 use windlass_testkit::wait::until;
 use windlass_testkit::{CLASS, ClusterOf, Env};
 
-/// A client that knows nothing but the kubeconfig that a user is given.
+/// A client with nothing but the kubeconfig for users.
 async fn workload(env: &Env, cluster: &ClusterOf) -> kube::Client {
     let secret = env
         .api::<Secret>()
@@ -27,7 +27,7 @@ async fn workload(env: &Env, cluster: &ClusterOf) -> kube::Client {
     kube::Client::try_from(config).unwrap()
 }
 
-/// Waits until the workload cluster has exactly the Nodes that the Machines name, at the cluster's version.
+/// Waits until the workload cluster has exactly the Nodes of the Machines, at the cluster's version.
 pub(crate) async fn wait_nodes(env: &Env, cluster: &ClusterOf) {
     let machines = env.list::<Machine>().await;
     let wanted: BTreeSet<_> = machines

@@ -1,4 +1,4 @@
-//! Everything together, in one process: what `windlass up` runs, from nothing to nothing.
+//! The whole program in one process: what `windlass up` runs, with clusters from creation to deletion.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic, too")]
 

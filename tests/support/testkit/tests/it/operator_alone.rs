@@ -1,4 +1,4 @@
-//! `config/provider-operator.yaml`: the provider operator alone, with the rights that the file gives it.
+//! `config/provider-operator.yaml`: the provider operator alone, with the permissions of the file.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::ResourceExt;
@@ -13,7 +13,7 @@ use windlass_testkit::{MANAGER, Server, wait};
 
 const OPERATOR: &str = include_str!("../../../../../config/provider-operator.yaml");
 const PROVIDERS: &str = include_str!("../../../../../examples/provider-operator/providers.yaml");
-/// Who the file's Deployment runs as.
+/// The service account of the file's Deployment.
 const ACCOUNT: &str = "system:serviceaccount:windlass-system:windlass-operator";
 
 fn documents(yaml: &str) -> Vec<Value> {
@@ -35,7 +35,7 @@ fn api(client: &kube::Client, api_version: &str, kind: &str, namespace: &str) ->
     }
 }
 
-/// As `kubectl apply --server-side` does it.
+/// Applies like `kubectl apply --server-side`.
 async fn apply(client: &kube::Client, objects: &[Value]) -> Vec<DynamicObject> {
     let parameters = PatchParams {
         field_validation: Some(ValidationDirective::Strict),
@@ -56,7 +56,7 @@ async fn apply(client: &kube::Client, objects: &[Value]) -> Vec<DynamicObject> {
     stored
 }
 
-/// Whether somebody may do something.
+/// Whether a user has a permission.
 async fn may(client: &kube::Client, user: &str, verb: &str, resource: &str, namespace: &str) -> bool {
     let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
     let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
@@ -69,7 +69,7 @@ async fn may(client: &kube::Client, user: &str, verb: &str, resource: &str, name
     answer.status.is_some_and(|status| status.allowed)
 }
 
-/// The controllers that the file's process is told to run.
+/// The controllers in the arguments of the file's process.
 fn chosen(objects: &[Value]) -> Selection {
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
     let given = deployment.pointer("/spec/template/spec/containers/0/args").unwrap();
@@ -120,7 +120,7 @@ async fn one_file_is_the_whole_operator_and_its_rights_suffice() {
         assert!(!may(&admin, &format!("{ACCOUNT}-else"), verb, resource, "any").await);
     }
 
-    // What its Deployment would run, as whom it would run it.
+    // Runs the same as its Deployment, with the same service account.
     let selection = chosen(&file);
     let groups = [
         "system:serviceaccounts",
@@ -143,7 +143,7 @@ async fn one_file_is_the_whole_operator_and_its_rights_suffice() {
     installed(&admin, "tender-system", "InfrastructureProvider", "tender").await;
     let roles = api(&admin, "rbac.authorization.k8s.io/v1", "ClusterRole", "");
     assert!(roles.get_opt("tender-manager").await.unwrap().is_some());
-    // The kinds of Cluster API are for a core provider to bring.
+    // A core provider installs the kinds of Cluster API.
     let definitions = api(&admin, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "");
     assert!(
         definitions
@@ -153,7 +153,7 @@ async fn one_file_is_the_whole_operator_and_its_rights_suffice() {
             .is_none()
     );
 
-    // A newer file, with an image from elsewhere: nothing but the operator's own Deployment is another one.
+    // A newer file with another image changes only the operator's own Deployment.
     let deployment = file.iter_mut().find(|object| object["kind"] == "Deployment").unwrap();
     deployment["spec"]["template"]["spec"]["containers"][0]["image"] = json!("mirror.example.org/windlass:v0.2.0");
     let stored = apply(&admin, &file).await;
@@ -165,7 +165,7 @@ async fn one_file_is_the_whole_operator_and_its_rights_suffice() {
     server.stop().await;
 }
 
-/// As `kubectl delete` does it, and waits until they are gone.
+/// Deletes like `kubectl delete`, and waits until the objects are gone.
 async fn deleted(client: &kube::Client, objects: &[Value]) {
     for object in objects.iter().rev() {
         let meta = &object["metadata"];
@@ -213,7 +213,7 @@ async fn the_operator_can_be_taken_away_and_nothing_that_it_installed_notices() 
     installed(&admin, "capi-system", "CoreProvider", "cluster-api").await;
     installed(&admin, "tender-system", "InfrastructureProvider", "tender").await;
 
-    // It goes with everything of its file, before its providers do.
+    // The operator is deleted with all objects of its file, before its providers.
     running.shutdown().await;
     deleted(&admin, &file).await;
     assert!(!may(&admin, ACCOUNT, "get", "secrets", "any").await);
@@ -221,7 +221,7 @@ async fn the_operator_can_be_taken_away_and_nothing_that_it_installed_notices() 
     let runs = deployments.get("tender-controller-manager").await.unwrap();
     assert!(runs.metadata.deletion_timestamp.is_none());
 
-    // A declaration that is deleted meanwhile waits for an operator; what it stands for runs.
+    // A declaration that is deleted meanwhile waits for an operator; its provider keeps running.
     let declared = api(&admin, API, "InfrastructureProvider", "tender-system");
     declared.delete("tender", &DeleteParams::default()).await.unwrap();
     let waits = declared.get("tender").await.unwrap();
@@ -234,7 +234,8 @@ async fn the_operator_can_be_taken_away_and_nothing_that_it_installed_notices() 
             .is_some()
     );
 
-    // The next operator does it, and is taken away after its last provider: its definitions and the providers' are what stays.
+    // The next operator completes it, and is deleted after its last provider. Only its definitions and those of the providers
+    // stay.
     let running = begun().await;
     gone(declared, API, "InfrastructureProvider", "tender").await;
     assert!(

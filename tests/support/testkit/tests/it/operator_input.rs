@@ -1,4 +1,4 @@
-//! Declarations of providers are checked before any controller sees them, by whichever API server.
+//! Declarations of providers are validated before a controller sees them, by every kind of API server.
 
 use kube::api::{Api, Patch, PatchParams, PostParams, ValidationDirective};
 use kube::core::Status;
@@ -17,7 +17,7 @@ fn provider(name: &str, spec: Value) -> Value {
     object
 }
 
-/// Creates an object as `kubectl create` does, strictly.
+/// Creates an object as `kubectl create` does, with strict validation.
 async fn create(env: &Env, object: &Value) -> Result<Value, Box<Status>> {
     let (group, kind) = (Kind::API_VERSION, Kind::PLURAL);
     let request = http::Request::post(format!(
@@ -30,7 +30,7 @@ async fn create(env: &Env, object: &Value) -> Result<Value, Box<Status>> {
     answer(env.client().request::<Value>(request).await)
 }
 
-/// Changes an object as `kubectl apply` does, strictly.
+/// Changes an object as `kubectl apply` does, with strict validation.
 async fn apply(env: &Env, object: &Value) -> Result<Value, Box<Status>> {
     let parameters = PatchParams {
         field_validation: Some(ValidationDirective::Strict),
@@ -123,7 +123,7 @@ async fn declarations_are_stored_as_they_were_meant() {
     let env = Env::builder().without_controllers().start().await;
     let bare = create(&env, &provider("bare", Value::Null)).await.unwrap();
     assert!(bare.get("spec").is_none(), "{bare}");
-    // As Go's client writes a list that is not there.
+    // Go's client writes an absent list as null.
     let stored = create(
         &env,
         &provider("nil", json!({"deployment": {"replicas": 2, "containers": null}})),
@@ -144,7 +144,7 @@ async fn declarations_are_stored_as_they_were_meant() {
     assert!(refused.message.contains("while debug is true"), "{}", refused.message);
     apply(&env, &debugged(3, false)).await.unwrap();
 
-    // A status is written apart from the rest, and conditions by whoever owns their types.
+    // A status is written separately, and each condition by the manager of its type.
     let api: Api<Kind> = env.api();
     for (manager, type_) in [("one", "Ready"), ("two", "Paused")] {
         let condition = json!({
@@ -165,7 +165,7 @@ async fn declarations_are_stored_as_they_were_meant() {
     env.stop().await;
 }
 
-// OP-077: the Secret of the proposal's example has dots where values belong.
+// OP-077: the Secret of the proposal's example has dots in place of values.
 #[tokio::test]
 async fn values_that_are_no_base64_are_refused() {
     let env = Env::builder().without_controllers().start().await;

@@ -1,4 +1,4 @@
-//! `docs/provider-operator.md` and `docs/provider-repositories.md`: what they show is accepted, and what they list is all there is.
+//! `docs/provider-operator.md` and `docs/provider-repositories.md`: their examples are accepted, and their lists are complete.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn examples() -> Vec<Value> {
     objects.collect()
 }
 
-/// What a declaration is read as.
+/// Decodes a declaration.
 fn declared<P: ProviderObject>(object: &Value) {
     let read = P::from_json(object).unwrap();
     let declared = read.declared();
@@ -113,7 +113,7 @@ fn first_cells(header: &str) -> String {
     cells.collect::<Vec<_>>().join(", ")
 }
 
-// OP-137: no reason has two meanings, and each is explained.
+// OP-137: no reason has two meanings, and each is documented.
 #[test]
 fn every_reason_of_a_condition_is_explained() {
     let mut code = String::new();
@@ -144,7 +144,7 @@ fn every_reason_of_a_condition_is_explained() {
     }
 }
 
-// What an address has to be told from: every word that a message may begin with.
+// Distinguishes words from addresses: the words that a message may begin with.
 #[test]
 fn every_word_of_a_failed_fetch_is_explained() {
     let code = std::fs::read_to_string(crates().join("repository/src/error.rs")).unwrap();
@@ -158,7 +158,7 @@ fn every_word_of_a_failed_fetch_is_explained() {
     let words: Vec<&str> = body.split('"').skip(1).step_by(2).collect();
     assert!(words.len() > 20);
     for word in words {
-        // Addresses that are none have a reason of their own; folders are for command lines.
+        // Invalid addresses have a separate reason; folders are for command lines.
         if !["InvalidFetchURL", "Unreadable"].contains(&word) {
             assert!(SOURCES.contains(&format!("`{word}`")), "{word}");
         }

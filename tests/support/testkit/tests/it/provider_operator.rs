@@ -8,7 +8,7 @@ use windlass_testkit::{Deployments, Env, MANAGER, wait};
 const PROVIDERS: &str = include_str!("../../../../../examples/provider-operator/providers.yaml");
 const UPGRADE: &str = include_str!("../../../../../examples/provider-operator/upgrade/tender-v1.1.0.yaml");
 
-/// Access to objects of any kind; whose plural is its name with an `s`.
+/// Access to objects of any kind whose plural is its name with an `s`.
 fn resource(api_version: &str, kind: &str) -> ApiResource {
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
@@ -39,7 +39,7 @@ async fn apply(env: &Env, yaml: &str) {
 
 const API: &str = "operator.cluster.x-k8s.io/v1alpha2";
 
-/// Waits until the declared provider is as it should be.
+/// Waits until the declared provider satisfies a condition.
 async fn until(env: &Env, what: &str, is_right: impl Fn(Option<&Value>) -> bool) {
     let api = api(env, API, "InfrastructureProvider", "tender-system");
     let kind = resource(API, "InfrastructureProvider");
@@ -71,15 +71,11 @@ fn is_installed(object: Option<&Value>, version: &str) -> bool {
 async fn providers_from_config_maps_are_installed_upgraded_and_removed() {
     let env = Env::start().await;
     apply(&env, PROVIDERS).await;
-    // Nothing runs pods: everything is there all the same, and it is said what is waited for.
-    until(
-        &env,
-        "v1.0.0 to be there, and to wait for somebody who runs it",
-        |object| {
-            let waits = |object: &Value| condition(object, "Ready").1 == "WaitingForClusterThatRunsDeployments";
-            is_installed(object, "v1.0.0") && object.is_some_and(waits)
-        },
-    )
+    // No pods run: all objects exist, and the status says what it waits for.
+    until(&env, "v1.0.0 to be installed, and to wait for its pods", |object| {
+        let waits = |object: &Value| condition(object, "Ready").1 == "WaitingForClusterThatRunsDeployments";
+        is_installed(object, "v1.0.0") && object.is_some_and(waits)
+    })
     .await;
     let role = api(&env, "rbac.authorization.k8s.io/v1", "ClusterRole", "");
     assert!(role.get_opt("tender-manager").await.unwrap().is_some());

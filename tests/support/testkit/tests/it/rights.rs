@@ -1,4 +1,4 @@
-//! Who may do what: external systems that manage infrastructure need few rights.
+//! Permissions: external systems that manage infrastructure need few.
 
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::Secret;
@@ -8,7 +8,7 @@ use serde_json::json;
 use windlass_api::core::Cluster;
 use windlass_testkit::{ByHand, Env, ExternalSystem, Objects, reserved_port};
 
-/// The code of an answer; 200 for everything that is no refusal.
+/// The status code of an answer; 200 for success.
 fn code<T>(answer: kube::Result<T>) -> u16 {
     match answer {
         Ok(_) => 200,
@@ -17,7 +17,7 @@ fn code<T>(answer: kube::Result<T>) -> u16 {
     }
 }
 
-/// What a user is told for each verb on one object of a kind; nothing that is asked changes anything but a label.
+/// The answers to a user for each verb on an object of a kind. The requests change at most a label.
 async fn codes(objects: &Objects, kind: &str, name: &str) -> Vec<(&'static str, u16)> {
     let api = objects.dynamic(kind);
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
@@ -89,7 +89,7 @@ async fn an_external_system_may_write_infrastructure_and_read_clusters_and_nothi
     check("KubeadmControlPlane", "rights-control-plane", &[]).await;
     check("Machine", "none", &[]).await;
     check("DevMachine", "none", &[]).await;
-    // Nor are the cluster's secrets its business, nor its own rights.
+    // The external system can neither read the cluster's Secrets nor change its own permissions.
     let secrets: Api<Secret> = system.objects().api();
     assert_eq!(code(secrets.list(&ListParams::default()).await), 403);
     let more = json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
@@ -101,7 +101,7 @@ async fn an_external_system_may_write_infrastructure_and_read_clusters_and_nothi
     env.stop().await;
 }
 
-// EX-053: what is forbidden stays forbidden where somebody applies it as new, and the answer says who may not do what.
+// EX-053: a forbidden write stays forbidden as an apply of a new object, and the answer names the user and the verb.
 #[tokio::test]
 async fn what_an_external_system_may_not_write_is_refused_by_name() {
     let env = Env::builder().without_controllers().start().await;
@@ -115,7 +115,7 @@ async fn what_an_external_system_may_not_write_is_refused_by_name() {
     for (object, verb, resource) in [
         (&machine, "patch", "devmachines"),
         (&cluster, "patch", "clusters"),
-        // It may patch DevClusters, but not by this make one.
+        // It may patch DevClusters, but not create one by a patch.
         (&infrastructure, "create", "devclusters"),
     ] {
         let refused = match system.objects().try_apply(object).await {
@@ -147,7 +147,8 @@ async fn what_an_external_system_may_not_write_is_refused_by_name() {
     env.stop().await;
 }
 
-// EX-053, EX-067: the service owns Cluster, control plane and machines; the tenant's system brings the infrastructure under its Role.
+// EX-053, EX-067: the service owns Cluster, control plane and machines; the tenant's system provides the infrastructure with its
+// Role.
 #[tokio::test]
 async fn a_cluster_lives_on_infrastructure_of_a_system_with_few_rights() {
     let env = Env::start().await;

@@ -1,4 +1,4 @@
-//! A fleet at rest costs nothing.
+//! An idle fleet causes no writes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use windlass_testkit::wait::TIMEOUT;
 use windlass_testkit::{CLASS, ClusterOf, Env};
 
-/// Words of a status are held back no longer than this: whoever writes nothing for so long has nothing left to write.
+/// Changes of texts in a status are delayed no longer than this: a controller without writes for so long has none left.
 const HELD_BACK: Duration = Duration::from_secs(4);
 
 type Writes = BTreeMap<String, u64>;
 
-/// What was written in between.
+/// The writes between two snapshots.
 fn new(before: &Writes, after: &Writes) -> Vec<(String, u64)> {
     let more = |(what, count): (&String, &u64)| (what.clone(), count - before.get(what).unwrap_or(&0));
     after.iter().map(more).filter(|(_, count)| *count > 0).collect()

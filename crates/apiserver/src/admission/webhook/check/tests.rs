@@ -1,4 +1,4 @@
-//! Configurations, good and bad.
+//! Valid and invalid configurations.
 
 #![allow(clippy::needless_pass_by_value, reason = "cases read best with values")]
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-/// The errors of one webhook that is in order but for what `change` does to it.
+/// The errors of a webhook that is valid except for what `change` does to it.
 fn found(change: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut hook = json!({
         "name": "a.example.com", "clientConfig": {"url": "https://host/path"}, "sideEffects": "None",

@@ -1,4 +1,4 @@
-//! Rules and requests.
+//! Rules match requests.
 
 #![allow(clippy::needless_pass_by_value, reason = "cases read best with values")]
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::hook;
 use super::*;
 
-/// The one webhook of a configuration with this in its first rule.
+/// The only webhook of a configuration, with these fields in its first rule.
 fn with_rule(rule: serde_json::Value, more: serde_json::Value) -> Arc<Hook> {
     let mut hook = json!({"name": "a.b.c", "rules": [
         {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]},

@@ -1,4 +1,4 @@
-//! Questions and answers.
+//! Bodies of reviews, and how responses are read.
 
 #![allow(clippy::needless_pass_by_value, reason = "cases read best with values")]
 
@@ -135,7 +135,7 @@ fn check_denied(status: Value, code: u16, reason: &str, message: &str) {
 }
 
 #[test]
-fn denials_are_told_in_the_words_of_the_webhook() {
+fn denials_have_the_message_of_the_webhook() {
     let by = "admission webhook \"a.b.c\" denied the request";
     assert_eq!(denied("a.b.c", None).message, format!("{by} without explanation"));
     check_denied(json!({}), 400, "", &format!("{by} without explanation"));
@@ -152,7 +152,7 @@ fn denials_are_told_in_the_words_of_the_webhook() {
         "Gone",
         &format!("{by}: no"),
     );
-    // Nobody is told of a success.
+    // A denial with a code of success still fails.
     check_denied(
         json!({"status": "Success", "code": 200}),
         400,

@@ -1,4 +1,4 @@
-//! Classes whose InfraClusters somebody else manages: their clusters live, move and keep the annotation.
+//! Classes with externally managed InfraClusters: their clusters live, move and keep the annotation.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ use super::view::{HOST, MANAGED_BY, cluster_says, condition, get, list, message,
 const CLUSTER_WITH_CLASS: &str = include_str!("../../../../../../examples/externally-managed/cluster-with-class.yaml");
 const CLASS_OF_EXTERNAL: &str = include_str!("../../../../../../examples/externally-managed/clusterclass.yaml");
 
-// EX-064, EX-065: a Cluster of a class with the annotation in its template, from nothing to nothing: what the external system
-// writes beside the template's fields stays, and what is deleted is the object.
+// EX-064, EX-065: a Cluster of a class with the annotation in its template, from creation to deletion: fields that the external
+// system writes beside those of the template stay, and only the object is deleted.
 #[tokio::test]
 async fn a_cluster_of_an_external_class_lives_and_goes() {
     let env = Env::start().await;
@@ -70,7 +70,7 @@ async fn a_cluster_of_an_external_class_lives_and_goes() {
     env.stop().await;
 }
 
-/// Objects as another management cluster gets them: without status and without anything that the server gave them.
+/// Objects in the form that another management cluster receives: without status and fields set by the server.
 fn stripped(mut object: Value) -> Value {
     object.as_object_mut().unwrap().remove("status");
     let metadata = object["metadata"].as_object_mut().unwrap();
@@ -86,7 +86,7 @@ fn stripped(mut object: Value) -> Value {
     object
 }
 
-/// Moves all objects of our kinds, owners before what they own, with their owner references rewritten.
+/// Moves all objects of our kinds, owners first, with rewritten owner references.
 async fn move_all(from: &Env, to: &Env) {
     let mut left = Vec::new();
     for kind in KINDS {
@@ -117,7 +117,7 @@ async fn move_all(from: &Env, to: &Env) {
     }
 }
 
-// EX-066: annotation, spec and owner references travel to another management cluster, the status does not: there the Cluster waits
+// EX-066: annotation, spec and owner references move to another management cluster, the status does not. There the Cluster waits
 // until the external system has written it.
 #[tokio::test]
 async fn a_moved_cluster_waits_until_its_status_is_written_there() {
@@ -125,7 +125,7 @@ async fn a_moved_cluster_waits_until_its_status_is_written_there() {
     let mut cluster = ByHand::new("moved", 1, 1);
     let system = ExternalSystem::new(&source);
     system.create(&cluster).await;
-    // Without a control plane nothing runs yet that would have to be moved with it.
+    // Without a control plane, there is nothing else to move yet.
     for mut object in cluster.objects() {
         match object["kind"].as_str().unwrap() {
             "KubeadmControlPlane" | "DevCluster" => continue,
@@ -189,7 +189,7 @@ async fn a_moved_cluster_waits_until_its_status_is_written_there() {
         assert_eq!(message(&config, "DataSecretAvailable"), waits);
     }
 
-    // The external system writes there what it wrote here, and the control plane may come.
+    // The external system writes the same there, and the control plane may start.
     source.stop().await;
     let system = ExternalSystem::new(&target);
     system.set_provisioned("moved").await;
@@ -202,8 +202,8 @@ async fn a_moved_cluster_waits_until_its_status_is_written_there() {
     target.stop().await;
 }
 
-// EX-065, EX-079: a class that loses the annotation cannot take it from its clusters: the Cluster repeats what admission says,
-// attempts become rare, and nothing is lost.
+// EX-065, EX-079: a class that loses the annotation cannot remove it from its clusters: the Cluster shows the message of
+// admission, attempts become rare, and nothing is lost.
 #[tokio::test]
 async fn a_class_cannot_take_the_annotation_away() {
     let env = Env::start().await;

@@ -1,4 +1,4 @@
-//! What the objects of a cluster say while they wait for infrastructure, and when nobody is at work.
+//! The status of a cluster's objects while they wait for infrastructure, and while all controllers are idle.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use windlass_testkit::{ByHand, Env, NAMESPACE};
 pub(super) const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
 pub(super) const HOST: &str = "127.0.0.1";
 
-/// Words of a status are held back no longer than this: whoever does nothing for so long waits for an event.
+/// Changes of texts in a status are delayed no longer than this: a controller that is idle for so long waits for an event.
 const HELD_BACK: Duration = Duration::from_secs(4);
 
-/// Waits until nobody writes and nobody even looks any more.
+/// Waits until no controller writes or reconciles any more.
 pub(super) async fn rests(env: &Env) {
     let begun = Instant::now();
     let work = || (env.writes_by_kind(), env.load());
@@ -25,7 +25,7 @@ pub(super) async fn rests(env: &Env) {
     while since.elapsed() < HELD_BACK {
         looks.tick().await;
         let now = work();
-        // Making keys takes a while in which nothing changes.
+        // Key generation takes a while without any change.
         if now != before || !now.1.busy.is_empty() {
             assert!(begun.elapsed() < 2 * TIMEOUT, "still at work: {before:?} -> {now:?}");
             (before, since) = (now, Instant::now());
@@ -33,7 +33,7 @@ pub(super) async fn rests(env: &Env) {
     }
 }
 
-/// An object of one of our kinds, once it is as it should be.
+/// An object of one of our kinds, when it satisfies a condition.
 pub(super) async fn wait(env: &Env, kind: &str, name: &str, what: &str, is_right: impl Fn(&Value) -> bool) -> Value {
     let entry = KINDS.iter().find(|entry| entry.kind == kind).unwrap();
     let gvk = GroupVersionKind::gvk(entry.group, entry.version, entry.kind);
@@ -71,7 +71,7 @@ pub(super) fn message<'a>(object: &'a Value, type_: &str) -> &'a str {
     condition(object, type_)["message"].as_str().unwrap_or_default()
 }
 
-/// Waits until a condition of the Cluster says this.
+/// Waits for a condition of the Cluster.
 pub(super) async fn cluster_says(env: &Env, cluster: &ByHand, type_: &str, words: &str) -> Value {
     let says = |object: &Cluster| message(&serde_json::to_value(object).unwrap(), type_) == words;
     let found = env
@@ -80,7 +80,8 @@ pub(super) async fn cluster_says(env: &Env, cluster: &ByHand, type_: &str, words
     serde_json::to_value(found).unwrap()
 }
 
-/// Nothing of the cluster has begun, every object says what it waits for, and nobody looks without an event.
+/// Asserts that no work on the cluster has started, every object reports what it waits for, and no controller reconciles without
+/// an event.
 async fn waits_for_infrastructure(env: &Env, cluster: &ByHand, control_plane_waits: &str, worker_waits: &str) {
     let object = get(env, "Cluster", cluster.name()).await;
     assert_eq!(object["status"]["phase"], "Provisioning");
@@ -127,7 +128,7 @@ async fn waits_for_infrastructure(env: &Env, cluster: &ByHand, control_plane_wai
         for object in list(env, kind).await {
             for one in object["status"]["conditions"].as_array().into_iter().flatten() {
                 let reason = one["reason"].as_str().unwrap();
-                // That nothing answers yet is v1.14's way to wait for a first answer.
+                // A missing connection is how v1.14 waits for the first answer.
                 let waits = ["InspectionFailed", "ProbeFailed"].contains(&reason);
                 let bad = reason == "InternalError" || reason.contains("Failed");
                 assert!(!bad || waits, "{kind} says {one}");

@@ -10,7 +10,7 @@ use windlass_testkit::{CLASS, ClusterOf, NAMESPACE, wait};
 
 use super::world::{World, chart, chart_proxy, client, is_ready, kubeconfig, run};
 
-/// Makes the Nodes of a cluster what they are without a network, or with one, and waits until their Machines say so.
+/// Makes the Nodes of a cluster ready or, as without a network, not ready, and waits until their Machines report it.
 async fn set_nodes_ready(world: &World, cluster: &str, ready: bool) {
     let nodes: Api<Node> = Api::all(world.client(cluster).await);
     let status = if ready { "True" } else { "False" };
@@ -34,7 +34,7 @@ async fn set_nodes_ready(world: &World, cluster: &str, ready: bool) {
         .await;
 }
 
-// AD-034, AD-035, AD-132: what brings the network is installed where there is none yet.
+// AD-034, AD-035, AD-132: a chart that installs the network does not need one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_node_has_to_be_ready() {
     run("helm", async |world| {
@@ -85,7 +85,7 @@ async fn clusters_of_other_namespaces_are_not_served() {
         assert!(wait::until(clusters, (), None, is_initialized).await.is_some());
         world.env.looked(&["helmchartproxy", "helmreleaseproxy"]).await;
 
-        // It is called the same, has the label and answers, and nobody has been there.
+        // It has the same name and the label, and is reachable, but nothing is installed there.
         let releases: Api<HelmReleaseProxy> = Api::namespaced(world.env.client().clone(), other);
         assert!(releases.list(&ListParams::default()).await.unwrap().items.is_empty());
         let secrets: Api<Secret> = Api::namespaced(world.env.client().clone(), other);
@@ -106,7 +106,7 @@ async fn clusters_of_other_namespaces_are_not_served() {
             .collect();
         assert_eq!(matching, [(Some(NAMESPACE), Some("c1"))]);
 
-        // Its own HelmChartProxy serves it, and only it.
+        // Its own HelmChartProxy selects it, and no other cluster.
         let authority = json!({"metadata": {"name": "forge"}, "stringData": {"ca.crt": world.forge.authority()}});
         let authority = serde_json::from_value(authority).unwrap();
         secrets.create(&PostParams::default(), &authority).await.unwrap();
@@ -127,7 +127,7 @@ async fn clusters_of_other_namespaces_are_not_served() {
     .await;
 }
 
-// AD-107, AD-151: what a chart needs of another may come later.
+// AD-107, AD-151: a chart may be installed before another chart that it needs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn charts_that_need_one_another_may_come_in_any_order() {
     run("helm", async |world| {

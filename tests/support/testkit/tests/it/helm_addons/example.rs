@@ -1,4 +1,4 @@
-//! The example of the proposal, as it stands in the folder of examples.
+//! The example of the proposal, from the folder of examples.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
@@ -10,7 +10,7 @@ use super::world::{repository, run};
 
 const EXAMPLE: &str = include_str!("../../../../../../examples/helm-addons/calico-cni.yaml");
 
-/// A chart of the example's name, which takes the example's values and shows what became of them.
+/// A chart with the example's name, which shows the example's values.
 fn operator() -> ChartLike {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  \
                installation: {{ toJson .Values.installation | quote }}\n";
@@ -21,7 +21,7 @@ fn operator() -> ChartLike {
         .file("templates/tests/probe.yaml", probe)
 }
 
-// AD-025, AD-036, AD-041, AD-129, AD-130, AD-132: nothing of it is changed but where the chart is, and whom to trust there.
+// AD-025, AD-036, AD-041, AD-129, AD-130, AD-132: only the location of the chart and the trusted authority are changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_cluster_gets_its_pools() {
     run("helm", async |world| {
@@ -53,7 +53,7 @@ async fn each_cluster_gets_its_pools() {
                     "calicoNetwork": {"bgp": "Disabled", "mtu": 1350, "ipPools": pools},
                 })
             );
-            // What a chart has for `helm test` waits for whoever says that.
+            // The chart's tests for `helm test` do not run by themselves.
             let pods: Api<Pod> = Api::namespaced(world.client(name).await, "default");
             assert!(pods.list(&ListParams::default()).await.unwrap().items.is_empty());
         }

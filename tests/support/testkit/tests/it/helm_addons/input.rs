@@ -1,5 +1,5 @@
-//! What goes wrong with charts, told where somebody looks for it: at the release, and at the HelmChartProxy with the name of the
-//! cluster. Nothing else stops for it, and it goes on by itself when what was wrong is mended.
+//! Errors of charts are reported on the release, and on the HelmChartProxy with the name of the cluster. They affect nothing
+//! else, and the controllers continue by themselves after a correction.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -12,27 +12,27 @@ use super::world::{World, chart, chart_of, is_of, is_ready, repository, with_bot
 
 /// The clusters of a test.
 const BOTH: [&str; 2] = ["c1", "c2"];
-/// The one that something is the matter with.
+/// The cluster with the error.
 const ONE: [&str; 1] = ["c2"];
 const FAILED: &str = "HelmInstallOrUpgradeFailed";
 const PENDING: &str = "HelmReleasePending";
-/// Whom repositories let in, with the first of these, which nobody may see.
+/// The user of repositories. The credentials must not be shown.
 const USER: &str = "amy";
 const PASSWORDS: [&str; 2] = ["open-sesame", "wrong-sesame"];
 
-/// A HelmChartProxy that cannot have its way.
+/// A HelmChartProxy with an error.
 struct Case {
     name: &'static str,
-    /// What its spec has.
+    /// Fields of its spec.
     spec: Value,
-    /// Where it goes wrong.
+    /// The affected clusters.
     clusters: &'static [&'static str],
-    /// What the release says; nothing where there is none.
+    /// The reason on the release; empty without a release.
     reason: &'static str,
     parts: &'static [&'static str],
 }
 
-/// All of them; `down` is an address where nobody is.
+/// All cases; `down` is an address without a listener.
 fn cases(down: &str) -> Vec<Case> {
     let case = |name, clusters, reason, parts, spec| Case {
         name,
@@ -129,7 +129,7 @@ async fn login(world: &World, secret: &str, host: &str, password: &str) {
     world.secret(secret, &[("config.json", &auths.to_string())]).await;
 }
 
-/// A namespace that is being deleted, and cannot go while something in it is held.
+/// A namespace that is being deleted, and blocked by an object in it.
 async fn begin_to_delete(world: &World, cluster: &str, namespace: &str) -> Api<ConfigMap> {
     let client = world.client(cluster).await;
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -143,7 +143,7 @@ async fn begin_to_delete(world: &World, cluster: &str, namespace: &str) -> Api<C
     maps
 }
 
-/// Leaves two releases of these names as a manager does that is killed in the middle: one installed half, one upgraded half.
+/// Leaves two releases of these names as a killed manager does: one partly installed, one partly upgraded.
 async fn leave_half_done(world: &World, cluster: &str) {
     let hook = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: never\n  annotations:\n    helm.sh/hook: pre-install,pre-upgrade\nspec:\n  \
                 template:\n    spec:\n      restartPolicy: Never\n      containers:\n      - {name: a, image: example.com/a:1}\n";
@@ -181,8 +181,8 @@ async fn leave_half_done(world: &World, cluster: &str) {
 }
 
 // AD-037, AD-086, AD-102, AD-115, AD-126, AD-140, AD-145, AD-147; T14
-with_both!(mistakes_are_told_of_hold_nobody_up_and_can_be_mended);
-async fn mistakes_are_told_of_hold_nobody_up_and_can_be_mended(world: &World) {
+with_both!(errors_are_reported_block_nothing_else_and_can_be_corrected);
+async fn errors_are_reported_block_nothing_else_and_can_be_corrected(world: &World) {
     let (name, password) = (USER.to_owned(), PASSWORDS[0].to_owned());
     world
         .forge
@@ -220,7 +220,7 @@ async fn mistakes_are_told_of_hold_nobody_up_and_can_be_mended(world: &World) {
     for case in &cases {
         check(world, case).await;
     }
-    // Whoever does nothing wrong is served.
+    // A HelmChartProxy without an error is installed.
     world.web(&json!({"valuesTemplate": "greeting: welcome\n"})).await;
     for cluster in BOTH {
         world.deployed("web", cluster, 2).await;
@@ -254,7 +254,7 @@ async fn mistakes_are_told_of_hold_nobody_up_and_can_be_mended(world: &World) {
     }
 }
 
-/// A case is told of as it should be, and only where it should be.
+/// Asserts that a case is reported as it should be, and only where it should be.
 async fn check(world: &World, case: &Case) {
     for cluster in case.clusters.iter().filter(|_| !case.reason.is_empty()) {
         let words = world.blocked(case.name, cluster, case.reason, case.parts).await;
@@ -315,7 +315,7 @@ async fn a_cluster_that_cannot_be_reached_holds_no_other_up(world: &World) {
     world
         .told("web", "NotReady", &["Cluster c2: ", parts[0]], &["c1"])
         .await;
-    // What is to go waits for the way to it.
+    // A deletion waits until the cluster is reachable.
     world.chart_proxy("late", &json!({})).await;
     world.deployed("late", "c1", 1).await;
     world.blocked("late", "c2", "ConnectionDown", &parts).await;

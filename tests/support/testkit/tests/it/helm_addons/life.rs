@@ -1,4 +1,4 @@
-//! From the first release to the last, whatever is changed on the way and by whom.
+//! From the first release to the last, with changes by users and controllers.
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
@@ -8,7 +8,7 @@ use windlass_testkit::ClusterOf;
 
 use super::world::{World, chart, chart_of, repository, run, with_both};
 
-// T1, T3, T4, T5, T7, T9, AD-025, AD-029, AD-036, AD-095, AD-099, AD-109, AD-115, AD-133: the whole way, and back.
+// T1, T3, T4, T5, T7, T9, AD-025, AD-029, AD-036, AD-095, AD-099, AD-109, AD-115, AD-133: the whole life of a release.
 with_both!(a_chart_reaches_a_simulated_cluster_by_the_real_helm);
 async fn a_chart_reaches_a_simulated_cluster_by_the_real_helm(world: &World) {
     world.forge.chart("charts", &chart("1.0.0"));
@@ -28,13 +28,13 @@ async fn a_chart_reaches_a_simulated_cluster_by_the_real_helm(world: &World) {
         (now["greeting"].as_str(), now["version"].as_str()),
         ("welcome", "1.1.0")
     );
-    // What a person changes is put back.
+    // Changes by a user are reverted.
     let archive = world.archive(&chart("1.1.0")).await;
     let by_hand = ["upgrade", "web", &archive, "-n", "apps", "--set", "greeting=mine"];
     world.helm("c1", &by_hand).await;
     world.deployed("web", "c1", 4).await;
     assert_eq!(world.data("c1", "apps", "web").await["greeting"], "welcome");
-    // Off again.
+    // The cluster is no longer selected.
     world.label("c1", None).await;
     world.env.wait_all::<HelmReleaseProxy>("none", <[_]>::is_empty).await;
     assert!(world.listed("c1").await.is_empty());
@@ -42,7 +42,7 @@ async fn a_chart_reaches_a_simulated_cluster_by_the_real_helm(world: &World) {
     assert!(namespaces.get("apps").await.is_ok());
 }
 
-// T10, T13, AD-060, AD-103, AD-134: the newest version is followed, and what somebody installed by hand is left alone.
+// T10, T13, AD-060, AD-103, AD-134: the newest version is followed, and a release that a user installed is left alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_newest_chart_is_followed_and_a_release_by_hand_is_left_alone() {
     run("helm", async |world| {
@@ -57,7 +57,7 @@ async fn the_newest_chart_is_followed_and_a_release_by_hand_is_left_alone() {
         world.web(&json!({"version": null})).await;
         let reason = "HelmInstallOrUpgradeFailed";
         world.blocked("web", "c1", reason, &["the name is in use"]).await;
-        // Another name is free.
+        // Another release name is free.
         world.web(&json!({"version": null, "releaseName": "ours"})).await;
         world.deployed("web", "c1", 1).await;
         world.forge.chart("charts", &chart("1.1.0"));
@@ -69,7 +69,7 @@ async fn the_newest_chart_is_followed_and_a_release_by_hand_is_left_alone() {
     .await;
 }
 
-// T8, AD-090: what cannot change on a release is changed by another release, once the old one is gone.
+// T8, AD-090: a change of an immutable field creates another release, once the old one is deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_makes_way_for_one_elsewhere() {
     run("helm", async |world| {
@@ -111,7 +111,7 @@ async fn releases_come_again_and_go_with_their_cluster_and_with_nothing_else() {
         world.forge.chart("charts", &chart("1.0.0"));
         world.clusters(&["c1", "c2"]).await;
         world.web(&json!({})).await;
-        // A name is made up for it, and the chart's own values do.
+        // A name is generated for it, and the chart's default values apply.
         let plain =
             |version: &str| json!({"releaseName": null, "namespace": null, "valuesTemplate": null, "version": version});
         world.chart_proxy("plain", &plain("1.0.0")).await;
@@ -127,7 +127,7 @@ async fn releases_come_again_and_go_with_their_cluster_and_with_nothing_else() {
         assert!(name.starts_with("web-") && first.is_release_name_generated(), "{name}");
         assert_eq!(world.data("c2", "default", name).await["greeting"], "hello");
 
-        // Somebody deletes a HelmReleaseProxy.
+        // A user deletes a HelmReleaseProxy.
         let old = world.deployed("web", "c1", 1).await;
         let name_of_old = old.metadata.name.as_deref().unwrap();
         let deleted = async || world.env.delete("HelmReleaseProxy", name_of_old).await;
@@ -137,7 +137,7 @@ async fn releases_come_again_and_go_with_their_cluster_and_with_nothing_else() {
         let new = world.deployed("web", "c1", 1).await;
         assert_ne!(new.metadata.uid, old.metadata.uid);
 
-        // Another version of Kubernetes matters to the values that tell of it.
+        // Another version of Kubernetes changes the values that contain it.
         let cluster = ClusterOf::new("c2", 1, 0).version("v1.36.0");
         let before = world.deployed("web", "c2", 1).await;
         cluster.apply(&world.env).await;
@@ -148,7 +148,7 @@ async fn releases_come_again_and_go_with_their_cluster_and_with_nothing_else() {
             world.deployed("web", "c2", 1).await.metadata.generation,
             before.metadata.generation
         );
-        // Another version of the chart needs nothing but to be asked for.
+        // Another version of the chart is installed on request.
         world.forge.chart("charts", &chart("1.1.0"));
         world.chart_proxy("plain", &plain("1.1.0")).await;
         for cluster in ["c1", "c2"] {
@@ -161,7 +161,7 @@ async fn releases_come_again_and_go_with_their_cluster_and_with_nothing_else() {
         ];
         assert_eq!(world.listed("c2").await, left);
 
-        // A Cluster goes, and nothing that concerns the other.
+        // A Cluster is deleted, without effect on the other.
         world.env.delete("Cluster", "c1").await;
         world.env.wait_gone("c1").await;
         for proxy in ["web", "plain", "versioned"] {

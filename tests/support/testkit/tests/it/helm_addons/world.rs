@@ -1,4 +1,4 @@
-//! A world for a test: the management cluster, a helm, the places that charts come from, and what a person sees of all that.
+//! The environment of a test: the management cluster, a helm, the servers of charts, and a user's view of them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use windlass_suite::helm::HelmUse;
 use windlass_suite::kinds;
 use windlass_testkit::{CLASS, ClusterOf, Env, Kind, NAMESPACE, wait};
 
-/// Makes two tests of one, for each helm.
+/// Generates two tests from one, for each helm.
 macro_rules! with_both {
     ($(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*
@@ -43,7 +43,7 @@ macro_rules! with_both {
 }
 pub(super) use with_both;
 
-/// Runs a test with a helm. Where there is none it is left out, and a line says so.
+/// Runs a test with a helm. Without it the test is left out with a message.
 pub(super) async fn run(tool: &'static str, test: impl AsyncFnOnce(&World)) {
     let Some(program) = Tools::required(tool) else {
         return;
@@ -60,12 +60,12 @@ pub(super) async fn run(tool: &'static str, test: impl AsyncFnOnce(&World)) {
 /// The type of the Secrets in which Helm keeps releases.
 const SECRET_TYPE: &str = "helm.sh/release.v1";
 
-/// A chart with one ConfigMap, which shows what it was rendered with.
+/// A chart with one ConfigMap, which shows its values.
 pub(super) fn chart(version: &str) -> ChartLike {
     chart_of("web", version)
 }
 
-/// The same by another name.
+/// [`chart`] with another name.
 pub(super) fn chart_of(name: &str, version: &str) -> ChartLike {
     ChartLike::new(name, version)
         .file("values.yaml", "greeting: hello\npods: none\n")
@@ -76,12 +76,12 @@ pub(super) fn chart_of(name: &str, version: &str) -> ChartLike {
         )
 }
 
-/// A folder of the forge's web that is a repository of charts.
+/// A folder of the forge's web server that is a chart repository.
 pub(super) fn repository(folder: &str) -> String {
     format!("https://{}/{folder}", hosts::WEB)
 }
 
-/// Everything that a test of this sort has.
+/// The environment of a test.
 pub(super) struct World {
     pub(super) env: Env,
     pub(super) forge: Forge,
@@ -132,12 +132,12 @@ impl World {
         }
     }
 
-    /// The HelmChartProxy `web`, with more of a spec.
+    /// The HelmChartProxy `web`, with additional spec fields.
     pub(super) async fn web(&self, more: &Value) {
         self.chart_proxy("web", more).await;
     }
 
-    /// A HelmChartProxy for the chart `web` and a release of its own name, with more of a spec; what is null is left out.
+    /// A HelmChartProxy for the chart `web` and a release of its own name, with additional spec fields; null removes a field.
     pub(super) async fn chart_proxy(&self, name: &str, more: &Value) {
         self.env.apply(&chart_proxy(NAMESPACE, name, more)).await;
     }
@@ -157,7 +157,7 @@ impl World {
         self.release(&what, name, cluster, is_right).await
     }
 
-    /// Waits until a HelmChartProxy has one HelmReleaseProxy for a cluster, and that is as it should be.
+    /// Waits until a HelmChartProxy has one HelmReleaseProxy for a cluster that satisfies a condition.
     pub(super) async fn release(
         &self,
         what: &str,
@@ -172,7 +172,7 @@ impl World {
         all.into_iter().find(|proxy| is_of(proxy, name, cluster)).unwrap()
     }
 
-    /// Waits until a HelmReleaseProxy is not ready for a reason, in words with all of these parts. Gives the words.
+    /// Waits until a HelmReleaseProxy is not ready for a reason, with all of these parts in its message. Returns the message.
     pub(super) async fn blocked(&self, name: &str, cluster: &str, reason: &str, parts: &[&str]) -> String {
         let what = format!("the release of {name} on {cluster} to say {reason} with {parts:?}");
         let says = |proxy: &HelmReleaseProxy| {
@@ -184,7 +184,8 @@ impl World {
         ready(&found.status.unwrap().conditions).message
     }
 
-    /// Waits until a HelmChartProxy is ready, or not for a reason, in words with all of these parts and none of the others.
+    /// Waits until a HelmChartProxy is ready, or not ready for a reason, with all of these parts in its message and none of the
+    /// others.
     pub(super) async fn told(&self, name: &str, reason: &str, parts: &[&str], others: &[&str]) {
         let what = format!("to say {reason} with {parts:?} and without {others:?}");
         let key = ObjectKey::new(NAMESPACE, name);
@@ -203,12 +204,12 @@ impl World {
         kubeconfig(&secrets, cluster).await
     }
 
-    /// A person's way to a cluster.
+    /// A user's client for a cluster.
     pub(super) async fn client(&self, cluster: &str) -> kube::Client {
         client(&self.kubeconfig(cluster).await).await
     }
 
-    /// What the chart of a release made of its values.
+    /// The data that the chart of a release rendered.
     pub(super) async fn data(&self, cluster: &str, namespace: &str, release: &str) -> BTreeMap<String, String> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client(cluster).await, namespace);
         maps.get(release).await.unwrap().data.unwrap()
@@ -238,7 +239,7 @@ impl World {
         command
     }
 
-    /// What a person's helm prints about a cluster.
+    /// The output of a user's helm for a cluster.
     pub(super) async fn helm(&self, cluster: &str, arguments: &[&str]) -> String {
         let kubeconfig = self.kubeconfig(cluster).await;
         let output = self.command(cluster, &kubeconfig, arguments).await.output().await;
@@ -250,7 +251,7 @@ impl World {
         self.listed_by(cluster, &self.kubeconfig(cluster).await).await
     }
 
-    /// The same by a kubeconfig.
+    /// [`Self::listed`] by a kubeconfig.
     pub(super) async fn listed_by(&self, cluster: &str, kubeconfig: &str) -> Vec<String> {
         let arguments = ["list", "-A", "-o", "json"];
         let output = self.command(cluster, kubeconfig, &arguments).await.output().await;
@@ -270,7 +271,7 @@ impl World {
         lines
     }
 
-    /// Somebody's helm begins an operation on `NAMESPACE/NAME` that would not end, and is killed in the middle of it.
+    /// A user's helm starts an operation on `NAMESPACE/NAME` that would not end, and is killed.
     pub(super) async fn break_off(&self, cluster: &str, release: &str, arguments: &[&str]) {
         let kubeconfig = self.kubeconfig(cluster).await;
         let secrets: Api<Secret> = Api::all(client(&kubeconfig).await);
@@ -285,7 +286,7 @@ impl World {
         running.kill().await.unwrap();
     }
 
-    /// Does something that leads to another release on a cluster, and waits for that: all releases there, each time that they changed.
+    /// Runs an action that leads to another release on a cluster, and waits for it. Returns all releases there after each change.
     pub(super) async fn history(&self, cluster: &str, release: &str, act: impl AsyncFnOnce()) -> Vec<Vec<String>> {
         let secrets: Api<Secret> = Api::all(self.client(cluster).await);
         let seen: Mutex<Vec<BTreeMap<String, String>>> = Mutex::default();
@@ -313,7 +314,7 @@ impl World {
         seen
     }
 
-    /// Applies an object to a namespace that need not be that of all other tests.
+    /// Applies an object to any namespace.
     pub(super) async fn apply_to(&self, namespace: &str, object: &Value) {
         let (kind, name) = (
             object["kind"].as_str().unwrap(),
@@ -330,7 +331,7 @@ impl World {
     }
 }
 
-/// A revision of a release as its Secret tells of it: `NAMESPACE/NAME STATUS`.
+/// A revision of a release from its Secret: `NAMESPACE/NAME STATUS`.
 fn named(secret: &Secret) -> String {
     let label = |key: &str| secret.metadata.labels.as_ref().unwrap()[key].as_str();
     let namespace = secret.metadata.namespace.as_deref().unwrap();
@@ -356,19 +357,19 @@ pub(super) fn chart_proxy(namespace: &str, name: &str, more: &Value) -> Value {
     })
 }
 
-/// Whether a HelmReleaseProxy is that of a HelmChartProxy for a cluster.
+/// Whether a HelmReleaseProxy belongs to a HelmChartProxy and a cluster.
 pub(super) fn is_of(proxy: &HelmReleaseProxy, name: &str, cluster: &str) -> bool {
     names::has_labels(&proxy.metadata, &names::labels(name, cluster))
 }
 
-/// Whether what a HelmReleaseProxy now says is done.
+/// Whether the current spec of a HelmReleaseProxy is applied.
 pub(super) fn is_ready(proxy: &HelmReleaseProxy) -> bool {
     let status = proxy.status.clone().unwrap_or_default();
     let is_new = status.observed_generation == proxy.metadata.generation;
     is_new && proxy.metadata.deletion_timestamp.is_none() && ready(&status.conditions).status == "True"
 }
 
-/// What the condition Ready says; nothing where there is none.
+/// The condition Ready; empty without one.
 #[derive(Default)]
 struct Said {
     status: String,
@@ -397,7 +398,7 @@ pub(super) async fn kubeconfig(secrets: &Api<Secret>, cluster: &str) -> String {
     String::from_utf8(secret.data.unwrap()["value"].0.clone()).unwrap()
 }
 
-/// A way to where a kubeconfig leads.
+/// A client for a kubeconfig.
 pub(super) async fn client(kubeconfig: &str) -> kube::Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
