@@ -37,29 +37,49 @@ impl Plan {
             ..Self::default()
         }
     }
+}
 
-    /// A plan without steps. The obstacle is an object that is watched.
-    fn waiting(reason: &'static str, report: Draft) -> Self {
-        let blocked = Blocked {
-            reason,
-            message: report.message.clone(),
-            until: Until::Event,
-        };
+/// Why there are no steps.
+struct Obstacle {
+    reason: &'static str,
+    until: Until,
+    report: Draft,
+}
+
+impl Obstacle {
+    /// An object that is watched has to change.
+    fn event(reason: &'static str, report: Draft) -> Self {
         Self {
-            blocked: Some(blocked),
-            ..Self::report(report)
+            reason,
+            until: Until::Event,
+            report,
         }
     }
 
     fn refused(error: &Error) -> Self {
-        Self::waiting("Refused", status::failed(error))
+        Self::event("Refused", status::failed(error))
     }
 
-    /// A plan without steps, as something could not be read. It is read again later.
+    /// Something could not be read. It is read again later.
     fn unreadable(why: &str) -> Self {
         Self {
-            blocked: Some(Blocked::failed("Unreadable", why)),
-            ..Self::report(Draft::no(status::FAILED, why.to_owned()))
+            reason: "Unreadable",
+            until: Until::Backoff,
+            report: Draft::no(status::FAILED, why.to_owned()),
+        }
+    }
+}
+
+impl From<Obstacle> for Plan {
+    fn from(obstacle: Obstacle) -> Self {
+        let blocked = Blocked {
+            reason: obstacle.reason,
+            message: obstacle.report.message.clone(),
+            until: obstacle.until,
+        };
+        Self {
+            blocked: Some(blocked),
+            ..Self::report(obstacle.report)
         }
     }
 }
@@ -68,23 +88,22 @@ pub(super) fn plan(seen: &Observed) -> Decision<Plan, Question> {
     match seen {
         Observed::Unmanaged => Plan::default().into(),
         Observed::Deleting(_) => Plan::report(status::deleting()).into(),
-        Observed::Managed(seen) => managed(seen).unwrap_or_else(Decision::Plan),
+        Observed::Managed(seen) => managed(seen).unwrap_or_else(|obstacle| Plan::from(obstacle).into()),
     }
 }
 
-/// An error is a plan without steps.
-fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Plan> {
+fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
     let Some(class) = seen.class.as_deref() else {
         let message = format!("ClusterClass {} does not exist", seen.class_key);
         let cluster = windlass_topology::model::name_of(&seen.value);
         let error = Error::new(cluster, "spec.topology.classRef", message);
-        return Err(Plan::waiting("ClassNotFound", status::failed(&error)));
+        return Err(Obstacle::event("ClassNotFound", status::failed(&error)));
     };
     if let Some(report) = class_not_ready(class) {
-        return Err(Plan::waiting("ClassNotReady", report));
+        return Err(Obstacle::event("ClassNotReady", report));
     }
     if let Some(why) = seen.templates.values().find_map(Seen::failure) {
-        return Err(Plan::unreadable(why));
+        return Err(Obstacle::unreadable(why));
     }
     let steps = steps(seen)?;
     let open = steps.unsure.iter().filter(|target| !seen.asked.contains_key(target));
@@ -96,7 +115,7 @@ fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Plan> {
         // A template that is gone wakes this controller by its event. Until then it is left as it is.
         if let Some(Seen::Failed(why)) = seen.asked.get(target) {
             let name = describe(&target.kind, &target.namespace, &target.name);
-            return Err(Plan::unreadable(&format!("managedFields of {name}: {why}")));
+            return Err(Obstacle::unreadable(&format!("managedFields of {name}: {why}")));
         }
     }
     let plan = Plan {
@@ -140,16 +159,16 @@ fn class_not_ready(class: &ClusterClass) -> Option<Draft> {
     Some(report)
 }
 
-fn steps(seen: &Managed) -> Result<Steps, Plan> {
-    let current = seen.current.as_ref().map_err(|why| Plan::unreadable(why))?;
-    let contract = seen.contract.as_ref().map_err(|why| Plan::unreadable(why))?;
-    let blueprint = blueprint(seen, *contract).map_err(|error| Plan::refused(&error))?;
+fn steps(seen: &Managed) -> Result<Steps, Obstacle> {
+    let current = seen.current.as_ref().map_err(|why| Obstacle::unreadable(why))?;
+    let contract = seen.contract.as_ref().map_err(|why| Obstacle::unreadable(why))?;
+    let blueprint = blueprint(seen, *contract).map_err(|error| Obstacle::refused(&error))?;
     let input = Input {
         cluster: &seen.value,
         blueprint: &blueprint,
         current,
     };
-    topology_plan::plan(input).map_err(|error| Plan::refused(&error))
+    topology_plan::plan(input).map_err(|error| Obstacle::refused(&error))
 }
 
 fn blueprint(seen: &Managed, contract: Contract) -> Result<Blueprint, Error> {
