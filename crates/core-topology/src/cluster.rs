@@ -1,7 +1,7 @@
 //! The Cluster topology controller: brings what a topology generates to what Cluster and ClusterClass say.
 //!
-//! All decisions are in crate `topology`; this reads for it, takes its steps, and says how it went. It wakes when the
-//! Cluster, its class, a template of the class or a generated object changes, and never looks by itself.
+//! Crate `topology` decides. This controller reads for it, applies its steps and reports the result. Changes of the Cluster, its class, a
+//! template of the class or a generated object wake it; nothing is polled.
 
 mod apply;
 mod observe;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
-use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, ObjectKey, Watch};
+use windlass_kit::{Controller, Cx, Decision, Moment, ObjectKey, Watch};
 
 /// Reconciles `Cluster.spec.topology`.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(crate) struct ClusterTopology {
 impl Controller for ClusterTopology {
     type Kind = Cluster;
     type Observed = observe::Observed;
-    type Question = NoQuestion;
+    type Question = observe::Question;
     type Plan = plan::Plan;
     type Done = apply::Done;
 
@@ -46,11 +46,15 @@ impl Controller for ClusterTopology {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<Cluster>) -> observe::Observed {
-        observe::observe(cx, object, &self.known).await
+        observe::observe(cx, object).await
     }
 
-    fn plan(&self, seen: &observe::Observed, _now: &Moment) -> Decision<plan::Plan, NoQuestion> {
-        plan::plan(seen).into()
+    async fn answer(&self, cx: &Cx, seen: observe::Observed, question: observe::Question) -> observe::Observed {
+        observe::answer(cx, seen, question, &self.known).await
+    }
+
+    fn plan(&self, seen: &observe::Observed, _: &Moment) -> Decision<plan::Plan, observe::Question> {
+        plan::plan(seen)
     }
 
     async fn apply(&self, cx: &Cx, seen: &observe::Observed, plan: &plan::Plan) -> apply::Done {

@@ -1,5 +1,5 @@
-//! The ClusterClass controller: tells which variables a class defines and whether its references are up to date, and
-//! makes its templates belong to it.
+//! The ClusterClass controller: reports which variables a class defines and whether its references are up to date, and adds owner
+//! references to its templates.
 
 mod apply;
 mod observe;
@@ -63,7 +63,7 @@ impl Controller for ClusterClasses {
         observe::observe(cx, object).await
     }
 
-    fn plan(&self, seen: &observe::Observed, _now: &Moment) -> Decision<plan::Plan, NoQuestion> {
+    fn plan(&self, seen: &observe::Observed, _: &Moment) -> Decision<plan::Plan, NoQuestion> {
         plan::plan(seen).into()
     }
 

@@ -1,6 +1,5 @@
 //! Controllers of managed topologies: Clusters, ClusterClasses, and the clean-up of templates that are no longer used.
 
-mod cleanup;
 mod cluster;
 mod cluster_class;
 mod template_users;

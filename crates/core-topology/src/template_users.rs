@@ -1,4 +1,9 @@
-//! Deletes the templates of a MachineDeployment or MachineSet of a topology when it goes and nothing else uses them.
+//! Deletes the templates of a MachineDeployment or MachineSet of a topology with it, unless something else uses them.
+
+mod apply;
+mod facts;
+mod observe;
+mod plan;
 
 use std::sync::Arc;
 
@@ -8,18 +13,25 @@ use windlass_api::finalizers;
 use windlass_api::kind::Conditioned;
 use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, Object, Watch};
 
-use crate::cleanup::{self, Done, Plan};
+use apply::Done;
+use observe::Observed;
+use plan::Plan;
+
+/// Field manager of the finalizers.
+const MANAGER: &str = "capi-topology";
+/// Reason of all failures of these controllers.
+const FAILED: &str = "Cleanup";
 
 /// A kind that makes Machines from templates.
 pub(crate) trait TemplateUser: Object + Conditioned {
     /// The name of the controller.
     const NAME: &'static str;
-    /// Who would write status.
+    /// The field manager of the condition Paused.
     const STATUS_MANAGER: &'static str;
-    /// Holds an object back until its templates are gone.
+    /// Keeps an object until its templates are deleted.
     const FINALIZER: &'static str;
 
-    /// What its Machines are made of.
+    /// The spec of its Machines.
     fn machine(&self) -> &MachineSpec;
 }
 
@@ -53,14 +65,6 @@ impl<K> Default for Templates<K> {
     }
 }
 
-/// What was read.
-#[derive(Debug)]
-pub(crate) struct Observed<K> {
-    object: Arc<K>,
-    /// Specs of everything else in the Cluster that is not being deleted and makes Machines.
-    staying: Vec<MachineSpec>,
-}
-
 impl<K: TemplateUser> Controller for Templates<K> {
     type Kind = K;
     type Observed = Observed<K>;
@@ -69,7 +73,7 @@ impl<K: TemplateUser> Controller for Templates<K> {
     type Done = Done;
 
     const NAME: &'static str = K::NAME;
-    const MANAGER: &'static str = "capi-topology";
+    const MANAGER: &'static str = MANAGER;
     const STATUS_MANAGER: &'static str = K::STATUS_MANAGER;
     // Only objects of a topology get it, so it is not the driver's to add.
     const FINALIZER: Option<&'static str> = None;
@@ -79,20 +83,16 @@ impl<K: TemplateUser> Controller for Templates<K> {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<K>) -> Observed<K> {
-        let staying = if object.meta().deletion_timestamp.is_some() {
-            cleanup::users(cx, object.meta(), &object.machine().cluster_name)
-        } else {
-            Vec::new()
-        };
-        Observed { object, staying }
+        observe::observe(cx, object).await
     }
 
-    fn plan(&self, seen: &Observed<K>, _now: &Moment) -> Decision<Plan, NoQuestion> {
-        cleanup::plan(seen.object.meta(), K::FINALIZER, seen.object.machine(), &seen.staying).into()
+    fn plan(&self, seen: &Observed<K>, _: &Moment) -> Decision<Plan, NoQuestion> {
+        let object = &seen.object;
+        plan::plan(object.meta(), K::FINALIZER, object.machine(), &seen.deletion).into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed<K>, plan: &Plan) -> Done {
-        cleanup::apply(cx, &*seen.object, Self::MANAGER, K::FINALIZER, plan).await
+        apply::apply(cx, &*seen.object, plan).await
     }
 
     fn status(&self, _: &Observed<K>, _: &Plan, _: &Done, _: &Moment) -> Option<Value> {

@@ -1,4 +1,4 @@
-//! What simulated clusters take that nobody asks anything: `cargo xtask bench clusters --count 2000`.
+//! The cost of simulated clusters without clients: `cargo xtask bench clusters --count 2000`.
 
 use std::io::Write as _;
 use std::time::Instant;

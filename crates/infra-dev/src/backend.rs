@@ -20,6 +20,7 @@ mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ pub enum CloudError {
     /// The credentials of the caller do not allow it.
     #[error(
         "{call} for cluster {cluster} is refused: the credentials of {caller} are for machines only; use credentials for \
-         everything, or leave the infrastructure of the cluster to somebody who has them and say so by the annotation \
+         everything, or leave the infrastructure of the cluster to a system that has them and say so by the annotation \
          cluster.x-k8s.io/managed-by on the infrastructure cluster",
         call = call.name()
     )]
@@ -120,6 +121,7 @@ pub enum CloudError {
 }
 
 /// The authorities of a workload cluster.
+#[derive(Clone, Debug)]
 pub(crate) struct Authorities {
     /// Signs the API server's certificate and knows its clients.
     pub(crate) cluster: CertificateAuthority,
@@ -175,7 +177,7 @@ impl Default for Cloud {
     }
 }
 
-/// What everybody may ask.
+/// Calls that need no privileges.
 impl Cloud {
     /// An empty cloud, and a handle to it that may do everything.
     pub fn new() -> Self {
@@ -207,6 +209,26 @@ impl Cloud {
         self.inner.sites.lock().get(cluster)?.door.balancer()
     }
 
+    /// The address that the load balancer of a cluster has, or takes over from machines of the cluster that listen on this host.
+    pub(crate) fn address(&self, cluster: &ObjectKey, host: Ipv4Addr) -> Option<SocketAddr> {
+        let sites = self.inner.sites.lock();
+        let door = &sites.get(cluster)?.door;
+        let of_machines = || door.address().filter(|address| address.ip() == host);
+        door.balancer().or_else(of_machines)
+    }
+
+    /// The lowest port of the loopback interface that no cluster and no other program has, and that is not among those taken. It is not
+    /// reserved.
+    pub(crate) fn free_port(&self, taken: &BTreeSet<u16>) -> Option<u16> {
+        let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        // Held while ports are tried, so that no cluster is refused a port because of that.
+        let sites = self.inner.sites.lock();
+        let used: BTreeSet<SocketAddr> = sites.values().filter_map(|site| site.door.address()).collect();
+        let mut candidates =
+            (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(&local(*port)));
+        candidates.find(|port| Reserved::take(local(*port)).is_ok())
+    }
+
     /// The machines of a cluster that run, and whether they are behind its address.
     pub fn machines(&self, cluster: &ObjectKey) -> BTreeMap<String, bool> {
         let sites = self.inner.sites.lock();
@@ -234,8 +256,8 @@ impl Cloud {
         self.inner.listeners.lock().push(Box::new(listener));
     }
 
-    /// Starting and stopping API servers takes awaits: whoever does it takes turns with others of the cluster, lest two control
-    /// plane machines make two servers.
+    /// Starting and stopping API servers takes awaits. Callers take turns with others of the cluster, lest two control plane machines make
+    /// two servers.
     fn turn(&self, key: &ObjectKey) -> Arc<tokio::sync::Mutex<()>> {
         let sites = self.inner.sites.lock();
         sites.get(key).map(|site| Arc::clone(&site.turn)).unwrap_or_default()
@@ -288,9 +310,34 @@ impl Cloud {
         cluster: &ObjectKey,
         address: SocketAddr,
     ) -> Result<SocketAddr, CloudError> {
+        self.create_with(cluster, address, Reserved::bind).await
+    }
+
+    /// The same at an address that no cluster had before. It fails also when the address was in use a moment ago.
+    pub(crate) async fn create_load_balancer_at_new(
+        &self,
+        cluster: &ObjectKey,
+        address: SocketAddr,
+    ) -> Result<SocketAddr, CloudError> {
+        self.create_with(cluster, address, Reserved::take).await
+    }
+
+    async fn create_with(
+        &self,
+        cluster: &ObjectKey,
+        address: SocketAddr,
+        reserve: fn(SocketAddr) -> io::Result<Reserved>,
+    ) -> Result<SocketAddr, CloudError> {
         self.enter(Call::CreateLoadBalancer, cluster).await?;
         let is_it = |other: SocketAddr| address == other || address.port() == 0 && address.ip() == other.ip();
-        let found = self.balance(cluster, is_it, |sites| balancer(sites, cluster, address))?;
+        let found = self.balance(cluster, is_it, |sites| {
+            let reserved = reserved(sites, address, reserve);
+            reserved.map_err(|why| CloudError::Address {
+                cluster: cluster.clone(),
+                address,
+                why,
+            })
+        })?;
         if is_it(found) {
             Ok(found)
         } else {
@@ -299,30 +346,6 @@ impl Cloud {
                 address: found,
             })
         }
-    }
-
-    /// Makes the load balancer of a cluster on the loopback interface, or finds it there: on the port it has, or the first that
-    /// is free and not among those taken.
-    pub(crate) async fn ensure_load_balancer(
-        &self,
-        key: &ObjectKey,
-        port: Option<u16>,
-        taken: &BTreeSet<u16>,
-    ) -> Result<u16, CloudError> {
-        self.enter(Call::CreateLoadBalancer, key).await?;
-        let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let is_it = |other: SocketAddr| other.ip() == Ipv4Addr::LOCALHOST;
-        let found = self.balance(key, is_it, |sites| {
-            if let Some(port) = port {
-                return balancer(sites, key, local(port));
-            }
-            let used: BTreeSet<SocketAddr> = sites.values().filter_map(|site| site.door.address()).collect();
-            let mut free =
-                (FIRST_PORT..=u16::MAX).filter(|port| !taken.contains(port) && !used.contains(&local(*port)));
-            free.find_map(|port| Reserved::take(local(port)).ok())
-                .ok_or_else(|| CloudError::NoPort(key.clone()))
-        })?;
-        Ok(found.port())
     }
 
     /// The load balancer that a cluster has, or that takes over what its machines have when `adopts` says so, or a new one.
@@ -446,7 +469,9 @@ impl Cloud {
         let address =
             address.ok_or_else(|| failed("it is no loopback address, and there is no load balancer".into()))?;
         let listen = |held: Reserved| Ok((held.listen().map_err(|error| error.to_string())?, held));
-        let (listener, held) = bind(&sites, address).and_then(listen).map_err(failed)?;
+        let (listener, held) = reserved(&sites, address, Reserved::bind)
+            .and_then(listen)
+            .map_err(failed)?;
         sites.entry(key.clone()).or_default().door = Door::Machines(held);
         Ok(listener)
     }
@@ -501,26 +526,18 @@ impl Cloud {
     }
 }
 
-/// Takes an address, or says who has it: another cluster of this cloud, or somebody of whom only the system knows.
-fn bind(sites: &BTreeMap<ObjectKey, Site>, address: SocketAddr) -> Result<Reserved, String> {
-    // The system alone does not keep those apart who may have had the address before.
+/// Reserves an address, unless another cluster of this cloud or another program has it.
+fn reserved(
+    sites: &BTreeMap<ObjectKey, Site>,
+    address: SocketAddr,
+    reserve: fn(SocketAddr) -> io::Result<Reserved>,
+) -> Result<Reserved, String> {
+    // The system alone does not tell clusters apart that share an address of this process.
     let holder = sites.iter().find(|(_, site)| site.door.address() == Some(address));
     match holder {
         Some((key, _)) => Err(format!("cluster {key} has it")),
-        None => Reserved::bind(address).map_err(|error| error.to_string()),
+        None => reserve(address).map_err(|error| error.to_string()),
     }
-}
-
-fn balancer(
-    sites: &BTreeMap<ObjectKey, Site>,
-    cluster: &ObjectKey,
-    address: SocketAddr,
-) -> Result<Reserved, CloudError> {
-    bind(sites, address).map_err(|why| CloudError::Address {
-        cluster: cluster.clone(),
-        address,
-        why,
-    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!
 //! # What it needs of the DevCluster
 //!
-//! No more than the contract has, whoever manages the DevCluster, and it writes nothing there:
+//! No more than the contract has, with any system that manages the DevCluster, and it writes nothing there:
 //!
 //! - `status.initialization.provisioned`, by way of the Cluster's `status.initialization.infrastructureProvisioned`: no machine
 //!   starts before;
@@ -26,7 +26,6 @@ mod tests;
 mod timeline;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
@@ -34,13 +33,11 @@ use windlass_api::core::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_ext::finalizers;
 use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
-use windlass_kit::{
-    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, Part as _, Watch, key_of,
-};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Part as _, Watch, key_of};
 
 use crate::backend::Cloud;
 use apply::Done;
-use observe::Observed;
+use observe::{Observed, Question};
 use plan::Plan;
 use status::Report;
 
@@ -60,7 +57,7 @@ pub fn entry(cloud: Cloud) -> ControllerEntry {
 impl Controller for DevMachines {
     type Kind = DevMachine;
     type Observed = Observed;
-    type Question = NoQuestion;
+    type Question = Question;
     type Plan = Plan;
     type Done = Done;
     const NAME: &'static str = "devmachine";
@@ -75,8 +72,8 @@ impl Controller for DevMachines {
             Watch::map::<Machine>(|_, _, new| new.map_or_else(Vec::new, machine_of)),
             Watch::map::<Cluster>(machines_of_cluster),
             Watch::read::<Secret>(),
-            // Workers wait for the first API server of their cluster, which is no object of this one; control plane machines may
-            // for a load balancer.
+            // Workers wait for the first API server of their cluster, control plane machines may wait for a load balancer. Neither is an
+            // object of this API server.
             Watch::source(move |cx, wake| {
                 cloud.on_change(move |cluster| {
                     wake.add_all(machines_of(&cx, cluster));
@@ -89,8 +86,12 @@ impl Controller for DevMachines {
         observe::observe(cx, &self.cloud, object)
     }
 
-    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen, now.now()).into()
+    async fn answer(&self, cx: &Cx, seen: Observed, question: Question) -> Observed {
+        observe::answer(cx, seen, question)
+    }
+
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
+        plan::plan(seen, now)
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -98,21 +99,12 @@ impl Controller for DevMachines {
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
-        let tells = !done.gone && (done.failed.is_none() || done.not_serving.is_some());
+        let is_written = !done.gone && (done.failed.is_none() || done.not_serving.is_some());
         let report = Report {
             generation: done.generation,
             not_serving: done.not_serving.as_deref(),
         };
-        tells.then(|| status::status(seen, plan, report, now.now()).to_json())
-    }
-
-    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
-        match (&done.failed, plan.requeue) {
-            (Some(error), _) => Outcome::Failed(error.clone()),
-            (None, Some(after)) => Outcome::RequeueAfter(after),
-            (None, None) if done.moved => Outcome::RequeueAfter(Duration::ZERO),
-            (None, None) => Outcome::Settled,
-        }
+        is_written.then(|| status::status(seen, plan, report, now.now()).to_json())
     }
 }
 
@@ -141,7 +133,7 @@ fn machines_of_cluster(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) ->
     machines_of(cx, &key_of(&new.metadata))
 }
 
-/// What machines say is missing in a DevCluster, they say of its present state.
+/// Machines report what is missing in the present state of a DevCluster.
 fn machines_of_infrastructure(cx: &Cx, old: Option<&DevCluster>, new: Option<&DevCluster>) -> Vec<ObjectKey> {
     let Some(new) = new else { return Vec::new() };
     let endpoint = |object: &DevCluster| {

@@ -1,4 +1,4 @@
-//! The DevMachineTemplate controller: says what a machine of the template offers, for autoscalers that scale from zero.
+//! The DevMachineTemplate controller: reports the capacity of a machine of the template, for autoscalers that scale from zero.
 
 use std::sync::Arc;
 
@@ -15,16 +15,19 @@ pub fn entry() -> ControllerEntry {
     ControllerEntry::of(DevMachineTemplates)
 }
 
-/// What a simulated machine claims to have.
-fn capacity() -> Value {
-    json!({ "capacity": { "cpu": "2", "memory": "8Gi" } })
+/// What is written: the status with the capacity of a simulated machine.
+#[derive(Debug)]
+struct Plan {
+    status: Value,
 }
+
+impl windlass_kit::Plan for Plan {}
 
 impl Controller for DevMachineTemplates {
     type Kind = DevMachineTemplate;
     type Observed = Arc<DevMachineTemplate>;
     type Question = NoQuestion;
-    type Plan = ();
+    type Plan = Plan;
     type Done = Option<ReconcileError>;
     const NAME: &'static str = "devmachinetemplate";
     const MANAGER: &'static str = crate::dev_machine::MANAGER;
@@ -39,19 +42,20 @@ impl Controller for DevMachineTemplates {
         object
     }
 
-    fn plan(&self, _: &Arc<DevMachineTemplate>, _: &Moment) -> Decision<(), NoQuestion> {
-        ().into()
+    fn plan(&self, _: &Arc<DevMachineTemplate>, _: &Moment) -> Decision<Plan, NoQuestion> {
+        let status = json!({ "capacity": { "cpu": "2", "memory": "8Gi" } });
+        Plan { status }.into()
     }
 
-    async fn apply(&self, cx: &Cx, seen: &Arc<DevMachineTemplate>, (): &()) -> Option<ReconcileError> {
+    async fn apply(&self, cx: &Cx, seen: &Arc<DevMachineTemplate>, plan: &Plan) -> Option<ReconcileError> {
         let applied = cx
             .writer()
-            .apply_status(Self::STATUS_MANAGER, &**seen, capacity())
+            .apply_status(Self::STATUS_MANAGER, &**seen, plan.status.clone())
             .await;
         applied.err().map(ReconcileError::from)
     }
 
-    fn status(&self, _: &Arc<DevMachineTemplate>, (): &(), _: &Option<ReconcileError>, _: &Moment) -> Option<Value> {
+    fn status(&self, _: &Arc<DevMachineTemplate>, _: &Plan, _: &Option<ReconcileError>, _: &Moment) -> Option<Value> {
         // This status has no conditions for the driver to keep, so it is written as an ordinary action.
         None
     }

@@ -1,4 +1,4 @@
-//! What a simulated cluster costs that nobody asks anything. A program of its own, as it measures the process.
+//! The memory of a simulated cluster without clients. A program of its own, as it measures the process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -16,6 +16,7 @@ pub mod names;
 pub mod patches;
 pub mod plan;
 pub mod status;
+mod target;
 #[cfg(test)]
 mod testing;
 pub mod upgrade;
@@ -23,3 +24,4 @@ pub mod variables;
 pub mod version;
 
 pub use error::{Error, describe};
+pub use target::Target;

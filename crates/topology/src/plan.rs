@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::model::{name_of, text};
 use crate::patches::set_or_remove;
 use crate::status::Progress;
+use crate::target::Target;
 use crate::{keys, names};
 
 /// One write.
@@ -26,34 +27,6 @@ pub enum Action {
     Apply(Value),
     /// Deletes an object.
     Delete(Target),
-}
-
-/// Which object is meant.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
-    /// Group and version.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-    /// Namespace.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-    /// Uid, so that nothing else of the name is hit.
-    pub uid: String,
-}
-
-impl Target {
-    /// The target that an object is.
-    pub fn of(object: &Value) -> Self {
-        Self {
-            api_version: text(object, "/apiVersion").to_owned(),
-            kind: text(object, "/kind").to_owned(),
-            namespace: text(object, "/metadata/namespace").to_owned(),
-            name: text(object, "/metadata/name").to_owned(),
-            uid: text(object, "/metadata/uid").to_owned(),
-        }
-    }
 }
 
 /// The event type of a step.

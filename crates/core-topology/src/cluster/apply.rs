@@ -1,13 +1,13 @@
-//! Takes the steps. The only writer.
+//! Applies the steps. The only writer.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use windlass_api::core::Cluster;
 use windlass_api::kind::ApiKind as _;
 use windlass_kit::{Cx, Dynamic, EventType, ReconcileError, Write, WriteError};
-use windlass_topology::keys;
 use windlass_topology::model::text;
-use windlass_topology::plan::{Action, Step, Target, Verb};
+use windlass_topology::plan::{Action, Step, Verb};
+use windlass_topology::{Target, keys};
 
 use super::observe::{Managed, Observed};
 use super::plan::Plan;
@@ -15,30 +15,27 @@ use super::plan::Plan;
 /// The manager of the Cluster's labels and references, which are no generated object.
 const CLUSTER_MANAGER: &str = "capi-manager";
 
-/// What was done.
+/// What became of the steps.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// Why the pass stopped, if it did.
-    pub(super) failure: Option<ReconcileError>,
+    /// The first step that failed. Those after it were not tried.
+    pub(super) failed: Option<ReconcileError>,
 }
 
 pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
-    let (Observed::Managed(seen), Plan::Steps(steps)) = (seen, plan) else {
+    let Observed::Managed(seen) = seen else {
         return Done::default();
     };
-    for note in &steps.notes {
-        tracing::debug!(note, "not now");
-    }
-    for step in &steps.steps {
-        match take(cx, seen, &step.action).await {
+    for step in &plan.actions {
+        match carry_out(cx, seen, &step.action).await {
             Ok(true) => {
                 tracing::info!("{}", step.note);
-                tell(cx, seen, step);
+                report(cx, seen, step);
             }
             Ok(false) => {}
             Err(error) => {
                 return Done {
-                    failure: Some(error.into()),
+                    failed: Some(error.into()),
                 };
             }
         }
@@ -47,11 +44,11 @@ pub(super) async fn apply(cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
 }
 
 /// True when something changed.
-async fn take(cx: &Cx, seen: &Managed, action: &Action) -> Result<bool, WriteError> {
+async fn carry_out(cx: &Cx, seen: &Managed, action: &Action) -> Result<bool, WriteError> {
     match action {
         Action::PatchCluster(patch) => {
             let key = seen.cluster.key();
-            // Only this very Cluster, should another have taken its name.
+            // Refused when another Cluster has taken the name.
             let mut patch = patch.clone();
             patch["metadata"]["uid"] = text(&seen.value, "/metadata/uid").into();
             cx.writer()
@@ -81,8 +78,8 @@ fn stub(target: &Target) -> Value {
     })
 }
 
-/// Health checks tell of themselves; everything else is told about the Cluster.
-fn tell(cx: &Cx, seen: &Managed, step: &Step) {
+/// Emits the event of a step that changed something: about the health check itself, else about the Cluster.
+fn report(cx: &Cx, seen: &Managed, step: &Step) {
     let reason = match step.verb {
         Verb::Create => "TopologyCreate",
         Verb::Update => "TopologyUpdate",
@@ -106,6 +103,6 @@ fn tell(cx: &Cx, seen: &Managed, step: &Step) {
 
 impl windlass_kit::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
-        self.failure.as_ref()
+        self.failed.as_ref()
     }
 }

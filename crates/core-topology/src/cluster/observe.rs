@@ -1,6 +1,8 @@
 //! Reads everything a topology is computed from. The only reader.
+//!
+//! Caches do not keep `managedFields`. They are read from the API server when the decision depends on them, for the templates in question.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -9,11 +11,11 @@ use windlass_api::core::{Cluster, ClusterClass, Machine, MachineDeployment, Mach
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels;
 use windlass_contract::ContractVersion;
-use windlass_kit::{Cx, GroupKind, ObjectKey, Seen, Stored, gvk_from};
+use windlass_kit::{Cx, GroupKind, KitError, ObjectKey, Seen, Stored, gvk_from};
+use windlass_topology::Target;
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::{Current, WorkerSet, by_topology_name};
 use windlass_topology::model::{ClassSpec, TemplateRef, read, text};
-use windlass_topology::plan::{Plan as Steps, Target};
 
 /// What was read.
 #[derive(Debug)]
@@ -36,14 +38,21 @@ pub(crate) struct Managed {
     pub(super) class: Option<Arc<ClusterClass>>,
     /// The templates that the class names.
     pub(super) templates: BTreeMap<TemplateRef, Seen<Arc<Value>>>,
-    pub(super) contract: Contract,
+    /// The contract of the control plane kind, or why that is not known.
+    pub(super) contract: Result<Contract, String>,
     /// What exists, or why that is not known.
     pub(super) current: Result<Current, String>,
-    /// The steps to take, where looking found them out already.
-    pub(super) steps: Option<Steps>,
+    /// The templates whose `managedFields` were asked for, and whether they could be read. Those that were found are in `current`.
+    pub(super) asked: BTreeMap<Target, Seen<()>>,
 }
 
-/// Which fields of an object this controller set, for objects that have more than it wants. Caches do not keep this.
+/// The question whether this controller has set all fields of these templates. They have more fields than the topology generates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(super) unsure: BTreeSet<Target>,
+}
+
+/// The managed fields of objects by uid, for the version of the object that they were read for.
 #[derive(Debug, Default)]
 pub(super) struct KnownFields(Mutex<HashMap<String, Known>>);
 
@@ -53,10 +62,10 @@ struct Known {
     fields: Value,
 }
 
-/// More than one process ever manages at a time; beyond it, everything is simply asked for again.
+/// More than one process manages at a time. Beyond it, everything is read again.
 const MOST_KNOWN: usize = 50_000;
 
-pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, known: &KnownFields) -> Observed {
+pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>) -> Observed {
     if cluster.spec.topology.is_none() {
         return Observed::Unmanaged;
     }
@@ -72,14 +81,25 @@ pub(super) async fn observe(cx: &Cx, cluster: Arc<Cluster>, known: &KnownFields)
         class_key,
         class,
         templates: BTreeMap::new(),
-        contract: Contract::default(),
+        contract: Ok(Contract::default()),
         current: Ok(Current::default()),
-        steps: None,
+        asked: BTreeMap::new(),
     };
     seen.read_templates(cx).await;
     seen.current = seen.read_current(cx).await;
-    seen.make_sure(cx, known).await;
     Observed::Managed(Box::new(seen))
+}
+
+/// Reads the managed fields of the templates in question.
+pub(super) async fn answer(cx: &Cx, mut seen: Observed, question: Question, known: &KnownFields) -> Observed {
+    if let Observed::Managed(managed) = &mut seen {
+        for target in question.unsure {
+            let version = managed.version_of(&target);
+            let fields = known.of(cx, &target, &version).await;
+            managed.fill_in(target, fields);
+        }
+    }
+    seen
 }
 
 /// The class that a Cluster uses.
@@ -111,18 +131,15 @@ impl Managed {
         }
         let template = &spec.control_plane.template_ref;
         let kind = template.kind.strip_suffix("Template").unwrap_or(&template.kind);
-        if let Ok(cache) = cx.dynamic(&GroupKind::new(template.group(), kind)).await {
-            self.contract = match cache.contract() {
-                ContractVersion::V1Beta1 => Contract::V1Beta1,
-                ContractVersion::V1Beta2 => Contract::V1Beta2,
-            };
+        if !kind.is_empty() {
+            self.contract = contract(cx, &GroupKind::new(template.group(), kind)).await;
         }
     }
 
     async fn read_current(&self, cx: &Cx) -> Result<Current, String> {
         let namespace = self.namespace();
         let control_plane = self.follow(cx, &self.value, "/spec/controlPlaneRef").await?;
-        let machines = match self.contract {
+        let machines = match self.contract.clone()? {
             Contract::V1Beta1 => "/spec/machineTemplate/infrastructureRef",
             Contract::V1Beta2 => "/spec/machineTemplate/spec/infrastructureRef",
         };
@@ -197,43 +214,52 @@ impl Managed {
         self.cluster.metadata.namespace.as_deref().unwrap_or_default()
     }
 
-    /// Templates that hold more than is wanted: finds out whether this controller put it there.
-    async fn make_sure(&mut self, cx: &Cx, known: &KnownFields) {
-        let Some(steps) = super::plan::first_steps(self) else {
-            return;
+    /// The templates of Machines that exist.
+    fn machine_templates(&mut self) -> Vec<&mut Arc<Value>> {
+        let Ok(current) = &mut self.current else {
+            return Vec::new();
         };
-        if steps.unsure.is_empty() {
-            self.steps = Some(steps);
-            return;
-        }
-        let unsure = steps.unsure;
-        let Ok(current) = &mut self.current else { return };
-        let mut templates: Vec<&mut Arc<Value>> = Vec::new();
-        for set in current.machine_deployments.values_mut() {
-            templates.extend(&mut set.bootstrap);
-            templates.extend(&mut set.infrastructure);
-        }
-        templates.extend(&mut current.control_plane_machines);
-        for template in templates {
-            let target = Target::of(template);
-            if unsure.contains(&target)
-                && let Some(fields) = known.of(cx, &target, text(template, "/metadata/resourceVersion")).await
-            {
-                Arc::make_mut(template)["metadata"]["managedFields"] = fields;
+        let sets = current.machine_deployments.values_mut();
+        let mut all: Vec<_> = sets
+            .flat_map(|set| [set.bootstrap.as_mut(), set.infrastructure.as_mut()])
+            .flatten()
+            .collect();
+        all.extend(&mut current.control_plane_machines);
+        all
+    }
+
+    /// The resourceVersion of a template, as it was observed.
+    fn version_of(&mut self, target: &Target) -> String {
+        let templates = self.machine_templates();
+        let found = templates.iter().find(|template| Target::of(template) == *target);
+        found.map_or_else(String::new, |found| text(found, "/metadata/resourceVersion").to_owned())
+    }
+
+    /// Adds the managed fields of a template to what was observed of it.
+    pub(super) fn fill_in(&mut self, target: Target, fields: Seen<Value>) {
+        if let Seen::Found(fields) = &fields {
+            for template in self.machine_templates() {
+                if Target::of(template) == target {
+                    Arc::make_mut(template)["metadata"]["managedFields"] = fields.clone();
+                }
             }
         }
+        self.asked.insert(target, fields.map(|_| ()));
     }
 }
 
 impl KnownFields {
-    /// The managed fields of an object: remembered for this version of it, else asked for.
-    async fn of(&self, cx: &Cx, target: &Target, version: &str) -> Option<Value> {
+    /// The managed fields of an object: those of this version that are known, else those that the API server has now.
+    async fn of(&self, cx: &Cx, target: &Target, version: &str) -> Seen<Value> {
         if let Some(known) = self.0.lock().get(&target.uid).filter(|k| k.version == version) {
-            return Some(known.fields.clone());
+            return Seen::Found(known.fields.clone());
         }
         let gvk = gvk_from(&target.api_version, &target.kind);
         let key = ObjectKey::new(target.namespace.as_str(), target.name.as_str());
-        let mut live = cx.read_value(&gvk, &key).await.into_found()?;
+        let mut live = match cx.read_value(&gvk, &key).await {
+            Seen::Found(live) => live,
+            other => return other,
+        };
         let fields = match live["metadata"]["managedFields"].take() {
             Value::Null => Value::Array(Vec::new()),
             fields => fields,
@@ -247,7 +273,20 @@ impl KnownFields {
             fields: fields.clone(),
         };
         all.insert(target.uid.clone(), known);
-        Some(fields)
+        Seen::Found(fields)
+    }
+}
+
+/// The contract of a control plane kind.
+async fn contract(cx: &Cx, kind: &GroupKind) -> Result<Contract, String> {
+    match cx.dynamic(kind).await {
+        Ok(cache) => Ok(match cache.contract() {
+            ContractVersion::V1Beta1 => Contract::V1Beta1,
+            ContractVersion::V1Beta2 => Contract::V1Beta2,
+        }),
+        // Without a definition or a contract the kind cannot be written either. The write reports it.
+        Err(KitError::UnknownKind { .. } | KitError::NoContract { .. }) => Ok(Contract::default()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -1,59 +1,130 @@
-//! Decides what to do about a topology.
+//! Decides about a topology: renders it, compares it with what exists, and asks for the managed fields that the comparison depends on.
+
+use std::collections::BTreeSet;
 
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::Conditioned as _;
 use windlass_api::{conditions, reasons};
 use windlass_conditions::Draft;
-use windlass_kit::Seen;
-use windlass_topology::blueprint::Blueprint;
+use windlass_kit::{Blocked, Decision, Note, Seen, Until};
+use windlass_topology::blueprint::{Blueprint, Contract};
 use windlass_topology::desired::Input;
-use windlass_topology::plan::Plan as Steps;
-use windlass_topology::status;
-use windlass_topology::{Error, plan as topology_plan};
+use windlass_topology::plan::{Plan as Steps, Step};
+use windlass_topology::status::{self, Progress};
+use windlass_topology::{Error, describe, plan as topology_plan};
 
-use super::observe::{Managed, Observed};
+use super::observe::{Managed, Observed, Question};
 
-/// What is to be done.
-#[derive(Debug)]
-pub(crate) enum Plan {
-    /// The Cluster is not this controller's.
-    Nothing,
-    /// Nothing can or need be done; this says why.
-    Report(Draft),
-    /// Something could not be read: again later.
-    Unreadable(String),
-    /// Steps to take.
-    Steps(Box<Steps>),
+/// The steps of a topology, and the report on it.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// The writes, in order, each with its reason and its event.
+    pub(super) actions: Vec<Step>,
+    /// Why some changes wait.
+    pub(super) notes: Vec<Note>,
+    /// Why there are no steps, when they cannot be computed.
+    pub(super) blocked: Option<Blocked>,
+    /// The condition TopologyReconciled, unless a step fails. None when the Cluster has no topology.
+    pub(super) report: Option<Draft>,
+    /// The progress of an upgrade.
+    pub(super) progress: Progress,
 }
 
-pub(super) fn plan(seen: &Observed) -> Plan {
-    match seen {
-        Observed::Unmanaged => Plan::Nothing,
-        Observed::Deleting(_) => Plan::Report(status::deleting()),
-        Observed::Managed(seen) => managed(seen),
+impl Plan {
+    fn report(report: Draft) -> Self {
+        Self {
+            report: Some(report),
+            ..Self::default()
+        }
     }
 }
 
-fn managed(seen: &Managed) -> Plan {
+/// Why there are no steps.
+struct Obstacle {
+    reason: &'static str,
+    until: Until,
+    report: Draft,
+}
+
+impl Obstacle {
+    /// An object that is watched has to change.
+    fn event(reason: &'static str, report: Draft) -> Self {
+        Self {
+            reason,
+            until: Until::Event,
+            report,
+        }
+    }
+
+    fn refused(error: &Error) -> Self {
+        Self::event("Refused", status::failed(error))
+    }
+
+    /// Something could not be read. It is read again later.
+    fn unreadable(why: &str) -> Self {
+        Self {
+            reason: "Unreadable",
+            until: Until::Backoff,
+            report: Draft::no(status::FAILED, why.to_owned()),
+        }
+    }
+}
+
+impl From<Obstacle> for Plan {
+    fn from(obstacle: Obstacle) -> Self {
+        let blocked = Blocked {
+            reason: obstacle.reason,
+            message: obstacle.report.message.clone(),
+            until: obstacle.until,
+        };
+        Self {
+            blocked: Some(blocked),
+            ..Self::report(obstacle.report)
+        }
+    }
+}
+
+pub(super) fn plan(seen: &Observed) -> Decision<Plan, Question> {
+    match seen {
+        Observed::Unmanaged => Plan::default().into(),
+        Observed::Deleting(_) => Plan::report(status::deleting()).into(),
+        Observed::Managed(seen) => managed(seen).unwrap_or_else(|obstacle| Plan::from(obstacle).into()),
+    }
+}
+
+fn managed(seen: &Managed) -> Result<Decision<Plan, Question>, Obstacle> {
     let Some(class) = seen.class.as_deref() else {
         let message = format!("ClusterClass {} does not exist", seen.class_key);
         let cluster = windlass_topology::model::name_of(&seen.value);
-        return Plan::Report(status::failed(&Error::new(cluster, "spec.topology.classRef", message)));
+        let error = Error::new(cluster, "spec.topology.classRef", message);
+        return Err(Obstacle::event("ClassNotFound", status::failed(&error)));
     };
     if let Some(report) = class_not_ready(class) {
-        return Plan::Report(report);
+        return Err(Obstacle::event("ClassNotReady", report));
     }
-    for template in seen.templates.values() {
-        if let Some(why) = template.failure() {
-            return Plan::Unreadable(why.to_owned());
+    if let Some(why) = seen.templates.values().find_map(Seen::failure) {
+        return Err(Obstacle::unreadable(why));
+    }
+    let steps = steps(seen)?;
+    let open = steps.unsure.iter().filter(|target| !seen.asked.contains_key(target));
+    let unsure: BTreeSet<_> = open.cloned().collect();
+    if !unsure.is_empty() {
+        return Ok(Decision::Ask(Question { unsure }));
+    }
+    for target in &steps.unsure {
+        // A template that is gone wakes this controller by its event. Until then it is left as it is.
+        if let Some(Seen::Failed(why)) = seen.asked.get(target) {
+            let name = describe(&target.kind, &target.namespace, &target.name);
+            return Err(Obstacle::unreadable(&format!("managedFields of {name}: {why}")));
         }
     }
-    // Making them renders every patch: once is enough.
-    match seen.steps.clone().map_or_else(|| steps(seen), Ok) {
-        Ok(steps) => Plan::Steps(Box::new(steps)),
-        Err(Failure::Refused(error)) => Plan::Report(status::failed(&error)),
-        Err(Failure::Unreadable(why)) => Plan::Unreadable(why),
-    }
+    let plan = Plan {
+        actions: steps.steps,
+        notes: steps.notes.into_iter().map(Note::new).collect(),
+        progress: steps.progress.clone(),
+        ..Plan::report(status::report(&steps.progress))
+    };
+    Ok(plan.into())
 }
 
 /// The class's own controller has to have seen the class as it is now, and found its variables good.
@@ -88,24 +159,20 @@ fn class_not_ready(class: &ClusterClass) -> Option<Draft> {
     Some(report)
 }
 
-enum Failure {
-    Refused(Error),
-    Unreadable(String),
-}
-
-fn steps(seen: &Managed) -> Result<Steps, Failure> {
-    let current = seen.current.as_ref().map_err(|why| Failure::Unreadable(why.clone()))?;
-    let blueprint = blueprint(seen).map_err(Failure::Refused)?;
+fn steps(seen: &Managed) -> Result<Steps, Obstacle> {
+    let current = seen.current.as_ref().map_err(|why| Obstacle::unreadable(why))?;
+    let contract = seen.contract.as_ref().map_err(|why| Obstacle::unreadable(why))?;
+    let blueprint = blueprint(seen, *contract).map_err(|error| Obstacle::refused(&error))?;
     let input = Input {
         cluster: &seen.value,
         blueprint: &blueprint,
         current,
     };
-    topology_plan::plan(input).map_err(Failure::Refused)
+    topology_plan::plan(input).map_err(|error| Obstacle::refused(&error))
 }
 
-fn blueprint(seen: &Managed) -> Result<Blueprint, Error> {
-    Blueprint::new(&seen.class_value(), seen.contract, |reference| {
+fn blueprint(seen: &Managed, contract: Contract) -> Result<Blueprint, Error> {
+    Blueprint::new(&seen.class_value(), contract, |reference| {
         let place = format!("{} {}/{}", reference.kind, seen.class_key.namespace, reference.name);
         match seen.templates.get(reference) {
             Some(Seen::Found(template)) => Ok(template.clone()),
@@ -115,17 +182,12 @@ fn blueprint(seen: &Managed) -> Result<Blueprint, Error> {
     })
 }
 
-/// The steps as far as they are known before the fields set before are: none where none can be made.
-pub(super) fn first_steps(seen: &Managed) -> Option<Steps> {
-    steps(seen).ok()
-}
-
 impl windlass_kit::Plan for Plan {
-    fn blocked(&self) -> Option<windlass_kit::Blocked> {
-        match self {
-            Self::Unreadable(why) => Some(windlass_kit::Blocked::failed("Unreadable", why.as_str())),
-            // What is wrong with Cluster, class or templates is repaired there, and that wakes this controller.
-            _ => None,
-        }
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }

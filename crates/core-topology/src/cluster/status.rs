@@ -1,4 +1,4 @@
-//! What the Cluster's status says about its topology: one condition, and the versions still to be gone through.
+//! The Cluster's status about its topology: one condition, and the versions that an upgrade still goes through.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,25 +18,18 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
         Observed::Deleting(cluster) => cluster,
         Observed::Managed(seen) => &seen.cluster,
     };
-    let failed = |message: String| Draft::no(status::FAILED, message);
-    let report = match (plan, &done.failure) {
-        (Plan::Nothing, _) => return None,
-        (_, Some(error)) => failed(error.to_string()),
-        (Plan::Report(report), None) => report.clone(),
-        (Plan::Unreadable(why), None) => failed(why.clone()),
-        (Plan::Steps(steps), None) => status::report(&steps.progress),
+    let report = match &done.failed {
+        Some(error) => Draft::no(status::FAILED, error.to_string()),
+        None => plan.report.clone()?,
     };
     let mut out = json!({"conditions": conditions(cluster, &report, now)});
-    if let Plan::Steps(steps) = plan {
-        let progress = &steps.progress;
-        for (part, versions) in [
-            ("controlPlane", &progress.control_plane_plan),
-            ("workers", &progress.workers_plan),
-        ] {
-            if !versions.is_empty() {
-                let versions: Vec<Value> = versions.iter().map(|v| json!({"version": v})).collect();
-                out[part] = json!({"upgradePlan": versions});
-            }
+    for (part, versions) in [
+        ("controlPlane", &plan.progress.control_plane_plan),
+        ("workers", &plan.progress.workers_plan),
+    ] {
+        if !versions.is_empty() {
+            let versions: Vec<Value> = versions.iter().map(|v| json!({"version": v})).collect();
+            out[part] = json!({"upgradePlan": versions});
         }
     }
     Some(out)

@@ -6,14 +6,31 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, ClusterClass};
-use windlass_kit::{ObjectKey, Seen};
+use windlass_kit::{Blocked, Decision, ObjectKey, Outcome, Plan as _, Seen, Until};
+use windlass_topology::Target;
 use windlass_topology::blueprint::{Contract, references};
 use windlass_topology::current::Current;
-use windlass_topology::model::{ClassSpec, read};
+use windlass_topology::model::{ClassSpec, TemplateRef, read};
+use windlass_topology::plan::Action;
 
-use super::observe::{Managed, Observed};
-use super::plan::{Plan, plan};
+use super::observe::{Managed, Observed, Question};
+use super::plan::{self, Plan};
 use super::{apply, status};
+
+/// The plan, where no question is expected.
+fn plan(seen: &Observed) -> Plan {
+    match plan::plan(seen) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(question) => panic!("{question:?}"),
+    }
+}
+
+fn asked(seen: &Observed) -> Vec<Target> {
+    match plan::plan(seen) {
+        Decision::Ask(Question { unsure }) => unsure.into_iter().collect(),
+        Decision::Plan(plan) => panic!("{plan:?}"),
+    }
+}
 
 fn reference(kind: &str) -> Value {
     json!({"templateRef": {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": kind, "name": "t"}})
@@ -49,9 +66,9 @@ fn seen(change: impl FnOnce(&mut Managed, &mut Value)) -> Observed {
         class_key: ObjectKey::new("bar", "c"),
         class: None,
         templates,
-        contract: Contract::default(),
+        contract: Ok(Contract::default()),
         current: Ok(Current::default()),
-        steps: None,
+        asked: BTreeMap::new(),
     };
     change(&mut seen, &mut class);
     if !class.is_null() {
@@ -89,7 +106,7 @@ fn check(seen: &Observed, reason: &str, message: &str) {
 #[test]
 fn a_pass_that_goes_through_is_reported_as_succeeded() {
     let seen = seen(|_, _| {});
-    assert!(matches!(plan(&seen), Plan::Steps(steps) if steps.changes().count() == 3));
+    assert_eq!(plan(&seen).actions.iter().filter(|step| step.changes).count(), 3);
     check(&seen, "ReconcileSucceeded", "");
 }
 
@@ -149,8 +166,112 @@ fn templates_that_are_missing_or_cannot_be_read_are_named() {
         "ClusterClass bar/c: spec.infrastructure.templateRef: DevClusterTemplate bar/t does not exist",
     );
     let unreadable = seen(|seen, _| infrastructure(seen, Seen::Failed("no such kind".to_owned())));
-    assert!(matches!(plan(&unreadable), Plan::Unreadable(_)));
-    check(&unreadable, "ReconcileFailed", "no such kind");
+    is_read_again(&unreadable, "no such kind");
+}
+
+/// Nothing is done; the condition says why, and the reconcile fails, so that it is repeated.
+fn is_read_again(seen: &Observed, why: &str) {
+    let plan = plan(seen);
+    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    let until = Until::Backoff;
+    let message = why.to_owned();
+    let reason = "Unreadable";
+    assert_eq!(plan.blocked(), Some(Blocked { reason, message, until }));
+    assert!(matches!(
+        Outcome::of(&plan, &apply::Done::default()),
+        Outcome::Failed(error) if error.to_string() == why
+    ));
+    check(seen, "ReconcileFailed", why);
+}
+
+#[test]
+fn a_contract_that_cannot_be_read_is_not_taken_for_the_newest() {
+    let seen = seen(|seen, _| seen.contract = Err("informer not synced".to_owned()));
+    is_read_again(&seen, "informer not synced");
+}
+
+/// A topology with a machine template of the control plane that exists and has one more field than is generated.
+fn with_one_more_field() -> Observed {
+    let template = |seen: &mut Managed, class: &mut Value| {
+        class["spec"]["controlPlane"]["machineInfrastructure"] = reference("DevMachineTemplate");
+        let reference: TemplateRef = read(class, "/spec/controlPlane/machineInfrastructure/templateRef").unwrap();
+        let object = json!({
+            "apiVersion": reference.api_version, "kind": reference.kind,
+            "metadata": {"name": "t", "namespace": "bar"}, "spec": {"template": {"spec": {}}},
+        });
+        seen.templates.insert(reference, Seen::Found(Arc::new(object)));
+    };
+    let generated = plan(&seen(template))
+        .actions
+        .into_iter()
+        .find_map(|step| match step.action {
+            Action::Apply(object) if object["kind"] == "DevMachineTemplate" => Some(object),
+            _ => None,
+        });
+    let mut existing = generated.unwrap();
+    existing["metadata"]["uid"] = "t-uid".into();
+    existing["spec"]["template"]["spec"]["more"] = true.into();
+    seen(|seen, class| {
+        template(seen, class);
+        let current = seen.current.as_mut().unwrap();
+        current.control_plane_machines = Some(Arc::new(existing));
+    })
+}
+
+fn fill_in(seen: &mut Observed, fields: Seen<Value>) {
+    let [target] = asked(seen).try_into().unwrap();
+    assert_eq!(target.uid, "t-uid");
+    let Observed::Managed(managed) = seen else {
+        panic!("{seen:?}")
+    };
+    managed.fill_in(target, fields);
+}
+
+fn templates(plan: &Plan) -> Vec<&str> {
+    let about_templates = plan
+        .actions
+        .iter()
+        .filter(|step| step.note.contains("MachineTemplate "));
+    about_templates
+        .map(|step| step.note.split(' ').next().unwrap())
+        .collect()
+}
+
+// TO-293
+#[test]
+fn managed_fields_are_asked_for_once_and_decide_whether_a_template_is_replaced() {
+    let mut others = with_one_more_field();
+    fill_in(&mut others, Seen::Found(json!([])));
+    assert_eq!(templates(&plan(&others)), ["keep"]);
+    check(&others, "ReconcileSucceeded", "");
+
+    let mut ours = with_one_more_field();
+    let fields = json!({"f:spec": {"f:template": {"f:spec": {"f:more": {}}}}});
+    let entry = json!([{"manager": "capi-topology", "operation": "Apply", "fieldsV1": fields}]);
+    fill_in(&mut ours, Seen::Found(entry));
+    assert_eq!(templates(&plan(&ours)), ["create", "delete"]);
+
+    let mut gone = with_one_more_field();
+    fill_in(&mut gone, Seen::NotFound);
+    assert!(
+        templates(&plan(&gone)).is_empty(),
+        "left as it is until its event comes"
+    );
+    check(&gone, "ReconcileSucceeded", "");
+}
+
+#[test]
+fn managed_fields_that_cannot_be_read_are_not_taken_for_none() {
+    let mut seen = with_one_more_field();
+    fill_in(&mut seen, Seen::Failed("cannot read it".to_owned()));
+    let Observed::Managed(managed) = &seen else {
+        panic!("{seen:?}")
+    };
+    let name = managed.asked.keys().next().unwrap().name.clone();
+    is_read_again(
+        &seen,
+        &format!("managedFields of DevMachineTemplate bar/{name}: cannot read it"),
+    );
 }
 
 // TO-042, TO-314

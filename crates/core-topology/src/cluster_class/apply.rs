@@ -1,24 +1,24 @@
-//! Makes templates belong to their class. The only writer.
+//! Writes owner references of templates. The only writer.
 
 use windlass_kit::{Cx, ReconcileError};
 
-use super::plan::Plan;
+use super::plan::{Action, Plan};
 
 /// Field manager of owner references on templates.
 pub(super) const MANAGER: &str = "capi-clusterclass";
 
-/// What was done.
+/// What became of the writes.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// Why the pass stopped, if it did.
-    pub(super) failure: Option<ReconcileError>,
+    /// The first write that failed. Those after it were not tried.
+    pub(super) failed: Option<ReconcileError>,
 }
 
 pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
-    for intent in &plan.own {
+    for Action::Own(intent) in &plan.actions {
         if let Err(error) = cx.writer().apply_value(MANAGER, intent).await {
             return Done {
-                failure: Some(error.into()),
+                failed: Some(error.into()),
             };
         }
     }
@@ -27,6 +27,6 @@ pub(super) async fn apply(cx: &Cx, plan: &Plan) -> Done {
 
 impl windlass_kit::Done for Done {
     fn failed(&self) -> Option<&ReconcileError> {
-        self.failure.as_ref()
+        self.failed.as_ref()
     }
 }

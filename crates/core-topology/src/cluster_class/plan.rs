@@ -1,10 +1,10 @@
-//! Decides which templates are to belong to a class, and what is to be said about the class.
+//! Decides which templates get an owner reference to a class, and what the status of the class reports.
 
 use serde_json::{Value, json};
 use windlass_api::core::ClusterClass;
 use windlass_api::kind::ApiKind as _;
 use windlass_api::values::VARIABLE_FROM_INLINE;
-use windlass_kit::{Dynamic, Seen, owner};
+use windlass_kit::{Blocked, Dynamic, Note, Seen, owner};
 use windlass_topology::blueprint::references;
 use windlass_topology::model::{ClassSpec, name_of, read};
 use windlass_topology::variables::check::check_class;
@@ -14,16 +14,24 @@ use super::observe::Observed;
 /// Templates with this annotation are left alone.
 const PAUSED: &str = windlass_api::annotations::PAUSED;
 
-/// What is to be done and said.
+/// One write.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Action {
+    /// Apply the owner references of a template.
+    Own(Value),
+}
+
+/// The writes, and the facts for the status.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// Owner references to apply, one object each.
-    pub(super) own: Vec<Value>,
-    /// What is wrong with templates.
+    pub(super) actions: Vec<Action>,
+    /// Why templates get owner references.
+    pub(super) notes: Vec<Note>,
+    /// Which template cannot be read.
+    pub(super) blocked: Option<Blocked>,
+    /// Problems of templates.
     pub(super) missing: Vec<String>,
-    /// Why something could not be read, if so.
-    pub(super) unreadable: Option<String>,
-    /// What is wrong with the variables.
+    /// Problems of variables.
     pub(super) variable_faults: Vec<String>,
     /// Variables for the status.
     pub(super) variables: Vec<Value>,
@@ -47,7 +55,7 @@ pub(super) fn plan(seen: &Observed) -> Plan {
         };
         let name = &reference.template.name;
         match &template.object {
-            Seen::Found(object) => plan.own(seen, object),
+            Seen::Found(object) => plan.own(seen, &class, object),
             Seen::NotFound => {
                 let namespace = seen.class.metadata.namespace.as_deref().unwrap_or_default();
                 let kind = &reference.template.kind;
@@ -57,7 +65,7 @@ pub(super) fn plan(seen: &Observed) -> Plan {
                 ));
             }
             Seen::Failed(why) => {
-                plan.unreadable = Some(why.clone());
+                plan.blocked = Some(Blocked::failed("Unreadable", why.as_str()));
                 plan.missing.push(format!("{class}: {}: {why}", reference.field));
             }
         }
@@ -75,9 +83,9 @@ pub(super) fn plan(seen: &Observed) -> Plan {
 }
 
 impl Plan {
-    /// A reference to the class, beside those that the template has. Classes that share a template are written by one field
-    /// manager: each has to repeat what the others want.
-    fn own(&mut self, seen: &Observed, template: &Dynamic) {
+    /// Adds an owner reference to the class. All classes write owner references with one field manager, so that each has to repeat those of
+    /// the other classes.
+    fn own(&mut self, seen: &Observed, class: &str, template: &Dynamic) {
         let uid = seen.class.metadata.uid.as_deref().unwrap_or_default();
         if template.annotation(PAUSED).is_some()
             || template.is_deleting()
@@ -101,8 +109,13 @@ impl Plan {
                 "ownerReferences": classes,
             },
         });
-        if !self.own.contains(&intent) {
-            self.own.push(intent);
+        let action = Action::Own(intent);
+        if !self.actions.contains(&action) {
+            let (kind, name) = (template.kind(), template.name());
+            self.notes.push(Note::new(format!(
+                "{kind} {name} gets an owner reference to {class}, which uses it"
+            )));
+            self.actions.push(action);
         }
     }
 
@@ -142,8 +155,11 @@ impl Plan {
 }
 
 impl windlass_kit::Plan for Plan {
-    fn blocked(&self) -> Option<windlass_kit::Blocked> {
-        let why = self.unreadable.as_deref()?;
-        Some(windlass_kit::Blocked::failed("Unreadable", why))
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }

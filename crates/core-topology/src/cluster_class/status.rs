@@ -13,7 +13,7 @@ use super::apply::Done;
 use super::observe::Observed;
 use super::plan::Plan;
 
-/// Reason when it cannot be told whether references are up to date.
+/// Reason when it is unknown whether references are up to date.
 const UNKNOWN: &str = "InternalError";
 /// Conditions of the previous API generation and their reasons, where these differ from today's.
 const OLD_VARIABLES: &str = "VariablesReconciled";
@@ -56,7 +56,7 @@ pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) 
         out["variables"] = plan.variables.clone().into();
     }
     // Only a pass that went through has seen the class.
-    let complete = plan.missing.is_empty() && plan.variable_faults.is_empty() && done.failure.is_none();
+    let complete = plan.missing.is_empty() && plan.variable_faults.is_empty() && done.failed.is_none();
     let before = seen.class.status.as_ref().and_then(|s| s.observed_generation);
     let observed = if complete { generation } else { before };
     if let Some(observed) = observed.filter(|o| *o > 0) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::ClusterClass;
-use windlass_kit::{Dynamic, Seen};
+use windlass_kit::{Blocked, Dynamic, Plan as _, Seen};
 use windlass_topology::blueprint::references;
 use windlass_topology::model::{ClassSpec, read};
 
@@ -58,6 +58,11 @@ fn run(seen: &Observed) -> (plan::Plan, Value) {
     (plan, status)
 }
 
+fn owned(plan: &plan::Plan) -> &Value {
+    let plan::Action::Own(intent) = &plan.actions[0];
+    intent
+}
+
 /// Type, status and reason of the conditions of the previous API generation.
 fn old(status: &Value) -> Vec<(&str, &str, Option<&str>)> {
     let list = status["deprecated"]["v1beta1"]["conditions"].as_array().unwrap();
@@ -85,9 +90,9 @@ fn reasons(status: &Value) -> Vec<&str> {
 #[test]
 fn templates_belong_to_their_class() {
     let (plan, status) = run(&seen(true, INFRASTRUCTURE, json!({})));
-    assert_eq!(plan.own.len(), 1);
+    assert_eq!((plan.actions.len(), plan.notes.len()), (1, 1));
     assert_eq!(
-        plan.own[0]["metadata"]["ownerReferences"],
+        owned(&plan)["metadata"]["ownerReferences"],
         json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass", "name": "c", "uid": "u"}])
     );
     assert_eq!(reasons(&status), ["RefVersionsUpToDate", "VariablesReady"]);
@@ -120,7 +125,7 @@ fn classes_that_share_a_template_repeat_each_other() {
     }
     let (plan, _) = run(&seen);
     let own = reference(core, "ClusterClass", "c", "u");
-    assert_eq!(plan.own[0]["metadata"]["ownerReferences"], json!([other, own]));
+    assert_eq!(owned(&plan)["metadata"]["ownerReferences"], json!([other, own]));
 }
 
 // TO-031, TO-032
@@ -133,6 +138,21 @@ fn a_missing_template_keeps_the_class_from_being_observed() {
         message.contains("spec.infrastructure.templateRef: DevClusterTemplate bar/t does not exist"),
         "{message}"
     );
+}
+
+#[test]
+fn a_template_that_cannot_be_read_is_read_again() {
+    let mut seen = seen(true, INFRASTRUCTURE, json!({}));
+    for template in seen.templates.values_mut() {
+        template.object = Seen::Failed("informer not synced".to_owned());
+    }
+    let (plan, status) = run(&seen);
+    assert_eq!(
+        plan.blocked(),
+        Some(Blocked::failed("Unreadable", "informer not synced"))
+    );
+    assert_eq!(status["conditions"][0]["status"], "Unknown");
+    assert_eq!(status["observedGeneration"], 1);
 }
 
 // TO-033

@@ -1,4 +1,4 @@
-//! A class whose infrastructure template says that somebody else manages the infrastructure.
+//! A class whose infrastructure template says that an external system manages the infrastructure.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -154,7 +154,7 @@ async fn a_class_gives_an_externally_managed_object_and_leaves_the_rest_to_its_m
     env.stop().await;
 }
 
-// EX-011, EX-065, EX-082, EX-096: a class without the annotation makes what it always made, and an annotation that somebody puts
+// EX-011, EX-065, EX-082, EX-096: a class without the annotation makes what it always made, and an annotation that a user puts
 // on the object later stays.
 #[tokio::test]
 async fn an_annotation_put_on_by_hand_is_left_there() {
@@ -214,7 +214,7 @@ fn guarded(server: &Server, refusals: Arc<Mutex<Vec<Instant>>>) -> kube::Client 
 // EX-065, EX-079: a class that loses the annotation is refused by the server: the Cluster says so in the server's words, attempts
 // become rare, nothing is lost, and the class put right goes on at once.
 #[tokio::test]
-async fn a_refused_loss_of_the_annotation_is_told_in_the_servers_words() {
+async fn a_refused_loss_of_the_annotation_is_reported_in_the_servers_words() {
     let refusals = Arc::new(Mutex::new(Vec::new()));
     let seen = refusals.clone();
     let env = Env::start_behind(|server| guarded(server, seen)).await;

@@ -133,7 +133,7 @@ async fn a_cluster_that_is_being_deleted_is_left_alone() {
     env.stop().await;
 }
 
-// TO-250: whoever takes over finds everything as it is, whatever of it was made before.
+// TO-250: the process that takes over finds every object that was made before.
 #[tokio::test]
 async fn another_process_makes_nothing_twice() {
     let mut env = Env::start().await;

@@ -1,4 +1,4 @@
-//! The founding proposal's own class and Cluster, with vSphere kinds that nobody implements: every object in full.
+//! The founding proposal's own class and Cluster, with vSphere kinds that no controller implements: every object in full.
 
 use std::fmt::Write as _;
 
@@ -65,7 +65,7 @@ fn told(object: &Value) -> Value {
     }))
 }
 
-/// Waits until everything that shall be owned by the Cluster is, whoever sets the reference.
+/// Waits until all objects of the Cluster have an owner reference to it, from any controller.
 async fn settled(env: &Env) {
     env.wait("owner references of all", async || {
         for kind in MADE {
@@ -315,7 +315,7 @@ async fn what_the_examples_leave_out_is_asked_for() {
     env.stop().await;
 }
 
-// TO-134, TO-142: typographic quotes in a path, and a variable that nobody defines, end as words on the Cluster.
+// TO-134, TO-142: typographic quotes in a path, and a variable that no class defines, end as words on the Cluster.
 #[tokio::test]
 async fn a_patch_as_printed_is_named_on_the_cluster() {
     let env = Env::start().await;

@@ -220,7 +220,7 @@ async fn an_upgrade_goes_through_control_plane_and_workers() {
     let old = |md: &Value| md["spec"]["template"]["spec"]["version"] == "v1.31.1";
     assert!(env.generated("MachineDeployment").await.iter().all(old));
 
-    // Without Machines a worker set is upgraded as soon as it is told to: one after another, in order.
+    // Without Machines a worker set is upgraded as soon as its turn comes: one after another, in order.
     env.status("KubeadmControlPlane", &control_plane, running("v1.32.0"))
         .await;
     env.reconciled("ReconcileSucceeded").await;

@@ -1,4 +1,4 @@
-//! The topology controllers against an API server of each test's own, with providers that nobody implements.
+//! The topology controllers against an API server of each test's own, with providers that no controller implements.
 
 #![allow(
     clippy::unwrap_used,

@@ -11,7 +11,7 @@ pub enum Privileges {
     /// Everything: clusters with their load balancers, and machines.
     #[default]
     All,
-    /// Only what concerns single machines. Enough for clusters whose infrastructure somebody else manages.
+    /// Only what concerns single machines. Enough for clusters whose infrastructure another system manages.
     MachinesOnly,
 }
 
@@ -61,7 +61,7 @@ impl Call {
     }
 }
 
-/// What calls are told apart by.
+/// What calls are counted by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallKey {
     /// Who called.
@@ -87,7 +87,7 @@ pub(super) struct Calls(Mutex<BTreeMap<CallKey, CallCount>>);
 
 impl Calls {
     pub(super) fn add(&self, key: CallKey, allowed: bool) {
-        // Whoever makes and deletes clusters for months wants no memory for each: those that are new then are not counted.
+        // A process that makes and deletes clusters for months needs no memory for each: those that are new then are not counted.
         const MOST: usize = 10_000;
         let mut counts = self.0.lock();
         if counts.len() >= MOST && !counts.contains_key(&key) {

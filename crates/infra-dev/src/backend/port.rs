@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 
-/// An address of this host. While nobody listens, connections are refused, as on a machine that is still booting.
+/// An address of this host. While no program listens, connections are refused, as on a machine that is still booting.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     address: SocketAddr,
-    // Bound, not listening: nobody else can take the port meanwhile.
+    // Bound, not listening: no other program can take the port meanwhile.
     socket: Mutex<Option<TcpSocket>>,
 }
 
@@ -22,7 +22,7 @@ impl Reserved {
 
     /// Takes a port that may have been ours before a restart; port 0 is any. Fails when another program has it.
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        // Connections of the process before may still end, which only those who share take the port in spite of.
+        // Connections of the process before may still end, which only sockets that share a port ignore.
         Self::of(bound(address, false).or_else(|_| bound(address, true))?)
     }
 
@@ -59,7 +59,7 @@ impl Reserved {
     }
 }
 
-/// Those who share may be bound to one port together until one of them listens.
+/// Sockets that share may be bound to one port together until one of them listens.
 fn bound(address: SocketAddr, share: bool) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_port_is_nobody_elses() {
+    fn a_reserved_port_cannot_be_taken_again() {
         let reserved = Reserved::take(free()).unwrap();
         assert!(Reserved::take(reserved.address()).is_err());
         assert!(Reserved::bind(reserved.address()).is_err());
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reserved_port_refuses_until_somebody_listens() {
+    async fn a_reserved_port_refuses_until_a_program_listens() {
         let address = free();
         let reserved = Reserved::bind(address).unwrap();
         assert!(refuses(address).await);

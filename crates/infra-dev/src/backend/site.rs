@@ -23,7 +23,7 @@ pub(crate) struct VmState {
 /// Who has the address that a cluster is reached at.
 #[derive(Debug, Default)]
 pub(super) enum Door {
-    /// Nobody yet.
+    /// No holder yet.
     #[default]
     None,
     /// Its control plane machines, while they run.

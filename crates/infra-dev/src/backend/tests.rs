@@ -65,7 +65,7 @@ async fn credentials_for_machines_are_refused_for_whole_clusters() {
     for word in ["CreateLoadBalancer", "default/c", "capd", "cluster.x-k8s.io/managed-by"] {
         assert!(error.to_string().contains(word), "{error}");
     }
-    assert!(cloud.ensure_load_balancer(&c, None, &BTreeSet::new()).await.is_err());
+    assert!(cloud.create_load_balancer_at_new(&c, free()).await.is_err());
     assert!(cloud.delete_load_balancer(&c).await.is_err());
     assert_eq!(cloud.load_balancer(&c), None);
     start(&cloud, &c, "m", free()).await.unwrap();
@@ -108,7 +108,7 @@ async fn without_a_load_balancer_machines_listen_where_the_endpoint_says_and_fre
 
 // EX-062, EX-063
 #[tokio::test]
-async fn a_load_balancer_of_somebody_else_stays_after_the_last_machine() {
+async fn a_load_balancer_of_another_system_stays_after_the_last_machine() {
     let cloud = Cloud::new();
     let terraform = cloud.handle("terraform", Privileges::All);
     let machines = cloud.handle("capd", Privileges::MachinesOnly);
@@ -131,14 +131,14 @@ async fn a_load_balancer_of_somebody_else_stays_after_the_last_machine() {
     assert!(Reserved::take(at).is_ok());
 }
 
-// After a restart nothing says in which order objects are looked at.
+// After a restart objects are reconciled in any order.
 #[tokio::test]
 async fn a_load_balancer_takes_over_the_address_on_which_machines_listen() {
     let cloud = Cloud::new();
     let (c, at) = (key("c"), free());
     start(&cloud, &c, "m", at).await.unwrap();
-    let port = cloud.ensure_load_balancer(&c, Some(at.port()), &BTreeSet::new()).await;
-    assert_eq!(port.unwrap(), at.port());
+    assert_eq!(cloud.address(&c, Ipv4Addr::LOCALHOST), Some(at));
+    assert_eq!(cloud.create_load_balancer(&c, at).await.unwrap(), at);
     assert_eq!(cloud.load_balancer(&c), Some(at));
     assert!(answers(at).await);
     cloud.delete_vm(&c, "m").await.unwrap();
@@ -146,7 +146,7 @@ async fn a_load_balancer_takes_over_the_address_on_which_machines_listen() {
 }
 
 #[tokio::test]
-async fn an_address_that_somebody_has_is_refused_with_who_has_it() {
+async fn an_address_that_is_in_use_is_refused_with_its_holder() {
     let cloud = Cloud::new();
     let at = cloud
         .create_load_balancer(&key("one"), ([127, 0, 0, 1], 0).into())
@@ -173,6 +173,35 @@ async fn an_address_that_somebody_has_is_refused_with_who_has_it() {
     assert!(error.to_string().contains("no loopback address"), "{error}");
     drop(other);
     start(&cloud, &key("two"), "m", taken).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_free_port_is_not_reserved_and_another_one_is_found_when_it_is_taken() {
+    let cloud = Cloud::new();
+    let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let nothing = BTreeSet::new();
+    // Another program may take the port first. Then it is looked for again, as the controller does.
+    let one = loop {
+        let port = cloud.free_port(&nothing).unwrap();
+        if let Ok(made) = cloud.create_load_balancer_at_new(&key("one"), local(port)).await {
+            break made;
+        }
+    };
+    let error = cloud.create_load_balancer_at_new(&key("two"), one).await.unwrap_err();
+    assert!(error.to_string().contains("cluster default/one has it"), "{error}");
+    let other = cloud.free_port(&nothing).unwrap();
+    assert_ne!(other, one.port());
+    let (third, program) = loop {
+        let port = cloud.free_port(&[other].into()).unwrap();
+        if let Ok(program) = std::net::TcpListener::bind(local(port)) {
+            break (port, program);
+        }
+    };
+    assert!(third != other && third != one.port());
+    assert_ne!(cloud.free_port(&[other].into()), Some(third));
+    let taken = cloud.create_load_balancer_at_new(&key("two"), local(third)).await;
+    assert!(taken.is_err(), "{program:?}");
+    assert_eq!(cloud.load_balancer(&key("two")), None);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use windlass_pki::{CertificateAuthority, KeyAlgorithm, LeafRequest, PrivateKey};
 
-/// A certificate and its key. Leaves are ECDSA: nobody outside reads them, and RSA keys cost a hundred times more.
+/// A certificate and its key. Leaves are ECDSA: no other program reads them, and RSA keys cost a hundred times more.
 fn leaf(
     authority: &CertificateAuthority,
     name: &str,

@@ -271,7 +271,7 @@ impl PodTunnel for Tunnel {
         let acceptor = self.acceptor.clone();
         async move {
             let (near, far) = tokio::io::duplex(64 << 10);
-            // Ends with the connection: whoever holds the near end decides how long it lives.
+            // Ends with the connection: the holder of the near end decides how long it lives.
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(far).await else { return };
                 let service = TowerToHyperService::new(EtcdService::new(endpoint));

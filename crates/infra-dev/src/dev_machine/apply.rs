@@ -1,17 +1,13 @@
 //! Carries out what was planned for a DevMachine, in the simulated cloud and in the API. The only file of this controller that
 //! writes.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
 use windlass_api_ext::{annotations, finalizers};
-use windlass_kit::{Cx, ObjectKey, ReconcileError};
-use windlass_pki::{KeyMaterial, Purpose};
+use windlass_kit::{Cx, ReconcileError};
 
 use super::observe::Observed;
 use super::plan::{Action, Plan, provider_id};
-use crate::backend::{Authorities, Cloud, CloudError, Member, NodeSpec};
+use crate::backend::{Cloud, CloudError, Member, NodeSpec};
 
 /// The field manager of what this provider writes to specs and metadata, as Cluster API's names it.
 pub(crate) const MANAGER: &str = "capd-manager";
@@ -19,12 +15,10 @@ pub(crate) const MANAGER: &str = "capd-manager";
 /// What became of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// The first action that failed; those after it were not tried.
+    /// The first action that failed. Those after it were not tried.
     pub(crate) failed: Option<ReconcileError>,
-    /// Whether the DevMachine was let go, so that nothing is left to report on.
+    /// Whether the finalizer was removed, so that no object is left to report on.
     pub(crate) gone: bool,
-    /// Whether the cloud changed, so that another look shows more.
-    pub(crate) moved: bool,
     /// The generation of the DevMachine after its specification was written.
     pub(crate) generation: Option<i64>,
     /// Why the API server of the machine did not start.
@@ -35,7 +29,7 @@ pub(crate) struct Done {
 pub(super) async fn apply(cx: &Cx, cloud: &Cloud, seen: &Observed, plan: &Plan) -> Done {
     let mut done = Done::default();
     for action in &plan.actions {
-        if let Err(error) = act(cx, cloud, seen, action, &mut done).await {
+        if let Err(error) = carry_out(cx, cloud, seen, action, &mut done).await {
             if matches!(action, Action::StartControlPlane(_)) {
                 done.not_serving = Some(error.to_string());
             }
@@ -43,12 +37,17 @@ pub(super) async fn apply(cx: &Cx, cloud: &Cloud, seen: &Observed, plan: &Plan) 
             break;
         }
         done.gone |= matches!(action, Action::RemoveFinalizer);
-        done.moved |= matches!(action, Action::StartVm { .. } | Action::StartControlPlane(_));
     }
     done
 }
 
-async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action, done: &mut Done) -> Result<(), ReconcileError> {
+async fn carry_out(
+    cx: &Cx,
+    cloud: &Cloud,
+    seen: &Observed,
+    action: &Action,
+    done: &mut Done,
+) -> Result<(), ReconcileError> {
     if let Action::RemoveFinalizer = action {
         return Ok(cx
             .writer()
@@ -60,20 +59,21 @@ async fn act(cx: &Cx, cloud: &Cloud, seen: &Observed, action: &Action, done: &mu
     };
     let name = seen.name();
     match action {
-        Action::StartVm { again } => {
-            let started = if *again { jiff::Timestamp::UNIX_EPOCH } else { cx.now() };
-            let started = cloud.start_vm(&key, name, started).await;
+        Action::StartVm { started } => {
+            let started = cloud.start_vm(&key, name, *started).await;
             started.map_err(|error| cloud_error(&error))?;
         }
         Action::StartControlPlane(endpoint) => {
-            let authorities = authorities(cx, &key)?;
+            let Some(Ok(authorities)) = &seen.authorities else {
+                return Ok(());
+            };
             let version = version(seen);
             let member = Member {
                 name,
                 version: &version,
                 endpoint,
             };
-            let started = cloud.start_control_plane(&key, &member, &authorities, cx.now()).await;
+            let started = cloud.start_control_plane(&key, &member, authorities, cx.now()).await;
             started.map_err(|error| cloud_error(&error))?;
         }
         Action::RegisterNode => {
@@ -126,36 +126,6 @@ fn version(seen: &Observed) -> String {
 
 fn cloud_error(error: &CloudError) -> ReconcileError {
     ReconcileError::new("SimulationFailed", error.to_string())
-}
-
-/// What a real control plane machine finds in its bootstrap data: the authorities of its cluster.
-fn authorities(cx: &Cx, cluster: &ObjectKey) -> Result<Authorities, ReconcileError> {
-    let read = |purpose: Purpose| -> Result<KeyMaterial, ReconcileError> {
-        let name = purpose.secret_name(&cluster.name);
-        let secret = cx
-            .cache::<Secret>()
-            .get(&ObjectKey::new(&cluster.namespace, &name))
-            .ok_or_else(|| {
-                let message = format!(
-                    "Secret {}/{name} does not exist; the simulated API server needs it to start",
-                    cluster.namespace
-                );
-                ReconcileError::new("SecretNotFound", message)
-            })?;
-        let empty = BTreeMap::new();
-        let data = secret.data.as_ref().unwrap_or(&empty);
-        KeyMaterial::read(&name, |key| data.get(key).map(|bytes| bytes.0.as_slice()))
-            .map_err(|error| ReconcileError::new("SecretMalformed", error.to_string()))
-    };
-    let authority = |purpose: Purpose| {
-        read(purpose)?
-            .authority()
-            .map_err(|error| ReconcileError::new("SecretMalformed", error.to_string()))
-    };
-    Ok(Authorities {
-        cluster: authority(Purpose::ClusterCa)?,
-        etcd: authority(Purpose::EtcdCa)?,
-    })
 }
 
 impl windlass_kit::Done for Done {

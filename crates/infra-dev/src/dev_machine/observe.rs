@@ -1,15 +1,18 @@
 //! Everything the DevMachine controller reads, as plain data. The only file of this controller that reads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Secret;
 use windlass_api::core::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_ext::infrastructure::{DevCluster, DevMachine};
-use windlass_kit::{Cx, ObjectKey};
+use windlass_kit::{Cx, ObjectKey, ReconcileError};
+use windlass_pki::{CertificateAuthority, KeyMaterial, Purpose};
 
-use crate::backend::{Cloud, VmState};
+use crate::backend::{Authorities, Cloud, VmState};
 
-/// What one pass over a DevMachine knows.
+/// What was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Observed {
     /// The DevMachine.
@@ -22,10 +25,19 @@ pub(crate) struct Observed {
     pub(crate) vm: Option<VmState>,
     /// Whether the simulated API server of the workload cluster answers.
     pub(crate) api_server_up: bool,
-    /// Whether the workload cluster has a load balancer, whoever made it.
+    /// Whether the workload cluster has a load balancer, of this provider or of another system.
     pub(crate) balanced: bool,
     /// The DevCluster, to say what is missing there.
     pub(crate) infrastructure: Option<Arc<DevCluster>>,
+    /// The authorities of the cluster, or why they cannot be used, once the plan has asked for them.
+    pub(crate) authorities: Option<Result<Authorities, ReconcileError>>,
+}
+
+/// What the plan may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// The authorities of the cluster: a real control plane machine finds them in its bootstrap data.
+    Authorities,
 }
 
 impl Observed {
@@ -60,7 +72,7 @@ impl Observed {
     }
 }
 
-/// Reads everything.
+/// Reads everything but the authorities.
 pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Observed {
     let namespace = machine.metadata.namespace.clone().unwrap_or_default();
     let owner = machine
@@ -82,6 +94,7 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
         api_server_up: false,
         balanced: false,
         infrastructure: None,
+        authorities: None,
     };
     let reference = seen
         .cluster
@@ -98,4 +111,37 @@ pub(crate) fn observe(cx: &Cx, cloud: &Cloud, machine: Arc<DevMachine>) -> Obser
         seen.balanced = cloud.load_balancer(&key).is_some();
     }
     seen
+}
+
+/// Reads the authorities.
+pub(crate) fn answer(cx: &Cx, mut seen: Observed, question: Question) -> Observed {
+    let Question::Authorities = question;
+    if let Some(cluster) = seen.cluster_key() {
+        seen.authorities = Some(authorities(cx, &cluster));
+    }
+    seen
+}
+
+fn authorities(cx: &Cx, cluster: &ObjectKey) -> Result<Authorities, ReconcileError> {
+    Ok(Authorities {
+        cluster: authority(cx, cluster, Purpose::ClusterCa)?,
+        etcd: authority(cx, cluster, Purpose::EtcdCa)?,
+    })
+}
+
+fn authority(cx: &Cx, cluster: &ObjectKey, purpose: Purpose) -> Result<CertificateAuthority, ReconcileError> {
+    let name = purpose.secret_name(&cluster.name);
+    let found = cx.cache::<Secret>().get(&ObjectKey::new(&cluster.namespace, &name));
+    let secret = found.ok_or_else(|| {
+        let message = format!(
+            "Secret {}/{name} does not exist; the simulated API server needs it to start",
+            cluster.namespace
+        );
+        ReconcileError::new("SecretNotFound", message)
+    })?;
+    let empty = BTreeMap::new();
+    let data = secret.data.as_ref().unwrap_or(&empty);
+    KeyMaterial::read(&name, |key| data.get(key).map(|bytes| bytes.0.as_slice()))
+        .and_then(|material| material.authority())
+        .map_err(|error| ReconcileError::new("SecretMalformed", error.to_string()))
 }

@@ -1,5 +1,7 @@
 //! How a simulated machine starts and goes: pure. The virtual machine comes first, then the Node, then etcd and the API server of
 //! a control plane machine side by side; each takes the time its spec says.
+//!
+//! A plan counts on its own actions: parts that they start are up in it. So no second reconcile is needed after it was carried out.
 
 mod endpoint;
 
@@ -10,10 +12,11 @@ use windlass_api::conditions::CONTROL_PLANE_INITIALIZED;
 use windlass_api::reasons as core_reasons;
 use windlass_api_ext::infrastructure::{DevMachineSpec, InMemoryComponentSpec};
 use windlass_api_ext::{conditions as types, reasons};
-use windlass_meta::GoDuration;
+use windlass_kit::{Blocked, Decision, Note, Triage as _};
+use windlass_meta::{GoDuration, Moment};
 
-use super::observe::Observed;
-use super::timeline::{Part, Progress, Startup, progress};
+use super::observe::{Observed, Question};
+use super::timeline::{Part, Startup, up_at};
 use crate::backend::Endpoint;
 
 /// Where the virtual machines of this backend claim to run.
@@ -22,22 +25,22 @@ const PROVIDER: &str = "in-memory://";
 /// One effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Start the virtual machine. `again` is true for one that ran before this process started: it has nothing to wait for.
+    /// Start the virtual machine.
     StartVm {
-        /// Whether it ran before.
-        again: bool,
+        /// When its start began. The epoch for one that ran before this process started: all its parts are up at once.
+        started: Timestamp,
     },
     /// Register the Node.
     RegisterNode,
-    /// Start the etcd member, the API server, the controller manager and the scheduler, for those who come to this endpoint.
+    /// Start the etcd member, the API server, the controller manager and the scheduler, for clients of this endpoint.
     StartControlPlane(Endpoint),
     /// Write the provider ID.
     SetProviderId(String),
     /// Mark the Machine as bootstrapped.
     MarkBootstrapped,
-    /// Switch the virtual machine off and forget it.
+    /// Switch the virtual machine off and delete it.
     DeleteVm,
-    /// Let the DevMachine go.
+    /// Remove the finalizer of the DevMachine.
     RemoveFinalizer,
 }
 
@@ -59,8 +62,10 @@ pub(crate) struct Plan {
     pub(crate) actions: Vec<Action>,
     /// The parts, in the order in which they start.
     pub(crate) stages: Vec<Stage>,
-    /// When the next part is up.
-    pub(crate) requeue: Option<Duration>,
+    /// What the machine waits for.
+    pub(crate) notes: Vec<Note>,
+    /// Why the control plane cannot start.
+    pub(crate) blocked: Option<Blocked>,
 }
 
 /// The provider ID of a machine.
@@ -69,31 +74,34 @@ pub(crate) fn provider_id(name: &str) -> String {
 }
 
 /// Decides.
-pub(crate) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+pub(crate) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
     if seen.deleting() {
         let mut actions = Vec::new();
         if seen.vm.is_some() {
             actions.push(Action::DeleteVm);
         }
         actions.push(Action::RemoveFinalizer);
-        return Plan {
+        let plan = Plan {
             actions,
             ..Plan::default()
         };
+        return plan.into();
     }
     let mut builder = Builder {
         seen,
         now,
         plan: Plan::default(),
+        question: None,
     };
     builder.vm();
-    builder.plan
+    builder.question.map_or(Decision::Plan(builder.plan), Decision::Ask)
 }
 
 struct Builder<'a> {
     seen: &'a Observed,
-    now: Timestamp,
+    now: &'a Moment,
     plan: Plan,
+    question: Option<Question>,
 }
 
 impl Builder<'_> {
@@ -129,15 +137,10 @@ impl Builder<'_> {
             .of(self.seen.machine.metadata.uid.as_deref().unwrap_or_default(), part)
     }
 
-    /// How far a part is that starts when another one is up; the first look at it starts it.
-    fn progress(&mut self, started: Timestamp, part: Part) -> Option<Timestamp> {
-        match progress(started, self.takes(part), self.now) {
-            Progress::Up(since) => Some(since),
-            Progress::Due(after) => {
-                self.plan.requeue = Some(self.plan.requeue.map_or(after, |earlier| earlier.min(after)));
-                None
-            }
-        }
+    /// Since when a part is up that starts at `started`.
+    fn up_since(&self, started: Timestamp, part: Part) -> Option<Timestamp> {
+        let up = up_at(started, self.takes(part));
+        self.now.reached(up).then_some(up)
     }
 
     fn vm(&mut self) {
@@ -145,10 +148,17 @@ impl Builder<'_> {
         let started = match (&self.seen.vm, self.blocked()) {
             (Some(vm), _) => vm.started,
             (None, _) if recorded => {
-                self.plan.actions.push(Action::StartVm { again: true });
-                Timestamp::UNIX_EPOCH
+                let message = format!(
+                    "{} ran before this process started: it goes on at once",
+                    self.seen.name()
+                );
+                self.plan.notes.push(Note::new(message));
+                self.start_vm(Timestamp::UNIX_EPOCH)
             }
             (None, Some((reason, message))) => {
+                let why = if message.is_empty() { reason } else { &message };
+                let message_of_note = format!("{} does not start yet: {why}", self.seen.name());
+                self.plan.notes.push(Note::new(message_of_note));
                 self.plan.stages.push(Stage {
                     type_: types::VM_PROVISIONED,
                     waiting: Some(reason),
@@ -156,12 +166,9 @@ impl Builder<'_> {
                 });
                 return self.wait_behind(reasons::WAITING_FOR_VM_PROVISIONED, self.behind_vm());
             }
-            (None, None) => {
-                self.plan.actions.push(Action::StartVm { again: false });
-                self.now
-            }
+            (None, None) => self.start_vm(self.now.now()),
         };
-        let Some(up) = self.progress(started, Part::Vm) else {
+        let Some(up) = self.up_since(started, Part::Vm) else {
             self.stage(types::VM_PROVISIONED, Some(reasons::WAITING_FOR_STARTUP_TIMEOUT));
             return self.wait_behind(reasons::WAITING_FOR_VM_PROVISIONED, self.behind_vm());
         };
@@ -178,6 +185,11 @@ impl Builder<'_> {
             self.plan.actions.push(Action::SetProviderId(id));
         }
         self.node(up);
+    }
+
+    fn start_vm(&mut self, started: Timestamp) -> Timestamp {
+        self.plan.actions.push(Action::StartVm { started });
+        started
     }
 
     /// Why the virtual machine may not start yet.
@@ -218,12 +230,12 @@ impl Builder<'_> {
 
     fn node(&mut self, vm_up: Timestamp) {
         let behind: &[&'static str] = &self.behind_vm()[1..];
-        let Some(up) = self.progress(vm_up, Part::Node) else {
+        let Some(up) = self.up_since(vm_up, Part::Node) else {
             self.stage(types::NODE_PROVISIONED, Some(reasons::WAITING_FOR_STARTUP_TIMEOUT));
             return self.wait_behind(reasons::WAITING_FOR_NODE_PROVISIONED, behind);
         };
         if !self.seen.is_control_plane() {
-            // A worker's kubelet registers with an API server that answers; the first one makes every worker look again.
+            // A worker's kubelet registers with an API server that answers; the first one wakes every worker.
             if !self.seen.api_server_up {
                 return self.stage(
                     types::NODE_PROVISIONED,
@@ -235,8 +247,8 @@ impl Builder<'_> {
         }
         self.stage(types::NODE_PROVISIONED, None);
         let vm = self.seen.vm.clone().unwrap_or_default();
-        let etcd = self.progress(up, Part::Etcd).is_some();
-        let api_server = self.progress(up, Part::ApiServer).is_some();
+        let etcd = self.up_since(up, Part::Etcd).is_some();
+        let api_server = self.up_since(up, Part::ApiServer).is_some();
         self.stage(
             types::ETCD_PROVISIONED,
             (!etcd).then_some(reasons::WAITING_FOR_STARTUP_TIMEOUT),
@@ -246,20 +258,32 @@ impl Builder<'_> {
         let (mut waiting, mut message) = (reasons::WAITING_FOR_STARTUP_TIMEOUT, String::new());
         if serving && !vm.api_server {
             match endpoint::endpoint(self.seen) {
-                Ok(endpoint) => self.plan.actions.push(Action::StartControlPlane(endpoint)),
+                Ok(endpoint) => self.start_control_plane(endpoint),
                 Err(why) => {
                     serving = false;
                     (waiting, message) = why;
                 }
             }
         }
+        if let Some(blocked) = &self.plan.blocked {
+            serving = false;
+            (waiting, message) = (reasons::FAILED, blocked.message.clone());
+        }
         self.plan.stages.push(Stage {
             type_: types::API_SERVER_PROVISIONED,
             waiting: (!serving).then_some(waiting),
             message,
         });
-        if serving || self.seen.api_server_up {
+        if serving || self.seen.api_server_up && self.plan.blocked.is_none() {
             self.register();
+        }
+    }
+
+    fn start_control_plane(&mut self, endpoint: Endpoint) {
+        match &self.seen.authorities {
+            None => self.question = Some(Question::Authorities),
+            Some(Ok(_)) => self.plan.actions.push(Action::StartControlPlane(endpoint)),
+            Some(Err(error)) => self.plan.blocked = Some(Blocked::failed(error.reason(), error.to_string())),
         }
     }
 
@@ -285,7 +309,7 @@ fn was_up(seen: &Observed, type_: &str) -> bool {
         .is_some_and(|status| windlass_conditions::is_true(&status.conditions, type_))
 }
 
-/// The start-up time that the spec sets for a part; a part that says nothing takes no time.
+/// The start-up time that the spec sets for a part; a part without one takes no time.
 fn startup(spec: Option<&DevMachineSpec>, part: Part) -> Startup {
     let Some(backend) = spec.and_then(|spec| spec.backend.in_memory.as_ref()) else {
         return Startup::default();
@@ -311,7 +335,11 @@ fn startup(spec: Option<&DevMachineSpec>, part: Part) -> Startup {
 }
 
 impl windlass_kit::Plan for Plan {
-    fn requeue(&self) -> Option<Duration> {
-        self.requeue
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }

@@ -69,15 +69,15 @@ pub(crate) fn status(seen: &Observed, plan: &Plan, report: Report<'_>, now: Time
 
     let old = before.deprecated.as_ref().and_then(|block| block.v1beta1.as_ref());
     let old = old.map_or(&[][..], |block| &block.conditions);
-    // A part whose turn has not come says nothing in the old conditions.
+    // A part whose turn has not come has no old condition.
     let behind = [
         reasons::WAITING_FOR_VM_PROVISIONED,
         reasons::WAITING_FOR_NODE_PROVISIONED,
     ];
-    let told = all
+    let reported = all
         .iter()
         .filter(|condition| !behind.contains(&condition.reason.as_str()));
-    let restated = told.map(|condition| {
+    let restated = reported.map(|condition| {
         let mut old_style = legacy::restated(condition, old, now);
         if condition.type_ == READY && condition.status != "True" {
             let done = plan.stages.iter().filter(|stage| stage.waiting.is_none()).count();

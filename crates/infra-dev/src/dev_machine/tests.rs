@@ -1,17 +1,42 @@
 //! Cases for the plan and the status of simulated machines.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use windlass_api::core::{Cluster, Machine};
 use windlass_conditions::get;
+use windlass_kit::{Blocked, Decision, Moment, Plan as _, ReconcileError};
+use windlass_pki::{CaRequest, CertificateAuthority, KeyAlgorithm, PrivateKey};
 
-use super::observe::Observed;
-use super::plan::{Action, Plan, plan};
+use super::observe::{Observed, Question};
+use super::plan::{self, Action, Plan};
 use super::status::{Report, status};
-use crate::backend::{Endpoint, VmState};
+use crate::backend::{Authorities, Endpoint, VmState};
+
+/// The plan, with its deadline, where no question is expected.
+fn plan_and_deadline(seen: &Observed, now: Timestamp) -> (Plan, Option<Timestamp>) {
+    let now = Moment::at(now);
+    match plan::plan(seen, &now) {
+        Decision::Plan(plan) => (plan, now.next_deadline()),
+        Decision::Ask(question) => panic!("{question:?}"),
+    }
+}
+
+fn plan(seen: &Observed, now: Timestamp) -> Plan {
+    plan_and_deadline(seen, now).0
+}
+
+fn authorities() -> Authorities {
+    let authority = |name: &str| {
+        let key = PrivateKey::generate(KeyAlgorithm::EcdsaP256).unwrap();
+        CertificateAuthority::self_signed(&CaRequest::new(name), key, second(0)).unwrap()
+    };
+    Authorities {
+        cluster: authority("kubernetes"),
+        etcd: authority("etcd-ca"),
+    }
+}
 
 fn second(number: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + number).unwrap()
@@ -73,6 +98,7 @@ fn seen(control_plane: bool, data: bool, durations: [&str; 4]) -> Observed {
         api_server_up: false,
         balanced: true,
         infrastructure: None,
+        authorities: Some(Ok(authorities())),
     }
 }
 
@@ -113,7 +139,7 @@ fn an_instant_control_plane_machine_comes_up_in_one_pass() {
     assert_eq!(
         plan.actions,
         [
-            Action::StartVm { again: false },
+            Action::StartVm { started: second(0) },
             Action::SetProviderId("in-memory://m".to_owned()),
             Action::StartControlPlane(at("127.0.0.1", 20_000)),
             Action::RegisterNode,
@@ -126,7 +152,7 @@ fn an_instant_control_plane_machine_comes_up_in_one_pass() {
 #[test]
 fn parts_start_one_after_another_and_etcd_beside_the_api_server() {
     let mut seen = seen(true, true, SLOW);
-    assert_eq!(plan(&seen, second(0)).requeue, Some(Duration::from_secs(10)));
+    assert_eq!(plan_and_deadline(&seen, second(0)).1, Some(second(10)));
     seen.vm = Some(VmState {
         started: second(0),
         ..VmState::default()
@@ -135,23 +161,97 @@ fn parts_start_one_after_another_and_etcd_beside_the_api_server() {
     assert_eq!(stages(&booted)[0].1, None);
     assert_eq!(stages(&booted)[1].1, Some("WaitingForStartupTimeout"));
     assert_eq!(stages(&booted)[2].1, Some("WaitingForNodeProvisioned"));
-    let kubelet = plan(&seen, second(12));
+    let (kubelet, deadline) = plan_and_deadline(&seen, second(12));
     assert_eq!(stages(&kubelet)[2].1, Some("WaitingForStartupTimeout"));
-    assert_eq!(
-        kubelet.requeue,
-        Some(Duration::from_secs(2)),
-        "the next part, not the last"
-    );
+    assert_eq!(deadline, Some(second(14)), "the next part, not the last");
     let etcd = plan(&seen, second(14));
     assert_eq!(
         (stages(&etcd)[2].1, stages(&etcd)[3].1),
         (None, Some("WaitingForStartupTimeout"))
     );
+    let (last, deadline) = plan_and_deadline(&seen, second(15));
     assert!(
-        plan(&seen, second(15))
-            .actions
+        last.actions
             .contains(&Action::StartControlPlane(at("127.0.0.1", 20_000)))
     );
+    assert_eq!(deadline, None);
+}
+
+#[test]
+fn the_authorities_are_asked_for_when_the_control_plane_is_to_start() {
+    let mut seen = seen(true, true, SLOW);
+    seen.authorities = None;
+    assert!(!plan(&seen, second(0)).actions.is_empty());
+    seen.vm = Some(VmState {
+        started: second(0),
+        ..VmState::default()
+    });
+    assert_eq!(
+        plan::plan(&seen, &Moment::at(second(15))),
+        Decision::Ask(Question::Authorities)
+    );
+    let vm = seen.vm.as_mut().unwrap();
+    vm.api_server = true;
+    assert!(!plan(&seen, second(15)).actions.is_empty(), "it runs already");
+}
+
+#[test]
+fn without_authorities_the_control_plane_does_not_start_and_no_node_registers() {
+    let mut seen = seen(true, true, INSTANT);
+    let missing = ReconcileError::new("SecretNotFound", "Secret ns/c-ca does not exist");
+    seen.authorities = Some(Err(missing));
+    seen.api_server_up = true;
+    let plan = plan(&seen, second(0));
+    let started = second(0);
+    assert_eq!(
+        plan.actions,
+        [
+            Action::StartVm { started },
+            Action::SetProviderId("in-memory://m".to_owned())
+        ]
+    );
+    let message = "Secret ns/c-ca does not exist";
+    assert_eq!(plan.blocked(), Some(Blocked::failed("SecretNotFound", message)));
+    let status = status(&seen, &plan, Report::default(), second(0));
+    let condition = get(&status.conditions, "APIServerProvisioned").unwrap();
+    assert_eq!(
+        (condition.reason.as_str(), condition.message.as_str()),
+        ("Failed", message)
+    );
+}
+
+#[test]
+fn a_plan_that_was_carried_out_leaves_nothing_to_do() {
+    for control_plane in [true, false] {
+        let mut seen = seen(control_plane, true, INSTANT);
+        seen.api_server_up = !control_plane;
+        let actions = plan(&seen, second(0)).actions;
+        assert!(actions.contains(&Action::RegisterNode) && actions.contains(&Action::MarkBootstrapped));
+        assert_eq!(
+            actions
+                .iter()
+                .any(|action| matches!(action, Action::StartControlPlane(_))),
+            control_plane
+        );
+        seen.api_server_up = true;
+        seen.vm = Some(VmState {
+            started: second(0),
+            node: true,
+            api_server: control_plane,
+        });
+        let mut machine = (*seen.machine).clone();
+        machine.spec.as_mut().unwrap().provider_id = Some("in-memory://m".to_owned());
+        seen.machine = Arc::new(machine);
+        let mut owner = owner(control_plane, true);
+        let marked = (
+            windlass_api_ext::annotations::MACHINE_BOOTSTRAPPED.to_owned(),
+            String::new(),
+        );
+        owner.metadata.annotations = Some([marked].into());
+        seen.owner = Some(Arc::new(owner));
+        let (next, deadline) = plan_and_deadline(&seen, second(0));
+        assert_eq!((next.actions, next.notes, deadline), (Vec::new(), Vec::new(), None));
+    }
 }
 
 #[test]
@@ -173,7 +273,9 @@ fn a_machine_that_ran_before_a_restart_runs_again_at_once() {
     );
     seen.machine = Arc::new(machine);
     let plan = plan(&seen, second(0));
-    assert!(plan.actions.contains(&Action::StartVm { again: true }));
+    assert!(plan.actions.contains(&Action::StartVm {
+        started: Timestamp::UNIX_EPOCH
+    }));
     assert!(
         plan.actions
             .contains(&Action::StartControlPlane(at("127.0.0.1", 20_000)))
@@ -320,7 +422,7 @@ fn a_worker_starts_without_an_endpoint() {
     assert!(
         plan(&seen, second(0))
             .actions
-            .contains(&Action::StartVm { again: false })
+            .contains(&Action::StartVm { started: second(0) })
     );
 }
 

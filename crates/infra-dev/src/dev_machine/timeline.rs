@@ -38,22 +38,9 @@ impl Startup {
     }
 }
 
-/// Whether a part that started at `started` is up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Up since that instant.
-    Up(Timestamp),
-    /// Up after this long.
-    Due(Duration),
-}
-
-/// Progress at `now` of a part that takes `takes` from `started`.
-pub(crate) fn progress(started: Timestamp, takes: Duration, now: Timestamp) -> Progress {
-    let up = started.checked_add(takes).unwrap_or(Timestamp::MAX);
-    if up <= now {
-        return Progress::Up(up);
-    }
-    Progress::Due(Duration::try_from(up.duration_since(now)).unwrap_or(takes))
+/// When a part is up that takes `takes` from `started`.
+pub(crate) fn up_at(started: Timestamp, takes: Duration) -> Timestamp {
+    started.checked_add(takes).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
@@ -84,15 +71,12 @@ mod tests {
     #[test]
     fn nothing_takes_no_time() {
         assert_eq!(Startup::default().of("a", Part::Node), Duration::ZERO);
-        assert_eq!(progress(at(5), Duration::ZERO, at(5)), Progress::Up(at(5)));
+        assert_eq!(up_at(at(5), Duration::ZERO), at(5));
     }
 
     #[test]
-    fn a_part_under_way_says_how_long_it_still_takes() {
-        assert_eq!(
-            progress(at(5), Duration::from_secs(10), at(8)),
-            Progress::Due(Duration::from_secs(7))
-        );
-        assert_eq!(progress(at(5), Duration::from_secs(10), at(20)), Progress::Up(at(15)));
+    fn a_part_is_up_after_the_time_it_takes() {
+        assert_eq!(up_at(at(5), Duration::from_secs(10)), at(15));
+        assert_eq!(up_at(Timestamp::MAX, Duration::from_secs(10)), Timestamp::MAX);
     }
 }

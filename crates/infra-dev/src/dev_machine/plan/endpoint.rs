@@ -59,7 +59,7 @@ fn missing(seen: &Observed, cluster: &Cluster) -> String {
         return format!("Waiting for {cluster} to take {FIELD} over from {infrastructure}");
     }
     format!(
-        "Waiting for {} of {infrastructure} to be set by whoever manages it, and for {own} of {cluster}, which is taken over \
+        "Waiting for {} of {infrastructure} to be set by the system that manages it, and for {own} of {cluster}, which is taken over \
          from there",
         fields(given)
     )
