@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) finalizer: bool,
     /// Machines whose node is broken: pods not ready.
     pub(crate) broken: Vec<String>,
+    /// A Machine with a Node that is not linked to it.
+    pub(crate) unlinked: Option<String>,
     pub(crate) last_status: Value,
     counter: u64,
 }
@@ -97,6 +99,7 @@ impl World {
             kube_proxy: "registry.k8s.io/kube-proxy:v1.35.0".into(),
             finalizer: true,
             broken: Vec::new(),
+            unlinked: None,
             last_status: Value::Null,
             counter: 0,
         }
@@ -198,6 +201,7 @@ impl World {
 
     fn nodes(&self) -> Vec<NodeFacts> {
         let nodes = self.machines.values().filter_map(|m| m.node.clone());
+        let nodes = nodes.chain(self.unlinked.clone());
         nodes
             .map(|name| NodeFacts {
                 provider_id: Some(format!("sim://{name}")),
