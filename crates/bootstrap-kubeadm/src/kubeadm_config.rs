@@ -1,8 +1,8 @@
 //! Reconciles KubeadmConfigs: makes the data with which a Machine boots, and keeps its bootstrap token alive until the
 //! Machine has become a node.
 //!
-//! - Reads its Machine and Cluster, the cluster's certificates, the Secrets that its files refer to, and (only when it may
-//!   make the cluster) the init lock.
+//! - Reads its Machine and Cluster, and, when the plan asks for them, the cluster's certificates, the Secrets that its files
+//!   refer to, the init lock and its bootstrap token.
 //! - Writes the data Secret `<name>`, the init lock `<cluster>-lock`, a bootstrap token in the workload cluster, and, in a
 //!   cluster without a control plane object, the certificates. What it found out about the cluster goes into its own spec.
 //! - Data is made once; a change of the spec afterwards changes nothing. Deletion is never blocked.
@@ -12,6 +12,7 @@ mod desired;
 mod observe;
 mod observed;
 mod plan;
+mod question;
 mod status;
 mod token;
 mod watches;
@@ -21,13 +22,14 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::Value;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
-use windlass_kit::{Controller, Cx, Decision, Moment, NoQuestion, Watch};
+use windlass_kit::{Controller, Cx, Decision, Moment, Watch};
 use windlass_pki::KeyPool;
 
 use crate::workload::WorkloadClusters;
 
 use observed::Observed;
 use plan::Plan;
+use question::Question;
 use status::Done;
 
 /// Field manager of specs and Secrets: the name under which Cluster API's own bootstrap provider writes, so that either
@@ -59,7 +61,7 @@ impl KubeadmConfigController {
 impl Controller for KubeadmConfigController {
     type Kind = KubeadmConfig;
     type Observed = Observed;
-    type Question = NoQuestion;
+    type Question = Question;
     type Plan = Plan;
     type Done = Done;
 
@@ -73,11 +75,15 @@ impl Controller for KubeadmConfigController {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<KubeadmConfig>) -> Observed {
-        observe::observe(cx, &*self.clusters, DEFAULT_TOKEN_TTL, object).await
+        observe::observe(cx, DEFAULT_TOKEN_TTL, object)
     }
 
-    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
-        plan::plan(seen, now.now()).into()
+    async fn answer(&self, cx: &Cx, seen: Observed, question: Question) -> Observed {
+        observe::answer(cx, &*self.clusters, seen, question).await
+    }
+
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
+        plan::plan(seen, now)
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -85,6 +91,6 @@ impl Controller for KubeadmConfigController {
     }
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
-        status::status(seen, plan, done, now.now())
+        status::status(seen, plan, done, now)
     }
 }

@@ -1,16 +1,14 @@
-//! Does what the plan says, in order; the first failure ends the attempt.
+//! Carries out the plan, in order; the first failure ends the attempt.
 
 mod members;
 mod secrets;
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_api::Condition;
 use windlass_api::core::v1beta2::Machine;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Cx, EventType, ObjectKey, ReconcileError, StatusPace, Write, WriteError};
+use windlass_kit::{Cx, ObjectKey, ReconcileError, StatusPace, Write, WriteError};
 use windlass_pki::KeyPool;
 
 use crate::desired;
@@ -21,9 +19,6 @@ use crate::observe::Observed;
 use crate::plan::{Action, NewMachine, Plan};
 use crate::status::Done;
 use crate::workload::WorkloadCluster;
-
-/// The least time between two writes of our conditions on a Machine.
-const MACHINE_STATUS_PACE: Duration = Duration::from_millis(300);
 
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +32,7 @@ pub(crate) enum ApplyError {
     /// The workload cluster refused or did not answer.
     #[error("workload cluster: {0}")]
     Workload(String),
-    /// Something that was seen is not there any more.
+    /// Something that was observed is not there any more.
     #[error("{0}")]
     Gone(String),
 }
@@ -54,35 +49,25 @@ impl ApplyError {
     }
 }
 
-/// Does what the plan says.
+/// Carries out the plan.
 pub(crate) async fn apply(cx: &Cx, keys: &KeyPool, pace: &StatusPace, seen: &Observed, plan: &Plan) -> Done {
-    for note in &plan.notes {
-        let kind = if note.warning {
-            EventType::Warning
-        } else {
-            EventType::Normal
-        };
-        cx.event(&*seen.control_plane, kind, note.reason, note.message.as_str());
-    }
     let mut applier = Applier {
         cx,
         seen,
         secrets: secrets::Maker::new(cx, keys, seen, plan),
         pace,
-        later: None,
     };
     let mut done = Done::default();
     for action in &plan.actions {
-        if let Err(error) = applier.act(action).await {
+        if let Err(error) = applier.carry_out(action).await {
             done.certificates_failed = matches!(
                 action,
                 Action::CreateCertificate { .. } | Action::AdoptCertificate { .. }
             );
-            done.failure = Some(ReconcileError::new(error.reason(), error.to_string()));
+            done.failed = Some(ReconcileError::new(error.reason(), error.to_string()));
             break;
         }
     }
-    done.later = applier.later;
     done
 }
 
@@ -90,19 +75,21 @@ struct Applier<'a> {
     cx: &'a Cx,
     seen: &'a Observed,
     secrets: secrets::Maker<'a>,
+    /// Remembers when the conditions of Machines were written.
     pace: &'a StatusPace,
-    /// When to come back for what did not have to be written now.
-    later: Option<Duration>,
 }
 
 impl Applier<'_> {
-    async fn act(&mut self, action: &Action) -> Result<(), ApplyError> {
+    async fn carry_out(&mut self, action: &Action) -> Result<(), ApplyError> {
         let writer = self.cx.writer();
         match action {
-            Action::OwnTemplate => self.own_template().await,
+            Action::OwnTemplate { object } => {
+                writer.apply_value(MANAGER, object).await?;
+                Ok(())
+            }
             Action::CreateCertificate { purpose } => self.secrets.create(*purpose).await,
             Action::AdoptCertificate { purpose, uid } => self.secrets.adopt(*purpose, uid).await,
-            Action::WriteKubeconfig => self.secrets.write_kubeconfig().await,
+            Action::WriteKubeconfig { server, replace } => self.secrets.write_kubeconfig(server, *replace).await,
             Action::ApplyMachine { object, .. } => {
                 writer.apply_value(MANAGER, object).await?;
                 Ok(())
@@ -122,8 +109,8 @@ impl Applier<'_> {
                 Ok(())
             }
             Action::CreateMachine(new) => self.create_machine(new).await,
-            Action::SetMachineConditions { name, conditions, .. } => self.set_conditions(name, conditions).await,
-            Action::DeleteMachine { name, leader, why, .. } => {
+            Action::SetMachineConditions { name, conditions } => self.set_conditions(name, conditions).await,
+            Action::DeleteMachine { name, leader, why } => {
                 if let Some(leader) = leader {
                     members::move_leader(self.connection()?, leader).await?;
                 }
@@ -135,15 +122,13 @@ impl Applier<'_> {
                 if let Some(leader) = leader {
                     members::move_leader(self.connection()?, leader).await?;
                 }
-                if let Some((id, member)) = member {
-                    members::remove(self.connection()?, self.seen, *id, member).await?;
+                if let Some(member) = member {
+                    members::remove(self.connection()?, member).await?;
                 }
                 self.drop_hook(name).await
             }
-            Action::RemoveMember { id, name } => members::remove(self.connection()?, self.seen, *id, name).await,
-            Action::TearDownMachine {
-                name, hooked, deleting, ..
-            } => {
+            Action::RemoveMember(member) => members::remove(self.connection()?, member).await,
+            Action::TearDownMachine { name, hooked, deleting } => {
                 if *hooked {
                     self.drop_hook(name).await?;
                 }
@@ -163,47 +148,30 @@ impl Applier<'_> {
                 writer.remove_finalizer(MANAGER, object, FINALIZER).await?;
                 Ok(())
             }
-            Action::UpdateKubeadmConfig { .. }
-            | Action::EnsureRbac
-            | Action::SetKubeProxyImage { .. }
-            | Action::RecordExpiry { .. } => self.act_on_workload(action).await,
-        }
-    }
-
-    async fn act_on_workload(&self, action: &Action) -> Result<(), ApplyError> {
-        let connection = self.connection()?;
-        let result = match action {
             Action::UpdateKubeadmConfig { configuration, version } => {
-                connection.update_kubeadm_config(configuration, version).await
+                let updated = self.connection()?.update_kubeadm_config(configuration, version);
+                updated.await.map_err(ApplyError::Workload)
             }
-            Action::EnsureRbac => connection.ensure_rbac().await,
-            Action::SetKubeProxyImage { image } => connection.set_kube_proxy_image(image).await,
-            Action::RecordExpiry { config, node } => {
-                // Best effort: asked again with the next reconcile, and nothing depends on it but `rollout.before`.
-                let expiry = match connection.certificate_expiry(node).await {
-                    Ok(expiry) => expiry,
-                    Err(error) => {
-                        tracing::debug!(node, error, "the API server's certificate could not be read");
-                        return Ok(());
-                    }
-                };
+            Action::EnsureRbac => self.connection()?.ensure_rbac().await.map_err(ApplyError::Workload),
+            Action::SetKubeProxyImage { image } => {
+                let set = self.connection()?.set_kube_proxy_image(image);
+                set.await.map_err(ApplyError::Workload)
+            }
+            Action::RecordExpiry { config, expiry } => {
                 let annotations = json!({ CERTIFICATES_EXPIRY: expiry.to_string() });
                 let patch = json!({ "metadata": { "annotations": annotations } });
                 let key = self.key(config);
-                let writer = self.cx.writer();
-                return writer
+                writer
                     .merge_patch::<KubeadmConfig>(MANAGER, &key, &patch)
                     .await
                     .map(drop)
-                    .or_else(unless_gone);
+                    .or_else(unless_gone)
             }
-            _ => Ok(()),
-        };
-        result.map_err(ApplyError::Workload)
+        }
     }
 
     /// The Machine first: what belongs to it is owned by it from its first moment, and an interruption leaves nothing
-    /// that nobody knows of.
+    /// without an owner.
     async fn create_machine(&self, new: &NewMachine) -> Result<(), ApplyError> {
         let writer = self.cx.writer();
         let uid = match (&new.machine, &new.uid) {
@@ -223,47 +191,10 @@ impl Applier<'_> {
         Ok(())
     }
 
-    async fn own_template(&self) -> Result<(), ApplyError> {
-        let (Some(template), Some(cluster)) = (&self.seen.template, &self.seen.cluster) else {
-            return Ok(());
-        };
-        let owner = windlass_kit::owner::owner_ref(&**cluster);
-        let mut object: Value = json!({
-            "apiVersion": template.api_version(),
-            "kind": template.kind(),
-            "metadata": {
-                "name": template.name(),
-                "namespace": template.metadata().namespace,
-                "uid": template.uid(),
-                "ownerReferences": [owner],
-            },
-        });
-        // Not a dependant that could hold up the Cluster's deletion.
-        if let Some(owner) = object["metadata"]["ownerReferences"][0].as_object_mut() {
-            owner.remove("blockOwnerDeletion");
-            owner.remove("controller");
-        }
-        self.cx.writer().apply_value(MANAGER, &object).await?;
-        Ok(())
-    }
-
-    async fn set_conditions(&mut self, name: &str, conditions: &[Condition]) -> Result<(), ApplyError> {
+    async fn set_conditions(&self, name: &str, conditions: &[Condition]) -> Result<(), ApplyError> {
         let machine = self.machine(name)?;
         let key = self.key(name);
-        let present = machine.status.as_ref().map_or(&[][..], |status| &status.conditions);
-        let ours: Vec<_> = present
-            .iter()
-            .filter(|old| conditions.iter().any(|new| new.type_ == old.type_))
-            .collect();
         let new = json!({ "conditions": conditions });
-        let old = || json!({ "conditions": ours });
-        if let Some(wait) = self
-            .pace
-            .wait(&key, (MACHINE_STATUS_PACE, true), ours.is_empty(), old, &new)
-        {
-            self.later = Some(self.later.map_or(wait, |later| later.min(wait)));
-            return Ok(());
-        }
         let writer = self.cx.writer();
         match writer.apply_status(MACHINE_STATUS_MANAGER, machine, new).await {
             Ok(applied) if applied.outcome == Write::Changed => self.pace.written(&key),

@@ -7,16 +7,14 @@ use serde_json::Value;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{
-    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, ReconcileError, StatusPace,
-    Wake, Watch,
-};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, StatusPace, Wake, Watch};
 use windlass_pki::KeyPool;
 
 use crate::apply;
 use crate::names::{FINALIZER, MANAGER, STATUS_MANAGER};
 use crate::observe::{self, Observed};
 use crate::plan::{self, Plan};
+use crate::question::Question;
 use crate::status::{self, Done};
 use crate::workload::WorkloadClusters;
 
@@ -24,7 +22,7 @@ use crate::workload::WorkloadClusters;
 pub struct ControlPlaneController {
     clusters: Arc<dyn WorkloadClusters>,
     keys: KeyPool,
-    /// Of the conditions on Machines.
+    /// When the conditions of Machines were written.
     pace: StatusPace,
 }
 
@@ -53,7 +51,7 @@ impl ControlPlaneController {
 impl Controller for ControlPlaneController {
     type Kind = KubeadmControlPlane;
     type Observed = Observed;
-    type Question = NoQuestion;
+    type Question = Question;
     type Plan = Plan;
     type Done = Done;
 
@@ -96,15 +94,19 @@ impl Controller for ControlPlaneController {
     }
 
     async fn observe(&self, cx: &Cx, object: Arc<KubeadmControlPlane>) -> Observed {
-        observe::observe(cx, &*self.clusters, object).await
+        observe::observe(cx, &*self.clusters, &self.pace, object).await
     }
 
-    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
+    async fn answer(&self, _: &Cx, seen: Observed, question: Question) -> Observed {
+        observe::answer(seen, question).await
+    }
+
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
         match &seen.facts {
-            Some(facts) => plan::plan(facts, now.now()),
-            None => Plan::nothing(),
+            Some(facts) => plan::plan(facts, now),
+            // No Cluster is named yet.
+            None => Decision::Plan(Plan::default()),
         }
-        .into()
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -113,18 +115,7 @@ impl Controller for ControlPlaneController {
 
     fn status(&self, seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
         let facts = seen.facts.as_ref()?;
-        Some(status::status(facts, plan, done, now.now()))
-    }
-
-    fn outcome(&self, _: &Observed, plan: &Plan, done: &Done) -> Outcome {
-        if let Some(error) = &done.failure {
-            return Outcome::Failed(error.clone());
-        }
-        if let Some(error) = &plan.error {
-            return Outcome::Failed(ReconcileError::new("Blocked", error.as_str()));
-        }
-        let later = |after: Option<Duration>| after.map_or(Outcome::Settled, Outcome::RequeueAfter);
-        later(plan.requeue).or(later(done.later))
+        Some(status::status(facts, plan, done, now))
     }
 }
 

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value, json};
-use windlass_api::core::Machine;
+use windlass_api::core::{Cluster, Machine};
 use windlass_api::kind::ApiKind as _;
 use windlass_api::labels::CLUSTER_NAME;
 use windlass_api::owner;
 use windlass_gotemplate as gotemplate;
-use windlass_kit::KeptMetadata;
+use windlass_kit::{KeptMetadata, Seen};
 use windlass_meta::KubernetesVersion;
 
-use crate::facts::{ControlPlane, CpMachine, Facts, Lookup};
+use crate::facts::{ControlPlane, CpMachine, Facts};
 use crate::names::{
     CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CONTROL_PLANE_LABEL, CONTROL_PLANE_NAME_LABEL, MACHINE_FINALIZER,
     PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, readiness_gates,
@@ -243,9 +243,9 @@ pub fn infra_machine(facts: &Facts, name: &str) -> Result<Value, String> {
         reference.kind, facts.control_plane.namespace, reference.name
     );
     let template = match &facts.template {
-        Lookup::Found(template) => template,
-        Lookup::Missing => return Err(format!("{what} does not exist")),
-        Lookup::Failed(error) => return Err(format!("{what} cannot be read: {error}")),
+        Seen::Found(template) => template,
+        Seen::NotFound => return Err(format!("{what} does not exist")),
+        Seen::Failed(error) => return Err(format!("{what} cannot be read: {error}")),
     };
     let inner = &template["spec"]["template"];
     if !inner["spec"].is_object() {
@@ -261,6 +261,26 @@ pub fn infra_machine(facts: &Facts, name: &str) -> Result<Value, String> {
         "metadata": metadata,
         "spec": inner["spec"],
     }))
+}
+
+/// The infrastructure template with the Cluster as an owner. The template is no dependent that could hold up the Cluster's deletion.
+pub fn owned_template(facts: &Facts, template: &Value) -> Value {
+    let metadata = &template["metadata"];
+    json!({
+        "apiVersion": template["apiVersion"],
+        "kind": template["kind"],
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "uid": metadata["uid"],
+            "ownerReferences": [owner::reference(
+                Cluster::API_VERSION,
+                Cluster::KIND,
+                &facts.cluster.name,
+                &facts.cluster.uid,
+            )],
+        },
+    })
 }
 
 /// Labels and annotations of KubeadmConfigs and infrastructure machines.

@@ -8,33 +8,11 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use windlass_etcd::{Alarm, Member, MemberId};
+use windlass_kit::Seen;
 use windlass_pki::Purpose;
+use windlass_remote::Workload;
 
-/// What a read gave.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Lookup<T> {
-    /// The object.
-    Found(T),
-    /// It does not exist.
-    Missing,
-    /// The read failed; nothing may be concluded from it.
-    Failed(String),
-}
-
-impl<T> Lookup<T> {
-    /// The object when there is one.
-    pub fn found(&self) -> Option<&T> {
-        match self {
-            Self::Found(object) => Some(object),
-            Self::Missing | Self::Failed(_) => None,
-        }
-    }
-
-    /// True when the object certainly does not exist.
-    pub fn is_missing(&self) -> bool {
-        matches!(self, Self::Missing)
-    }
-}
+use crate::names::machine;
 
 /// Everything the planner looks at.
 #[derive(Clone, Debug)]
@@ -50,13 +28,15 @@ pub struct Facts {
     /// Machines of the Cluster that are no control plane Machines.
     pub workers: Vec<String>,
     /// The template of the infrastructure machines.
-    pub template: Lookup<Value>,
+    pub template: Seen<Value>,
     /// The authorities, in the order in which they are made.
     pub certificates: Vec<Certificate>,
     /// The Secret with the administrator's kubeconfig.
     pub kubeconfig: Kubeconfig,
     /// What is known of the workload cluster.
-    pub workload: Workload,
+    pub workload: Workload<Reached>,
+    /// What the plan asked of the workload cluster.
+    pub answers: Answers,
     /// Random characters for the name of the next Machine.
     pub suffix: String,
 }
@@ -88,7 +68,7 @@ pub struct ControlPlane {
     pub rollout_before_days: Option<i32>,
     /// Limits of remediation.
     pub remediation: RemediationLimits,
-    /// False with an etcd that somebody else runs.
+    /// False with an external etcd.
     pub managed_etcd: bool,
     /// The template of the infrastructure machines.
     pub template: TemplateRef,
@@ -223,10 +203,12 @@ pub struct CpMachine {
     pub infrastructure_provisioned: bool,
     /// Its bootstrap data was there once.
     pub bootstrap_created: bool,
+    /// Time since this controller wrote its conditions, while that may hold back the next write.
+    pub conditions_age: Option<Duration>,
     /// Its KubeadmConfig.
-    pub config: Lookup<Value>,
+    pub config: Seen<Value>,
     /// Its infrastructure machine.
-    pub infra: Lookup<Value>,
+    pub infra: Seen<Value>,
 }
 
 impl CpMachine {
@@ -244,6 +226,20 @@ impl CpMachine {
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         windlass_conditions::get(&self.conditions, kind)
     }
+
+    /// True when a health check failed.
+    pub fn is_unhealthy(&self) -> bool {
+        self.has(machine::HEALTH_CHECK_SUCCEEDED, "False")
+    }
+
+    /// True when a health check failed and the owner of the Machine has to replace it.
+    pub fn is_marked(&self) -> bool {
+        self.is_unhealthy() && self.has(machine::OWNER_REMEDIATED, "False")
+    }
+
+    fn has(&self, kind: &str, status: &str) -> bool {
+        self.condition(kind).is_some_and(|c| c.status == status)
+    }
 }
 
 /// One of the authorities a cluster needs.
@@ -254,7 +250,7 @@ pub struct Certificate {
     /// False for certificates that only a user can bring.
     pub can_generate: bool,
     /// Its Secret.
-    pub secret: Lookup<SecretFacts>,
+    pub secret: Seen<SecretFacts>,
 }
 
 /// What matters of a Secret.
@@ -264,7 +260,7 @@ pub struct SecretFacts {
     pub uid: String,
     /// This control plane controls it.
     pub ours: bool,
-    /// Nobody controls it.
+    /// It has no controller.
     pub uncontrolled: bool,
     /// It has the type of Secrets made by controllers; others are a user's own and stay as they are.
     pub generated: bool,
@@ -284,29 +280,11 @@ pub enum Kubeconfig {
         /// When its client certificate begins and ends.
         validity: Option<(Timestamp, Timestamp)>,
     },
-    /// The read failed.
-    Failed(String),
-}
-
-/// What is known of the workload cluster.
-#[derive(Clone, Debug)]
-pub enum Workload {
-    /// There is no connection.
-    Unreachable {
-        /// When a probe succeeded last.
-        last_success: Option<Timestamp>,
-        /// Why there is no connection.
-        reason: String,
-    },
-    /// It answers.
-    Reached(Box<Reached>),
 }
 
 /// What a workload cluster that answers holds.
 #[derive(Clone, Debug)]
 pub struct Reached {
-    /// When a probe succeeded last.
-    pub last_success: Option<Timestamp>,
     /// kubeadm has stored its configuration: the first node is initialised.
     pub kubeadm_config: Result<bool, String>,
     /// Nodes with the control plane role, and the Nodes of our Machines.
@@ -315,8 +293,15 @@ pub struct Reached {
     pub pods: Result<BTreeMap<String, PodFacts>, String>,
     /// The members of etcd.
     pub etcd: Etcd,
-    /// What an upgrade has to bring along; read when nothing else is going on.
-    pub addons: Option<Addons>,
+}
+
+/// Facts of the workload cluster that only some plans need: they are read when a plan asks for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// When the serving certificates of API servers expire, by Node.
+    pub certificates: BTreeMap<String, Result<Timestamp, String>>,
+    /// The image of kube-proxy.
+    pub kube_proxy: Option<Seen<String>>,
 }
 
 /// What matters of a Node.
@@ -330,7 +315,7 @@ pub struct NodeFacts {
     pub role_label: bool,
     /// It has the control plane role taint.
     pub role_taint: bool,
-    /// Nobody hears of it.
+    /// Its kubelet does not report any more.
     pub unreachable: bool,
     /// Its Ready condition: `True`, `False`, `Unknown`.
     pub ready: Option<String>,
@@ -356,7 +341,7 @@ pub struct PodFacts {
 /// What etcd says.
 #[derive(Clone, Debug, Default)]
 pub enum Etcd {
-    /// There was nobody to ask.
+    /// No member could be asked: there is no Node yet, or etcd is external.
     #[default]
     NotAsked,
     /// No answer; the reason.
@@ -382,37 +367,17 @@ impl Etcd {
     }
 }
 
-/// What an upgrade has to bring along in the workload cluster.
-#[derive(Clone, Debug, Default)]
-pub struct Addons {
-    /// Image of kube-proxy's container.
-    pub kube_proxy_image: Option<String>,
-}
-
-impl Workload {
-    /// The workload cluster, when it answers.
+impl Facts {
+    /// What the workload cluster holds, when it answers.
     pub fn reached(&self) -> Option<&Reached> {
-        match self {
-            Self::Reached(reached) => Some(reached),
-            Self::Unreachable { .. } => None,
-        }
+        self.workload.up()
     }
 
-    /// The member list, when it is known.
+    /// The etcd members, when they are known.
     pub fn members(&self) -> Option<&[Member]> {
         self.reached()?.etcd.members()
     }
 
-    /// When a probe succeeded last.
-    pub fn last_success(&self) -> Option<Timestamp> {
-        match self {
-            Self::Unreachable { last_success, .. } => *last_success,
-            Self::Reached(reached) => reached.last_success,
-        }
-    }
-}
-
-impl Facts {
     /// The first Machine is up, as said before or seen now.
     pub fn initialized(&self) -> bool {
         self.control_plane.initialized || self.sees_initialization()
@@ -420,9 +385,9 @@ impl Facts {
 
     /// kubeadm stored its configuration, and the only Machine is not on its way out.
     fn sees_initialization(&self) -> bool {
-        let stored = self.workload.reached().is_some_and(|r| r.kubeadm_config == Ok(true));
+        let stored = self.reached().is_some_and(|r| r.kubeadm_config == Ok(true));
         let doomed = match self.machines.as_slice() {
-            [only] => only.deleting() || crate::plan::remediate::is_marked(only),
+            [only] => only.deleting() || only.is_marked(),
             _ => false,
         };
         stored && !doomed

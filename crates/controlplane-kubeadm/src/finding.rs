@@ -34,7 +34,7 @@ impl Finding {
         Self::new(kind, Status::False, reason, message)
     }
 
-    /// A finding that nobody can make.
+    /// A finding that is not known.
     pub fn unknown(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(kind, Status::Unknown, reason, message)
     }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use windlass_conditions::Status;
 
 use jiff::{SignedDuration, Timestamp};
+use windlass_kit::Moment;
+use windlass_remote::{Outage, Workload};
 
-use crate::facts::{CpMachine, Facts, NodeFacts, Workload};
+use crate::facts::{CpMachine, Facts, NodeFacts, Reached};
 use crate::finding::Finding;
 use crate::names::{control_plane as own, machine, readiness_gates};
 use crate::up_to_date::{self, UpToDate};
@@ -59,7 +61,7 @@ impl View {
 pub struct Health {
     /// The Machines.
     pub machines: Vec<View>,
-    /// The finding about etcd as a whole; absent with an etcd that somebody else runs.
+    /// The finding about etcd as a whole; absent with an external etcd.
     pub etcd: Option<Finding>,
     /// The finding about the other components as a whole.
     pub components: Finding,
@@ -68,36 +70,24 @@ pub struct Health {
 }
 
 /// Why nothing can be said of the workload cluster.
-struct Blind<'m> {
+struct Blind {
     overwrite: bool,
     reason: &'static str,
-    message: &'m str,
+    message: String,
+}
+
+/// What the workload cluster lets the controller see.
+enum Sight<'f> {
+    /// The cluster answers.
+    Clear(&'f Reached),
+    /// It does not, or there is nothing to look at yet.
+    Blind(Blind),
 }
 
 /// Looks at every Machine.
-pub fn assess(facts: &Facts, now: Timestamp) -> Health {
-    let message;
-    let blind = if !facts.initialized() {
-        Some(Blind {
-            overwrite: true,
-            reason: "InspectionFailed",
-            message: "Waiting for Cluster control plane to be initialized",
-        })
-    } else if let Workload::Unreachable { last_success, .. } = &facts.workload {
-        message = match last_success {
-            Some(at) => format!("Last successful probe at {at}"),
-            None => "Remote connection not established yet".to_owned(),
-        };
-        Some(Blind {
-            overwrite: silent_for_long(facts, *last_success, now),
-            reason: "ConnectionDown",
-            message: &message,
-        })
-    } else {
-        None
-    };
-    let mut health = match (blind, facts.workload.reached()) {
-        (None, Some(reached)) => {
+pub fn assess(facts: &Facts, now: &Moment) -> Health {
+    let mut health = match sight(facts, now) {
+        Sight::Clear(reached) => {
             let (mut machines, errors) = pods::findings(facts, reached);
             let matching = etcd::add_findings(facts, reached, &mut machines, now);
             let components = pods::aggregate(facts, &machines, &errors);
@@ -109,16 +99,7 @@ pub fn assess(facts: &Facts, now: Timestamp) -> Health {
                 matching,
             }
         }
-        (Some(blind), _) => in_the_dark(facts, &blind),
-        // Not blind means reached.
-        (None, None) => in_the_dark(
-            facts,
-            &Blind {
-                overwrite: false,
-                reason: "ConnectionDown",
-                message: "Remote connection not established yet",
-            },
-        ),
+        Sight::Blind(blind) => in_the_dark(facts, &blind),
     };
     for view in &mut health.machines {
         view.up_to_date = up_to_date::judge(facts, &view.facts, now);
@@ -128,21 +109,44 @@ pub fn assess(facts: &Facts, now: Timestamp) -> Health {
     health
 }
 
-fn silent_for_long(facts: &Facts, last_success: Option<Timestamp>, now: Timestamp) -> bool {
+fn sight<'f>(facts: &'f Facts, now: &Moment) -> Sight<'f> {
+    if !facts.initialized() {
+        return Sight::Blind(Blind {
+            overwrite: true,
+            reason: "InspectionFailed",
+            message: "Waiting for Cluster control plane to be initialized".to_owned(),
+        });
+    }
+    let last_success = match &facts.workload {
+        Workload::Up(reached) => return Sight::Clear(reached),
+        Workload::Down(Outage { last_success, .. }) => *last_success,
+        Workload::NotTried(_) => None,
+    };
+    Sight::Blind(Blind {
+        overwrite: silent_for_long(facts, last_success, now),
+        reason: "ConnectionDown",
+        message: match last_success {
+            Some(at) => format!("Last successful probe at {at}"),
+            None => "Remote connection not established yet".to_owned(),
+        },
+    })
+}
+
+fn silent_for_long(facts: &Facts, last_success: Option<Timestamp>, now: &Moment) -> bool {
     let initialized = windlass_conditions::get(&facts.control_plane.conditions, own::INITIALIZED)
         .filter(|c| c.status == "True")
         .map(|c| c.last_transition_time.0);
     last_success
         .max(initialized)
-        .is_some_and(|heard| now.duration_since(heard) > GRACE)
+        .is_some_and(|heard| now.elapsed(heard, GRACE))
 }
 
 /// Nothing can be seen: old findings stay for a while, then everything is unknown.
-fn in_the_dark(facts: &Facts, blind: &Blind<'_>) -> Health {
+fn in_the_dark(facts: &Facts, blind: &Blind) -> Health {
     let control_plane = &facts.control_plane;
     let of = |kind: &'static str, existing: &[_]| {
         let kept = (!blind.overwrite).then(|| Finding::kept(kind, existing)).flatten();
-        kept.unwrap_or_else(|| Finding::unknown(kind, blind.reason, blind.message))
+        kept.unwrap_or_else(|| Finding::unknown(kind, blind.reason, blind.message.as_str()))
     };
     let machines = facts.machines.iter().map(|m| {
         let gates = readiness_gates(control_plane.managed_etcd);
@@ -182,7 +186,7 @@ struct Reasons {
     unknown: &'static str,
 }
 
-/// One finding of those of many Machines: equal messages are told once, the most frequent first.
+/// One finding of those of many Machines: equal messages appear once, the most frequent first.
 fn sum_up(
     kind: &'static str,
     kinds: &[&'static str],

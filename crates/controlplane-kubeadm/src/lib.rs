@@ -1,6 +1,6 @@
 //! The KubeadmControlPlane controller: certificates, Machines one after another, etcd members, upgrades and repairs.
 //!
-//! - [`facts`]: what is known; [`health`]: what that says of each Machine.
+//! - [`facts`]: what is known, and [`question`]: what a plan may ask for in addition. [`health`]: what that says of each Machine.
 //! - [`plan`](mod@plan): what to do next, decided purely; at most one disruptive action at a time.
 //! - [`status`]: what is said of the control plane.
 
@@ -13,6 +13,7 @@ pub mod health;
 pub mod names;
 mod observe;
 pub mod plan;
+pub mod question;
 pub mod status;
 pub mod up_to_date;
 pub mod workload;

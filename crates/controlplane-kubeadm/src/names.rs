@@ -29,7 +29,7 @@ pub const SKIP_COREDNS: &str = "controlplane.cluster.x-k8s.io/skip-coredns";
 pub const SKIP_KUBE_PROXY: &str = "controlplane.cluster.x-k8s.io/skip-kube-proxy";
 /// On a Machine: delete this one first.
 pub const DELETE_MACHINE: &str = "cluster.x-k8s.io/delete-machine";
-/// On a Machine: somebody asks for its replacement.
+/// On a Machine: a user asks for its replacement.
 pub const REMEDIATE_MACHINE: &str = "cluster.x-k8s.io/remediate-machine";
 /// On a Cluster: the version its topology is going to next.
 pub const UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
@@ -46,7 +46,7 @@ pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 pub const CONTROL_PLANE_NAME_LABEL: &str = "cluster.x-k8s.io/control-plane-name";
 /// Label and taint key of control plane Nodes.
 pub const NODE_ROLE: &str = "node-role.kubernetes.io/control-plane";
-/// Taint key of Nodes that nobody hears of.
+/// Taint key of unreachable Nodes.
 pub const NODE_UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
 /// Condition types that this controller sets on Machines.

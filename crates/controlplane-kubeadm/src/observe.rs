@@ -11,27 +11,27 @@ use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::labels;
 use windlass_api_kubeadm::bootstrap::v1beta2::KubeadmConfig;
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Cx, Dynamic, GroupKind, ObjectKey, Seen, Stored as _, owner};
+use windlass_kit::{Cx, GroupKind, ObjectKey, Seen, StatusPace, Stored as _, key_of, owner};
 use windlass_meta::SUFFIX_LENGTH;
 use windlass_pki::Purpose;
+use windlass_remote::Workload;
 
-use crate::facts::{Certificate, CpMachine, Facts, Kubeconfig, Lookup};
-use crate::workload::{Connection, WorkloadCluster, WorkloadClusters};
+use crate::facts::{Answers, Certificate, CpMachine, Facts, Kubeconfig};
+use crate::names::machine::{OWNER_REMEDIATED, UP_TO_DATE};
+use crate::names::readiness_gates;
+use crate::question::Question;
+use crate::workload::{WorkloadCluster, WorkloadClusters};
 
 /// What was read: the facts, and the objects that writing needs.
 pub struct Observed {
     /// The control plane.
     pub control_plane: Arc<KubeadmControlPlane>,
-    /// The Cluster.
-    pub cluster: Option<Arc<Cluster>>,
     /// What the planner looks at; absent when no Cluster is named yet.
     pub facts: Option<Facts>,
     /// Control plane Machines by name.
     pub machines: BTreeMap<String, Arc<Machine>>,
     /// Secrets by purpose.
     pub secrets: BTreeMap<Purpose, Arc<Secret>>,
-    /// The infrastructure template.
-    pub template: Option<Arc<Dynamic>>,
     /// The connection to the workload cluster.
     pub connection: Option<Box<dyn WorkloadCluster>>,
 }
@@ -48,21 +48,20 @@ impl std::fmt::Debug for Observed {
 pub(crate) async fn observe(
     cx: &Cx,
     clusters: &dyn WorkloadClusters,
+    pace: &StatusPace,
     control_plane: Arc<KubeadmControlPlane>,
 ) -> Observed {
     let mut seen = Observed {
-        cluster: None,
         facts: None,
         machines: BTreeMap::new(),
         secrets: BTreeMap::new(),
-        template: None,
         connection: None,
         control_plane,
     };
     let Some(cluster_key) = cluster_key(&seen.control_plane) else {
         return seen;
     };
-    seen.cluster = cx.cache::<Cluster>().get(&cluster_key);
+    let cluster = cx.cache::<Cluster>().get(&cluster_key);
     let own = convert::control_plane(&seen.control_plane);
     let of_cluster = cx
         .cache::<Machine>()
@@ -76,7 +75,7 @@ pub(crate) async fn observe(
         .partition(|m| owner::controller_of(&m.metadata).is_some_and(|o| o.uid == own.uid));
     let mut machines = Vec::new();
     for machine in ours {
-        machines.push(Arc::new(read_machine(cx, &machine).await));
+        machines.push(Arc::new(read_machine(cx, pace, own.managed_etcd, &machine).await));
         let name = machine.metadata.name.clone().unwrap_or_default();
         seen.machines.insert(name, machine);
     }
@@ -84,7 +83,6 @@ pub(crate) async fn observe(
     let template_kind = GroupKind::new(own.template.group.as_str(), own.template.kind.as_str());
     let template_key = ObjectKey::new(own.namespace.as_str(), own.template.name.as_str());
     let template = cx.dynamic_get(&template_kind, &template_key).await;
-    seen.template = template.found().cloned();
     let certificates = certificates(cx, &mut seen, &cluster_key, &own);
     let kubeconfig = kubeconfig(cx, &mut seen, &cluster_key, &own.uid);
     let names = |machines: Vec<Arc<Machine>>| {
@@ -93,30 +91,43 @@ pub(crate) async fn observe(
         names.sort();
         names
     };
-    let workload = match clusters.get(&cluster_key) {
-        Connection::Connected(connection) => {
+    let workload = match clusters.workload(&cluster_key) {
+        Workload::Up(connection) => {
             let reached = workload::read(&*connection, &own, &machines).await;
             seen.connection = Some(connection);
-            crate::facts::Workload::Reached(Box::new(reached))
+            Workload::Up(reached)
         }
-        Connection::Down { reason, last_success } => crate::facts::Workload::Unreachable { last_success, reason },
+        Workload::Down(outage) => Workload::Down(outage),
+        Workload::NotTried(why) => Workload::NotTried(why),
     };
     seen.facts = Some(Facts {
-        cluster: convert::cluster(seen.cluster.as_deref(), &cluster_key.name),
+        cluster: convert::cluster(cluster.as_deref(), &cluster_key.name),
         control_plane: own,
         machines,
         unowned: names(others),
         workers: names(workers),
-        template: match template {
-            Seen::Found(template) => Lookup::Found(template.value().clone()),
-            Seen::NotFound => Lookup::Missing,
-            Seen::Failed(error) => Lookup::Failed(error),
-        },
+        template: template.map(|template| template.value().clone()),
         certificates,
         kubeconfig,
         workload,
+        answers: Answers::default(),
         suffix: cx.names().suffix(SUFFIX_LENGTH),
     });
+    seen
+}
+
+/// Reads what the plan asked for.
+pub(crate) async fn answer(mut seen: Observed, question: Question) -> Observed {
+    let (Some(facts), Some(connection)) = (&mut seen.facts, &seen.connection) else {
+        return seen;
+    };
+    for node in question.certificates {
+        let expiry = connection.certificate_expiry(&node).await;
+        facts.answers.certificates.insert(node, expiry);
+    }
+    if question.kube_proxy {
+        facts.answers.kube_proxy = Some(connection.kube_proxy_image().await.into());
+    }
     seen
 }
 
@@ -133,27 +144,27 @@ pub(crate) fn cluster_key(control_plane: &KubeadmControlPlane) -> Option<ObjectK
     Some(ObjectKey::new(meta.namespace.as_deref()?, name))
 }
 
-async fn read_machine(cx: &Cx, machine: &Machine) -> CpMachine {
+async fn read_machine(cx: &Cx, pace: &StatusPace, managed_etcd: bool, machine: &Machine) -> CpMachine {
     let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
     let config = match &machine.spec.bootstrap.config_ref {
         Some(reference) => {
             let key = ObjectKey::new(namespace, reference.name.as_str());
-            match cx.cache::<KubeadmConfig>().get(&key) {
-                Some(config) => Lookup::Found(config.to_json()),
-                None => Lookup::Missing,
-            }
+            let config = cx.cache::<KubeadmConfig>().get(&key);
+            config.map(|config| config.to_json()).into()
         }
-        None => Lookup::Failed("spec.bootstrap.configRef is not set".to_owned()),
+        None => Seen::Failed("spec.bootstrap.configRef is not set".to_owned()),
     };
     let reference = &machine.spec.infrastructure_ref;
     let kind = GroupKind::new(reference.api_group.as_str(), reference.kind.as_str());
     let key = ObjectKey::new(namespace, reference.name.as_str());
-    let infra = match cx.dynamic_get(&kind, &key).await {
-        Seen::Found(infra) => Lookup::Found(infra.value().clone()),
-        Seen::NotFound => Lookup::Missing,
-        Seen::Failed(error) => Lookup::Failed(error),
-    };
-    convert::machine(machine, config, infra)
+    let infra = cx.dynamic_get(&kind, &key).await;
+    let infra = infra.map(|infra| infra.value().clone());
+    let mut facts = convert::machine(machine, config, infra);
+    let mut ours = readiness_gates(managed_etcd);
+    ours.extend([UP_TO_DATE, OWNER_REMEDIATED]);
+    let fresh = ours.iter().all(|kind| facts.condition(kind).is_none());
+    facts.conditions_age = pace.elapsed(&key_of(&machine.metadata), fresh);
+    facts
 }
 
 fn certificates(
@@ -178,9 +189,9 @@ fn certificates(
                 Some(secret) => {
                     let facts = convert::secret(&secret, &own.uid);
                     seen.secrets.insert(purpose, secret);
-                    Lookup::Found(facts)
+                    Seen::Found(facts)
                 }
-                None => Lookup::Missing,
+                None => Seen::NotFound,
             };
             Certificate {
                 purpose,

@@ -16,14 +16,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_etcd::MemberId;
-use windlass_kit::MetadataChange;
+use windlass_kit::{Blocked, Decision, EventType, MetadataChange, Moment, Note, StatusPace};
 use windlass_pki::Purpose;
 
-use crate::facts::Facts;
+use crate::facts::{CpMachine, Facts};
 use crate::finding::Finding;
 use crate::health::{self, Health};
+use crate::question::Question;
 use preflight::Blockers;
 
 /// A Machine to be made, with what belongs to it.
@@ -50,11 +51,25 @@ pub struct MoveLeader {
     pub to: Vec<(MemberId, String)>,
 }
 
+/// A member that leaves etcd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeavingMember {
+    /// Identity of the member.
+    pub id: MemberId,
+    /// Its name; empty when it never started.
+    pub name: String,
+    /// Nodes whose members may be asked to remove it, in order.
+    pub through: Vec<String>,
+}
+
 /// One thing to do. Actions are done in order; the first that fails ends the attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// The Cluster is made an owner of the infrastructure template, so that both are moved and deleted together.
-    OwnTemplate,
+    OwnTemplate {
+        /// What is applied.
+        object: Value,
+    },
     /// A missing authority is made.
     CreateCertificate {
         /// What it is for.
@@ -67,8 +82,13 @@ pub enum Action {
         /// Identity of the Secret.
         uid: String,
     },
-    /// The administrator's kubeconfig is made, or made anew.
-    WriteKubeconfig,
+    /// The administrator's kubeconfig is made, or made again.
+    WriteKubeconfig {
+        /// URL of the API server.
+        server: String,
+        /// There is one already, which is replaced.
+        replace: bool,
+    },
     /// A Machine is changed in place.
     ApplyMachine {
         /// Name of the Machine.
@@ -96,8 +116,6 @@ pub enum Action {
     SetMachineConditions {
         /// Name of the Machine.
         name: String,
-        /// Identity of the Machine.
-        uid: String,
         /// All conditions of ours.
         conditions: Vec<Condition>,
     },
@@ -114,8 +132,6 @@ pub enum Action {
     DeleteMachine {
         /// Name of the Machine.
         name: String,
-        /// Identity of the Machine.
-        uid: String,
         /// Where leadership goes first.
         leader: Option<MoveLeader>,
         /// Why, for people.
@@ -127,22 +143,15 @@ pub enum Action {
         name: String,
         /// Where leadership goes first.
         leader: Option<MoveLeader>,
-        /// The member that leaves, with its name.
-        member: Option<(MemberId, String)>,
+        /// The member that leaves.
+        member: Option<LeavingMember>,
     },
     /// A member without a Machine leaves.
-    RemoveMember {
-        /// Identity of the member.
-        id: MemberId,
-        /// Its name; empty when it never started.
-        name: String,
-    },
+    RemoveMember(LeavingMember),
     /// Part of deleting the whole control plane: the hook comes off and the Machine is deleted.
     TearDownMachine {
         /// Name of the Machine.
         name: String,
-        /// Identity of the Machine.
-        uid: String,
         /// Our hook is there.
         hooked: bool,
         /// It is deleted already.
@@ -160,12 +169,12 @@ pub enum Action {
         /// The image.
         image: String,
     },
-    /// The expiry of a Node's API server certificate is noted on its KubeadmConfig.
+    /// The expiry of a Node's API server certificate is written to its KubeadmConfig.
     RecordExpiry {
         /// Name of the KubeadmConfig.
         config: String,
-        /// Node to ask.
-        node: String,
+        /// When the certificate expires.
+        expiry: Timestamp,
     },
     /// The control plane is gone.
     RemoveFinalizer,
@@ -176,7 +185,7 @@ impl Action {
     pub fn disruptive(&self) -> bool {
         matches!(
             self,
-            Self::DeleteMachine { .. } | Self::ReleaseMachine { .. } | Self::RemoveMember { .. }
+            Self::DeleteMachine { .. } | Self::ReleaseMachine { .. } | Self::RemoveMember(_)
         ) || matches!(self, Self::CreateMachine(new) if new.machine.is_some())
     }
 }
@@ -195,70 +204,45 @@ pub enum Stage {
     Deleting(&'static str, String),
 }
 
-/// A sentence for people: an event on the control plane.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// True for problems.
-    pub warning: bool,
-    /// Reason of the event.
-    pub reason: &'static str,
-    /// The sentence.
-    pub message: String,
-}
-
 /// Everything that was decided.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// What to do, in order.
     pub actions: Vec<Action>,
-    /// What to tell people.
+    /// Why the plan is as it is; those with an event are for people.
     pub notes: Vec<Note>,
     /// How far the control plane is.
     pub stage: Stage,
     /// What was found about the Machines; absent before there can be any.
     pub health: Option<Health>,
-    /// Why a change that is wanted cannot begin.
+    /// Why a change of the number of Machines cannot begin.
     pub blockers: Blockers,
     /// Answers to failed health checks, by Machine.
     pub remediation: Vec<(String, Finding)>,
     /// Number of Machines that a rollout replaces.
     pub rolling_out: usize,
-    /// Look again after this time, because something is waited for that sends no event.
+    /// When to look again for what sends no event.
     pub requeue: Option<Duration>,
-    /// Something is wrong that only a change of input can repair.
-    pub error: Option<String>,
+    /// What keeps the plan from going further.
+    pub blocked: Option<Blocked>,
 }
 
 impl Plan {
-    /// Nothing to do and nothing to say.
-    pub fn nothing() -> Self {
-        Self::new()
-    }
-
-    fn new() -> Self {
-        Self {
-            actions: Vec::new(),
-            notes: Vec::new(),
-            stage: Stage::default(),
-            health: None,
-            blockers: Blockers::default(),
-            remediation: Vec::new(),
-            rolling_out: 0,
-            requeue: None,
-            error: None,
-        }
-    }
-
     fn push(&mut self, action: Action) {
         self.actions.push(action);
     }
 
+    fn note(&mut self, message: impl Into<String>) {
+        self.notes.push(Note::new(message));
+    }
+
     fn warn(&mut self, reason: &'static str, message: impl Into<String>) {
-        self.notes.push(Note {
-            warning: true,
-            reason,
-            message: message.into(),
-        });
+        self.notes.push(Note::event(EventType::Warning, reason, message));
+    }
+
+    /// Something is wrong that only a change of input can repair.
+    fn block(&mut self, why: impl Into<String>) {
+        self.blocked = Some(Blocked::failed("Blocked", why));
     }
 
     fn again_within(&mut self, wait: Duration) {
@@ -270,26 +254,33 @@ impl Plan {
 const SETTLING: Duration = Duration::from_secs(2);
 /// What is looked at from time to time while something is wrong.
 const TROUBLED: Duration = Duration::from_secs(15);
+/// The least time between two writes of the conditions of a Machine.
+const MACHINE_STATUS_PACE: Duration = Duration::from_millis(300);
 
-/// Decides what to do next.
-pub fn plan(facts: &Facts, now: Timestamp) -> Plan {
-    let mut plan = Plan::new();
+/// Decides what to do next, or asks for facts of the workload cluster.
+pub fn plan(facts: &Facts, now: &Moment) -> Decision<Plan, Question> {
+    let mut plan = Plan::default();
+    let mut question = Question::default();
     if facts.control_plane.deleting {
         delete::plan(facts, now, &mut plan);
     } else {
-        steps(facts, now, &mut plan);
-        conditions(facts, now, &mut plan);
+        steps(facts, now, &mut plan, &mut question);
+        conditions(now, &mut plan);
     }
     debug_assert!(
         plan.actions.iter().filter(|a| a.disruptive()).count() <= 1,
         "more than one disruptive action: {:?}",
         plan.actions
     );
-    plan
+    if question.is_empty() {
+        Decision::Plan(plan)
+    } else {
+        Decision::Ask(question)
+    }
 }
 
 /// The order of decisions; a step that acts on members or Machines ends the plan.
-fn steps(facts: &Facts, now: Timestamp, plan: &mut Plan) {
+fn steps(facts: &Facts, now: &Moment, plan: &mut Plan, question: &mut Question) {
     if facts.cluster.uid.is_empty() {
         return;
     }
@@ -299,19 +290,19 @@ fn steps(facts: &Facts, now: Timestamp, plan: &mut Plan) {
         return;
     }
     plan.stage = Stage::WaitingForEndpoint;
-    if facts.cluster.endpoint.is_none() {
+    let Some(endpoint) = &facts.cluster.endpoint else {
         return;
-    }
+    };
     plan.stage = Stage::Running;
-    certificates::kubeconfig(facts, now, plan);
+    certificates::kubeconfig(facts, endpoint, now, plan);
     sync::machines(facts, plan);
-    addons::expiry(facts, plan);
+    addons::expiry(facts, plan, question);
     let health = health::assess(facts, now);
     let step = if facts.unowned.is_empty() {
         machines(facts, &health, now, plan)
     } else {
-        plan.error = Some(format!(
-            "KubeadmControlPlane {}/{}: control plane Machines {} belong to somebody else; delete them or let them go",
+        plan.block(format!(
+            "KubeadmControlPlane {}/{}: control plane Machines {} belong to another controller; delete them or let them go",
             facts.control_plane.namespace,
             facts.control_plane.name,
             facts.unowned.join(", "),
@@ -319,7 +310,7 @@ fn steps(facts: &Facts, now: Timestamp, plan: &mut Plan) {
         Step::Ended
     };
     if step == Step::Rest {
-        addons::plan(facts, plan);
+        addons::plan(facts, plan, question);
     }
     if !settled(&health) && !facts.machines.is_empty() {
         plan.again_within(SETTLING);
@@ -336,7 +327,7 @@ enum Step {
     Ended,
 }
 
-fn machines(facts: &Facts, health: &Health, now: Timestamp, plan: &mut Plan) -> Step {
+fn machines(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> Step {
     let sequence: [&dyn Fn(&mut Plan) -> Step; 4] = [
         &|plan| members::remove_unexpected(facts, health, plan),
         &|plan| members::release_deleting(facts, health, plan),
@@ -367,12 +358,13 @@ fn settled(health: &Health) -> bool {
     good(&health.components) && health.etcd.as_ref().is_none_or(good)
 }
 
-/// The conditions of every Machine, where they differ from what is there.
-fn conditions(facts: &Facts, now: Timestamp, plan: &mut Plan) {
+/// The conditions of every Machine, unless they were written a moment ago and the difference can wait.
+fn conditions(now: &Moment, plan: &mut Plan) {
     let Some(health) = &plan.health else {
         return;
     };
     let mut actions = Vec::new();
+    let mut later: Option<Duration> = None;
     for view in &health.machines {
         let machine = &view.facts;
         let answer = plan
@@ -384,13 +376,15 @@ fn conditions(facts: &Facts, now: Timestamp, plan: &mut Plan) {
             .findings
             .iter()
             .chain(answer)
-            .map(|f| f.stamp(&machine.conditions, machine.generation, now))
+            .map(|f| f.stamp(&machine.conditions, machine.generation, now.now()))
             .collect();
-        actions.push(Action::SetMachineConditions {
-            name: machine.name.clone(),
-            uid: machine.uid.clone(),
-            conditions: stamped,
-        });
+        match wait(machine, &stamped) {
+            Some(wait) => later = Some(later.map_or(wait, |later| later.min(wait))),
+            None => actions.push(Action::SetMachineConditions {
+                name: machine.name.clone(),
+                conditions: stamped,
+            }),
+        }
     }
     // Before anything disruptive: the reasons for it should be readable while it happens. New Machines come first in
     // time anyway, because they have no conditions yet.
@@ -400,16 +394,32 @@ fn conditions(facts: &Facts, now: Timestamp, plan: &mut Plan) {
         .position(Action::disruptive)
         .unwrap_or(plan.actions.len());
     plan.actions.splice(at..at, actions);
-    let _ = facts;
+    if let Some(wait) = later {
+        plan.again_within(wait);
+    }
+}
+
+/// How long the write of the conditions of a Machine waits.
+fn wait(machine: &CpMachine, conditions: &[Condition]) -> Option<Duration> {
+    let present = || {
+        let ours = |old: &&Condition| conditions.iter().any(|new| new.type_ == old.type_);
+        let ours: Vec<&Condition> = machine.conditions.iter().filter(ours).collect();
+        json!({ "conditions": ours })
+    };
+    let new = json!({ "conditions": conditions });
+    StatusPace::wait_after(machine.conditions_age, (MACHINE_STATUS_PACE, true), present, &new)
 }
 
 impl windlass_kit::Plan for Plan {
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
     fn requeue(&self) -> Option<Duration> {
         self.requeue
     }
 
-    fn blocked(&self) -> Option<windlass_kit::Blocked> {
-        let why = self.error.as_deref()?;
-        Some(windlass_kit::Blocked::failed("Blocked", why))
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }

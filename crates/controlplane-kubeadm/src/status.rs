@@ -4,39 +4,35 @@ mod available;
 mod legacy;
 mod machines;
 
-use std::time::Duration;
 use windlass_conditions::Status;
 
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use windlass_api::labels::CLUSTER_NAME;
-use windlass_kit::ReconcileError;
+use windlass_kit::{Moment, ReconcileError};
 use windlass_meta::KubernetesVersion;
 
 use crate::facts::{ControlPlane, Facts};
 use crate::finding::{Finding, listed};
 use crate::names::{CONTROL_PLANE_LABEL, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS, control_plane, machine};
-use crate::plan::remediate::{Remembered, is_marked, is_unhealthy};
+use crate::plan::remediate::Remembered;
 use crate::plan::{Plan, Stage, certificates, delete};
 
 /// What became of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     /// Why the first action that failed did.
-    pub failure: Option<ReconcileError>,
+    pub failed: Option<ReconcileError>,
     /// That action made or kept an authority.
     pub certificates_failed: bool,
-    /// When to come back for what did not have to be written now.
-    pub later: Option<Duration>,
 }
 
 /// The whole status.
-pub fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Value {
+pub fn status(facts: &Facts, plan: &Plan, done: &Done, now: &Moment) -> Value {
     let control_plane = &facts.control_plane;
     let findings = findings(facts, plan, done, now);
     let conditions: Vec<_> = findings
         .iter()
-        .map(|f| f.stamp(&control_plane.conditions, control_plane.generation, now))
+        .map(|f| f.stamp(&control_plane.conditions, control_plane.generation, now.now()))
         .collect();
     let counts = Counts::of(facts, plan);
     let mut status = Map::new();
@@ -74,7 +70,7 @@ pub fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Value 
     }
     set(
         "deprecated",
-        json!({ "v1beta1": legacy::status(facts, plan, &findings, &counts, now) }),
+        json!({ "v1beta1": legacy::status(facts, plan, &findings, &counts, now.now()) }),
     );
     Value::Object(status)
 }
@@ -144,7 +140,7 @@ fn last_remediation(facts: &Facts) -> Option<Value> {
 }
 
 /// All conditions of the control plane but Paused, which the driver keeps.
-fn findings(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Vec<Finding> {
+fn findings(facts: &Facts, plan: &Plan, done: &Done, now: &Moment) -> Vec<Finding> {
     let certificates = certificates_available(facts, done);
     let mut findings = vec![
         available::finding(facts, plan, certificates.status == Status::True, now),
@@ -156,7 +152,7 @@ fn findings(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) -> Vec<Find
     findings.push(remediating(facts, plan, now));
     findings.push(scaling_down(facts, plan, now));
     findings.push(scaling_up(facts, plan));
-    findings.push(machines::ready(facts, now));
+    findings.push(machines::ready(facts, now.now()));
     findings.push(machines::up_to_date(facts, plan, now));
     findings.push(deleting(plan));
     findings
@@ -236,7 +232,7 @@ fn rolling_out(facts: &Facts, plan: &Plan) -> Finding {
         return Finding::no(KIND, "NotRollingOut", "");
     }
     let mut reasons: Vec<&str> = outdated.iter().flat_map(|f| f.message.lines()).collect();
-    // A change of version is told first.
+    // A change of version comes first.
     reasons.sort_by_key(|r| (!r.starts_with("* Version"), *r));
     reasons.dedup();
     let mut message = format!("Rolling out {} not up-to-date replicas", outdated.len());
@@ -247,14 +243,14 @@ fn rolling_out(facts: &Facts, plan: &Plan) -> Finding {
     Finding::new(KIND, Status::True, "RollingOut", message)
 }
 
-fn remediating(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
+fn remediating(facts: &Facts, plan: &Plan, now: &Moment) -> Finding {
     const KIND: &str = control_plane::REMEDIATING;
-    let marked: Vec<_> = facts.machines.iter().filter(|m| is_marked(m)).collect();
+    let marked: Vec<_> = facts.machines.iter().filter(|m| m.is_marked()).collect();
     if marked.is_empty() {
         let unhealthy: Vec<&str> = facts
             .machines
             .iter()
-            .filter(|m| is_unhealthy(m))
+            .filter(|m| m.is_unhealthy())
             .map(|m| m.name.as_str())
             .collect();
         let message = match unhealthy.len() {
@@ -273,13 +269,13 @@ fn remediating(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
     let sources = marked.iter().map(|m| {
         let fresh = plan.remediation.iter().find(|(name, _)| *name == m.name);
         let condition = match fresh {
-            Some((_, finding)) => Some(finding.stamp(&m.conditions, m.generation, now)),
+            Some((_, finding)) => Some(finding.stamp(&m.conditions, m.generation, now.now())),
             None => m.condition(machine::OWNER_REMEDIATED).cloned(),
         };
         (m.name.as_str(), condition.into_iter().collect())
     });
     let sources: Vec<_> = sources.collect();
-    let message = machines::remediation(&sources, now);
+    let message = machines::remediation(&sources, now.now());
     Finding::new(KIND, Status::True, "Remediating", message)
 }
 
@@ -303,7 +299,7 @@ fn scaling_up(facts: &Facts, plan: &Plan) -> Finding {
     const KIND: &str = control_plane::SCALING_UP;
     let (current, wanted) = (facts.machines.len(), wanted(&facts.control_plane));
     let kind = &facts.control_plane.template.kind;
-    let missing = facts.template.is_missing().then(|| format!("{kind} does not exist"));
+    let missing = facts.template.is_not_found().then(|| format!("{kind} does not exist"));
     if current >= wanted {
         let message = missing.map(|m| format!("Scaling up would be blocked because {m}"));
         return Finding::no(KIND, "NotScalingUp", message.unwrap_or_default());
@@ -314,7 +310,7 @@ fn scaling_up(facts: &Facts, plan: &Plan) -> Finding {
     Finding::new(KIND, Status::True, "ScalingUp", blocked(message, &reasons))
 }
 
-fn scaling_down(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
+fn scaling_down(facts: &Facts, plan: &Plan, now: &Moment) -> Finding {
     const KIND: &str = control_plane::SCALING_DOWN;
     let (current, wanted) = (facts.machines.len(), wanted(&facts.control_plane));
     if current <= wanted {
@@ -337,6 +333,6 @@ fn deleting(plan: &Plan) -> Finding {
 
 impl windlass_kit::Done for Done {
     fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
-        self.failure.as_ref()
+        self.failed.as_ref()
     }
 }

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
+use windlass_kit::Moment;
 
 use crate::desired;
 use crate::facts::{CpMachine, Facts};
@@ -25,19 +26,19 @@ impl UpToDate {
 }
 
 /// Compares a Machine, its KubeadmConfig and its infrastructure machine with what is asked for.
-pub fn judge(facts: &Facts, machine: &CpMachine, now: Timestamp) -> UpToDate {
+pub fn judge(facts: &Facts, machine: &CpMachine, now: &Moment) -> UpToDate {
     let control_plane = &facts.control_plane;
     let mut differences = Vec::new();
     let mut differs = |said: String| differences.push(said);
     if let (Some(days), Some(expiry)) = (control_plane.rollout_before_days, machine.certificates_expiry) {
         let notice = SignedDuration::from_secs(i64::from(days) * DAY_SECONDS);
-        if expiry.duration_since(now) < notice {
+        if now.reached(expiry.saturating_sub(notice).unwrap_or(Timestamp::MIN)) {
             differs("Certificates will expire soon".to_owned());
         }
     }
     if let Some(after) = control_plane.rollout_after
-        && after <= now
         && machine.created < after
+        && now.reached(after)
     {
         differs("KubeadmControlPlane spec.rolloutAfter expired".to_owned());
     }
@@ -160,7 +161,7 @@ fn init_to_join(current: &mut Value, desired: &Value) {
     current["joinConfiguration"] = Value::Object(join);
 }
 
-/// A pull policy that was defaulted by older versions says nothing.
+/// Drops a pull policy that older versions set as a default: it is no difference.
 fn drop_default(side: &mut Value, section: &str) {
     if side[section]["nodeRegistration"]["imagePullPolicy"] == "IfNotPresent" {
         remove(side, &[section, "nodeRegistration", "imagePullPolicy"]);
@@ -183,7 +184,7 @@ fn remove(value: &mut Value, path: &[&str]) {
     }
 }
 
-/// Drops what is empty: nobody can tell it from what is absent.
+/// Drops what is empty: the API server does not distinguish it from what is absent.
 fn prune(value: &mut Value) {
     match value {
         Value::Object(object) => {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windlass_etcd::{EtcdMembers, async_trait};
 use windlass_meta::ObjectKey;
+use windlass_remote::Workload;
 
 use crate::facts::{NodeFacts, PodFacts};
 
@@ -16,38 +17,14 @@ pub mod testing;
 /// Finds workload clusters.
 pub trait WorkloadClusters: Send + Sync + 'static {
     /// The connection to the workload cluster of a Cluster.
-    fn get(&self, cluster: &ObjectKey) -> Connection;
+    fn workload(&self, cluster: &ObjectKey) -> Workload<Box<dyn WorkloadCluster>>;
     /// Has `changed` called with the Cluster whenever a connection comes or goes, or a Node or static pod changes.
     fn subscribe(&self, changed: Arc<dyn Fn(&ObjectKey) + Send + Sync>);
-}
-
-/// A connection, or why there is none.
-pub enum Connection {
-    /// It answers.
-    Connected(Box<dyn WorkloadCluster>),
-    /// It does not.
-    Down {
-        /// Why.
-        reason: String,
-        /// When it did last.
-        last_success: Option<Timestamp>,
-    },
-}
-
-impl std::fmt::Debug for Connection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Connected(_) => f.write_str("Connected"),
-            Self::Down { reason, .. } => f.debug_tuple("Down").field(reason).finish(),
-        }
-    }
 }
 
 /// What the controller asks of one workload cluster. Errors are sentences for people.
 #[async_trait]
 pub trait WorkloadCluster: Send + Sync {
-    /// When a probe succeeded last.
-    fn last_success(&self) -> Option<Timestamp>;
     /// Whether kubeadm has stored its configuration.
     async fn has_kubeadm_config(&self) -> Result<bool, String>;
     /// Nodes with the control plane role, and those named.

@@ -40,22 +40,33 @@ impl StatusPace {
     pub fn wait(
         &self,
         key: &ObjectKey,
-        (soon, awaited): (Duration, bool),
+        pace: (Duration, bool),
         fresh: bool,
         old: impl FnOnce() -> Value,
         new: &Value,
     ) -> Option<Duration> {
-        let elapsed = {
-            let mut all = self.last.lock();
-            match all.get(key) {
-                Some(last) => last.elapsed(),
-                None if fresh => all.entry(key.clone()).or_insert_with(Instant::now).elapsed(),
-                None => return None,
-            }
-        };
-        if elapsed >= LATER {
-            return None;
+        Self::wait_after(self.elapsed(key, fresh), pace, old, new)
+    }
+
+    /// The time since the status of the object was written, as far as it is remembered. A `fresh` object counts as written when it
+    /// is first seen.
+    pub fn elapsed(&self, key: &ObjectKey, fresh: bool) -> Option<Duration> {
+        let mut all = self.last.lock();
+        match all.get(key) {
+            Some(last) => Some(last.elapsed()),
+            None if fresh => Some(all.entry(key.clone()).or_insert_with(Instant::now).elapsed()),
+            None => None,
         }
+    }
+
+    /// [`Self::wait`] for a status that was written `elapsed` ago: a pure decision, for plans.
+    pub fn wait_after(
+        elapsed: Option<Duration>,
+        (soon, awaited): (Duration, bool),
+        old: impl FnOnce() -> Value,
+        new: &Value,
+    ) -> Option<Duration> {
+        let elapsed = elapsed.filter(|elapsed| *elapsed < LATER)?;
         let pace = match urgency(&old(), new) {
             Urgency::Step if awaited => return None,
             Urgency::Step | Urgency::Soon => soon,

@@ -6,15 +6,16 @@ use serde_json::{Value, json};
 use windlass_api::core::v1beta2::Cluster;
 use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_kit::owner::controller_ref;
-use windlass_kit::{ApiClient, Codec, Cx, ObjectKey, PatchKind, ReconcileError, RequestError, Seen};
+use windlass_kit::{ApiClient, Codec, Cx, ObjectKey, PatchKind, ReconcileError, RequestError, Seen, key_of};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, KeyPool, PkiError, Purpose, authority};
+use windlass_remote::{Outage, Workload};
 
 use crate::workload::WorkloadClusters;
 
 use super::observed::Observed;
 use super::plan::{Action, Plan};
 use super::status::{Done, Failure};
-use super::{MANAGER, desired, token};
+use super::{MANAGER, token};
 
 /// Carries a plan out; stops at the first failure.
 pub(super) async fn apply(
@@ -25,9 +26,6 @@ pub(super) async fn apply(
     plan: &Plan,
 ) -> Done {
     let mut done = Done::default();
-    for note in &plan.notes {
-        tracing::debug!(config = seen.config.metadata.name, "{note}");
-    }
     for (index, action) in plan.actions.iter().enumerate() {
         let step = Step {
             cx,
@@ -35,11 +33,11 @@ pub(super) async fn apply(
             keys,
             seen,
         };
-        match step.run(action).await {
+        match step.carry_out(action).await {
             Ok(generation) => done.generation = generation.or(done.generation),
             Err(error) => {
                 let lost_lock = error.lost_lock;
-                done.failure = Some(Failure {
+                done.failed = Some(Failure {
                     action: index,
                     lost_lock,
                     error: error.error,
@@ -74,10 +72,10 @@ impl<E: Into<ReconcileError>> From<E> for StepError {
 
 impl Step<'_> {
     /// Does one action; answers with the generation of the config if its spec was written.
-    async fn run(&self, action: &Action) -> Result<Option<i64>, StepError> {
+    async fn carry_out(&self, action: &Action) -> Result<Option<i64>, StepError> {
         match action {
             Action::TakeLock { stale, object } => self.take_lock(stale.as_deref(), object).await?,
-            Action::ReleaseLock { uid } => self.delete_lock(uid).await?,
+            Action::ReleaseLock { key, uid } => self.delete_lock(key, uid).await?,
             Action::GenerateCertificates(purposes) => self.generate(purposes).await?,
             Action::CreateToken { token, expires } => self.create_token(token.secret(*expires)).await?,
             Action::ExtendToken { token, expires } => {
@@ -103,10 +101,10 @@ impl Step<'_> {
     }
 
     async fn take_lock(&self, stale: Option<&str>, object: &Value) -> Result<(), StepError> {
-        if let Some(uid) = stale {
-            self.delete_lock(uid).await?;
-        }
         let lock: ConfigMap = decode(object)?;
+        if let Some(uid) = stale {
+            self.delete_lock(&key_of(&lock.metadata), uid).await?;
+        }
         match self.cx.writer().create(MANAGER, &lock).await {
             Ok(_) => Ok(()),
             Err(error) => Err(StepError {
@@ -116,15 +114,11 @@ impl Step<'_> {
         }
     }
 
-    async fn delete_lock(&self, uid: &str) -> Result<(), StepError> {
-        let Some(cluster) = self.seen.cluster.found() else {
-            return Ok(());
-        };
-        let name = desired::lock_name(cluster.metadata.name.as_deref().unwrap_or_default());
+    async fn delete_lock(&self, key: &ObjectKey, uid: &str) -> Result<(), StepError> {
         let lock = ConfigMap {
             metadata: ObjectMeta {
-                name: Some(name),
-                namespace: Some(namespace(cluster).to_owned()),
+                name: Some(key.name.clone()),
+                namespace: Some(key.namespace.clone()),
                 uid: Some(uid.to_owned()),
                 ..ObjectMeta::default()
             },
@@ -174,14 +168,13 @@ impl Step<'_> {
 
     /// The workload cluster, in which tokens are.
     fn workload(&self) -> Result<ApiClient, ReconcileError> {
-        let cluster = self.seen.cluster.found();
-        let key = cluster
-            .map(|cluster| ObjectKey::new(namespace(cluster), cluster.metadata.name.as_deref().unwrap_or_default()));
-        let client = self
-            .clusters
-            .client(&key.unwrap_or_default())
-            .map_err(|error| ReconcileError::new("NotConnected", error))?;
-        Ok(ApiClient::from(&client))
+        let key = self.seen.cluster_key().unwrap_or_default();
+        match self.clusters.workload(&key) {
+            Workload::Up(client) => Ok(ApiClient::from(&client)),
+            Workload::Down(Outage { why, .. }) | Workload::NotTried(why) => {
+                Err(ReconcileError::new("NotConnected", why))
+            }
+        }
     }
 
     async fn create_token(&self, secret: Value) -> Result<(), StepError> {

@@ -107,7 +107,7 @@ pub(super) fn data_secret(config: &KubeadmConfig, cluster: &str, data: &Bootstra
 pub(super) enum Ownership {
     /// This KubeadmConfig controls it.
     Ours,
-    /// Nobody controls it, or a KubeadmConfig of this name did that is no more (restored objects have new uids).
+    /// It has no controller, or its controller was a KubeadmConfig of this name that is no more (restored objects have new uids).
     Adoptable,
     /// Something else controls it.
     Foreign(String),

@@ -1,4 +1,4 @@
-//! All reads. What the situation does not need is not read, and a read that fails is data.
+//! All reads. What only some situations need is read when the plan asks for it, and a read that fails is data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,27 +9,20 @@ use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api::kind::ApiKind as _;
 use windlass_api_kubeadm::bootstrap::{KubeadmConfig, KubeadmConfigSpec};
 use windlass_api_kubeadm::values::CONTENT_FORMAT_TEMPLATE;
-use windlass_kit::{ApiClient, Cx, GroupKind, ObjectKey, Seen};
+use windlass_kit::{ApiClient, Cx, GroupKind, ObjectKey, Seen, Value, key_of};
 use windlass_kubeadm::referenced_secrets;
 use windlass_pki::{KeyMaterial, Purpose};
+use windlass_remote::Workload;
 
 use crate::workload::WorkloadClusters;
 
 use super::desired;
-use super::observed::{
-    Connection, Lock, Observed, References, Situation, is_control_plane, is_init_config, is_initialized, situation,
-    spec_token, token_due,
-};
-use super::plan::needed_certificates;
+use super::observed::{Lock, Material, Observed, References, is_control_plane, lock, needed_certificates, spec_token};
+use super::question::Question;
 use super::token::{self, Token};
 
-/// Reads everything that the plan may need.
-pub(super) async fn observe(
-    cx: &Cx,
-    clusters: &dyn WorkloadClusters,
-    token_ttl: SignedDuration,
-    config: Arc<KubeadmConfig>,
-) -> Observed {
+/// Reads what every situation needs.
+pub(super) fn observe(cx: &Cx, token_ttl: SignedDuration, config: Arc<KubeadmConfig>) -> Observed {
     let namespace = config.metadata.namespace.clone().unwrap_or_default();
     let machine: Seen<_> = owner(cx, &config, &namespace).into();
     let cluster: Seen<_> = machine
@@ -39,53 +32,50 @@ pub(super) async fn observe(
                 .get(&ObjectKey::new(&namespace, &machine.spec.cluster_name))
         })
         .into();
-    let situation = situation(&config, &machine, &cluster);
     let name = config.metadata.name.clone().unwrap_or_default();
-    let mut seen = Observed {
+    Observed {
         data_secret: cx.cache::<Secret>().get(&ObjectKey::new(&namespace, name)).into(),
         config,
         machine,
         cluster,
-        certificates: BTreeMap::new(),
-        references: References::default(),
-        lock: Seen::NotFound,
-        connection: Connection::NotAsked,
+        lock: None,
+        material: None,
+        connection: None,
         token_expires: None,
         fresh_token: Token::random(),
         token_ttl,
-        control_plane_version: None,
-    };
-    let (Some(machine), Some(cluster)) = (seen.machine.found().cloned(), seen.cluster.found().cloned()) else {
+    }
+}
+
+/// Reads what the plan asked for.
+pub(super) async fn answer(
+    cx: &Cx,
+    clusters: &dyn WorkloadClusters,
+    mut seen: Observed,
+    question: Question,
+) -> Observed {
+    let (Some(machine), Some(cluster)) = (seen.machine.found(), seen.cluster.found()) else {
         return seen;
     };
-    let cluster_key = ObjectKey::new(&namespace, cluster.metadata.name.as_deref().unwrap_or_default());
-    let wants_lock = match &situation {
-        Situation::Init | Situation::WaitInfrastructure { first: true } => true,
-        Situation::Done { .. } => {
-            is_control_plane(&machine) && is_init_config(&seen.config) && is_initialized(&cluster)
-        }
-        _ => false,
-    };
-    if wants_lock {
-        seen.lock = read_lock(cx, &cluster_key).await;
-    }
-    let refresh = matches!(situation, Situation::Done { joined: false })
-        && token_due(&seen.config, &seen.data_secret, token_ttl).is_some_and(|due| due <= cx.now());
-    if refresh || matches!(situation, Situation::Join { .. }) {
-        let expires = connect(clusters, &cluster_key, &mut seen, refresh).await;
-        seen.token_expires = expires;
-    }
-    let rejoin = matches!(seen.token_expires, Some(Seen::NotFound));
-    if rejoin
-        || matches!(
-            situation,
-            Situation::Init | Situation::Join { .. } | Situation::WaitInfrastructure { first: true }
-        )
-    {
-        seen.certificates = read_certificates(cx, &seen.config, is_control_plane(&machine), &cluster_key);
+    let key = key_of(&cluster.metadata);
+    if question.material {
         let spec = seen.config.spec.clone().unwrap_or_default();
-        seen.references = read_references(cx, &spec, &namespace);
-        seen.control_plane_version = control_plane_version(cx, &spec, &cluster, &namespace).await;
+        seen.material = Some(Material {
+            certificates: read_certificates(cx, &seen.config, is_control_plane(machine), &key),
+            references: read_references(cx, &spec, &key.namespace),
+            control_plane_version: control_plane_version(cx, &spec, cluster, &key.namespace).await,
+        });
+    }
+    if question.lock {
+        seen.lock = Some(read_lock(cx, &key).await);
+    }
+    if question.connection {
+        seen.connection = Some(clusters.workload(&key).map(|_| ()));
+    }
+    if question.token {
+        let expires = token_expires(clusters.workload(&key), &seen.config).await;
+        seen.connection = Some(expires.clone().map(|_| ()));
+        seen.token_expires = Some(expires);
     }
     seen
 }
@@ -107,49 +97,34 @@ fn owner(cx: &Cx, config: &KubeadmConfig, namespace: &str) -> Option<Arc<Machine
 
 async fn read_lock(cx: &Cx, cluster: &ObjectKey) -> Seen<Lock> {
     let key = ObjectKey::new(&cluster.namespace, desired::lock_name(&cluster.name));
-    cx.read::<ConfigMap>(&key).await.map(|map| {
-        let machine = map.data.as_ref().and_then(desired::lock_holder).unwrap_or_default();
-        let holder = cx.cache::<Machine>().get(&ObjectKey::new(&cluster.namespace, &machine));
-        Lock {
-            holder_exists: holder.is_some(),
-            machine,
-            uid: map.metadata.uid.unwrap_or_default(),
-        }
+    let map = match cx.read::<ConfigMap>(&key).await {
+        Seen::Found(map) => map,
+        Seen::NotFound => return Seen::NotFound,
+        Seen::Failed(why) => return Seen::Failed(why),
+    };
+    lock(&key, map, |machine| {
+        let holder = ObjectKey::new(&cluster.namespace, machine);
+        cx.cache::<Machine>().get(&holder).is_some()
     })
 }
 
-/// Asks for the connection, and for the end of the token where that matters.
-async fn connect(
-    clusters: &dyn WorkloadClusters,
-    cluster: &ObjectKey,
-    seen: &mut Observed,
-    refresh: bool,
-) -> Option<Seen<Timestamp>> {
-    let client = match clusters.client(cluster) {
-        Ok(client) => client,
-        Err(error) => {
-            seen.connection = Connection::NotConnected(error);
-            return None;
-        }
+/// When the token in the spec ends.
+async fn token_expires(client: Workload<kube::Client>, config: &KubeadmConfig) -> Workload<Seen<Timestamp>> {
+    let client = match client {
+        Workload::Up(client) => client,
+        Workload::Down(outage) => return Workload::Down(outage),
+        Workload::NotTried(why) => return Workload::NotTried(why),
     };
-    seen.connection = Connection::Connected;
-    if !refresh {
-        return None;
-    }
-    let token = spec_token(&seen.config)?;
+    let Some(token) = spec_token(config) else {
+        return Workload::NotTried("the spec has no bootstrap token".to_owned());
+    };
     let key = ObjectKey::new(token::NAMESPACE, token.secret_name());
-    Some(match ApiClient::from(&client).get::<Secret>(&key).await {
-        Err(error) => Seen::Failed(error.to_string()),
-        Ok(None) => Seen::NotFound,
+    let secret: Seen<Secret> = ApiClient::from(&client).get::<Secret>(&key).await.into();
+    Workload::Up(secret.map(|secret| {
+        let expiration = secret.data.as_ref().and_then(token::read_expiration);
         // A token without a readable end is treated as one that has ended.
-        Ok(Some(secret)) => Seen::Found(
-            secret
-                .data
-                .as_ref()
-                .and_then(token::read_expiration)
-                .unwrap_or(Timestamp::UNIX_EPOCH),
-        ),
-    })
+        expiration.unwrap_or(Timestamp::UNIX_EPOCH)
+    }))
 }
 
 fn read_certificates(
@@ -187,22 +162,20 @@ fn read_references(cx: &Cx, spec: &KubeadmConfigSpec, namespace: &str) -> Refere
 }
 
 /// The version of the control plane object, where a template asks for it.
-async fn control_plane_version(
-    cx: &Cx,
-    spec: &KubeadmConfigSpec,
-    cluster: &Cluster,
-    namespace: &str,
-) -> Option<String> {
+async fn control_plane_version(cx: &Cx, spec: &KubeadmConfigSpec, cluster: &Cluster, namespace: &str) -> Seen<String> {
     let template = |format: &Option<String>| format.as_deref() == Some(CONTENT_FORMAT_TEMPLATE);
-    if !spec.files.iter().any(|file| template(&file.content_format)) {
-        return None;
-    }
-    let reference = cluster.spec.control_plane_ref.as_ref()?;
+    let reference = cluster.spec.control_plane_ref.as_ref();
+    let (Some(reference), true) = (reference, spec.files.iter().any(|file| template(&file.content_format))) else {
+        return Seen::NotFound;
+    };
     let kind = GroupKind::new(&reference.api_group, &reference.kind);
-    let object = cx
-        .dynamic_get(&kind, &ObjectKey::new(namespace, &reference.name))
-        .await
-        .into_found()?;
-    let version = object.value().pointer("/spec/version")?.as_str()?;
-    Some(version.to_owned())
+    let key = ObjectKey::new(namespace, &reference.name);
+    match cx.dynamic_get(&kind, &key).await {
+        Seen::Found(object) => {
+            let version = object.value().pointer("/spec/version").and_then(Value::as_str);
+            version.map(str::to_owned).into()
+        }
+        Seen::NotFound => Seen::NotFound,
+        Seen::Failed(why) => Seen::Failed(format!("{} {key}: {why}", reference.kind)),
+    }
 }

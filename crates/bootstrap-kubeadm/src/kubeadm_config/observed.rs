@@ -4,36 +4,58 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use windlass_api::core::v1beta2::{Cluster, Machine};
-use windlass_api_kubeadm::bootstrap::KubeadmConfig;
-use windlass_kit::Seen;
+use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, ExternalEtcd, KubeadmConfig};
+use windlass_kit::{ObjectKey, Seen, key_of};
 use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyMaterial, Purpose};
+use windlass_remote::Workload;
 
+use super::desired;
 use super::token::Token;
 
-/// Everything that was read. What a situation does not need is not read.
+/// Everything that was read. What only some situations need is read when the plan asks for it, and absent before.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(super) config: Arc<KubeadmConfig>,
     pub(super) machine: Seen<Arc<Machine>>,
     pub(super) cluster: Seen<Arc<Cluster>>,
-    /// The certificate Secrets that this machine's data needs.
-    pub(super) certificates: BTreeMap<Purpose, Seen<KeyMaterial>>,
     /// The Secret with the name of the config.
     pub(super) data_secret: Seen<Arc<Secret>>,
-    /// Keys of Secrets that files and users refer to, as far as they exist.
-    pub(super) references: References,
-    pub(super) lock: Seen<Lock>,
-    pub(super) connection: Connection,
-    /// End of the token in the spec; only read when a refresh may be due.
-    pub(super) token_expires: Option<Seen<Timestamp>>,
+    pub(super) lock: Option<Seen<Lock>>,
+    pub(super) material: Option<Material>,
+    /// Whether the workload cluster can be reached.
+    pub(super) connection: Option<Workload<()>>,
+    /// End of the token in the spec.
+    pub(super) token_expires: Option<Workload<Seen<Timestamp>>>,
     /// A token to use if one is needed, so that the decision itself draws no random numbers.
     pub(super) fresh_token: Token,
     pub(super) token_ttl: SignedDuration,
+}
+
+impl Observed {
+    /// The key of the Cluster, when it is there.
+    pub(super) fn cluster_key(&self) -> Option<ObjectKey> {
+        Some(key_of(&self.cluster.found()?.metadata))
+    }
+
+    /// Whether the Machine is being deleted.
+    pub(super) fn is_machine_leaving(&self) -> bool {
+        let machine = self.machine.found();
+        machine.is_some_and(|machine| machine.metadata.deletion_timestamp.is_some())
+    }
+}
+
+/// What bootstrap data is made from, besides the objects themselves.
+#[derive(Clone, Debug)]
+pub(super) struct Material {
+    /// The certificate Secrets that this machine's data needs.
+    pub(super) certificates: BTreeMap<Purpose, Seen<KeyMaterial>>,
+    /// Keys of Secrets that files and users refer to, as far as they exist.
+    pub(super) references: References,
     /// Version of the control plane object; only read for files that are templates.
-    pub(super) control_plane_version: Option<String>,
+    pub(super) control_plane_version: Seen<String>,
 }
 
 /// Contents from Secrets. `Debug` names the keys only.
@@ -56,12 +78,18 @@ pub(super) struct Lock {
     pub(super) uid: String,
 }
 
-/// Whether the workload cluster can be reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Connection {
-    NotAsked,
-    Connected,
-    NotConnected(String),
+/// The lock in a ConfigMap. `exists` tells whether there is a Machine of a name.
+pub(super) fn lock(key: &ObjectKey, map: ConfigMap, exists: impl FnOnce(&str) -> bool) -> Seen<Lock> {
+    let Some(machine) = map.data.as_ref().and_then(desired::lock_holder) else {
+        return Seen::Failed(format!(
+            "ConfigMap {key} does not name the Machine that holds it; delete the ConfigMap if no Machine initializes the cluster"
+        ));
+    };
+    Seen::Found(Lock {
+        holder_exists: exists(&machine),
+        machine,
+        uid: map.metadata.uid.unwrap_or_default(),
+    })
 }
 
 /// What a KubeadmConfig is to do at present, as far as its own object, its Machine and its Cluster tell.
@@ -175,6 +203,27 @@ pub(super) fn endpoint(cluster: &Cluster) -> Option<String> {
     } else {
         format!("{host}:{port}")
     })
+}
+
+/// The certificates that a machine's data is made from: all of them on control plane machines, the cluster's authority (for
+/// its pin) on workers.
+pub(super) fn needed_certificates(config: &KubeadmConfig, control_plane: bool) -> Vec<Purpose> {
+    if !control_plane {
+        return vec![Purpose::ClusterCa];
+    }
+    let mut purposes = Purpose::CONTROL_PLANE.to_vec();
+    if external_etcd(config).is_some() {
+        purposes.push(Purpose::ApiServerEtcdClient);
+    }
+    purposes
+}
+
+pub(super) fn cluster_configuration(config: &KubeadmConfig) -> Option<&ClusterConfiguration> {
+    config.spec.as_ref()?.cluster_configuration.as_ref()
+}
+
+pub(super) fn external_etcd(config: &KubeadmConfig) -> Option<&ExternalEtcd> {
+    cluster_configuration(config)?.etcd.as_ref()?.external.as_ref()
 }
 
 /// Whether there is no control plane object that makes the certificates.

@@ -4,15 +4,19 @@ mod certificates;
 mod data;
 mod token;
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+use jiff::Timestamp;
 use serde_json::Value;
 use windlass_conditions::legacy::Severity;
-use windlass_kit::Seen;
+use windlass_kit::{Blocked, Decision, Moment, Note, ObjectKey, Seen};
 use windlass_pki::Purpose;
 
-use super::observed::{Observed, Situation, situation};
-pub(super) use certificates::needed as needed_certificates;
-
+use super::desired;
+use super::observed::{
+    Observed, Situation, is_control_plane, is_init_config, is_initialized, situation, spec_token, token_due,
+};
+use super::question::Question;
 use super::token::Token;
 
 /// What is to be done, in order. If one action fails, those after it are not tried.
@@ -25,14 +29,14 @@ pub(crate) struct Plan {
     pub(super) data: Verdict,
     /// Name of the data Secret, once all actions have succeeded.
     pub(super) data_secret_name: Option<String>,
-    /// Something is wrong that waiting for an event may not mend.
-    pub(super) error: Option<String>,
-    /// When to look again without an event.
-    pub(super) requeue: Option<SignedDuration>,
+    /// What keeps the plan from going further.
+    pub(super) blocked: Option<Blocked>,
+    /// When to look again at what sends no event.
+    pub(super) requeue: Option<Duration>,
     /// Whether there is anything to report at all.
     pub(super) silent: bool,
-    /// Why this plan is as it is, for the log.
-    pub(super) notes: Vec<String>,
+    /// Why this plan is as it is.
+    pub(super) notes: Vec<Note>,
 }
 
 /// One write.
@@ -41,7 +45,7 @@ pub(super) enum Action {
     /// Create the init lock, after taking one away whose holder is gone.
     TakeLock { stale: Option<String>, object: Box<Value> },
     /// Delete the init lock with this uid.
-    ReleaseLock { uid: String },
+    ReleaseLock { key: ObjectKey, uid: String },
     /// Make the authorities and keys that are missing.
     GenerateCertificates(Vec<Purpose>),
     /// Create a token in the workload cluster.
@@ -100,7 +104,7 @@ impl Lack {
         }
     }
 
-    /// Something that somebody may have to mend.
+    /// Something that a user may have to mend.
     pub(super) fn failed(message: impl Into<String>, v1beta1_reason: &'static str) -> Self {
         let message = message.into();
         Self {
@@ -114,13 +118,19 @@ impl Lack {
 
 impl Plan {
     fn note(mut self, note: impl Into<String>) -> Self {
-        self.notes.push(note.into());
+        self.notes.push(Note::new(note));
+        self
+    }
+
+    /// Something is wrong that waiting for an event may not mend.
+    fn block(mut self, why: impl Into<String>) -> Self {
+        self.blocked = Some(Blocked::failed("BootstrapData", why));
         self
     }
 
     /// Nothing more can be decided: the data waits.
     fn wait(mut self, lack: Lack) -> Self {
-        self.notes.push(lack.message.clone());
+        self.notes.push(Note::new(lack.message.as_str()));
         self.data = Verdict::NotAvailable(lack);
         self
     }
@@ -130,16 +140,16 @@ impl Plan {
         let message = message.into();
         let reason = windlass_api_kubeadm::v1beta1::reasons::DATA_SECRET_GENERATION_FAILED;
         self.data = Verdict::NotAvailable(Lack::failed(message.clone(), reason));
-        self.error = Some(message);
-        self
+        self.block(message)
     }
 }
 
-/// The decision.
-pub(super) fn plan(seen: &Observed, now: Timestamp) -> Plan {
+/// The decision, or a question about what the situation needs in addition.
+pub(super) fn plan(seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
     let plan = Plan::default();
-    match situation(&seen.config, &seen.machine, &seen.cluster) {
-        Situation::Deleting => Plan { silent: true, ..plan }.note("being deleted, nothing blocks that"),
+    let plan = match situation(&seen.config, &seen.machine, &seen.cluster) {
+        // Nothing blocks the deletion.
+        Situation::Deleting => Plan { silent: true, ..plan },
         Situation::Unknown(why) => Plan { silent: true, ..plan }.note(why),
         Situation::Recover(name) => Plan {
             certificates: Verdict::Available,
@@ -148,18 +158,41 @@ pub(super) fn plan(seen: &Observed, now: Timestamp) -> Plan {
             ..plan
         }
         .note("the Machine knows the data Secret: the status is rebuilt from it"),
-        Situation::Done { joined } => done(seen, joined, now),
-        Situation::WaitInfrastructure { first } => {
-            let plan = if first { data::prepare(plan, seen) } else { plan };
-            plan.wait(Lack::waiting(
-                "Waiting for Cluster status.initialization.infrastructureProvisioned to be true",
-                windlass_api_kubeadm::v1beta1::reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE,
-            ))
+        Situation::Done { joined } => return done(seen, joined, now),
+        Situation::WaitInfrastructure { first: false } => plan.wait(wait_for_infrastructure()),
+        situation @ (Situation::WaitInfrastructure { first: true } | Situation::Init) => {
+            let (Some(lock), Some(material)) = (&seen.lock, &seen.material) else {
+                return Decision::Ask(Question {
+                    lock: seen.lock.is_none(),
+                    material: seen.material.is_none(),
+                    ..Question::default()
+                });
+            };
+            match situation {
+                Situation::Init => data::init(plan, seen, lock, material),
+                _ => data::prepare(plan, seen, lock, material).wait(wait_for_infrastructure()),
+            }
         }
         Situation::WaitControlPlane => plan.wait(wait_for_control_plane()),
-        Situation::Init => data::init(plan, seen),
-        Situation::Join { control_plane } => data::join(plan, seen, control_plane, now),
-    }
+        Situation::Join { control_plane } => {
+            let (Some(connection), Some(material)) = (&seen.connection, &seen.material) else {
+                return Decision::Ask(Question {
+                    connection: seen.connection.is_none(),
+                    material: seen.material.is_none(),
+                    ..Question::default()
+                });
+            };
+            data::join(plan, seen, (material, connection), control_plane, now)
+        }
+    };
+    Decision::Plan(plan)
+}
+
+fn wait_for_infrastructure() -> Lack {
+    Lack::waiting(
+        "Waiting for Cluster status.initialization.infrastructureProvisioned to be true",
+        windlass_api_kubeadm::v1beta1::reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE,
+    )
 }
 
 pub(super) fn wait_for_control_plane() -> Lack {
@@ -170,37 +203,71 @@ pub(super) fn wait_for_control_plane() -> Lack {
 }
 
 /// After the data was made: the lock is given back, and the token is kept alive until the machine has used it.
-fn done(seen: &Observed, joined: bool, now: Timestamp) -> Plan {
+fn done(seen: &Observed, joined: bool, now: &Moment) -> Decision<Plan, Question> {
+    let token = (!joined && !seen.is_machine_leaving())
+        .then(|| token_to_keep(seen, now))
+        .flatten();
+    let question = Question {
+        lock: seen.lock.is_none() && may_hold_lock(seen),
+        token: seen.token_expires.is_none() && token.is_some(),
+        // For the case that the token has vanished.
+        material: seen.material.is_none() && token.is_some(),
+        connection: false,
+    };
+    if !question.is_empty() {
+        return Decision::Ask(question);
+    }
     let status = seen.config.status.as_ref();
     let mut plan = Plan {
         data: Verdict::Available,
         data_secret_name: status.and_then(|status| status.data_secret_name.clone()),
         ..Plan::default()
     };
-    if let (Seen::Found(lock), Seen::Found(machine)) = (&seen.lock, &seen.machine)
-        && Some(&lock.machine) == machine.metadata.name.as_ref()
-    {
-        plan.actions.push(Action::ReleaseLock { uid: lock.uid.clone() });
-        plan = plan.note("the control plane is initialized: the init lock is given back");
+    match (&seen.lock, &seen.machine, seen.cluster_key()) {
+        (Some(Seen::Found(lock)), Seen::Found(machine), Some(cluster))
+            if Some(&lock.machine) == machine.metadata.name.as_ref() =>
+        {
+            plan.actions.push(Action::ReleaseLock {
+                key: ObjectKey::new(cluster.namespace, desired::lock_name(&cluster.name)),
+                uid: lock.uid.clone(),
+            });
+            plan = plan.note("the control plane is initialized: the init lock is given back");
+        }
+        (Some(Seen::Failed(why)), ..) => plan = plan.block(format!("Failed to read the init lock: {why}")),
+        _ => {}
     }
-    let leaving = seen
-        .machine
-        .found()
-        .is_some_and(|machine| machine.metadata.deletion_timestamp.is_some());
-    if joined || leaving {
-        return plan;
+    if let (Some(token), Some(expires)) = (token, &seen.token_expires) {
+        plan = token::keep_alive(plan, seen, token, expires, now);
     }
-    token::keep_alive(plan, seen, now)
+    Decision::Plan(plan)
+}
+
+/// Whether the Machine may have taken the lock, and the cluster does not need it any more.
+fn may_hold_lock(seen: &Observed) -> bool {
+    let (Seen::Found(machine), Seen::Found(cluster)) = (&seen.machine, &seen.cluster) else {
+        return false;
+    };
+    is_control_plane(machine) && is_init_config(&seen.config) && is_initialized(cluster)
+}
+
+/// The token in the spec, once it is time to look at it.
+fn token_to_keep(seen: &Observed, now: &Moment) -> Option<Token> {
+    let token = spec_token(&seen.config)?;
+    let due = token_due(&seen.config, &seen.data_secret, seen.token_ttl)?;
+    now.reached(due).then_some(token)
 }
 
 impl windlass_kit::Plan for Plan {
-    fn requeue(&self) -> Option<std::time::Duration> {
-        self.requeue.and_then(|after| after.try_into().ok())
+    fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
-    fn blocked(&self) -> Option<windlass_kit::Blocked> {
-        let why = self.error.as_deref()?;
-        Some(windlass_kit::Blocked::failed("BootstrapData", why))
+    fn requeue(&self) -> Option<Duration> {
+        self.requeue
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.blocked.clone()
     }
 }
 

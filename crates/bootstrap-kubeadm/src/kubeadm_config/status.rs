@@ -8,6 +8,7 @@ use windlass_api_kubeadm::bootstrap::KubeadmConfigStatus;
 use windlass_api_kubeadm::v1beta1::reasons as v1beta1;
 use windlass_api_kubeadm::{conditions, reasons};
 use windlass_conditions::{Reasons, Status, Summary, legacy};
+use windlass_kit::{Moment, ReconcileError};
 
 use super::observed::Observed;
 use super::plan::{Action, Lack, Plan, Verdict};
@@ -19,7 +20,7 @@ const TYPES: [&str; 2] = [conditions::DATA_SECRET_AVAILABLE, conditions::CERTIFI
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// The first failure; nothing after it was tried.
-    pub(super) failure: Option<Failure>,
+    pub(super) failed: Option<Failure>,
     /// Generation of the object after its spec was written.
     pub(super) generation: Option<i64>,
 }
@@ -31,14 +32,15 @@ pub(super) struct Failure {
     pub(super) action: usize,
     /// Another machine was faster to take the init lock.
     pub(super) lost_lock: bool,
-    pub(super) error: windlass_kit::ReconcileError,
+    pub(super) error: ReconcileError,
 }
 
 /// The status to apply; none when there is nothing to say.
-pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
+pub(super) fn status(seen: &Observed, plan: &Plan, done: &Done, now: &Moment) -> Option<Value> {
     if plan.silent {
         return None;
     }
+    let now = now.now();
     let config = &*seen.config;
     let old = config.status.clone().unwrap_or_default();
     let (certificates, data) = verdicts(plan, done, &old);
@@ -102,7 +104,7 @@ fn verdicts(plan: &Plan, done: &Done, old: &KubeadmConfigStatus) -> (Verdict, Ve
     {
         certificates = Verdict::Available;
     }
-    let Some(failure) = &done.failure else {
+    let Some(failure) = &done.failed else {
         return (certificates, data);
     };
     let message = failure.error.to_string();
@@ -154,7 +156,7 @@ fn set_legacy(all: &mut Vec<V1Beta1Condition>, type_: &str, verdict: &Verdict, n
 }
 
 impl windlass_kit::Done for Done {
-    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
-        self.failure.as_ref().map(|failure| &failure.error)
+    fn failed(&self) -> Option<&ReconcileError> {
+        self.failed.as_ref().map(|failure| &failure.error)
     }
 }

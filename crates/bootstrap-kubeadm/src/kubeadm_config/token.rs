@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use rand::RngExt as _;
 use serde_json::{Value, json};
+use windlass_kit::Moment;
 
 /// Where tokens live in the workload cluster.
 pub(super) const NAMESPACE: &str = "kube-system";
@@ -31,7 +32,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// A new token. Whoever guesses one can join a machine, so the numbers come from the cryptographic generator.
+    /// A new token. Guessing one is enough to join a machine, so the numbers come from the cryptographic generator.
     pub(super) fn random() -> Self {
         let mut generator = rand::rng();
         let mut word = |length: usize| -> String {
@@ -114,8 +115,8 @@ pub(super) fn refresh_interval(ttl: SignedDuration) -> SignedDuration {
 }
 
 /// Whether a token lives long enough until the look after next: more than five sixths of its life are left.
-pub(super) fn is_fresh(expires: Timestamp, ttl: SignedDuration, now: Timestamp) -> bool {
-    expires.duration_since(now) > ttl * 5 / 6
+pub(super) fn is_fresh(expires: Timestamp, ttl: SignedDuration, now: &Moment) -> bool {
+    now.precedes(expires.saturating_sub(ttl * 5 / 6).unwrap_or(Timestamp::MIN))
 }
 
 #[cfg(test)]
@@ -167,8 +168,11 @@ mod tests {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
         let ttl = SignedDuration::from_mins(15);
         assert_eq!(refresh_interval(ttl), SignedDuration::from_mins(5));
-        assert!(is_fresh(now + SignedDuration::from_mins(15), ttl, now));
-        assert!(!is_fresh(now + SignedDuration::from_mins(12), ttl, now));
-        assert!(!is_fresh(now - SignedDuration::from_mins(1), ttl, now));
+        let moment = Moment::at(now);
+        assert!(!is_fresh(now + SignedDuration::from_mins(12), ttl, &moment));
+        assert!(!is_fresh(now - SignedDuration::from_mins(1), ttl, &moment));
+        assert_eq!(moment.next_deadline(), None);
+        assert!(is_fresh(now + SignedDuration::from_mins(15), ttl, &moment));
+        assert_eq!(moment.next_deadline(), Some(now + SignedDuration::from_secs(150)));
     }
 }

@@ -77,7 +77,7 @@ fn cluster(cx: &Cx, old: Option<&Cluster>, new: Option<&Cluster>) -> Vec<ObjectK
     )
 }
 
-/// A Secret matters when it is one of the cluster's certificates and somebody waits for it.
+/// A Secret matters when it is one of the cluster's certificates and a config waits for it.
 fn secret(cx: &Cx, old: Option<&Secret>, new: Option<&Secret>) -> Vec<ObjectKey> {
     let Some(new) = new else {
         return Vec::new();

@@ -1,10 +1,9 @@
 //! etcd: moving leadership, removing members.
 
-use windlass_etcd::{EtcdError, MemberId};
+use windlass_etcd::EtcdError;
 
 use super::ApplyError;
-use crate::observe::Observed;
-use crate::plan::MoveLeader;
+use crate::plan::{LeavingMember, MoveLeader};
 use crate::workload::WorkloadCluster;
 
 /// Asks the leader to hand over, to the first candidate that takes it.
@@ -22,20 +21,11 @@ pub(super) async fn move_leader(connection: &dyn WorkloadCluster, leader: &MoveL
     Err(ApplyError::Workload(last))
 }
 
-/// Asks any other member to remove one.
-pub(super) async fn remove(
-    connection: &dyn WorkloadCluster,
-    seen: &Observed,
-    id: MemberId,
-    name: &str,
-) -> Result<(), ApplyError> {
-    let machines = seen.facts.iter().flat_map(|f| &f.machines);
-    let nodes = machines
-        .filter(|m| !m.deleting())
-        .filter_map(|m| m.node.as_deref())
-        .filter(|node| *node != name);
+/// Asks the other members to remove one, until the first does.
+pub(super) async fn remove(connection: &dyn WorkloadCluster, leaving: &LeavingMember) -> Result<(), ApplyError> {
+    let LeavingMember { id, name, through } = leaving;
     let mut last = format!("no other etcd member could be asked to remove {name}");
-    for node in nodes {
+    for node in through {
         let endpoint = match connection.etcd(node).await {
             Ok(endpoint) => endpoint,
             Err(error) => {
@@ -43,7 +33,7 @@ pub(super) async fn remove(
                 continue;
             }
         };
-        match endpoint.remove_member(id).await {
+        match endpoint.remove_member(*id).await {
             Ok(()) | Err(EtcdError::NoSuchMember(_)) => {
                 tracing::info!(member = %id, name, "removed etcd member");
                 return Ok(());

@@ -30,7 +30,7 @@ impl<'a> Maker<'a> {
         let algorithm = seen.facts.as_ref().map(algorithm).unwrap_or_default();
         let ordered = plan.actions.iter().filter_map(|action| match action {
             Action::CreateCertificate { purpose } => Some((*purpose, keys.take(algorithm))),
-            Action::WriteKubeconfig => Some((Purpose::Kubeconfig, keys.take(algorithm))),
+            Action::WriteKubeconfig { .. } => Some((Purpose::Kubeconfig, keys.take(algorithm))),
             _ => None,
         });
         Self {
@@ -78,7 +78,7 @@ impl<'a> Maker<'a> {
             data,
         );
         let secret: Secret = Secret::from_json(&secret).map_err(|e| ApplyError::Gone(e.to_string()))?;
-        // Never applied: what somebody else put there in the meantime must not be overwritten.
+        // Never applied: what another writer put there in the meantime must not be overwritten.
         self.cx.writer().create(SECRETS_MANAGER, &secret).await?;
         Ok(())
     }
@@ -94,32 +94,21 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    pub(super) async fn write_kubeconfig(&self) -> Result<(), ApplyError> {
+    pub(super) async fn write_kubeconfig(&self, server: &str, replace: bool) -> Result<(), ApplyError> {
         let facts = self.facts()?;
-        let Some((host, port)) = &facts.cluster.endpoint else {
-            return Ok(());
-        };
-        let Some(ca) = self.authority()? else {
-            // The authority is a user's own and still to come; its Secret wakes us.
-            return Ok(());
-        };
+        let ca = self.authority()?;
         let key = self.order(Purpose::Kubeconfig)?.await?;
         let authority = ca.authority()?;
         let leaf = authority.issue(&LeafRequest::administrator(), &key, self.cx.now())?;
-        let host = if host.contains(':') && !host.starts_with('[') {
-            format!("[{host}]")
-        } else {
-            host.clone()
-        };
         let text = Kubeconfig {
             cluster: facts.cluster.name.clone(),
-            server: format!("https://{host}:{port}"),
+            server: server.to_owned(),
             authority: ca.crt.clone(),
             client_certificate: leaf.to_pem(),
             client_key: key.to_pem(),
         }
         .render();
-        if !self.seen.secrets.contains_key(&Purpose::Kubeconfig) {
+        if !replace {
             let data = BTreeMap::from([("value", text.into_bytes())]);
             return self.write(Purpose::Kubeconfig, &data).await;
         }
@@ -130,19 +119,18 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    fn authority(&self) -> Result<Option<KeyMaterial>, ApplyError> {
+    fn authority(&self) -> Result<KeyMaterial, ApplyError> {
         if let Some(made) = self.made.get(&Purpose::ClusterCa) {
-            return Ok(Some(made.clone()));
+            return Ok(made.clone());
         }
-        let Some(secret) = self.seen.secrets.get(&Purpose::ClusterCa) else {
-            return Ok(None);
-        };
+        let secret = self.seen.secrets.get(&Purpose::ClusterCa);
+        let secret = secret.ok_or_else(|| ApplyError::Gone("the authority of the cluster is gone".to_owned()))?;
         let name = secret.metadata.name.as_deref().unwrap_or_default();
         let data = secret.data.as_ref();
         let material = KeyMaterial::read(name, |key| {
             data.and_then(|d| d.get(key)).map(|bytes| bytes.0.as_slice())
         })?;
-        Ok(Some(material))
+        Ok(material)
     }
 }
 

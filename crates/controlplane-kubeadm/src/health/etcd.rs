@@ -1,10 +1,11 @@
 //! Findings about etcd members, and whether members and Machines belong together.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use windlass_etcd::{Alarm, Member};
+use windlass_kit::Moment;
 
 use super::{Reasons, View, sum_up, waits_for};
-use crate::facts::{Etcd, Facts, NodeFacts, Reached};
+use crate::facts::{Etcd, Facts, Reached};
 use crate::finding::Finding;
 use crate::names::{control_plane, machine};
 
@@ -21,7 +22,7 @@ pub struct Matching {
 }
 
 /// Adds the finding about each Machine's member.
-pub(super) fn add_findings(facts: &Facts, reached: &Reached, machines: &mut [View], now: Timestamp) -> Matching {
+pub(super) fn add_findings(facts: &Facts, reached: &Reached, machines: &mut [View], now: &Moment) -> Matching {
     if !facts.control_plane.managed_etcd {
         return Matching {
             matches: true,
@@ -78,7 +79,7 @@ fn raised(alarms: &[Alarm], member: &Member) -> Vec<String> {
     mine.map(|a| a.kind.to_string()).collect()
 }
 
-fn compare(reached: &Reached, machines: &mut [View], now: Timestamp) -> Matching {
+fn compare(reached: &Reached, machines: &mut [View], now: &Moment) -> Matching {
     let Some(members) = reached.etcd.members() else {
         return Matching {
             matches: machines.iter().all(|v| v.facts.node.is_none()),
@@ -86,7 +87,6 @@ fn compare(reached: &Reached, machines: &mut [View], now: Timestamp) -> Matching
         };
     };
     let mut matches = true;
-    let nodes: &[NodeFacts] = reached.nodes.as_deref().unwrap_or_default();
     for view in &mut *machines {
         let Some(node) = &view.facts.node else {
             continue;
@@ -99,10 +99,7 @@ fn compare(reached: &Reached, machines: &mut [View], now: Timestamp) -> Matching
             let message = format!("Etcd doesn't have an etcd member for Node {node}");
             *finding = Finding::no(machine::ETCD_MEMBER, "NotHealthy", message);
         }
-        let settled = nodes
-            .iter()
-            .any(|n| n.name == *node && n.created.is_some_and(|c| now.duration_since(c) > JOIN_TIME));
-        if settled && !view.facts.deleting() {
+        if !view.facts.deleting() && joined_long_ago(reached, node, now) {
             matches = false;
         }
     }
@@ -124,12 +121,23 @@ fn compare(reached: &Reached, machines: &mut [View], now: Timestamp) -> Matching
     Matching { matches, errors }
 }
 
-/// The finding about etcd as a whole; none when somebody else runs it.
+/// Whether a Node has been there long enough for its member to be expected. Unknown while Nodes cannot be read: then it counts as new.
+fn joined_long_ago(reached: &Reached, node: &str, now: &Moment) -> bool {
+    match &reached.nodes {
+        Ok(nodes) => nodes
+            .iter()
+            .filter(|n| n.name == node)
+            .any(|n| n.created.is_some_and(|created| now.elapsed(created, JOIN_TIME))),
+        Err(_) => false,
+    }
+}
+
+/// The finding about etcd as a whole; none with an external etcd.
 pub(super) fn aggregate(facts: &Facts, machines: &[View], matching: &Matching) -> Option<Finding> {
     if !facts.control_plane.managed_etcd {
         return None;
     }
-    if facts.workload.reached().is_some_and(|r| r.nodes.is_err()) {
+    if facts.reached().is_some_and(|r| r.nodes.is_err()) {
         let message = "Failed to get Nodes hosting the etcd cluster";
         return Some(Finding::unknown(control_plane::ETCD, "InspectionFailed", message));
     }

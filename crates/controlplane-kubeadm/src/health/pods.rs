@@ -169,7 +169,7 @@ fn of_pod(kind: &'static str, pod: Option<&PodFacts>) -> Finding {
 
 /// The finding about all components.
 pub(super) fn aggregate(facts: &Facts, machines: &[View], errors: &[String]) -> Finding {
-    if let Some(Err(error)) = facts.workload.reached().map(|r| &r.nodes) {
+    if let Some(Err(error)) = facts.reached().map(|r| &r.nodes) {
         let message = format!("Failed to get Nodes hosting control plane components: {error}");
         return Finding::unknown(control_plane::COMPONENTS, "InspectionFailed", message);
     }

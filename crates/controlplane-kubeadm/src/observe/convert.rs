@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api_kubeadm::controlplane::v1beta2::KubeadmControlPlane;
-use windlass_kit::{Stored as _, owner};
+use windlass_kit::{Seen, Stored as _, owner};
 
-use crate::facts::{self, CpMachine, Lookup, RemediationLimits, SecretFacts, TemplateRef};
+use crate::facts::{self, CpMachine, RemediationLimits, SecretFacts, TemplateRef};
 use crate::names::MACHINE_FINALIZER;
 
 const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
@@ -134,7 +134,7 @@ pub(super) fn cluster(object: Option<&Cluster>, name: &str) -> facts::Cluster {
     }
 }
 
-pub(super) fn machine(object: &Machine, config: Lookup<Value>, infra: Lookup<Value>) -> CpMachine {
+pub(super) fn machine(object: &Machine, config: Seen<Value>, infra: Seen<Value>) -> CpMachine {
     let meta = &object.metadata;
     let spec = &object.spec;
     let status = object.status.clone().unwrap_or_default();
@@ -165,6 +165,7 @@ pub(super) fn machine(object: &Machine, config: Lookup<Value>, infra: Lookup<Val
         infrastructure_provisioned: initialization.infrastructure_provisioned == Some(true),
         bootstrap_created: initialization.bootstrap_data_secret_created == Some(true)
             || spec.bootstrap.data_secret_name.is_some(),
+        conditions_age: None,
         config,
         infra,
     }

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::facts::{Addons, ControlPlane, CpMachine, Etcd, Reached};
+use crate::facts::{ControlPlane, CpMachine, Etcd, Reached};
 use crate::names::machine::ETCD_MEMBER;
 use crate::workload::WorkloadCluster;
+
+/// Why Nodes and pods of a cluster in which `kubeadm init` has not finished are unknown.
+const UNREAD: &str = "kubeadm has not initialized the cluster yet";
 
 /// Reads what the planner needs to know, and no more: what depends on an earlier answer is asked only when it matters.
 pub(super) async fn read(
@@ -14,12 +17,10 @@ pub(super) async fn read(
     machines: &[Arc<CpMachine>],
 ) -> Reached {
     let mut reached = Reached {
-        last_success: connection.last_success(),
         kubeadm_config: Ok(true),
-        nodes: Ok(Vec::new()),
-        pods: Ok(std::collections::BTreeMap::new()),
+        nodes: Err(UNREAD.to_owned()),
+        pods: Err(UNREAD.to_owned()),
         etcd: Etcd::NotAsked,
-        addons: None,
     };
     if !control_plane.initialized {
         reached.kubeadm_config = connection.has_kubeadm_config().await;
@@ -33,19 +34,7 @@ pub(super) async fn read(
     if control_plane.managed_etcd {
         reached.etcd = etcd(connection, machines).await;
     }
-    if at_rest(control_plane, machines) {
-        let image = connection.kube_proxy_image().await;
-        reached.addons = image.ok().map(|kube_proxy_image| Addons { kube_proxy_image });
-    }
     reached
-}
-
-fn at_rest(control_plane: &ControlPlane, machines: &[Arc<CpMachine>]) -> bool {
-    !control_plane.deleting
-        && usize::try_from(control_plane.replicas) == Ok(machines.len())
-        && machines
-            .iter()
-            .all(|m| m.version == control_plane.version && m.node.is_some() && !m.deleting())
 }
 
 /// Asks the member that answered last time first; every member knows all the others.

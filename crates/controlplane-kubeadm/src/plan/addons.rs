@@ -1,42 +1,72 @@
 //! What follows the Kubernetes version inside the workload cluster, once the Machines are at rest.
 
-use super::{Action, Plan};
+use windlass_kit::Seen;
+
+use super::{Action, Plan, TROUBLED};
 use crate::facts::Facts;
 use crate::names::{CERTIFICATES_EXPIRY, SKIP_KUBE_PROXY};
+use crate::question::Question;
 
-pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
-    if !facts.initialized() {
-        return;
-    }
-    let Some(reached) = facts.workload.reached() else {
-        return;
-    };
+/// Brings kube-proxy to the version. Asks for its image once all Machines are what the control plane specifies.
+pub(super) fn plan(facts: &Facts, plan: &mut Plan, question: &mut Question) {
     let control_plane = &facts.control_plane;
     let skip = control_plane.annotations.contains_key(SKIP_KUBE_PROXY);
-    let image = reached.addons.as_ref().and_then(|a| a.kube_proxy_image.as_ref());
-    if let Some(image) = image.filter(|_| !skip) {
-        let wanted = retagged(image, &control_plane.version, repository(facts));
-        if wanted != *image {
-            plan.push(Action::SetKubeProxyImage { image: wanted });
+    if skip || !facts.initialized() || facts.reached().is_none() || !at_rest(facts) {
+        return;
+    }
+    match &facts.answers.kube_proxy {
+        None => question.kube_proxy = true,
+        Some(Seen::Found(image)) => {
+            let wanted = retagged(image, &control_plane.version, repository(facts));
+            if wanted != *image {
+                plan.note(format!(
+                    "kube-proxy runs {image}; version {} needs {wanted}",
+                    control_plane.version
+                ));
+                plan.push(Action::SetKubeProxyImage { image: wanted });
+            }
+        }
+        // The cluster has no kube-proxy.
+        Some(Seen::NotFound) => {}
+        Some(Seen::Failed(why)) => {
+            plan.note(format!("whether kube-proxy has the right version is not known: {why}"));
+            plan.again_within(TROUBLED);
         }
     }
 }
 
-/// When the certificates of new Machines expire, as soon as their API servers can be asked: it is then told together with
+fn at_rest(facts: &Facts) -> bool {
+    let control_plane = &facts.control_plane;
+    usize::try_from(control_plane.replicas) == Ok(facts.machines.len())
+        && facts
+            .machines
+            .iter()
+            .all(|m| m.version == control_plane.version && m.node.is_some() && !m.deleting())
+}
+
+/// When the certificates of new Machines expire, as soon as their API servers can be asked: it is written together with
 /// what else becomes known of them.
-pub(super) fn expiry(facts: &Facts, plan: &mut Plan) {
-    if facts.workload.reached().is_none() {
+pub(super) fn expiry(facts: &Facts, plan: &mut Plan, question: &mut Question) {
+    if facts.reached().is_none() {
         return;
     }
     for machine in facts.machines.iter().filter(|m| !m.deleting()) {
         let (Some(node), Some(config)) = (&machine.node, machine.config.found()) else {
             continue;
         };
-        if config["metadata"]["annotations"][CERTIFICATES_EXPIRY].is_null() {
-            plan.push(Action::RecordExpiry {
+        if !config["metadata"]["annotations"][CERTIFICATES_EXPIRY].is_null() {
+            continue;
+        }
+        match facts.answers.certificates.get(node) {
+            None => question.certificates.push(node.clone()),
+            Some(Ok(expiry)) => plan.push(Action::RecordExpiry {
                 config: machine.name.clone(),
-                node: node.clone(),
-            });
+                expiry: *expiry,
+            }),
+            // The next reconcile asks again. Only `rollout.before` depends on it.
+            Some(Err(why)) => plan.note(format!(
+                "the certificate of the API server on Node {node} cannot be read: {why}"
+            )),
         }
     }
 }

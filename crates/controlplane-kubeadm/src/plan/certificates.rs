@@ -1,27 +1,28 @@
 //! Authorities and the administrator's kubeconfig.
 
-use jiff::Timestamp;
+use windlass_kit::{Moment, Seen};
+use windlass_pki::Purpose;
 
 use super::{Action, Plan};
-use crate::facts::{Facts, Kubeconfig, Lookup};
+use crate::facts::{Facts, Kubeconfig};
 
 /// Makes missing authorities, as long as no Machine relies on older ones that were lost.
 pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
     for certificate in &facts.certificates {
         let purpose = certificate.purpose;
         match &certificate.secret {
-            Lookup::Missing if certificate.can_generate && !facts.control_plane.initialized => {
+            Seen::NotFound if certificate.can_generate && !facts.control_plane.initialized => {
                 plan.push(Action::CreateCertificate { purpose });
             }
-            Lookup::Found(secret) if secret.generated && !secret.ours && (secret.uncontrolled || secret.of_config) => {
+            Seen::Found(secret) if secret.generated && !secret.ours && (secret.uncontrolled || secret.of_config) => {
                 plan.push(Action::AdoptCertificate {
                     purpose,
                     uid: secret.uid.clone(),
                 });
             }
-            Lookup::Found(_) | Lookup::Missing => {}
-            Lookup::Failed(error) => {
-                plan.error = Some(format!(
+            Seen::Found(_) | Seen::NotFound => {}
+            Seen::Failed(error) => {
+                plan.block(format!(
                     "Secret {}/{}-{} cannot be read: {error}",
                     facts.control_plane.namespace,
                     facts.cluster.name,
@@ -32,29 +33,52 @@ pub(super) fn plan(facts: &Facts, plan: &mut Plan) {
     }
 }
 
-/// The purposes that are missing and cannot be made any more.
+/// The purposes that are missing and cannot be generated.
 pub fn missing(facts: &Facts) -> Vec<&'static str> {
-    let lost =
-        |c: &&crate::facts::Certificate| c.secret.is_missing() && (facts.control_plane.initialized || !c.can_generate);
+    let lost = |c: &&crate::facts::Certificate| {
+        c.secret.is_not_found() && (facts.control_plane.initialized || !c.can_generate)
+    };
     let lost = facts.certificates.iter().filter(lost);
     lost.map(|c| c.purpose.suffix()).collect()
 }
 
-/// Makes the kubeconfig, and makes it anew when half of its client certificate's life is over.
-pub(super) fn kubeconfig(facts: &Facts, now: Timestamp, plan: &mut Plan) {
-    let write = match &facts.kubeconfig {
-        Kubeconfig::Missing => true,
+/// Makes the kubeconfig, and makes it again when half of its client certificate's life is over.
+pub(super) fn kubeconfig(facts: &Facts, (host, port): &(String, i32), now: &Moment, plan: &mut Plan) {
+    let replace = match &facts.kubeconfig {
+        Kubeconfig::Missing => false,
         Kubeconfig::Found {
             ours: true,
             validity: Some((begin, end)),
-        } => {
-            let life = end.duration_since(*begin);
-            end.duration_since(now) < life / 2
-        }
-        // Somebody else's, or one that cannot be read: not ours to replace.
-        Kubeconfig::Found { .. } | Kubeconfig::Failed(_) => false,
+        } if now.elapsed(*begin, end.duration_since(*begin) / 2) => true,
+        // It is valid for long enough, belongs to a user or another controller, or cannot be read: not ours to replace.
+        Kubeconfig::Found { .. } => return,
     };
-    if write {
-        plan.push(Action::WriteKubeconfig);
+    if !has_authority(facts, plan) {
+        // The Secret of an authority that a user brings wakes the control plane when it comes.
+        plan.note(format!(
+            "the kubeconfig of Cluster {} waits for Secret {}",
+            facts.cluster.name,
+            Purpose::ClusterCa.secret_name(&facts.cluster.name)
+        ));
+        return;
     }
+    let host = if host.contains(':') && !host.starts_with('[') {
+        format!("[{host}]")
+    } else {
+        host.clone()
+    };
+    plan.push(Action::WriteKubeconfig {
+        server: format!("https://{host}:{port}"),
+        replace,
+    });
+}
+
+/// Whether the cluster's authority is there, or made by this plan.
+fn has_authority(facts: &Facts, plan: &Plan) -> bool {
+    let purpose = Purpose::ClusterCa;
+    let exists = facts
+        .certificates
+        .iter()
+        .any(|c| c.purpose == purpose && c.secret.found().is_some());
+    exists || plan.actions.contains(&Action::CreateCertificate { purpose })
 }

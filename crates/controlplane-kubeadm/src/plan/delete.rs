@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use windlass_conditions::Going;
+use windlass_kit::Moment;
 
 use super::{Action, Plan, Stage};
 use crate::facts::{CpMachine, Facts};
 use crate::health;
 use crate::names::{PRE_TERMINATE_HOOK, machine};
 
-pub(super) fn plan(facts: &Facts, now: Timestamp, plan: &mut Plan) {
+pub(super) fn plan(facts: &Facts, now: &Moment, plan: &mut Plan) {
     if facts.machines.is_empty() {
         plan.stage = Stage::Deleting("DeletionCompleted", "Deletion completed".to_owned());
         plan.push(Action::RemoveFinalizer);
@@ -18,6 +18,7 @@ pub(super) fn plan(facts: &Facts, now: Timestamp, plan: &mut Plan) {
     }
     plan.health = Some(health::assess(facts, now));
     if !facts.workers.is_empty() {
+        plan.note("Machines are kept until all worker Machines are gone");
         let workers: Vec<&str> = facts.workers.iter().map(String::as_str).collect();
         plan.stage = Stage::Deleting(
             "WaitingForWorkersDeletion",
@@ -33,7 +34,6 @@ pub(super) fn plan(facts: &Facts, now: Timestamp, plan: &mut Plan) {
         if hooked || !machine.deleting() {
             plan.push(Action::TearDownMachine {
                 name: machine.name.clone(),
-                uid: machine.uid.clone(),
                 hooked,
                 deleting: machine.deleting(),
             });
@@ -50,11 +50,11 @@ pub(super) fn plan(facts: &Facts, now: Timestamp, plan: &mut Plan) {
 }
 
 /// Machines whose deletion takes long, and what holds them up.
-pub fn slow(machines: &[Arc<CpMachine>], now: Timestamp) -> Option<String> {
+pub fn slow(machines: &[Arc<CpMachine>], now: &Moment) -> Option<String> {
     let going = machines.iter().map(|m| Going {
         name: &m.name,
         since: m.deleted,
         deleting: m.condition(machine::DELETING),
     });
-    windlass_conditions::slow_deletions(going, &windlass_kit::Moment::at(now))
+    windlass_conditions::slow_deletions(going, now)
 }

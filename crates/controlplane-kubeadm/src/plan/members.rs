@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use windlass_conditions::Status;
 
+use windlass_etcd::Member;
+use windlass_kit::Seen;
 use windlass_meta::KubernetesVersion;
 
 use super::preflight::{components_survive, etcd_survives};
-use super::{Action, MoveLeader, Plan, Step};
+use super::{Action, LeavingMember, MoveLeader, Plan, Step, TROUBLED};
 use crate::facts::{CpMachine, Etcd, Facts};
 use crate::health::{Health, View};
 use crate::names::{PRE_TERMINATE_HOOK, PRE_TERMINATE_PREFIX, machine};
@@ -14,7 +16,7 @@ use crate::names::{PRE_TERMINATE_HOOK, PRE_TERMINATE_PREFIX, machine};
 /// Removes a member without a Machine, once no Machine is on its way in that could be behind it.
 pub(super) fn remove_unexpected(facts: &Facts, health: &Health, plan: &mut Plan) -> Step {
     let healthy = health.etcd.as_ref().is_none_or(|f| f.status == Status::True);
-    let Some(members) = facts.workload.members() else {
+    let Some(members) = facts.members() else {
         return Step::Rest;
     };
     if healthy || facts.machines.is_empty() || facts.machines.iter().any(|m| m.node.is_none()) {
@@ -28,16 +30,14 @@ pub(super) fn remove_unexpected(facts: &Facts, health: &Health, plan: &mut Plan)
         return Step::Rest;
     };
     if member.is_started() && !etcd_survives(facts, health, false, Some(&member.name)) {
-        plan.error = Some(format!(
+        plan.block(format!(
             "etcd member {} has no Machine and should leave, but etcd could lose its quorum; bring the other members back first",
             member.name
         ));
         return Step::Ended;
     }
-    plan.push(Action::RemoveMember {
-        id: member.id,
-        name: member.name.clone(),
-    });
+    plan.note(format!("etcd member {} is removed: it has no Machine", member.name));
+    plan.push(Action::RemoveMember(leaving(facts, member)));
     Step::Ended
 }
 
@@ -70,14 +70,26 @@ pub(super) fn release_deleting(facts: &Facts, health: &Health, plan: &mut Plan) 
         plan.push(release(None, None));
         return Step::Ended;
     }
-    let Some(members) = facts.workload.members() else {
+    let Some(members) = facts.members() else {
         plan.blockers.etcd = true;
         return Step::Ended;
     };
-    let Some(node) = node_name(facts, &view.facts) else {
-        // It never became a Node, so it has no member.
-        plan.push(release(None, None));
-        return Step::Ended;
+    let node = match node_name(facts, &view.facts) {
+        Seen::Found(node) => node,
+        Seen::NotFound => {
+            // It never became a Node, so it has no member.
+            plan.push(release(None, None));
+            return Step::Ended;
+        }
+        Seen::Failed(why) => {
+            plan.note(format!(
+                "Machine {} is not released: whether it has an etcd member is not known: {why}",
+                view.facts.name
+            ));
+            plan.blockers.etcd = true;
+            plan.again_within(TROUBLED);
+            return Step::Ended;
+        }
     };
     let member = members.iter().find(|m| m.name == node);
     if member.is_some() && !etcd_survives(facts, health, false, Some(&node)) {
@@ -85,8 +97,8 @@ pub(super) fn release_deleting(facts: &Facts, health: &Health, plan: &mut Plan) 
         return Step::Ended;
     }
     match leadership(facts, health, view) {
-        Ok(leader) => plan.push(release(leader, member.map(|m| (m.id, m.name.clone())))),
-        Err(error) => plan.error = Some(error),
+        Ok(leader) => plan.push(release(leader, member.map(|m| leaving(facts, m)))),
+        Err(error) => plan.block(error),
     }
     Step::Ended
 }
@@ -108,18 +120,42 @@ fn waits_for_us(facts: &Facts, machine: &CpMachine) -> bool {
         .is_some_and(|c| c.status == "True" && c.reason == "WaitingForPreTerminateHook")
 }
 
-/// The Node of a Machine, also of one whose Node was not linked yet.
-fn node_name(facts: &Facts, machine: &CpMachine) -> Option<String> {
-    if let Some(node) = &machine.node {
-        return Some(node.clone());
+/// A member that leaves, and the Nodes whose members may be asked to remove it.
+fn leaving(facts: &Facts, member: &Member) -> LeavingMember {
+    let machines = facts.machines.iter().filter(|m| !m.deleting());
+    let nodes = machines.filter_map(|m| m.node.as_ref());
+    LeavingMember {
+        id: member.id,
+        name: member.name.clone(),
+        through: nodes.filter(|node| **node != member.name).cloned().collect(),
     }
-    let id = machine.provider_id.clone().or_else(|| {
-        let id = machine.infra.found()?["spec"]["providerID"].as_str()?;
-        Some(id.to_owned())
-    })?;
-    let nodes = facts.workload.reached()?.nodes.as_ref().ok()?;
-    let node = nodes.iter().find(|n| n.provider_id.as_ref() == Some(&id))?;
-    Some(node.name.clone())
+}
+
+/// The Node of a Machine, also of one whose Node was not linked yet.
+fn node_name(facts: &Facts, machine: &CpMachine) -> Seen<String> {
+    if let Some(node) = &machine.node {
+        return Seen::Found(node.clone());
+    }
+    let id = match (&machine.provider_id, &machine.infra) {
+        (Some(id), _) => id.as_str(),
+        (None, Seen::Found(infra)) => match infra["spec"]["providerID"].as_str() {
+            Some(id) => id,
+            None => return Seen::NotFound,
+        },
+        (None, Seen::NotFound) => return Seen::NotFound,
+        (None, Seen::Failed(why)) => {
+            let kind = machine.infra_kind();
+            return Seen::Failed(format!("{kind} {} cannot be read: {why}", machine.name));
+        }
+    };
+    match facts.reached().map(|r| &r.nodes) {
+        Some(Ok(nodes)) => {
+            let node = nodes.iter().find(|n| n.provider_id.as_deref() == Some(id));
+            node.map(|node| node.name.clone()).into()
+        }
+        Some(Err(why)) => Seen::Failed(format!("Nodes cannot be read: {why}")),
+        None => Seen::Failed("the workload cluster does not answer".to_owned()),
+    }
 }
 
 /// Where leadership goes before this Machine's member does; nowhere when it does not lead.
@@ -127,7 +163,7 @@ pub(super) fn leadership(facts: &Facts, health: &Health, leaving: &View) -> Resu
     let Some(node) = leaving.facts.node.as_ref().filter(|_| facts.control_plane.managed_etcd) else {
         return Ok(None);
     };
-    let Some(Etcd::Members { members, leader, .. }) = facts.workload.reached().map(|r| &r.etcd) else {
+    let Some(Etcd::Members { members, leader, .. }) = facts.reached().map(|r| &r.etcd) else {
         return Err("etcd's leader is not known, so leadership cannot be moved".to_owned());
     };
     let leads = members.iter().any(|m| m.id == *leader && m.name == *node);

@@ -71,16 +71,21 @@ pub fn version_to_come(facts: &Facts) -> Option<String> {
 /// True when the change may begin; otherwise the plan says why not.
 pub(super) fn passes(facts: &Facts, health: &Health, purpose: Purpose<'_>, plan: &mut Plan) -> bool {
     plan.blockers = Blockers::default();
-    plan.blockers.version_to_come = version_to_come(facts);
-    if plan.blockers.version_to_come.is_some() {
+    if let Some(version) = version_to_come(facts) {
+        plan.note(format!(
+            "Machines wait for the version upgrade to {version} of the topology"
+        ));
+        plan.blockers.version_to_come = Some(version);
         return false;
     }
     let scale_up = matches!(purpose, Purpose::ScaleUp);
     if scale_up && facts.certificates.iter().any(certificate_missing) {
+        plan.note("no Machine is created: cluster certificates are missing or unknown");
         plan.blockers.certificates = true;
         return false;
     }
-    if facts.machines.iter().any(|m| m.deleting()) {
+    if let Some(deleting) = facts.machines.iter().find(|m| m.deleting()) {
+        plan.note(format!("Machines wait for the deletion of Machine {}", deleting.name));
         plan.blockers.deleting_machine = true;
         return false;
     }
@@ -162,7 +167,7 @@ fn bearable(facts: &Facts, health: &Health) -> (Blockers, Vec<String>) {
         errors.push("no control plane Machine has all components healthy".to_owned());
     }
     if facts.control_plane.managed_etcd {
-        if facts.workload.members().is_none_or(<[_]>::is_empty) {
+        if facts.members().is_none_or(<[_]>::is_empty) {
             errors.push("the list of etcd members is not known".to_owned());
         } else if !etcd_survives(facts, health, true, None) {
             blockers.etcd = true;
@@ -184,7 +189,7 @@ pub(super) fn components_survive(health: &Health, without: Option<&str>) -> bool
 
 /// etcd has a quorum after the change, counting everything doubtful as bad.
 pub(super) fn etcd_survives(facts: &Facts, health: &Health, adds_member: bool, removed: Option<&str>) -> bool {
-    let Some(Etcd::Members { members, alarms, .. }) = facts.workload.reached().map(|r| &r.etcd) else {
+    let Some(Etcd::Members { members, alarms, .. }) = facts.reached().map(|r| &r.etcd) else {
         return false;
     };
     let mut voters = 0;
@@ -219,7 +224,7 @@ fn member_healthy(facts: &Facts, view: &View) -> bool {
     if !view.facts.deleting() {
         return view.is_true(machine::ETCD_MEMBER);
     }
-    let pods = facts.workload.reached().map(|r| &r.pods);
+    let pods = facts.reached().map(|r| &r.pods);
     let (Some(Ok(pods)), Some(node)) = (pods, &view.facts.node) else {
         return false;
     };

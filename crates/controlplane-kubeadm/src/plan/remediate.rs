@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use windlass_kit::Moment;
 
 use super::preflight::{components_survive, etcd_survives, version_to_come};
 use super::{Action, Plan, Step, members};
@@ -45,23 +46,9 @@ impl Remembered {
     }
 }
 
-/// True when a health check failed.
-pub fn is_unhealthy(machine: &CpMachine) -> bool {
-    has(machine, machine::HEALTH_CHECK_SUCCEEDED, "False")
-}
-
-/// True when a health check failed and its owner is asked to act.
-pub fn is_marked(machine: &CpMachine) -> bool {
-    is_unhealthy(machine) && has(machine, machine::OWNER_REMEDIATED, "False")
-}
-
-fn has(machine: &CpMachine, kind: &str, status: &str) -> bool {
-    machine.condition(kind).is_some_and(|c| c.status == status)
-}
-
-pub(super) fn plan(facts: &Facts, health: &Health, now: Timestamp, plan: &mut Plan) -> Step {
+pub(super) fn plan(facts: &Facts, health: &Health, now: &Moment, plan: &mut Plan) -> Step {
     let in_progress = still_in_progress(facts, plan);
-    let marked: Vec<&View> = health.machines.iter().filter(|v| is_marked(&v.facts)).collect();
+    let marked: Vec<&View> = health.machines.iter().filter(|v| v.facts.is_marked()).collect();
     for view in &marked {
         let kept = Finding::kept(machine::OWNER_REMEDIATED, &view.facts.conditions);
         plan.remediation
@@ -77,7 +64,6 @@ pub(super) fn plan(facts: &Facts, health: &Health, now: Timestamp, plan: &mut Pl
         Ok((remembered, leader)) => {
             plan.push(Action::DeleteMachine {
                 name: view.facts.name.clone(),
-                uid: view.facts.uid.clone(),
                 leader,
                 why: "remediation",
             });
@@ -89,9 +75,10 @@ pub(super) fn plan(facts: &Facts, health: &Health, now: Timestamp, plan: &mut Pl
             (finding, Step::Ended)
         }
         Err(refusal) => {
-            if let Some(wait) = refusal.again {
-                plan.again_within(wait);
-            }
+            plan.note(format!(
+                "Machine {} is not replaced: {}",
+                view.facts.name, refusal.message
+            ));
             let finding = Finding::no(machine::OWNER_REMEDIATED, refusal.reason, refusal.message);
             (finding, Step::Rest)
         }
@@ -147,14 +134,12 @@ fn pick<'v>(facts: &Facts, marked: Vec<&'v View>) -> Option<&'v View> {
 struct Refusal {
     reason: &'static str,
     message: String,
-    again: Option<Duration>,
 }
 
 fn refuse<T>(reason: &'static str, message: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal {
         reason,
         message: message.into(),
-        again: None,
     })
 }
 
@@ -162,7 +147,7 @@ fn decide(
     facts: &Facts,
     health: &Health,
     view: &View,
-    now: Timestamp,
+    now: &Moment,
 ) -> Result<(Remembered, Option<super::MoveLeader>), Refusal> {
     if let Some(version) = version_to_come(facts) {
         return refuse(
@@ -182,7 +167,7 @@ fn decide(
             "KubeadmControlPlane can't remediate if current replicas are less or equal to 1",
         );
     }
-    if facts.machines.iter().any(|m| !is_unhealthy(m) && m.node.is_none()) {
+    if facts.machines.iter().any(|m| !m.is_unhealthy() && m.node.is_none()) {
         return refuse(
             DEFERRED,
             "KubeadmControlPlane waiting for control plane Machine provisioning to complete before triggering remediation",
@@ -195,7 +180,7 @@ fn decide(
         );
     }
     let managed = facts.control_plane.managed_etcd;
-    if managed && facts.workload.members().is_none_or(<[_]>::is_empty) {
+    if managed && facts.members().is_none_or(<[_]>::is_empty) {
         return refuse(DEFERRED, "Failed to check etcd cluster health before remediation");
     }
     let member = view.facts.node.as_deref().filter(|_| managed);
@@ -214,10 +199,10 @@ fn decide(
 }
 
 /// Counts attempts for the same problem: a replacement that fails soon again is the same problem.
-fn within_limits(facts: &Facts, machine: &CpMachine, now: Timestamp) -> Result<Remembered, Refusal> {
+fn within_limits(facts: &Facts, machine: &CpMachine, now: &Moment) -> Result<Remembered, Refusal> {
     let mut next = Remembered {
         machine: machine.name.clone(),
-        timestamp: windlass_conditions::whole_seconds(now),
+        timestamp: windlass_conditions::whole_seconds(now.now()),
         retry_count: 0,
     };
     let last = machine.annotations.get(REMEDIATION_FOR);
@@ -225,20 +210,18 @@ fn within_limits(facts: &Facts, machine: &CpMachine, now: Timestamp) -> Result<R
         return Ok(next);
     };
     let limits = &facts.control_plane.remediation;
-    let since = now.duration_since(last.timestamp);
-    if since >= signed(limits.min_healthy_period) {
+    if now.elapsed(last.timestamp, signed(limits.min_healthy_period)) {
         return Ok(next);
     }
     let period = signed(limits.retry_period);
-    if since < period {
-        return Err(Refusal {
-            reason: DEFERRED,
-            message: format!(
+    if !now.elapsed(last.timestamp, period) {
+        return refuse(
+            DEFERRED,
+            format!(
                 "KubeadmControlPlane can't remediate this machine because the operation already failed in the latest {} (RetryPeriodSeconds)",
                 windlass_meta::GoDuration::from_secs(period.as_secs())
             ),
-            again: Some((period - since).unsigned_abs()),
-        });
+        );
     }
     if let Some(most) = limits.max_retry
         && last.retry_count >= most

@@ -19,13 +19,12 @@ pub(super) fn plan(facts: &Facts, health: &Health, outdated: &[&str], why: &'sta
     match members::leadership(facts, health, view) {
         Ok(leader) => plan.push(Action::DeleteMachine {
             name: view.facts.name.clone(),
-            uid: view.facts.uid.clone(),
             leader,
             why,
         }),
         Err(error) => {
             plan.warn("FailedScaleDown", error.clone());
-            plan.error = Some(error);
+            plan.block(error);
         }
     }
     Step::Ended

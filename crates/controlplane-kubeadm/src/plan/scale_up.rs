@@ -32,7 +32,7 @@ pub(super) fn create(facts: &Facts, machines: &[View], join: bool, plan: &mut Pl
         Err(error) => {
             let reason = if join { "FailedScaleUp" } else { "FailedInitialization" };
             plan.warn(reason, error.clone());
-            plan.error = Some(error);
+            plan.block(error);
         }
     }
 }

@@ -18,7 +18,9 @@ pub(super) fn own_template(facts: &Facts, plan: &mut Plan) {
         .flatten()
         .any(|o| o["kind"] == "Cluster" && o["name"] == facts.cluster.name.as_str());
     if !owned {
-        plan.push(Action::OwnTemplate);
+        plan.push(Action::OwnTemplate {
+            object: desired::owned_template(facts, template),
+        });
     }
 }
 
@@ -67,11 +69,11 @@ fn metadata(facts: &Facts, machine: &CpMachine, object: &Value, plan: &mut Plan)
     }
 }
 
-/// Makes what a Machine lacks because the program ended between two writes. What was there once is not made again:
-/// somebody deleted it, and the health checks have to notice.
+/// Makes what a Machine lacks because the program ended between two writes. What was there once is not made again: it was deleted, and
+/// the health checks have to notice.
 fn complete(facts: &Facts, machine: &CpMachine, plan: &mut Plan) {
-    let config = machine.config.is_missing() && !machine.bootstrap_created;
-    let infra = machine.infra.is_missing() && !machine.infrastructure_provisioned && machine.provider_id.is_none();
+    let config = machine.config.is_not_found() && !machine.bootstrap_created;
+    let infra = machine.infra.is_not_found() && !machine.infrastructure_provisioned && machine.provider_id.is_none();
     if !config && !infra {
         return;
     }
@@ -80,7 +82,7 @@ fn complete(facts: &Facts, machine: &CpMachine, plan: &mut Plan) {
     let infra = match infra.transpose() {
         Ok(infra) => infra,
         Err(error) => {
-            plan.error = Some(error);
+            plan.block(error);
             return;
         }
     };

@@ -1,8 +1,9 @@
 //! Whether the control plane can be used.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use windlass_conditions::Status;
 use windlass_etcd::{Member, quorum};
+use windlass_kit::Moment;
 
 use crate::facts::{CpMachine, Facts};
 use crate::finding::Finding;
@@ -12,12 +13,12 @@ use crate::plan::Plan;
 
 /// Time that etcd has after the first start before silence is a problem.
 const FIRST_ANSWER: SignedDuration = SignedDuration::from_secs(120);
-/// Trouble shorter than this is not told while the control plane is available.
+/// Trouble shorter than this is not reported while the control plane is available.
 const FLICKER: SignedDuration = SignedDuration::from_secs(10);
 
 const KIND: &str = control_plane::AVAILABLE;
 
-pub(super) fn finding(facts: &Facts, plan: &Plan, certificates: bool, now: Timestamp) -> Finding {
+pub(super) fn finding(facts: &Facts, plan: &Plan, certificates: bool, now: &Moment) -> Finding {
     let no = |message: &str| Finding::no(KIND, "NotAvailable", message);
     if !facts.initialized() {
         return no("Control plane not yet initialized");
@@ -27,7 +28,7 @@ pub(super) fn finding(facts: &Facts, plan: &Plan, certificates: bool, now: Times
             .unwrap_or_else(|| no("Control plane not yet initialized"));
     };
     let managed = facts.control_plane.managed_etcd;
-    let members = facts.workload.members();
+    let members = facts.members();
     if managed {
         if members.is_none() {
             return silent(facts, now);
@@ -59,11 +60,11 @@ pub(super) fn finding(facts: &Facts, plan: &Plan, certificates: bool, now: Times
 }
 
 /// etcd has not answered: not long ago it could not yet.
-fn silent(facts: &Facts, now: Timestamp) -> Finding {
+fn silent(facts: &Facts, now: &Moment) -> Finding {
     let conditions = &facts.control_plane.conditions;
     let initialized = windlass_conditions::get(conditions, control_plane::INITIALIZED).filter(|c| c.status == "True");
-    let since = initialized.map_or(now, |c| c.last_transition_time.0);
-    if now.duration_since(since) < FIRST_ANSWER {
+    let since = initialized.map_or(now.now(), |c| c.last_transition_time.0);
+    if !now.elapsed(since, FIRST_ANSWER) {
         let message = "Waiting for etcd to report the list of members";
         return Finding::no(KIND, "NotAvailable", message);
     }
@@ -77,7 +78,7 @@ struct Planes {
 }
 
 impl Planes {
-    fn of(health: &Health, managed: bool, now: Timestamp) -> Self {
+    fn of(health: &Health, managed: bool, now: &Moment) -> Self {
         let mut kinds = machine::COMPONENTS.to_vec();
         if managed {
             kinds.extend([machine::ETCD_POD, machine::ETCD_MEMBER]);
@@ -100,13 +101,13 @@ impl Planes {
 }
 
 /// True when something has been wrong for longer than a moment.
-fn troubled(view: &View, kinds: &[&str], now: Timestamp) -> bool {
+fn troubled(view: &View, kinds: &[&str], now: &Moment) -> bool {
     kinds.iter().any(|kind| {
         view.status(kind).is_some_and(|s| s != Status::True)
             && view
                 .facts
                 .condition(kind)
-                .is_some_and(|c| c.status != "True" && now.duration_since(c.last_transition_time.0) > FLICKER)
+                .is_some_and(|c| c.status != "True" && now.elapsed(c.last_transition_time.0, FLICKER))
     })
 }
 
@@ -120,7 +121,7 @@ struct Members {
 }
 
 impl Members {
-    fn of(health: &Health, members: &[Member], now: Timestamp) -> Self {
+    fn of(health: &Health, members: &[Member], now: &Moment) -> Self {
         let mut counts = Self {
             all: members.len(),
             voters: 0,

@@ -90,7 +90,7 @@ pub(super) fn status(facts: &Facts, plan: &Plan, findings: &[Finding], counts: &
 }
 
 fn ready_nodes(facts: &Facts) -> usize {
-    let nodes = facts.workload.reached().map(|r| &r.nodes);
+    let nodes = facts.reached().map(|r| &r.nodes);
     let Some(Ok(nodes)) = nodes else {
         return 0;
     };
@@ -228,7 +228,7 @@ fn machines_ready(facts: &Facts) -> Option<Old> {
     ))
 }
 
-/// Only told from the first rollout on.
+/// Only there from the first rollout on.
 fn spec_up_to_date(facts: &Facts, plan: &Plan) -> Option<Old> {
     const KIND: &str = "MachinesSpecUpToDate";
     if plan.rolling_out > 0 {

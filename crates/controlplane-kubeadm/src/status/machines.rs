@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use windlass_conditions::Status;
 use windlass_conditions::{Aggregate, Condition, Reasons, Source, aggregate};
+use windlass_kit::Moment;
 
 use crate::facts::{CpMachine, Facts};
 use crate::finding::Finding;
@@ -30,17 +31,17 @@ pub(super) fn ready(facts: &Facts, now: Timestamp) -> Finding {
 }
 
 /// All Machines are as asked for.
-pub(super) fn up_to_date(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding {
+pub(super) fn up_to_date(facts: &Facts, plan: &Plan, now: &Moment) -> Finding {
     let fresh = |m: &CpMachine| {
         let health = plan.health.as_ref()?;
         let view = health.machines.iter().find(|v| v.facts.name == m.name)?;
         let finding = view.finding(machine::UP_TO_DATE)?;
-        Some(finding.stamp(&m.conditions, m.generation, now))
+        Some(finding.stamp(&m.conditions, m.generation, now.now()))
     };
     let sources = facts.machines.iter().filter_map(|m| {
         let condition = fresh(m).or_else(|| m.condition(machine::UP_TO_DATE).cloned());
         // A new Machine that has nothing to say yet is no news.
-        if condition.is_none() && now.duration_since(m.created) <= FIRST {
+        if condition.is_none() && !now.elapsed(m.created, FIRST) {
             return None;
         }
         Some((m.name.as_str(), condition.into_iter().collect()))
@@ -55,7 +56,7 @@ pub(super) fn up_to_date(facts: &Facts, plan: &Plan, now: Timestamp) -> Finding 
             unknown: "UpToDateUnknown",
             info: "UpToDate",
         },
-        now,
+        now.now(),
     )
 }
 

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use windlass_api::k8s::{DaemonSet, Node, Pod, PodStatus};
 use windlass_etcd::{EtcdMembers, GrpcEtcd, async_trait};
 use windlass_kit::{ApiClient, Cache, Codec, Cx, ObjectKey, PatchKind, Stored, Tasks, gvk_of};
-use windlass_remote::{Clusters, RemoteCluster, RemoteEvent};
+use windlass_remote::{Clusters, Outage, RemoteCluster, RemoteEvent, Workload};
 
-use super::{Connection, WorkloadCluster, WorkloadClusters};
+use super::{WorkloadCluster, WorkloadClusters};
 use crate::facts::{NodeFacts, PodFacts};
 use crate::names::{MANAGER, NODE_ROLE, NODE_UNREACHABLE};
 
@@ -26,7 +26,7 @@ const PODS: &str = "/api/v1/namespaces/kube-system/pods";
 const FIRST_LIST: Duration = Duration::from_secs(10);
 /// How long a tunnel that is kept may take to show that it still works.
 const KEPT_TUNNEL: Duration = Duration::from_secs(3);
-/// The port of API servers unless told otherwise.
+/// The default port of API servers.
 const API_SERVER_PORT: u16 = 6443;
 /// Static pods that make up a control plane, by the beginning of their names.
 const COMPONENTS: [&str; 4] = [
@@ -141,14 +141,20 @@ impl RemoteClusters {
 }
 
 impl WorkloadClusters for RemoteClusters {
-    fn get(&self, cluster: &ObjectKey) -> Connection {
-        match self.clusters.get(cluster) {
-            Ok(connection) => Connection::Connected(Box::new(Remote {
+    fn workload(&self, cluster: &ObjectKey) -> Workload<Box<dyn WorkloadCluster>> {
+        match self.clusters.workload(cluster) {
+            Workload::Up(connection) => Workload::Up(Box::new(Remote {
                 link: self.link(cluster, connection),
             })),
-            Err(error) => Connection::Down {
-                reason: error.why,
-                last_success: self.clusters.last_probe_success(cluster),
+            Workload::Down(outage) => Workload::Down(outage),
+            // A connection that ended without a failed probe, because its kubeconfig changed or went: the last success counts.
+            Workload::NotTried(why) => match self.clusters.last_probe_success(cluster) {
+                Some(last) => Workload::Down(Outage {
+                    since: last,
+                    last_success: Some(last),
+                    why,
+                }),
+                None => Workload::NotTried(why),
             },
         }
     }
@@ -271,10 +277,6 @@ impl Remote {
 
 #[async_trait]
 impl WorkloadCluster for Remote {
-    fn last_success(&self) -> Option<Timestamp> {
-        self.link.connection.last_probe_success()
-    }
-
     async fn has_kubeadm_config(&self) -> Result<bool, String> {
         Ok(self.config().await?.is_some())
     }

@@ -8,8 +8,9 @@ use serde_json::Value;
 use windlass_etcd::testing::FakeEtcd;
 use windlass_etcd::{EtcdMembers, async_trait};
 use windlass_meta::ObjectKey;
+use windlass_remote::Workload;
 
-use super::{Connection, WorkloadCluster, WorkloadClusters};
+use super::{WorkloadCluster, WorkloadClusters};
 use crate::facts::{NodeFacts, PodFacts};
 
 /// The state of a fake workload cluster.
@@ -17,8 +18,6 @@ use crate::facts::{NodeFacts, PodFacts};
 pub struct FakeState {
     /// False: no connection.
     pub up: bool,
-    /// When a probe succeeded last.
-    pub last_success: Option<Timestamp>,
     /// kubeadm's configuration is stored.
     pub kubeadm_config: bool,
     /// The version in kubeadm's configuration.
@@ -69,15 +68,11 @@ impl FakeWorkload {
 }
 
 impl WorkloadClusters for FakeWorkload {
-    fn get(&self, _: &ObjectKey) -> Connection {
-        let state = self.state();
-        if state.up {
-            Connection::Connected(Box::new(self.clone()))
+    fn workload(&self, _: &ObjectKey) -> Workload<Box<dyn WorkloadCluster>> {
+        if self.state().up {
+            Workload::Up(Box::new(self.clone()))
         } else {
-            Connection::Down {
-                reason: "the fake is down".to_owned(),
-                last_success: state.last_success,
-            }
+            Workload::NotTried("the fake is not up yet".to_owned())
         }
     }
 
@@ -88,10 +83,6 @@ impl WorkloadClusters for FakeWorkload {
 
 #[async_trait]
 impl WorkloadCluster for FakeWorkload {
-    fn last_success(&self) -> Option<Timestamp> {
-        self.state().last_success
-    }
-
     async fn has_kubeadm_config(&self) -> Result<bool, String> {
         Ok(self.state().kubeadm_config)
     }

@@ -2,63 +2,59 @@
 
 use jiff::SignedDuration;
 use serde_json::json;
-use windlass_controlplane_kubeadm::facts::Lookup;
 use windlass_controlplane_kubeadm::names::{
     DELETE_MACHINE, PRE_TERMINATE_HOOK, REMEDIATION_FOR, REMEDIATION_IN_PROGRESS,
 };
-use windlass_controlplane_kubeadm::plan::{Action, plan};
+use windlass_controlplane_kubeadm::plan::Action;
 use windlass_etcd::{Member, MemberId};
+use windlass_kit::{Moment, Seen};
 
 use crate::world::{World, set};
 
 /// The actions that matter, one line each; what only keeps things as they are is left out.
 fn actions(world: &World) -> Vec<String> {
-    let facts = world.facts();
-    let lines = plan(&facts, world.now)
-        .actions
-        .into_iter()
-        .filter_map(|action| match action {
-            Action::ApplyMachine { .. } | Action::ChangeMetadata { .. } | Action::SetMachineConditions { .. } => None,
-            Action::OwnTemplate => Some("own template".to_owned()),
-            Action::CreateCertificate { purpose } => Some(format!("certificate {}", purpose.suffix())),
-            Action::AdoptCertificate { purpose, .. } => Some(format!("adopt {}", purpose.suffix())),
-            Action::WriteKubeconfig => Some("kubeconfig".to_owned()),
-            Action::CreateMachine(new) => {
-                let spec = &new.config.as_ref().unwrap()["spec"];
-                let how = if spec["joinConfiguration"].is_object() {
-                    "join"
-                } else {
-                    "init"
-                };
-                let domain = new
-                    .machine
-                    .as_ref()
-                    .and_then(|m| m["spec"]["failureDomain"].as_str().map(str::to_owned));
-                Some(format!("{how} {}", domain.unwrap_or_default()).trim().to_owned())
-            }
-            Action::DeleteMachine { name, leader, why, .. } => {
-                let leader = leader.map(|l| format!(", leader to {}", l.to[0].1)).unwrap_or_default();
-                Some(format!("delete {name} ({why}{leader})"))
-            }
-            Action::ReleaseMachine { name, member, .. } => {
-                let member = member
-                    .map(|(_, name)| format!(" with member {name}"))
-                    .unwrap_or_default();
-                Some(format!("release {name}{member}"))
-            }
-            Action::RemoveMember { name, .. } => Some(format!("remove member {name}")),
-            Action::UpdateKubeadmConfig { version, .. } => Some(format!("kubeadm-config {version}")),
-            Action::EnsureRbac => Some("rbac".to_owned()),
-            Action::Annotate { key, value } => {
-                let verb = if value.is_some() { "annotate" } else { "unannotate" };
-                Some(format!("{verb} {}", key.rsplit('/').next().unwrap()))
-            }
-            Action::PatchMachine { name, .. } => Some(format!("patch {name}")),
-            Action::TearDownMachine { name, .. } => Some(format!("tear down {name}")),
-            Action::SetKubeProxyImage { image } => Some(format!("kube-proxy {image}")),
-            Action::RecordExpiry { config, .. } => Some(format!("expiry {config}")),
-            Action::RemoveFinalizer => Some("remove finalizer".to_owned()),
-        });
+    let lines = world.plan().actions.into_iter().filter_map(|action| match action {
+        Action::ApplyMachine { .. } | Action::ChangeMetadata { .. } | Action::SetMachineConditions { .. } => None,
+        Action::OwnTemplate { .. } => Some("own template".to_owned()),
+        Action::CreateCertificate { purpose } => Some(format!("certificate {}", purpose.suffix())),
+        Action::AdoptCertificate { purpose, .. } => Some(format!("adopt {}", purpose.suffix())),
+        Action::WriteKubeconfig { .. } => Some("kubeconfig".to_owned()),
+        Action::CreateMachine(new) => {
+            let spec = &new.config.as_ref().unwrap()["spec"];
+            let how = if spec["joinConfiguration"].is_object() {
+                "join"
+            } else {
+                "init"
+            };
+            let domain = new
+                .machine
+                .as_ref()
+                .and_then(|m| m["spec"]["failureDomain"].as_str().map(str::to_owned));
+            Some(format!("{how} {}", domain.unwrap_or_default()).trim().to_owned())
+        }
+        Action::DeleteMachine { name, leader, why, .. } => {
+            let leader = leader.map(|l| format!(", leader to {}", l.to[0].1)).unwrap_or_default();
+            Some(format!("delete {name} ({why}{leader})"))
+        }
+        Action::ReleaseMachine { name, member, .. } => {
+            let member = member
+                .map(|member| format!(" with member {}", member.name))
+                .unwrap_or_default();
+            Some(format!("release {name}{member}"))
+        }
+        Action::RemoveMember(member) => Some(format!("remove member {}", member.name)),
+        Action::UpdateKubeadmConfig { version, .. } => Some(format!("kubeadm-config {version}")),
+        Action::EnsureRbac => Some("rbac".to_owned()),
+        Action::Annotate { key, value } => {
+            let verb = if value.is_some() { "annotate" } else { "unannotate" };
+            Some(format!("{verb} {}", key.rsplit('/').next().unwrap()))
+        }
+        Action::PatchMachine { name, .. } => Some(format!("patch {name}")),
+        Action::TearDownMachine { name, .. } => Some(format!("tear down {name}")),
+        Action::SetKubeProxyImage { image } => Some(format!("kube-proxy {image}")),
+        Action::RecordExpiry { config, .. } => Some(format!("expiry {config}")),
+        Action::RemoveFinalizer => Some("remove finalizer".to_owned()),
+    });
     lines.collect()
 }
 
@@ -110,22 +106,22 @@ fn a_second_machine_waits_until_the_first_is_healthy() {
     }
     world.advance(&first);
     check(&world, &["expiry cp-00000", "join"]);
-    let blockers = plan(&world.facts(), world.now).blockers;
+    let blockers = world.plan().blockers;
     assert!(blockers.messages().is_empty());
 }
 
 #[test]
-fn lost_authorities_stop_joins_instead_of_being_made_anew() {
+fn lost_authorities_stop_joins_instead_of_being_made_again() {
     let mut world = World::settled(1);
     world.certificates = false;
     world.control_plane.replicas = 3;
     check(&world, &[]);
-    let blockers = plan(&world.facts(), world.now).blockers;
+    let blockers = world.plan().blockers;
     assert_eq!(blockers.messages(), ["* cluster certificates are missing or unknown"]);
 }
 
 #[test]
-fn the_kubeconfig_is_made_anew_when_half_of_its_life_is_over() {
+fn the_kubeconfig_is_made_again_when_half_of_its_life_is_over() {
     let mut world = World::settled(1);
     world.now += SignedDuration::from_hours(24 * 182);
     check(&world, &[]);
@@ -213,14 +209,14 @@ fn a_member_is_not_removed_when_the_others_could_not_go_on() {
     world.advance(&first);
     // The second's API server is down, but its etcd still answers: the first may go.
     check(&world, &[&format!("release {first} with member {first}")]);
-    // While the second has no vote, the third alone would be left: nobody may go.
+    // While the second has no vote, the third alone would be left: no Machine may go.
     let member = world.members.iter_mut().find(|m| m.name == second).unwrap();
     member.learner = true;
     check(&world, &[]);
 }
 
 #[test]
-fn a_member_without_machine_is_removed_when_nobody_is_on_the_way() {
+fn a_member_without_machine_is_removed_when_no_machine_is_on_the_way() {
     let mut world = World::settled(3);
     world.members.push(Member {
         id: MemberId(99),
@@ -247,7 +243,7 @@ fn an_upgrade_waits_for_the_topology() {
     world.cluster.topology_version = Some("v1.37.0".into());
     world.control_plane.version = "v1.36.0".into();
     check(&world, &[]);
-    let blockers = plan(&world.facts(), world.now).blockers;
+    let blockers = world.plan().blockers;
     assert_eq!(
         blockers.messages(),
         ["* waiting for a version upgrade to v1.37.0 to be propagated"]
@@ -272,7 +268,7 @@ fn changes_of_the_specification_replace_machines_and_labels_do_not() {
 fn what_the_bootstrap_controller_adds_is_no_change() {
     let mut world = World::settled(3);
     for machine in world.machines.values_mut() {
-        let Lookup::Found(config) = &mut machine.config else {
+        let Seen::Found(config) = &mut machine.config else {
             panic!()
         };
         let spec = &mut config["spec"];
@@ -367,10 +363,11 @@ fn remediation_of_the_same_problem_has_limits() {
     assert_eq!(actions(&world).len(), 2);
     world.control_plane.remediation.retry_period = std::time::Duration::from_mins(1);
     check(&world, &[]);
-    let planned = plan(&world.facts(), world.now);
+    let now = Moment::at(world.now);
+    let planned = world.plan_at(&now);
     let said = &planned.remediation[0].1.message;
     assert!(said.contains("latest 1m0s (RetryPeriodSeconds)"), "{said}");
-    assert_eq!(planned.requeue, Some(std::time::Duration::from_mins(1)));
+    assert_eq!(now.next_deadline(), Some(world.now + SignedDuration::from_secs(60)));
     world.now += SignedDuration::from_secs(60);
     assert_eq!(actions(&world).len(), 2);
 }

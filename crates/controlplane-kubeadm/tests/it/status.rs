@@ -1,8 +1,9 @@
 //! What is said of a control plane: the words that Cluster API v1.14 leaves.
 
 use serde_json::Value;
-use windlass_controlplane_kubeadm::plan::{Action, plan};
+use windlass_controlplane_kubeadm::plan::Action;
 use windlass_controlplane_kubeadm::status::{Done, status};
+use windlass_kit::Moment;
 
 use crate::world::World;
 
@@ -18,8 +19,7 @@ fn condition<'s>(status: &'s Value, kind: &str) -> (&'s str, &'s str, &'s str) {
 
 fn now(world: &World) -> Value {
     let facts = world.facts();
-    let planned = plan(&facts, world.now);
-    status(&facts, &planned, &Done::default(), world.now)
+    status(&facts, &world.plan(), &Done::default(), &Moment::at(world.now))
 }
 
 #[test]
@@ -106,9 +106,8 @@ fn the_beginning_is_told_as_waiting() {
 fn a_cluster_without_an_endpoint_is_waited_for() {
     let mut world = World::new(3);
     world.cluster.endpoint = None;
-    let facts = world.facts();
-    let plan = plan(&facts, world.now);
-    assert!(plan.error.is_none());
+    let plan = world.plan();
+    assert!(plan.blocked.is_none());
     assert!(plan.requeue.is_none(), "an event ends the wait");
     let status = now(&world);
     let waits = "Waiting for Cluster spec.controlPlaneEndpoint.host and spec.controlPlaneEndpoint.port to be set";
@@ -281,7 +280,7 @@ fn a_new_machine_is_complete_from_its_first_moment() {
     let mut world = World::new(1);
     world.certificates = true;
     world.kubeconfig = true;
-    let planned = plan(&world.facts(), world.now);
+    let planned = world.plan();
     let [Action::CreateMachine(new)] = planned.actions.as_slice() else {
         panic!("{:?}", planned.actions);
     };

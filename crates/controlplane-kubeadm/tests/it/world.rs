@@ -7,14 +7,16 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 use windlass_controlplane_kubeadm::facts::{
-    Addons, Certificate, Cluster, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, Lookup, NodeFacts, PodFacts,
-    Reached, SecretFacts, TemplateRef, Workload,
+    Answers, Certificate, Cluster, ControlPlane, CpMachine, Etcd, Facts, Kubeconfig, NodeFacts, PodFacts, Reached,
+    SecretFacts, TemplateRef,
 };
 use windlass_controlplane_kubeadm::names::PRE_TERMINATE_HOOK;
 use windlass_controlplane_kubeadm::plan::{Action, NewMachine, Plan, plan};
 use windlass_controlplane_kubeadm::status::{Done, status};
 use windlass_etcd::{Member, MemberId, quorum};
+use windlass_kit::{Decision, Moment, Seen};
 use windlass_pki::Purpose;
+use windlass_remote::{Outage, Workload};
 
 pub(crate) fn start() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()
@@ -39,6 +41,8 @@ pub(crate) struct World {
     pub(crate) finalizer: bool,
     /// Machines whose node is broken: pods not ready.
     pub(crate) broken: Vec<String>,
+    /// A Machine with a Node that is not linked to it.
+    pub(crate) unlinked: Option<String>,
     pub(crate) last_status: Value,
     counter: u64,
 }
@@ -95,6 +99,7 @@ impl World {
             kube_proxy: "registry.k8s.io/kube-proxy:v1.35.0".into(),
             finalizer: true,
             broken: Vec::new(),
+            unlinked: None,
             last_status: Value::Null,
             counter: 0,
         }
@@ -110,13 +115,13 @@ impl World {
     pub(crate) fn facts(&self) -> Facts {
         let secret = || {
             if self.certificates {
-                Lookup::Found(SecretFacts {
+                Seen::Found(SecretFacts {
                     ours: true,
                     generated: true,
                     ..SecretFacts::default()
                 })
             } else {
-                Lookup::Missing
+                Seen::NotFound
             }
         };
         Facts {
@@ -125,7 +130,7 @@ impl World {
             machines: self.machines.values().cloned().map(Arc::new).collect(),
             unowned: Vec::new(),
             workers: self.workers.clone(),
-            template: Lookup::Found(self.template.clone()),
+            template: Seen::Found(self.template.clone()),
             certificates: Purpose::CONTROL_PLANE
                 .into_iter()
                 .map(|purpose| Certificate {
@@ -143,21 +148,46 @@ impl World {
                 Kubeconfig::Missing
             },
             workload: self.workload(),
+            answers: Answers::default(),
             suffix: format!("{:05}", self.counter),
         }
     }
 
-    fn workload(&self) -> Workload {
-        let up = self.progress.values().any(|p| *p >= 3);
-        if !self.reachable || !up {
-            return Workload::Unreachable {
-                last_success: None,
-                reason: "nobody answers".into(),
-            };
+    /// What is planned now.
+    pub(crate) fn plan(&self) -> Plan {
+        self.plan_at(&Moment::at(self.now))
+    }
+
+    /// What is planned, with the answers to what the plan asks.
+    pub(crate) fn plan_at(&self, now: &Moment) -> Plan {
+        let mut facts = self.facts();
+        let question = match plan(&facts, now) {
+            Decision::Plan(plan) => return plan,
+            Decision::Ask(question) => question,
+        };
+        let expiry: Timestamp = "2027-11-21T10:00:00Z".parse().unwrap();
+        let nodes = question.certificates.into_iter();
+        facts.answers.certificates = nodes.map(|node| (node, Ok(expiry))).collect();
+        facts.answers.kube_proxy = question.kube_proxy.then(|| Seen::Found(self.kube_proxy.clone()));
+        match plan(&facts, now) {
+            Decision::Plan(plan) => plan,
+            Decision::Ask(question) => panic!("still asks for {question:?}"),
         }
-        let settled = self.machines.values().all(|m| m.node.is_some());
-        Workload::Reached(Box::new(Reached {
-            last_success: Some(self.now),
+    }
+
+    fn workload(&self) -> Workload<Reached> {
+        let up = self.progress.values().any(|p| *p >= 3);
+        if !up {
+            return Workload::NotTried("no attempt was made yet".into());
+        }
+        if !self.reachable {
+            return Workload::Down(Outage {
+                since: self.now,
+                last_success: None,
+                why: "no answer".into(),
+            });
+        }
+        Workload::Up(Reached {
             kubeadm_config: Ok(true),
             nodes: Ok(self.nodes()),
             pods: Ok(self.pods()),
@@ -166,14 +196,12 @@ impl World {
                 alarms: Vec::new(),
                 leader: self.leader,
             },
-            addons: settled.then(|| Addons {
-                kube_proxy_image: Some(self.kube_proxy.clone()),
-            }),
-        }))
+        })
     }
 
     fn nodes(&self) -> Vec<NodeFacts> {
         let nodes = self.machines.values().filter_map(|m| m.node.clone());
+        let nodes = nodes.chain(self.unlinked.clone());
         nodes
             .map(|name| NodeFacts {
                 provider_id: Some(format!("sim://{name}")),
@@ -211,7 +239,7 @@ impl World {
     /// One reconcile; `limit` actions are done before it is interrupted. Says what was planned.
     pub(crate) fn reconcile(&mut self, limit: usize) -> Plan {
         let facts = self.facts();
-        let planned = plan(&facts, self.now);
+        let planned = self.plan();
         let disruptive = planned.actions.iter().filter(|a| a.disruptive()).count();
         assert!(disruptive <= 1, "{:?}", planned.actions);
         for action in planned.actions.iter().take(limit) {
@@ -219,7 +247,7 @@ impl World {
             self.check();
         }
         if limit >= planned.actions.len() {
-            let status = status(&facts, &planned, &Done::default(), self.now);
+            let status = status(&facts, &planned, &Done::default(), &Moment::at(self.now));
             self.control_plane.initialized = status["initialization"]["controlPlaneInitialized"] == true;
             self.control_plane.conditions = serde_json::from_value(status["conditions"].clone()).unwrap();
             self.control_plane.legacy_conditions =
@@ -231,12 +259,12 @@ impl World {
 
     fn act(&mut self, action: &Action) {
         match action {
-            Action::OwnTemplate
+            Action::OwnTemplate { .. }
             | Action::UpdateKubeadmConfig { .. }
             | Action::EnsureRbac
             | Action::ChangeMetadata { .. } => {}
             Action::CreateCertificate { .. } | Action::AdoptCertificate { .. } => self.certificates = true,
-            Action::WriteKubeconfig => self.kubeconfig = true,
+            Action::WriteKubeconfig { .. } => self.kubeconfig = true,
             Action::ApplyMachine { name, object } => {
                 let machine = self.machines.get_mut(name).unwrap();
                 machine.annotations = serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap();
@@ -266,14 +294,15 @@ impl World {
             }
             Action::ReleaseMachine { name, leader, member } => {
                 self.move_leader(leader.as_ref().map(|l| l.to[0].0));
-                if let Some((id, _)) = member {
-                    assert_ne!(self.leader, *id, "the leader is removed");
-                    self.members.retain(|m| m.id != *id);
+                if let Some(leaving) = member {
+                    assert_ne!(self.leader, leaving.id, "the leader is removed");
+                    assert!(!leaving.through.contains(&leaving.name));
+                    self.members.retain(|m| m.id != leaving.id);
                 }
                 let machine = self.machines.get_mut(name).unwrap();
                 machine.annotations.remove(PRE_TERMINATE_HOOK);
             }
-            Action::RemoveMember { id, .. } => self.members.retain(|m| m.id != *id),
+            Action::RemoveMember(leaving) => self.members.retain(|m| m.id != leaving.id),
             Action::TearDownMachine { name, .. } => {
                 let machine = self.machines.get_mut(name).unwrap();
                 machine.annotations.remove(PRE_TERMINATE_HOOK);
@@ -287,7 +316,7 @@ impl World {
             }
             Action::SetKubeProxyImage { image } => self.kube_proxy.clone_from(image),
             Action::RecordExpiry { config, .. } => {
-                if let Lookup::Found(object) = &mut self.machines.get_mut(config).unwrap().config {
+                if let Seen::Found(object) = &mut self.machines.get_mut(config).unwrap().config {
                     object["metadata"]["annotations"]["machine.cluster.x-k8s.io/certificates-expiry"] = json!("2027");
                 }
             }
@@ -330,8 +359,9 @@ impl World {
                 certificates_expiry: None,
                 infrastructure_provisioned: false,
                 bootstrap_created: false,
-                config: Lookup::Missing,
-                infra: Lookup::Missing,
+                conditions_age: None,
+                config: Seen::NotFound,
+                infra: Seen::NotFound,
             };
             assert!(
                 self.machines.insert(name.clone(), machine).is_none(),
@@ -341,10 +371,10 @@ impl World {
         }
         let machine = self.machines.get_mut(&name).unwrap();
         if let Some(config) = &new.config {
-            machine.config = Lookup::Found(config.clone());
+            machine.config = Seen::Found(config.clone());
         }
         if let Some(infra) = &new.infra {
-            machine.infra = Lookup::Found(infra.clone());
+            machine.infra = Seen::Found(infra.clone());
         }
     }
 
@@ -365,7 +395,7 @@ impl World {
             self.progress.remove(name);
             return true;
         }
-        if machine.config.is_missing() || machine.infra.is_missing() {
+        if machine.config.is_not_found() || machine.infra.is_not_found() {
             return false;
         }
         let progress = self.progress.get_mut(name).unwrap();
@@ -430,7 +460,7 @@ impl World {
                 return round;
             }
         }
-        panic!("never rests: {:?}", plan(&self.facts(), self.now).actions);
+        panic!("never rests: {:?}", self.plan().actions);
     }
 
     pub(crate) fn versions(&self) -> Vec<&str> {

@@ -2,40 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use windlass_api_kubeadm::bootstrap::{ClusterConfiguration, ExternalEtcd, KubeadmConfig};
+use windlass_api_kubeadm::bootstrap::KubeadmConfig;
 use windlass_api_kubeadm::v1beta1::reasons;
 use windlass_kit::Seen;
 use windlass_kubeadm::WriteFile;
 use windlass_pki::{KeyMaterial, Purpose};
 
+use super::super::observed::{cluster_configuration, external_etcd};
 use super::{Lack, Verdict};
 
 const DEFAULT_FOLDER: &str = "/etc/kubernetes/pki";
 
-/// The certificates that a machine's data is made from: all of them on control plane machines, the cluster's authority (for
-/// its pin) on workers.
-pub(in super::super) fn needed(config: &KubeadmConfig, control_plane: bool) -> Vec<Purpose> {
-    if !control_plane {
-        return vec![Purpose::ClusterCa];
-    }
-    let mut purposes = Purpose::CONTROL_PLANE.to_vec();
-    if external_etcd(config).is_some() {
-        purposes.push(Purpose::ApiServerEtcdClient);
-    }
-    purposes
-}
-
-/// Whether a purpose is for the user to fill: nobody here can sign for an etcd that runs elsewhere.
+/// Whether a purpose is for the user to fill: this controller has no authority to sign for an external etcd.
 pub(super) fn is_users(config: &KubeadmConfig, purpose: Purpose) -> bool {
     external_etcd(config).is_some() && matches!(purpose, Purpose::EtcdCa | Purpose::ApiServerEtcdClient)
-}
-
-fn cluster_configuration(config: &KubeadmConfig) -> Option<&ClusterConfiguration> {
-    config.spec.as_ref()?.cluster_configuration.as_ref()
-}
-
-fn external_etcd(config: &KubeadmConfig) -> Option<&ExternalEtcd> {
-    cluster_configuration(config)?.etcd.as_ref()?.external.as_ref()
 }
 
 /// What is missing or unreadable among the certificates, if anything.

@@ -1,51 +1,52 @@
 //! Making bootstrap data: for the machine that makes the cluster, and for those that join it.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_api_kubeadm::bootstrap::{
     BootstrapTokenDiscovery, JoinConfiguration, JoinControlPlane, KubeadmConfigSpec, NodeRegistrationOptions, Taint,
 };
-use windlass_kit::Seen;
+use windlass_kit::{Moment, Seen};
 use windlass_kubeadm::{BootstrapData, ClusterFacts, KubeadmError, Resolved, WriteFile};
 use windlass_pki::{Certificate, KeyMaterial, Purpose};
+use windlass_remote::Workload;
 
 use super::super::desired;
-use super::super::observed::{Connection, Observed, endpoint, is_standalone, spec_token};
+use super::super::observed::{Lock, Material, Observed, endpoint, is_control_plane, is_standalone, spec_token};
 use super::{Action, Hidden, Lack, Plan, Verdict, certificates, wait_for_control_plane};
 
 /// When to look again for a connection to the workload cluster.
-const RECONNECT: SignedDuration = SignedDuration::from_secs(20);
+const RECONNECT: Duration = Duration::from_secs(20);
 
 /// Keeps workloads away from a node until its labels and taints are there.
 const UNINITIALIZED_TAINT: &str = "node.cluster.x-k8s.io/uninitialized";
 
 /// What can be done before the infrastructure is there: without a control plane object, the lock and the certificates.
-pub(super) fn prepare(plan: Plan, seen: &Observed) -> Plan {
+pub(super) fn prepare(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Material) -> Plan {
     let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
         return plan;
     };
     if !is_standalone(cluster) {
         return plan;
     }
-    match take_lock(plan, seen, cluster, machine) {
-        ControlFlow::Continue(plan) => generate(plan, seen),
+    match take_lock(plan, lock, cluster, machine) {
+        ControlFlow::Continue(plan) => generate(plan, seen, material),
         ControlFlow::Break(plan) => plan,
     }
 }
 
 /// The machine that makes the cluster.
-pub(super) fn init(plan: Plan, seen: &Observed) -> Plan {
+pub(super) fn init(plan: Plan, seen: &Observed, lock: &Seen<Lock>, material: &Material) -> Plan {
     let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
         return plan;
     };
-    let mut plan = match take_lock(plan, seen, cluster, machine) {
+    let mut plan = match take_lock(plan, lock, cluster, machine) {
         ControlFlow::Continue(plan) => plan,
         ControlFlow::Break(plan) => return plan,
     };
     if is_standalone(cluster) {
-        plan = generate(plan, seen);
+        plan = generate(plan, seen, material);
         if plan
             .actions
             .iter()
@@ -57,7 +58,7 @@ pub(super) fn init(plan: Plan, seen: &Observed) -> Plan {
             ));
         }
     }
-    plan = match check_certificates(plan, seen, cluster) {
+    plan = match check_certificates(plan, material, cluster) {
         ControlFlow::Continue(plan) => plan,
         ControlFlow::Break(plan) => return plan,
     };
@@ -74,18 +75,24 @@ pub(super) fn init(plan: Plan, seen: &Observed) -> Plan {
                 endpoint,
             ))));
     }
-    let files = certificates::files(&seen.config, &seen.certificates);
+    let files = certificates::files(&seen.config, &material.certificates);
     let data =
-        resolve(seen, &spec).and_then(|resolved| windlass_kubeadm::render_init(&spec, &facts, &files, &resolved));
+        resolve(material, &spec).and_then(|resolved| windlass_kubeadm::render_init(&spec, &facts, &files, &resolved));
     write(plan, seen, cluster, data)
 }
 
 /// A machine that joins.
-pub(super) fn join(mut plan: Plan, seen: &Observed, control_plane: bool, now: Timestamp) -> Plan {
+pub(super) fn join(
+    mut plan: Plan,
+    seen: &Observed,
+    (material, connection): (&Material, &Workload<()>),
+    control_plane: bool,
+    now: &Moment,
+) -> Plan {
     let (Seen::Found(cluster), Seen::Found(machine)) = (&seen.cluster, &seen.machine) else {
         return plan;
     };
-    plan = match check_certificates(plan, seen, cluster) {
+    plan = match check_certificates(plan, material, cluster) {
         ControlFlow::Continue(plan) => plan,
         ControlFlow::Break(plan) => return plan,
     };
@@ -107,24 +114,31 @@ pub(super) fn join(mut plan: Plan, seen: &Observed, control_plane: bool, now: Ti
     };
     let mut files = Vec::new();
     if control_plane {
-        files = certificates::files(&seen.config, &seen.certificates);
+        files = certificates::files(&seen.config, &material.certificates);
     }
-    plan = match discover(plan, seen, &mut join, &mut files, &address, now) {
+    plan = match discover(
+        plan,
+        seen,
+        (material, connection),
+        (&mut join, &mut files),
+        &address,
+        now,
+    ) {
         ControlFlow::Continue(plan) => plan,
         ControlFlow::Break(plan) => return plan,
     };
     if !control_plane {
         add_uninitialized_taint(&mut join);
     }
-    let data = resolve(seen, &spec)
+    let data = resolve(material, &spec)
         .and_then(|resolved| windlass_kubeadm::render_join(&spec, &join, &facts(cluster, machine), &files, &resolved));
     write(plan, seen, cluster, data)
 }
 
 /// Makes sure that this machine alone may run `kubeadm init`; the plan to stop with is an error.
-fn take_lock(mut plan: Plan, seen: &Observed, cluster: &Cluster, machine: &Machine) -> ControlFlow<Plan, Plan> {
+fn take_lock(mut plan: Plan, lock: &Seen<Lock>, cluster: &Cluster, machine: &Machine) -> ControlFlow<Plan, Plan> {
     let name = machine.metadata.name.as_deref().unwrap_or_default();
-    let stale = match &seen.lock {
+    let stale = match lock {
         Seen::Found(lock) if lock.machine == name => return ControlFlow::Continue(plan),
         Seen::Found(lock) if lock.holder_exists => {
             let note = format!("Machine {} holds the init lock", lock.machine);
@@ -142,8 +156,8 @@ fn take_lock(mut plan: Plan, seen: &Observed, cluster: &Cluster, machine: &Machi
 }
 
 /// Adds what is missing among the certificates that are ours to make.
-fn generate(mut plan: Plan, seen: &Observed) -> Plan {
-    let missing: Vec<_> = certificates::missing(&seen.certificates)
+fn generate(mut plan: Plan, seen: &Observed, material: &Material) -> Plan {
+    let missing: Vec<_> = certificates::missing(&material.certificates)
         .into_iter()
         .filter(|purpose| !certificates::is_users(&seen.config, *purpose))
         .collect();
@@ -153,19 +167,19 @@ fn generate(mut plan: Plan, seen: &Observed) -> Plan {
     plan
 }
 
-fn check_certificates(mut plan: Plan, seen: &Observed, cluster: &Cluster) -> ControlFlow<Plan, Plan> {
+fn check_certificates(mut plan: Plan, material: &Material, cluster: &Cluster) -> ControlFlow<Plan, Plan> {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    match certificates::lacking(&seen.certificates, name) {
+    match certificates::lacking(&material.certificates, name) {
         None => {
             plan.certificates = Verdict::Available;
             ControlFlow::Continue(plan)
         }
         Some(verdict) => {
             if let Verdict::InternalError(lack) = &verdict {
-                plan.notes.push(lack.message.clone());
+                plan = plan.note(lack.message.clone());
                 // A damaged Secret is worth an error; one that is missing wakes us when it comes.
-                if seen.certificates.values().any(|material| material.failure().is_some()) {
-                    plan.error = Some(lack.message.clone());
+                if material.certificates.values().any(|secret| secret.failure().is_some()) {
+                    plan = plan.block(lack.message.clone());
                 }
             }
             plan.certificates = verdict;
@@ -181,12 +195,12 @@ fn check_certificates(mut plan: Plan, seen: &Observed, cluster: &Cluster) -> Con
 fn discover(
     mut plan: Plan,
     seen: &Observed,
-    join: &mut JoinConfiguration,
-    files: &mut Vec<WriteFile>,
+    (material, connection): (&Material, &Workload<()>),
+    (join, files): (&mut JoinConfiguration, &mut Vec<WriteFile>),
     address: &str,
-    now: Timestamp,
+    now: &Moment,
 ) -> ControlFlow<Plan, Plan> {
-    let Some(Seen::Found(authority)) = seen.certificates.get(&Purpose::ClusterCa) else {
+    let Some(Seen::Found(authority)) = material.certificates.get(&Purpose::ClusterCa) else {
         return ControlFlow::Continue(plan);
     };
     let discovery = join.discovery.get_or_insert_default();
@@ -208,7 +222,7 @@ fn discover(
         }
     }
     if token.token.is_none() {
-        if let Connection::NotConnected(why) = &seen.connection {
+        if let Some(why) = connection.unknown() {
             // A connection that comes up wakes us; the timer is for one whose news got lost.
             plan.requeue = Some(RECONNECT);
             return ControlFlow::Break(plan.wait(Lack::waiting(
@@ -223,7 +237,7 @@ fn discover(
         });
     }
     apply_if_changed(&mut plan, seen, &before, token);
-    plan.requeue = Some(super::super::token::refresh_interval(seen.token_ttl));
+    plan.requeue = Some(super::super::token::refresh_interval(seen.token_ttl).unsigned_abs());
     ControlFlow::Continue(plan)
 }
 
@@ -244,7 +258,11 @@ fn apply_if_changed(
 }
 
 /// Renders once more with another token, for a machine whose token has vanished before it was used.
-pub(super) fn rejoin(mut plan: Plan, seen: &Observed, uid: &str, now: Timestamp) -> Plan {
+pub(super) fn rejoin(mut plan: Plan, seen: &Observed, now: &Moment) -> Plan {
+    let (Some(material), Some(connection), Seen::Found(machine)) = (&seen.material, &seen.connection, &seen.machine)
+    else {
+        return plan;
+    };
     let mut config = (*seen.config).clone();
     if let Some(discovery) = config
         .spec
@@ -259,31 +277,28 @@ pub(super) fn rejoin(mut plan: Plan, seen: &Observed, uid: &str, now: Timestamp)
         config: std::sync::Arc::new(config),
         machine: seen.machine.clone(),
         cluster: seen.cluster.clone(),
-        certificates: seen.certificates.clone(),
         data_secret: Seen::NotFound,
-        references: seen.references.clone(),
-        lock: Seen::NotFound,
-        connection: seen.connection.clone(),
+        lock: None,
+        material: None,
+        connection: None,
         token_expires: None,
         fresh_token: seen.fresh_token.clone(),
         token_ttl: seen.token_ttl,
-        control_plane_version: seen.control_plane_version.clone(),
     };
-    let control_plane = seen
-        .machine
-        .found()
-        .is_some_and(|machine| super::super::observed::is_control_plane(machine));
-    let rendered = join(Plan::default(), &again, control_plane, now);
+    let uid = seen.data_secret.found().and_then(|secret| secret.metadata.uid.clone());
+    let uid = uid.unwrap_or_default();
+    let inputs = (material, connection);
+    let rendered = join(Plan::default(), &again, inputs, is_control_plane(machine), now);
     for action in rendered.actions {
         plan.actions.push(match action {
             Action::CreateData(content) => Action::ReplaceData {
-                uid: uid.to_owned(),
+                uid: uid.clone(),
                 content,
             },
             other => other,
         });
     }
-    plan.error = rendered.error;
+    plan.blocked = rendered.blocked.or(plan.blocked);
     plan.requeue = rendered.requeue;
     plan.note("the bootstrap token has vanished before the machine used it: the data is made again with a new one")
 }
@@ -346,9 +361,19 @@ fn write(mut plan: Plan, seen: &Observed, cluster: &Cluster, data: Result<Bootst
     plan
 }
 
-fn resolve(seen: &Observed, spec: &KubeadmConfigSpec) -> Result<Resolved, KubeadmError> {
-    windlass_kubeadm::resolve(spec, seen.control_plane_version.as_deref(), &|reference| {
-        seen.references.0.get(reference).map(Vec::as_slice)
+fn resolve(material: &Material, spec: &KubeadmConfigSpec) -> Result<Resolved, KubeadmError> {
+    let version = match &material.control_plane_version {
+        Seen::Found(version) => Some(version.as_str()),
+        Seen::NotFound => None,
+        Seen::Failed(why) => {
+            return Err(KubeadmError::Field {
+                field: "spec.files".to_owned(),
+                why: format!("the version that templates see cannot be read: {why}"),
+            });
+        }
+    };
+    windlass_kubeadm::resolve(spec, version, &|reference| {
+        material.references.0.get(reference).map(Vec::as_slice)
     })
 }
 

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 use windlass_api::core::v1beta2::{Cluster, Machine};
 use windlass_kit::{ReconcileError, Seen};
 use windlass_kubeadm::SecretReference;
 use windlass_pki::{KeyAlgorithm, KeyMaterial, PrivateKey, Purpose};
+use windlass_remote::{Outage, Workload};
 
-use super::super::observed::{Connection, Lock, References};
+use super::super::observed::{Lock, Material, References, lock};
 use super::super::status::{Done, Failure, status};
 use super::*;
 
@@ -76,18 +77,20 @@ fn world(control_plane: bool, spec: &str) -> World {
             config: Arc::default(),
             machine: Seen::NotFound,
             cluster: Seen::NotFound,
-            certificates: purposes
-                .into_iter()
-                .map(|purpose| (purpose, Seen::Found(material.clone())))
-                .collect(),
             data_secret: Seen::NotFound,
-            references: References::default(),
-            lock: Seen::NotFound,
-            connection: Connection::Connected,
+            lock: Some(Seen::NotFound),
+            material: Some(Material {
+                certificates: purposes
+                    .into_iter()
+                    .map(|purpose| (purpose, Seen::Found(material.clone())))
+                    .collect(),
+                references: References::default(),
+                control_plane_version: Seen::NotFound,
+            }),
+            connection: Some(Workload::Up(())),
             token_expires: None,
             fresh_token: Token::parse("abcdef.0123456789abcdef").unwrap(),
             token_ttl: SignedDuration::from_mins(15),
-            control_plane_version: None,
         },
     }
 }
@@ -121,9 +124,33 @@ impl World {
         self.seen
     }
 
-    fn plan(self) -> Plan {
-        plan(&self.observed(), now())
+    fn material(&mut self) -> &mut Material {
+        self.seen.material.as_mut().unwrap()
     }
+
+    fn plan(self) -> Plan {
+        planned(&self.observed(), &Moment::at(now()))
+    }
+}
+
+/// The plan, when nothing has to be asked.
+fn planned(seen: &Observed, now: &Moment) -> Plan {
+    match plan(seen, now) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(question) => panic!("asks for {question:?}"),
+    }
+}
+
+fn down(why: &str) -> Workload<()> {
+    Workload::Down(Outage {
+        since: now(),
+        last_success: None,
+        why: why.to_owned(),
+    })
+}
+
+fn why(plan: &Plan) -> Option<&str> {
+    plan.blocked.as_ref().map(|blocked| blocked.message.as_str())
 }
 
 fn owner(uid: &str) -> Value {
@@ -203,7 +230,7 @@ fn without_a_control_plane_object_keys_are_made_while_the_infrastructure_comes()
         .standalone()
         .with(|world| {
             world.cluster["status"] = json!({});
-            world.seen.certificates.insert(Purpose::EtcdCa, Seen::NotFound);
+            world.material().certificates.insert(Purpose::EtcdCa, Seen::NotFound);
         })
         .plan();
     assert_eq!(names(&plan), ["take lock", "generate certificates"]);
@@ -286,7 +313,7 @@ fn only_one_machine_makes_the_cluster() {
     let check = |lock: Seen<Lock>, want: &[&str]| {
         let plan = world(true, INIT)
             .before_init()
-            .with(|world| world.seen.lock = lock)
+            .with(|world| world.seen.lock = Some(lock))
             .plan();
         assert_eq!(names(&plan), want);
         plan
@@ -295,7 +322,7 @@ fn only_one_machine_makes_the_cluster() {
     check(lock("gone", false), &["take over lock", "apply spec", "create data"]);
     waits(&check(lock("other", true), &[]), "control plane to be initialized");
     let plan = check(Seen::Failed("no answer".to_owned()), &[]);
-    assert!(plan.error.unwrap().contains("no answer"));
+    assert!(why(&plan).unwrap().contains("no answer"));
 }
 
 #[test]
@@ -305,7 +332,7 @@ fn workers_and_joining_control_plane_machines_wait_until_there_is_a_cluster() {
         assert_eq!(names(&plan), [""; 0]);
         waits(&plan, "Waiting for Cluster control plane to be initialized");
         assert_eq!(plan.certificates, Verdict::Keep);
-        assert_eq!(plan.error, None);
+        assert_eq!(plan.blocked, None);
     }
 }
 
@@ -320,7 +347,7 @@ fn a_machine_that_joins_waits_for_both_parts_of_the_endpoint() {
         let waits_for =
             "Waiting for Cluster spec.controlPlaneEndpoint.host and spec.controlPlaneEndpoint.port to be set";
         waits(&plan, waits_for);
-        assert_eq!((plan.error, plan.requeue), (None, None));
+        assert_eq!((plan.blocked, plan.requeue), (None, None));
     }
 }
 
@@ -348,7 +375,7 @@ fn a_worker_joins_with_a_token_of_its_own() {
         !text.contains("PRIVATE KEY") && !text.contains("/etc/kubernetes/pki"),
         "{text}"
     );
-    assert_eq!(plan.requeue, Some(SignedDuration::from_mins(5)));
+    assert_eq!(plan.requeue, Some(Duration::from_mins(5)));
 }
 
 #[test]
@@ -366,7 +393,7 @@ fn a_joining_control_plane_machine_gets_the_keys_and_no_taint_of_workers() {
 #[test]
 fn the_token_that_the_spec_has_is_used() {
     let plan = world(false, WITH_TOKEN)
-        .with(|world| world.seen.connection = Connection::NotConnected("down".to_owned()))
+        .with(|world| world.seen.connection = Some(down("down")))
         .plan();
     assert_eq!(names(&plan), ["create data"]);
     assert!(data(&plan).contains("zzzzzz.0123456789abcdef"));
@@ -391,39 +418,42 @@ fn a_file_that_describes_the_cluster_needs_no_token() {
 #[test]
 fn without_a_connection_no_token_can_be_made() {
     let plan = world(false, WORKER)
-        .with(|world| world.seen.connection = Connection::NotConnected("kubeconfig is missing".to_owned()))
+        .with(|world| world.seen.connection = Some(Workload::NotTried("kubeconfig is missing".to_owned())))
         .plan();
     assert_eq!(names(&plan), [""; 0]);
     waits(&plan, "kubeconfig is missing");
 }
 
 #[test]
-fn missing_and_damaged_certificates_are_told_apart() {
+fn missing_and_damaged_certificates_are_distinguished() {
     let missing = world(true, INIT)
         .before_init()
         .with(|world| {
-            world.seen.certificates.insert(Purpose::ServiceAccount, Seen::NotFound);
+            world
+                .material()
+                .certificates
+                .insert(Purpose::ServiceAccount, Seen::NotFound);
         })
         .plan();
     assert_eq!(names(&missing), ["take lock"]);
     assert!(matches!(&missing.certificates, Verdict::InternalError(lack) if lack.message.contains("demo-sa")));
-    assert_eq!(missing.error, None);
+    assert_eq!(missing.blocked, None);
     let damaged = world(false, WORKER)
         .with(|world| {
             world
-                .seen
+                .material()
                 .certificates
                 .insert(Purpose::ClusterCa, Seen::Failed("no tls.crt".to_owned()));
         })
         .plan();
-    assert_eq!(damaged.error.as_deref(), Some("no tls.crt"));
+    assert_eq!(why(&damaged), Some("no tls.crt"));
 }
 
 #[test]
 fn a_worker_that_is_configured_as_control_plane_is_an_error() {
     let plan = world(false, "{joinConfiguration: {controlPlane: {}}}").plan();
     waits(&plan, "the Machine is a worker");
-    assert!(plan.error.is_some());
+    assert!(plan.blocked.is_some());
     assert_eq!(names(&plan), [""; 0]);
 }
 
@@ -439,7 +469,7 @@ fn what_cannot_be_rendered_writes_nothing() {
                 name: "s".to_owned(),
                 key: "k".to_owned(),
             };
-            world.seen.references = References(BTreeMap::from([(reference, b"content of a".to_vec())]));
+            world.material().references = References(BTreeMap::from([(reference, b"content of a".to_vec())]));
         })
         .plan();
     assert!(data(&found).contains("content of a"));
@@ -452,11 +482,11 @@ fn a_data_secret_that_is_there_is_kept_adopted_or_refused() {
             .before_init()
             .with(|world| {
                 world.config["spec"]["clusterConfiguration"] = json!({"controlPlaneEndpoint": "e:1"});
-                world.seen.lock = Seen::Found(Lock {
+                world.seen.lock = Some(Seen::Found(Lock {
                     machine: "m1".to_owned(),
                     holder_exists: true,
                     uid: "u".to_owned(),
-                });
+                }));
                 world.seen.data_secret = Seen::Found(Arc::new(secret(&owners)));
             })
             .plan();
@@ -475,9 +505,9 @@ fn a_status_lost_in_a_restore_is_rebuilt_from_the_machine() {
     let seen = world(false, WORKER)
         .with(|world| world.machine["spec"]["bootstrap"]["dataSecretName"] = "kept".into())
         .observed();
-    let plan = plan(&seen, now());
+    let plan = planned(&seen, &Moment::at(now()));
     assert_eq!(names(&plan), [""; 0]);
-    let status = status(&seen, &plan, &Done::default(), now()).unwrap();
+    let status = status(&seen, &plan, &Done::default(), &Moment::at(now())).unwrap();
     assert_eq!(status["dataSecretName"], "kept");
     assert_eq!(status["initialization"], json!({"dataSecretCreated": true}));
 }
@@ -489,60 +519,172 @@ fn the_lock_is_given_back_by_its_holder() {
         world(true, INIT)
             .done()
             .with(|world| {
-                world.seen.lock = Seen::Found(Lock {
+                world.seen.lock = Some(Seen::Found(Lock {
                     machine,
                     holder_exists: true,
                     uid: "lock-uid".to_owned(),
-                });
+                }));
             })
             .plan()
     };
     assert_eq!(
         held("m1").actions,
         [Action::ReleaseLock {
+            key: ObjectKey::new("default", "demo-lock"),
             uid: "lock-uid".to_owned()
         }]
     );
     assert_eq!(held("m2").actions, []);
 }
 
-/// A worker whose data was made at [`NOW`], looked at `minutes` later.
-fn later(minutes: i64, expires: Option<Seen<Timestamp>>, joined: bool) -> Plan {
-    let seen = world(false, WITH_TOKEN)
+/// A worker whose data was made at [`NOW`].
+fn worker(expires: Option<Seen<Timestamp>>, joined: bool) -> Observed {
+    world(false, WITH_TOKEN)
         .done()
         .with(|world| {
             if joined {
                 world.machine["status"] = json!({"nodeRef": {"name": "n"}});
             }
-            world.seen.token_expires = expires;
+            world.seen.token_expires = expires.map(Workload::Up);
         })
-        .observed();
-    plan(&seen, now() + SignedDuration::from_mins(minutes))
+        .observed()
+}
+
+fn minutes(minutes: i64) -> Timestamp {
+    now() + SignedDuration::from_mins(minutes)
+}
+
+/// [`worker`], looked at `after` minutes later.
+fn later(after: i64, expires: Option<Seen<Timestamp>>, joined: bool) -> Plan {
+    planned(&worker(expires, joined), &Moment::at(minutes(after)))
 }
 
 #[test]
 fn a_token_lives_until_its_machine_has_joined() {
-    let at = |minutes: i64| Seen::Found(now() + SignedDuration::from_mins(minutes));
-    let early = later(2, None, false);
-    assert_eq!(
-        (names(&early), early.requeue),
-        (vec![], Some(SignedDuration::from_mins(3)))
-    );
+    let at = |after: i64| Seen::Found(minutes(after));
+    let early = Moment::at(minutes(2));
+    let plan = planned(&worker(None, false), &early);
+    assert_eq!((names(&plan), plan.requeue), (vec![], None));
+    assert_eq!(early.next_deadline(), Some(minutes(5)));
     let extended = later(5, Some(at(15)), false);
     assert_eq!(names(&extended), ["extend token"]);
-    assert!(
-        matches!(&extended.actions[0], Action::ExtendToken { expires, .. } if *expires == now() + SignedDuration::from_mins(20))
+    assert!(matches!(&extended.actions[0], Action::ExtendToken { expires, .. } if *expires == minutes(20)));
+    assert_eq!(extended.requeue, Some(Duration::from_mins(5)));
+    let fresh = Moment::at(minutes(6));
+    let plan = planned(&worker(Some(at(20)), false), &fresh);
+    assert_eq!((names(&plan), plan.requeue), (vec![], Some(Duration::from_mins(5))));
+    // Five sixths of its life are left until then.
+    let soon = now() + SignedDuration::from_secs(450);
+    assert_eq!(fresh.next_deadline(), Some(soon));
+    let joined = Moment::at(minutes(5));
+    let plan = planned(&worker(None, true), &joined);
+    assert_eq!(
+        (names(&plan), plan.requeue, joined.next_deadline()),
+        (vec![], None, None)
     );
-    assert_eq!(extended.requeue, Some(SignedDuration::from_mins(5)));
-    assert_eq!(names(&later(6, Some(at(20)), false)), [""; 0]);
-    let joined = later(5, None, true);
-    assert_eq!((names(&joined), joined.requeue), (vec![], None));
-    assert!(later(5, Some(Seen::Failed("x".to_owned())), false).error.is_some());
+    assert!(later(5, Some(Seen::Failed("x".to_owned())), false).blocked.is_some());
     let leaving = world(false, WITH_TOKEN)
         .done()
         .with(|world| world.machine["metadata"]["deletionTimestamp"] = NOW.into())
         .plan();
     assert_eq!((names(&leaving), leaving.requeue), (vec![], None));
+}
+
+#[test]
+fn a_token_in_a_cluster_that_does_not_answer_is_neither_extended_nor_replaced() {
+    for unknown in [
+        Workload::NotTried("no attempt".to_owned()),
+        down("no answer").map(|()| Seen::NotFound),
+    ] {
+        let mut seen = worker(None, false);
+        seen.token_expires = Some(unknown);
+        let plan = planned(&seen, &Moment::at(minutes(5)));
+        assert_eq!((names(&plan), &plan.blocked), (vec![], &None));
+        assert_eq!(plan.requeue, Some(Duration::from_mins(5)));
+        assert_eq!(plan.data, Verdict::Available);
+    }
+}
+
+#[test]
+fn plans_ask_only_for_what_their_situation_needs() {
+    let ask = |world: World, after: i64| {
+        let mut seen = world.observed();
+        (seen.lock, seen.material, seen.connection, seen.token_expires) = (None, None, None, None);
+        match plan(&seen, &Moment::at(minutes(after))) {
+            Decision::Ask(question) => question,
+            Decision::Plan(_) => Question::default(),
+        }
+    };
+    let nothing = Question::default();
+    let (lock, material) = (true, true);
+    let init = Question {
+        lock,
+        material,
+        ..nothing
+    };
+    assert_eq!(ask(world(true, INIT).before_init(), 0), init);
+    let connection = true;
+    let join = Question {
+        connection,
+        material,
+        ..nothing
+    };
+    assert_eq!(ask(world(false, WORKER), 0), join);
+    assert_eq!(ask(world(false, WORKER).before_init(), 0), nothing);
+    // The lock is looked for by Machines that may hold it, the token once it is due.
+    assert_eq!(ask(world(true, INIT).done(), 0), Question { lock, ..nothing });
+    assert_eq!(ask(world(false, WITH_TOKEN).done(), 4), nothing);
+    let token = true;
+    assert_eq!(
+        ask(world(false, WITH_TOKEN).done(), 5),
+        Question {
+            token,
+            material,
+            ..nothing
+        }
+    );
+}
+
+#[test]
+fn an_init_lock_that_cannot_be_read_is_neither_taken_over_nor_forgotten() {
+    let key = ObjectKey::new("default", "demo-lock");
+    let map =
+        |data: Value| serde_json::from_value::<ConfigMap>(json!({"metadata": {"uid": "u"}, "data": data})).unwrap();
+    let read = |data: Value| lock(&key, map(data), |machine| machine == "m1");
+    let found = read(json!({"lock-information": r#"{"machineName":"m1"}"#}));
+    assert!(matches!(
+        found,
+        Seen::Found(Lock {
+            holder_exists: true,
+            ..
+        })
+    ));
+    let damaged = read(json!({"lock-information": "{"}));
+    assert!(damaged.failure().unwrap().contains("default/demo-lock"), "{damaged:?}");
+    let taking = world(true, INIT)
+        .before_init()
+        .with(|world| world.seen.lock = Some(damaged.clone()))
+        .plan();
+    assert_eq!(names(&taking), [""; 0]);
+    assert!(why(&taking).unwrap().contains("Failed to read the init lock"));
+    // After its data was made, the Machine tries again to give the lock back.
+    let giving = world(true, INIT)
+        .done()
+        .with(|world| world.seen.lock = Some(damaged))
+        .plan();
+    assert_eq!((names(&giving), &giving.data), (vec![], &Verdict::Available));
+    assert!(why(&giving).unwrap().contains("Failed to read the init lock"));
+}
+
+#[test]
+fn a_template_is_not_rendered_while_its_version_cannot_be_read() {
+    let spec = "{joinConfiguration: {}, files: [{path: /a, content: a, contentFormat: Template}]}";
+    let plan = world(false, spec)
+        .with(|world| world.material().control_plane_version = Seen::Failed("no answer".to_owned()))
+        .plan();
+    assert_eq!(names(&plan), [""; 0]);
+    waits(&plan, "no answer");
+    assert!(plan.blocked.is_some());
 }
 
 #[test]
@@ -554,21 +696,25 @@ fn a_token_that_vanished_is_replaced_with_the_data() {
 }
 
 #[test]
-fn nothing_is_said_without_a_machine_or_while_deleting() {
+fn there_is_no_status_without_a_machine_or_while_deleting() {
     let mut seen = world(false, WORKER).observed();
     seen.machine = Seen::NotFound;
-    let orphan = plan(&seen, now());
+    let orphan = planned(&seen, &Moment::at(now()));
     assert!(orphan.silent && orphan.actions.is_empty());
-    assert_eq!(status(&seen, &orphan, &Done::default(), now()), None);
+    assert_eq!(status(&seen, &orphan, &Done::default(), &Moment::at(now())), None);
     let deleting = world(false, WORKER)
         .with(|world| world.config["metadata"]["deletionTimestamp"] = NOW.into())
         .plan();
     assert!(deleting.silent && deleting.actions.is_empty());
 }
 
+fn told(seen: &Observed, done: &Done) -> Option<Value> {
+    let now = Moment::at(now());
+    status(seen, &planned(seen, &now), done, &now)
+}
+
 fn check_status(seen: &Observed, done: &Done, want: &str) {
-    let plan = plan(seen, now());
-    let got = status(seen, &plan, done, now()).unwrap();
+    let got = told(seen, done).unwrap();
     assert_eq!(got, object::<Value>(want), "{got:#}");
 }
 
@@ -631,14 +777,15 @@ deprecated:
 #[test]
 fn a_status_that_was_applied_is_not_changed_by_looking_again() {
     let seen = world(false, WORKER).before_init().observed();
-    let first = status(&seen, &plan(&seen, now()), &Done::default(), now()).unwrap();
+    let now = Moment::at(now());
+    let first = status(&seen, &planned(&seen, &now), &Done::default(), &now).unwrap();
     let again = world(false, WORKER)
         .before_init()
         .with(|world| world.config["status"] = first.clone())
         .observed();
-    let later = now() + SignedDuration::from_mins(1);
+    let later = Moment::at(minutes(1));
     assert_eq!(
-        status(&again, &plan(&again, later), &Done::default(), later).unwrap(),
+        status(&again, &planned(&again, &later), &Done::default(), &later).unwrap(),
         first
     );
 }
@@ -646,7 +793,7 @@ fn a_status_that_was_applied_is_not_changed_by_looking_again() {
 #[test]
 fn a_failed_write_is_a_condition_but_never_takes_data_back() {
     let failed = |lost_lock| Done {
-        failure: Some(Failure {
+        failed: Some(Failure {
             action: 0,
             lost_lock,
             error: ReconcileError::new("Remote", "failed to create the token: no answer"),
@@ -654,23 +801,23 @@ fn a_failed_write_is_a_condition_but_never_takes_data_back() {
         ..Done::default()
     };
     let seen = world(false, WORKER).observed();
-    let told = status(&seen, &plan(&seen, now()), &failed(false), now()).unwrap();
-    let message = told["conditions"][2]["message"].as_str().unwrap();
+    let status = told(&seen, &failed(false)).unwrap();
+    let message = status["conditions"][2]["message"].as_str().unwrap();
     assert_eq!(message, "failed to create the token: no answer");
-    assert_eq!(told["deprecated"]["v1beta1"]["conditions"][0]["severity"], "Warning");
-    assert!(told.get("dataSecretName").is_none());
+    assert_eq!(status["deprecated"]["v1beta1"]["conditions"][0]["severity"], "Warning");
+    assert!(status.get("dataSecretName").is_none());
 
     let lost = world(true, INIT).before_init().observed();
-    let told = status(&lost, &plan(&lost, now()), &failed(true), now()).unwrap();
+    let status = told(&lost, &failed(true)).unwrap();
     assert_eq!(
-        told["conditions"][2]["message"],
+        status["conditions"][2]["message"],
         "Waiting for Cluster control plane to be initialized"
     );
 
     let finished = world(false, WORKER).done().observed();
-    let told = status(&finished, &plan(&finished, now()), &failed(false), now()).unwrap();
-    assert_eq!(told["dataSecretName"], "m1");
-    assert_eq!(told["conditions"][0]["status"], "True");
+    let status = told(&finished, &failed(false)).unwrap();
+    assert_eq!(status["dataSecretName"], "m1");
+    assert_eq!(status["conditions"][0]["status"], "True");
 }
 
 #[test]
@@ -684,7 +831,7 @@ fn an_external_etcd_brings_its_own_files() {
                 key: "CLIENT KEY".to_owned(),
             };
             world
-                .seen
+                .material()
                 .certificates
                 .insert(Purpose::ApiServerEtcdClient, Seen::Found(material));
         })

@@ -1,56 +1,42 @@
 //! Keeping a bootstrap token alive until its machine has become a node.
 
 use jiff::Timestamp;
-use windlass_kit::Seen;
+use windlass_kit::{Moment, Seen};
+use windlass_remote::{Outage, Workload};
 
-use super::super::observed::{Connection, Observed, spec_token, token_due};
-use super::super::token::{is_fresh, refresh_interval};
+use super::super::observed::Observed;
+use super::super::token::{Token, is_fresh, refresh_interval};
 use super::{Action, Plan, data};
 
 /// When a token that is made or extended now ends.
-pub(super) fn end(seen: &Observed, now: Timestamp) -> Timestamp {
+pub(super) fn end(seen: &Observed, now: &Moment) -> Timestamp {
     // A life of minutes cannot reach the end of time.
-    now.checked_add(seen.token_ttl).unwrap_or(Timestamp::MAX)
+    now.now().checked_add(seen.token_ttl).unwrap_or(Timestamp::MAX)
 }
 
-/// Extends the token when its end comes near, and makes a new one when it is gone.
-pub(super) fn keep_alive(mut plan: Plan, seen: &Observed, now: Timestamp) -> Plan {
-    let (Some(token), Some(due)) = (
-        spec_token(&seen.config),
-        token_due(&seen.config, &seen.data_secret, seen.token_ttl),
-    ) else {
-        return plan;
-    };
-    if now < due {
-        plan.requeue = Some(due.duration_since(now));
-        return plan;
-    }
-    plan.requeue = Some(refresh_interval(seen.token_ttl));
-    match (&seen.token_expires, &seen.connection) {
-        (Some(Seen::Found(expires)), _) if is_fresh(*expires, seen.token_ttl, now) => plan,
-        (Some(Seen::Found(_)), _) => {
+/// Extends the token when its end comes near, and makes a new one when it is gone. No event shows that a token has ended or is gone, so
+/// it is looked at regularly.
+pub(super) fn keep_alive(
+    mut plan: Plan,
+    seen: &Observed,
+    token: Token,
+    expires: &Workload<Seen<Timestamp>>,
+    now: &Moment,
+) -> Plan {
+    plan.requeue = Some(refresh_interval(seen.token_ttl).unsigned_abs());
+    match expires {
+        Workload::Up(Seen::Found(expires)) if is_fresh(*expires, seen.token_ttl, now) => plan,
+        Workload::Up(Seen::Found(_)) => {
             plan.actions.push(Action::ExtendToken {
                 token,
                 expires: end(seen, now),
             });
-            plan.note("the machine has not joined yet: its token is extended")
+            plan.note("the machine has not joined yet: its bootstrap token is extended")
         }
-        (Some(Seen::NotFound), _) => {
-            let uid = seen
-                .data_secret
-                .found()
-                .and_then(|secret| secret.metadata.uid.clone())
-                .unwrap_or_default();
-            data::rejoin(plan, seen, &uid, now)
+        Workload::Up(Seen::NotFound) => data::rejoin(plan, seen, now),
+        Workload::Up(Seen::Failed(why)) => plan.block(format!("Failed to read the bootstrap token: {why}")),
+        Workload::Down(Outage { why, .. }) | Workload::NotTried(why) => {
+            plan.note(format!("the end of the bootstrap token is not known: {why}"))
         }
-        (Some(Seen::Failed(why)), _) => {
-            plan.error = Some(format!("Failed to read the bootstrap token: {why}"));
-            plan
-        }
-        (None, Connection::NotConnected(why)) => {
-            let note = format!("the token cannot be looked at: {why}");
-            plan.note(note)
-        }
-        (None, _) => plan,
     }
 }

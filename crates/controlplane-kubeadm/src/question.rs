@@ -1,0 +1,17 @@
+//! What a plan may ask for.
+
+/// Facts that the plan lacks: only some plans need them, and each is a request to the workload cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Nodes with an API server whose serving certificate has an unknown end.
+    pub certificates: Vec<String>,
+    /// The image of kube-proxy.
+    pub kube_proxy: bool,
+}
+
+impl Question {
+    /// True when nothing is asked.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,224 @@
+//! Rules that depend on time: each of them schedules the reconcile at which its answer changes.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use windlass_controlplane_kubeadm::names::REMEDIATION_FOR;
+use windlass_controlplane_kubeadm::plan::Action;
+use windlass_controlplane_kubeadm::status::{Done, status};
+use windlass_kit::{Moment, Seen};
+
+use crate::world::{World, set};
+
+/// The next deadlines of plan and status.
+fn deadlines(world: &World) -> [Option<Timestamp>; 2] {
+    let (planned, told) = (Moment::at(world.now), Moment::at(world.now));
+    let plan = world.plan_at(&planned);
+    status(&world.facts(), &plan, &Done::default(), &told);
+    [planned.next_deadline(), told.next_deadline()]
+}
+
+fn seconds(seconds: i64) -> SignedDuration {
+    SignedDuration::from_secs(seconds)
+}
+
+/// When half of the life of the administrator's certificate is over: the only deadline of a control plane at rest.
+fn rest() -> Timestamp {
+    crate::world::start() + SignedDuration::from_hours(24 * 365) / 2
+}
+
+fn first(world: &World) -> String {
+    world.machines.keys().next().unwrap().clone()
+}
+
+#[test]
+fn a_settled_control_plane_waits_only_for_the_renewal_of_its_kubeconfig() {
+    let mut world = World::settled(3);
+    assert_eq!(deadlines(&world), [Some(rest()), None]);
+    assert!(world.plan().notes.is_empty());
+    assert_eq!(world.plan().requeue, None);
+    world.now = rest();
+    let renewed = |action: &Action| matches!(action, Action::WriteKubeconfig { replace: true, .. });
+    assert!(world.plan().actions.iter().any(renewed));
+}
+
+#[test]
+fn old_findings_are_given_up_when_their_grace_ends() {
+    let mut world = World::settled(3);
+    let conditions = &mut world.control_plane.conditions;
+    let initialized = conditions.iter().find(|c| c.type_ == "Initialized").unwrap();
+    let end = initialized.last_transition_time.0 + seconds(300);
+    world.reachable = false;
+    assert_eq!(deadlines(&world)[0], Some(end));
+    world.now = end;
+    assert_eq!(deadlines(&world)[0], Some(rest()));
+    let health = world.plan().health.unwrap();
+    assert_eq!(health.components.reason, "ConnectionDown");
+}
+
+#[test]
+fn a_rollout_begins_at_the_time_that_was_set() {
+    let mut world = World::settled(1);
+    let after = world.now + seconds(3600);
+    world.control_plane.rollout_after = Some(after);
+    assert_eq!(deadlines(&world)[0], Some(after));
+    // Machines made after that time are no concern of it.
+    world.control_plane.rollout_after = Some(crate::world::start());
+    assert_eq!(deadlines(&world)[0], Some(rest()));
+}
+
+#[test]
+fn machines_are_replaced_before_their_certificates_expire() {
+    let mut world = World::settled(1);
+    world.control_plane.rollout_before_days = Some(30);
+    let machine = first(&world);
+    let expiry = world.now + SignedDuration::from_hours(24 * 31);
+    world.machines.get_mut(&machine).unwrap().certificates_expiry = Some(expiry);
+    let notice = world.now + SignedDuration::from_hours(24);
+    assert_eq!(deadlines(&world)[0], Some(notice));
+    world.now = notice;
+    let health = world.plan().health.unwrap();
+    assert_eq!(
+        health.machines[0].up_to_date.differences,
+        ["Certificates will expire soon"]
+    );
+}
+
+#[test]
+fn a_new_node_has_time_until_its_member_is_expected() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    world.members.retain(|m| m.name != machine);
+    // The Nodes of the world are as old as itself.
+    world.now = crate::world::start() + seconds(119);
+    assert_eq!(deadlines(&world)[0], Some(crate::world::start() + seconds(120)));
+    assert!(world.plan().health.unwrap().matching.matches);
+    world.now += seconds(1);
+    assert!(!world.plan().health.unwrap().matching.matches);
+}
+
+#[test]
+fn remediation_is_tried_again_when_its_limits_end() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    let now = world.now;
+    let remediated = world.machines.get_mut(&machine).unwrap();
+    set(
+        &mut remediated.conditions,
+        "HealthCheckSucceeded",
+        "False",
+        "UnhealthyNode",
+        now,
+    );
+    set(
+        &mut remediated.conditions,
+        "OwnerRemediated",
+        "False",
+        "WaitingForRemediation",
+        now,
+    );
+    let last = json!({ "machine": "old", "timestamp": now.to_string(), "retryCount": 2 });
+    remediated.annotations.insert(REMEDIATION_FOR.into(), last.to_string());
+    world.control_plane.remediation.max_retry = Some(2);
+    // A Machine that was healthy for an hour starts a new count: the refusal ends then.
+    assert_eq!(deadlines(&world)[0], Some(now + seconds(3600)));
+    world.control_plane.remediation.retry_period = Duration::from_mins(5);
+    assert_eq!(deadlines(&world)[0], Some(now + seconds(300)));
+}
+
+#[test]
+fn trouble_is_reported_once_it_lasts() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    world.broken.push(machine.clone());
+    world.reconcile(usize::MAX);
+    let since = world.now;
+    assert_eq!(deadlines(&world)[1], Some(since + seconds(10)));
+    let message = |world: &World| {
+        let status = status(&world.facts(), &world.plan(), &Done::default(), &Moment::at(world.now));
+        status["conditions"][0]["message"].as_str().unwrap().to_owned()
+    };
+    world.now += seconds(9);
+    assert_eq!(message(&world), "");
+    world.now += seconds(1);
+    assert!(
+        message(&world).contains("2 of 3 Machines have healthy"),
+        "{}",
+        message(&world)
+    );
+    assert_eq!(deadlines(&world)[1], None);
+}
+
+#[test]
+fn etcd_has_time_for_its_first_answer() {
+    let mut world = World::settled(1);
+    world.reachable = false;
+    let initialized = world.control_plane.conditions.iter().find(|c| c.type_ == "Initialized");
+    let end = initialized.unwrap().last_transition_time.0 + seconds(120);
+    world.now = end - seconds(1);
+    assert_eq!(deadlines(&world)[1], Some(end));
+    world.now = end;
+    assert_eq!(deadlines(&world)[1], None);
+}
+
+#[test]
+fn a_new_machine_has_time_for_its_first_conditions() {
+    let mut world = World::new(1);
+    world.reconcile(usize::MAX);
+    let machine = world.machines.values().next().unwrap();
+    let end = machine.created + seconds(10);
+    // The Cluster has lost its endpoint, so that no condition comes up.
+    world.cluster.endpoint = None;
+    assert_eq!(deadlines(&world), [None, Some(end)]);
+    world.now = end;
+    assert_eq!(deadlines(&world), [None, None]);
+}
+
+#[test]
+fn conditions_that_were_just_written_wait_for_their_pace() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    world.machines.get_mut(&machine).unwrap().conditions_age = Some(Duration::from_secs(1));
+    let plan = world.plan();
+    let written = |name: &str| {
+        let of = |action: &Action| matches!(action, Action::SetMachineConditions { name: of, .. } if of == name);
+        plan.actions.iter().any(of)
+    };
+    let others: Vec<_> = world.machines.keys().filter(|name| **name != machine).collect();
+    assert!(!written(&machine) && others.iter().all(|name| written(name)));
+    assert_eq!(plan.requeue, Some(Duration::from_secs(2)));
+}
+
+#[test]
+fn a_machine_whose_node_cannot_be_looked_up_is_not_released() {
+    let mut world = World::settled(3);
+    let machine = first(&world);
+    let released = |world: &World| {
+        let release = |action: &Action| matches!(action, Action::ReleaseMachine { .. });
+        world.plan().actions.into_iter().find(release)
+    };
+    world.machines.get_mut(&machine).unwrap().deleted = Some(world.now);
+    world.advance(&machine);
+    // Its Node was never linked; the identity at the provider leads to it.
+    world.machines.get_mut(&machine).unwrap().node = None;
+    world.unlinked = Some(machine.clone());
+    let Some(Action::ReleaseMachine {
+        member: Some(member), ..
+    }) = released(&world)
+    else {
+        panic!("{:?}", world.plan().actions);
+    };
+    assert_eq!(member.name, machine);
+    let unreadable = world.machines.get_mut(&machine).unwrap();
+    unreadable.provider_id = None;
+    unreadable.infra = Seen::Failed("no answer".into());
+    assert_eq!(released(&world), None);
+    let plan = world.plan();
+    assert!(plan.blockers.etcd && plan.requeue.is_some());
+    assert!(
+        plan.notes.iter().any(|note| note.message.contains("no answer")),
+        "{:?}",
+        plan.notes
+    );
+}
