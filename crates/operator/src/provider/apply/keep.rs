@@ -8,7 +8,7 @@ use windlass_kit::{ObjectKey, Seen};
 use super::{Run, refused, unread};
 use crate::kept::{self, Release, Sealed, State};
 use crate::names::{MANAGER, STATE};
-use crate::provider::plan::Blocked;
+use crate::provider::blocked::Blocked;
 
 impl Run<'_> {
     /// Keeps what was rendered as the next release, with what attempts before left behind.
@@ -22,7 +22,7 @@ impl Run<'_> {
         }
         sealed.release.state = State::Next;
         self.write(&mut sealed).await?;
-        // What is wished for again is no longer what one could go back to.
+        // A release that is desired again is no longer the one to go back to.
         self.kept
             .previous
             .take_if(|previous| previous.secrets == sealed.release.secrets);
@@ -101,7 +101,6 @@ impl Run<'_> {
         self.kept.previous = proven.map(|at| before.remove(at));
         self.kept.current = Some(next.clone());
         self.operator.0.tracker.complete(&self.whose, &next.index);
-        self.done.committed = true;
         let spare: Vec<_> = before.into_iter().flat_map(|release| release.secrets).collect();
         self.drop_secrets(&spare).await
     }
@@ -142,7 +141,7 @@ impl Run<'_> {
             match self.cx.read::<Secret>(&key).await {
                 Seen::Found(secret) => secrets.push(secret),
                 Seen::NotFound => {
-                    // Somebody deleted it: what is there is found anew.
+                    // A user deleted it: the others are read again.
                     self.operator.0.kept.lock().remove(&self.declaration.me.uid);
                     return Err(unread(format!("Secret {key}, which holds what is installed, is gone")));
                 }

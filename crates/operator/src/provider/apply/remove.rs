@@ -9,7 +9,7 @@ use crate::awaited::Awaited;
 use crate::kept;
 use crate::names::{MANAGER, reasons};
 use crate::objects::ObjectRef;
-use crate::provider::plan::{Blocked, Stage};
+use crate::provider::blocked::{Blocked, Stage};
 
 impl Run<'_> {
     /// Deletes what the next release lacks of the current one, and of what attempts and other programs left.
@@ -67,7 +67,7 @@ impl Run<'_> {
                 let message = format!("{object} is being deleted, and finalizers hold it");
                 let blocked = Blocked::new(Stage::Remove, reasons::REMOVING, message);
                 let object = Awaited::one(&object.api_version, &object.kind, &object.key());
-                return Err(blocked.until([object]));
+                return Err(blocked.awaiting([object]));
             }
         }
         Ok(())

@@ -1,15 +1,16 @@
 //! Certificates that are about to end.
 
 use windlass_api_operator::reasons as known;
+use windlass_kit::Until;
 
 use super::{Run, unread};
 use crate::certificates::{Office, ask_again};
 use crate::kept::{State, walk};
-use crate::prepare::{problem, read, render};
-use crate::provider::plan::Blocked;
+use crate::prepare::{read, render};
+use crate::provider::blocked::{Blocked, Stage};
 
 impl Run<'_> {
-    /// Issues certificates anew: the same objects, with what is asked of cert-manager among them again, go the same way as when the
+    /// Issues certificates again: the same objects, with what is asked of cert-manager among them again, go the same way as when the
     /// release was rendered. Nothing is fetched.
     pub(super) async fn renew(&mut self) -> Result<(), Blocked> {
         let Some(current) = self.kept.current.clone() else {
@@ -42,13 +43,15 @@ impl Run<'_> {
         }
         ask_again(&mut objects, &current.asked);
         let issued = office.stand_in(&mut objects);
-        let issued = issued.map_err(|error| problem(known::COMPONENTS_CUSTOMIZATION_ERROR, error))?;
+        let failed = |reason, message| Blocked::new(Stage::Install, reason, message).until(Until::Backoff);
+        let issued = issued.map_err(|error| failed(known::COMPONENTS_CUSTOMIZATION_ERROR, error))?;
         let mut release = current;
         release.renew = issued.again;
         release.state = State::Current;
         release.left = Vec::new();
         let before = std::mem::take(&mut release.secrets);
-        let mut sealed = render::seal(release, objects, &label, false)?;
+        let mut sealed = render::seal(release, objects, &label, false)
+            .map_err(|error| failed(known::COMPONENTS_FETCH_ERROR, error.to_string()))?;
         self.write(&mut sealed).await?;
         let spare: Vec<_> = before
             .into_iter()
