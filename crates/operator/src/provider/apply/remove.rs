@@ -61,8 +61,12 @@ impl Run<'_> {
         objects.sort_by_key(removal_rank);
         self.delete_all(&objects).await?;
         for object in &objects {
-            let left = self.cx.read_value(&object.gvk(), &object.key()).await;
-            let Seen::Found(left) = left else { continue };
+            let left = match self.cx.read_value(&object.gvk(), &object.key()).await {
+                Seen::Found(left) => left,
+                Seen::NotFound => continue,
+                // It may be there: what is kept of the provider stays until that is known.
+                Seen::Failed(why) => return Err(unread(why)),
+            };
             if left["metadata"]["deletionTimestamp"].is_string() {
                 let message = format!("{object} is being deleted, and finalizers hold it");
                 let blocked = Blocked::new(Stage::Remove, reasons::REMOVING, message);
