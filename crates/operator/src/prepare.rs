@@ -3,6 +3,7 @@
 
 pub(crate) mod read;
 pub(crate) mod render;
+pub(crate) mod renew;
 
 use std::collections::BTreeMap;
 

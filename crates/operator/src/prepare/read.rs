@@ -7,8 +7,11 @@ use windlass_api_operator::{Declared, ProviderType, keys, labels};
 use windlass_kit::{Cx, ObjectKey, Seen, gvk_from};
 
 use super::unread;
+use crate::kept::{self, Release, Sealed};
 use crate::names::reasons;
 use crate::objects::ObjectRef;
+use crate::peers::Peer;
+use crate::ports::Operator;
 use crate::provider::blocked::{Blocked, Stage};
 
 /// What the provider's Secret says, as text.
@@ -123,4 +126,31 @@ pub(super) async fn installed_by_others(
     left.sort();
     left.dedup_by_key(|object| object.identity());
     Ok(left)
+}
+
+/// A kept release with its objects.
+pub(crate) async fn release(cx: &Cx, operator: &Operator, me: &Peer, release: &Release) -> Result<Sealed, Blocked> {
+    let failed = |why: String| unread(reasons::APPLY_ERROR, why);
+    let mut secrets = Vec::new();
+    for name in &release.secrets {
+        let key = ObjectKey::new(me.key.namespace.as_str(), name.as_str());
+        match cx.read::<Secret>(&key).await {
+            Seen::Found(secret) => secrets.push(secret),
+            Seen::NotFound => {
+                // A user deleted it: the others are read again.
+                operator.0.kept.lock().remove(&me.uid);
+                return Err(failed(format!("Secret {key}, which holds what is installed, is gone")));
+            }
+            Seen::Failed(why) => return Err(failed(why)),
+        }
+    }
+    let mut rest = secrets.split_off(1.min(secrets.len())).into_iter();
+    let Some(head) = secrets.first() else {
+        return Err(failed("a release is in no Secret".to_owned()));
+    };
+    let (_, packed) = kept::read(head, |_| rest.next()).map_err(|error| failed(error.to_string()))?;
+    Ok(Sealed {
+        release: release.clone(),
+        packed,
+    })
 }

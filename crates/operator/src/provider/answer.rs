@@ -1,4 +1,4 @@
-//! Reads the facts that a plan asks for: the files of a release, and the release rendered from them.
+//! Reads the facts that a plan asks for: the files of a release, the release rendered from them, and certificates that are issued again.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use super::observe::kept;
 use crate::kept::Kept;
 use crate::peers::Peer;
 use crate::ports::Operator;
+use crate::prepare::renew::renew as renewal;
 use crate::prepare::{fetch, render};
 
 /// Reads the answer to a question.
@@ -24,7 +25,14 @@ pub(super) fn answer<'a>(
     Box::pin(async move {
         let facts = &seen.facts;
         match question {
-            Question::Files(desired) => seen.facts.fetched = Some(fetch(cx, operator, facts, &desired).await),
+            Question::Files { desired, renew } => {
+                let fetched = fetch(cx, operator, facts, &desired).await;
+                if renew {
+                    seen.facts.renewed = Some(renewal(cx, operator, facts).await);
+                }
+                seen.facts.fetched = Some(fetched);
+            }
+            Question::Renewal => seen.facts.renewed = Some(renewal(cx, operator, facts).await),
             Question::Render(desired) => {
                 let rendered = match render(cx, operator, facts, &desired).await {
                     Ok(sealed) => {

@@ -40,6 +40,8 @@ struct Run<'a> {
     kept: Kept,
     /// The next release with its objects, where this run rendered it.
     rendered: Option<Sealed>,
+    /// The current release with certificates that were issued again, where the plan asked for them.
+    renewed: Option<&'a Sealed>,
     /// The values of variables, where the plan had them read.
     variables: Option<&'a BTreeMap<String, String>>,
     /// Whether a failure means that the next release is given up.
@@ -71,6 +73,7 @@ async fn run(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -> Done
             .map(|kept| Kept::clone(kept))
             .unwrap_or_default(),
         rendered: rendered.map(|rendered| rendered.sealed.clone()),
+        renewed: seen.facts.renewed.as_ref().and_then(|renewed| renewed.as_ref().ok()),
         variables: fetched.map(|fetched| &fetched.variables),
         is_last_attempt: plan.is_last_attempt,
         done: Done::default(),

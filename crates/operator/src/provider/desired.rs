@@ -8,10 +8,17 @@ use crate::awaited::Awaited;
 /// Facts that a plan lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// The files of this release, and everything else that it is made of.
-    Files(DesiredRelease),
+    /// The files of a release, and everything else that it is made of.
+    Files {
+        /// The release.
+        desired: DesiredRelease,
+        /// Whether this is [`Question::Renewal`] as well.
+        renew: bool,
+    },
     /// This release, rendered from the files, and the releases of the other installed providers.
     Render(DesiredRelease),
+    /// The installed release, with certificates that are issued again.
+    Renewal,
 }
 
 /// A release that has to be installed.

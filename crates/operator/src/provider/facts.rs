@@ -61,6 +61,8 @@ pub struct Facts {
     pub fetched: Option<Result<Fetched, Blocked>>,
     /// The answer about the rendered release.
     pub rendered: Option<Result<Rendered, Blocked>>,
+    /// The answer about the installed release with certificates that are issued again.
+    pub renewed: Option<Result<Sealed, Blocked>>,
 }
 
 /// Everything that a release is made of.

@@ -71,6 +71,7 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
         in_use,
         fetched: None,
         rendered: None,
+        renewed: None,
         kept,
         peers,
         me,

@@ -93,7 +93,7 @@ pub enum Action {
     Restore,
     /// Brings storage versions up to date, now that whatever converts runs.
     Settle,
-    /// Issues certificates again that are about to end.
+    /// Keeps and applies certificates that were issued again, as they are about to end.
     Renew,
     /// Deletes everything that is installed but for definitions and namespaces.
     Remove,
@@ -303,6 +303,20 @@ pub fn decide(facts: &Facts, intent: Result<Intent, Blocked>, now: &Moment) -> D
         },
         Err(blocked) => waiting(facts, blocked, now),
     };
+    if plan.actions.contains(&Action::Renew) {
+        match &facts.renewed {
+            Some(Ok(_)) => {}
+            None if facts.fetched.is_none() => return Decision::Ask(Question::Renewal),
+            missing => {
+                plan.actions.retain(|action| *action != Action::Renew);
+                match missing {
+                    Some(Err(blocked)) => plan.blocked = Some(plan.blocked.unwrap_or_else(|| blocked.clone())),
+                    // They became due after the files were asked for.
+                    _ => plan.requeue = Some(Duration::ZERO),
+                }
+            }
+        }
+    }
     if upkeep::is_comparable(facts) {
         plan.actions.insert(0, Action::TakeUp);
         // What the comparison shows is for the next plan.
@@ -344,7 +358,12 @@ fn replace(facts: &Facts, desired: &DesiredRelease, now: &Moment) -> Decision<Pl
         plan.into()
     };
     match &facts.fetched {
-        None => return Decision::Ask(Question::Files(desired.clone())),
+        None => {
+            return Decision::Ask(Question::Files {
+                desired: desired.clone(),
+                renew: upkeep(facts, now).actions.contains(&Action::Renew),
+            });
+        }
         Some(Err(blocked)) => return refused(blocked.clone()),
         Some(Ok(fetched)) => {
             if let Err(blocked) = check_files(facts, desired, fetched) {

@@ -8,6 +8,7 @@ use windlass_kit::{ObjectKey, Seen};
 use super::{Run, refused, unread};
 use crate::kept::{self, Release, Sealed, State};
 use crate::names::{MANAGER, STATE};
+use crate::prepare::read;
 use crate::provider::blocked::Blocked;
 
 impl Run<'_> {
@@ -135,28 +136,7 @@ impl Run<'_> {
                 packed: rendered.packed.clone(),
             });
         }
-        let mut secrets = Vec::new();
-        for name in &release.secrets {
-            let key = ObjectKey::new(self.whose.key.namespace.as_str(), name.as_str());
-            match self.cx.read::<Secret>(&key).await {
-                Seen::Found(secret) => secrets.push(secret),
-                Seen::NotFound => {
-                    // A user deleted it: the others are read again.
-                    self.operator.0.kept.lock().remove(&self.declaration.me.uid);
-                    return Err(unread(format!("Secret {key}, which holds what is installed, is gone")));
-                }
-                Seen::Failed(why) => return Err(unread(why)),
-            }
-        }
-        let mut rest = secrets.split_off(1.min(secrets.len())).into_iter();
-        let Some(head) = secrets.first() else {
-            return Err(unread("a release is in no Secret"));
-        };
-        let (_, packed) = kept::read(head, |_| rest.next()).map_err(|error| unread(error.to_string()))?;
-        Ok(Sealed {
-            release: release.clone(),
-            packed,
-        })
+        read::release(self.cx, self.operator, &self.declaration.me, release).await
     }
 
     /// Deletes Secrets of releases that are no longer kept.

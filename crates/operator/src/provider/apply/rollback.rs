@@ -11,7 +11,7 @@ use windlass_kit::Until;
 use super::storage::{names_of, stored};
 use super::{Run, unread};
 use crate::kept::{Failure, Kept, Release, State, walk};
-use crate::masked::masked;
+use crate::masked::without_values;
 use crate::objects::ObjectRef;
 use crate::prepare::read;
 use crate::provider::blocked::{Blocked, TRY_AGAIN};
@@ -154,23 +154,6 @@ impl Run<'_> {
     }
 }
 
-/// A message without the values of variables. When a read of them failed, the message is left out, as it may quote them.
-fn without_values(
-    message: &str,
-    variables: Result<BTreeMap<String, String>, Blocked>,
-    environment: &BTreeMap<String, String>,
-) -> String {
-    match variables {
-        Ok(variables) => masked(message, variables.iter().chain(environment)),
-        Err(unread) if unread.until == Until::Backoff => format!(
-            "a step failed with an error that may quote variables of the provider, which cannot be read: {}",
-            unread.message
-        ),
-        // There is no Secret, or nothing in it that could have been rendered.
-        Err(_) => masked(message, environment),
-    }
-}
-
 /// A version in which objects may be stored, and which another definition does not have.
 fn lost<'a>(live: &'a Value, other: &Value) -> Option<&'a str> {
     stored(live).find(|version| !names_of(&other["spec"]["versions"]).any(|has| has == *version))
@@ -179,25 +162,7 @@ fn lost<'a>(live: &'a Value, other: &Value) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::blocked::Stage;
     use serde_json::json;
-
-    #[test]
-    fn an_error_is_left_out_when_it_is_unknown_which_values_it_quotes() {
-        let map = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
-        let environment = map("REGION", "somewhere");
-        let check = |variables, expect: &str| {
-            let found = without_values("bad hunter2 in somewhere", variables, &environment);
-            assert_eq!(found, expect);
-        };
-        check(Ok(map("KEY", "hunter2")), "bad ${KEY} in ${REGION}");
-        check(
-            Err(unread("no answer")),
-            "a step failed with an error that may quote variables of the provider, which cannot be read: no answer",
-        );
-        let missing = Blocked::new(Stage::Install, "ConfigSecretMissing", "it is not there");
-        check(Err(missing), "bad hunter2 in ${REGION}");
-    }
 
     #[test]
     fn a_definition_cannot_go_back_behind_what_is_stored() {

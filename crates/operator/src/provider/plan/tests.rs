@@ -40,6 +40,11 @@ fn fetched(version: &str, content: &str) -> Fetched {
     }
 }
 
+fn ask_files(desired: &DesiredRelease, renew: bool) -> Decision<Plan, Question> {
+    let desired = desired.clone();
+    Decision::Ask(Question::Files { desired, renew })
+}
+
 fn rendered(release: Release) -> Rendered {
     Rendered {
         sealed: Sealed {
@@ -99,6 +104,7 @@ pub(crate) fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
         in_use: Ok(Vec::new()),
         fetched: None,
         rendered: None,
+        renewed: None,
     }
 }
 
@@ -292,7 +298,7 @@ fn nothing_is_touched_before_all_is_there() {
     };
     // The plan asks for the files, then for the release made of them, and then decides.
     let ask = plan(&facts, &moment());
-    assert_eq!(ask, Decision::Ask(Question::Files(desired.clone())));
+    assert_eq!(ask, ask_files(&desired, false));
     facts.fetched = Some(Ok(fetched("v1.1.0", "c")));
     let ask = plan(&facts, &moment());
     assert_eq!(ask, Decision::Ask(Question::Render(desired.clone())));
@@ -695,9 +701,6 @@ fn what_waits_for_a_time_is_looked_at_then() {
     let declared = || infra(&json!({"version": "v1.0.0"}));
     let renewed = with(declared(), Some(current.clone()), None);
     assert_eq!(deadline(&renewed), current.renew);
-    current.renew = Some(now());
-    let due = decided(&with(declared(), Some(current), None), Ok(Intent::Rest));
-    assert!(due.actions.contains(&Action::Renew));
     // A release that could not be installed five minutes ago.
     let mut failed = release("v1.1.0", "v1beta2");
     (failed.state, failed.made) = (State::Failed, "2026-05-31T23:55:00Z".parse().unwrap());
@@ -718,7 +721,10 @@ fn what_waits_for_a_time_is_looked_at_then() {
     looked.looked = at("2026-05-31T23:59:00Z");
     assert_eq!(deadline(&looked), at("2026-06-01T00:59:00Z"));
     looked.looked = at("2026-05-31T23:00:00Z");
-    assert!(matches!(plan(&looked, &moment()), Decision::Ask(Question::Files(_))));
+    assert!(matches!(
+        plan(&looked, &moment()),
+        Decision::Ask(Question::Files { .. })
+    ));
     // An attempt that is resumed is the last one after ten minutes.
     failed.state = State::Next;
     let resumed = upgrade(failed.clone());
@@ -736,4 +742,41 @@ fn an_obstacle_is_an_event_and_a_note_about_settings_is_part_of_the_condition() 
     let notes = decided(&facts, Err(blocked)).notes;
     let events: Vec<_> = notes.iter().map(|note| note.event.as_ref().map(|e| e.reason)).collect();
     assert_eq!(events, [None, Some("X")]);
+}
+
+// OP-073
+#[test]
+fn certificates_that_are_due_are_asked_for_and_then_kept() {
+    let mut current = release("v1.0.0", "v1beta2");
+    (current.renew, current.migrated) = (Some(now()), true);
+    let mut facts = with(infra(&json!({"version": "v1.0.0"})), Some(current.clone()), None);
+    assert_eq!(plan(&facts, &moment()), Decision::Ask(Question::Renewal));
+    let sealed = Sealed {
+        release: release("v1.0.0", "v1beta2"),
+        packed: Vec::new(),
+    };
+    facts.renewed = Some(Ok(sealed.clone()));
+    assert_eq!(decided(&facts, Ok(Intent::Rest)).actions, [Action::Renew]);
+    facts.renewed = Some(Err(Blocked::new(Stage::Install, "X", "y").until(Until::Backoff)));
+    let failed = decided(&facts, Ok(Intent::Rest));
+    assert_eq!(
+        (failed.actions, failed.blocked.map(|b| b.reason)),
+        (Vec::new(), Some("X"))
+    );
+    // Beside a desired release they are asked for with its files, so that two questions are enough.
+    let mut facts = with(infra(&json!({"version": "v1.1.0"})), Some(current), None);
+    let Ok(Intent::Render(desired)) = intent(&facts, &moment()) else {
+        panic!("a release is desired")
+    };
+    assert_eq!(plan(&facts, &moment()), ask_files(&desired, true));
+    facts.fetched = Some(Err(Blocked::new(Stage::Install, "X", "y")));
+    facts.renewed = Some(Ok(sealed));
+    assert_eq!(
+        decided(&facts, Ok(Intent::Render(desired.clone()))).actions,
+        [Action::Renew]
+    );
+    // They became due meanwhile: they are asked for in the next reconcile.
+    facts.renewed = None;
+    let late = decided(&facts, Ok(Intent::Render(desired)));
+    assert_eq!((late.actions, late.requeue), (Vec::new(), Some(Duration::ZERO)));
 }
