@@ -1,10 +1,10 @@
-//! What blocked declarations wait for: objects of which nothing is kept but that they are there, watched one selection at a time and
-//! only as long as somebody waits.
+//! What blocked declarations wait for: objects of which only the metadata is kept, watched one selection at a time and only as long as
+//! a declaration waits.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -13,8 +13,8 @@ use windlass_kit::{Cache, Codec, Cx, Gvk, ObjectKey, Seen, Selection, Stored, Ti
 
 use crate::tracker::{Tracker, Whose};
 
-/// How long until files outside the cluster are looked at again of which it is known that they do not work.
-pub const REMOTE: Duration = Duration::from_hours(1);
+/// Age at which files outside the cluster are read again although the release made of them does not work.
+pub const REMOTE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Objects whose change may remove what is in the way.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,8 +109,8 @@ impl std::fmt::Debug for Waits {
 }
 
 impl Waits {
-    /// From now on a declaration waits for these, and for nothing else. What it had no eye on before may have changed just now, so
-    /// it is woken once more when that is watched. False when something could not be watched.
+    /// From now on a declaration waits for these, and for nothing else. An object that was not watched before may have changed just
+    /// now, so the declaration is woken once more when its watch has begun. False when a watch could not be started.
     pub async fn set(&self, cx: &Cx, tracker: &Tracker, whose: &Whose, awaited: &[Awaited]) -> bool {
         let missing: Vec<_> = {
             let mut state = self.0.lock();
@@ -169,16 +169,17 @@ impl Waits {
         cache.subscribe(move |_| wake());
     }
 
-    /// Something when what a declaration is made of may have changed since it was looked at last: because something says so, or
-    /// because it is outside the cluster and a long time has passed.
-    pub fn stirred(&self, whose: &Whose, now: Timestamp) -> Option<usize> {
-        let state = self.0.lock();
-        let looked = state.looked.get(whose);
-        let is_old = looked.is_some_and(|at| now.duration_since(*at).unsigned_abs() >= REMOTE);
-        state.stirred.get(whose).copied().or(is_old.then_some(0))
+    /// How often the objects that a declaration waits for have changed since it was looked at last; none when they have not.
+    pub fn stirred(&self, whose: &Whose) -> Option<usize> {
+        self.0.lock().stirred.get(whose).copied()
     }
 
-    /// It was looked at, with what was known to have changed until then.
+    /// When the objects and files that a declaration is made of were read last.
+    pub fn looked_at(&self, whose: &Whose) -> Option<Timestamp> {
+        self.0.lock().looked.get(whose).copied()
+    }
+
+    /// The objects and files were read, with this number of changes known before.
     pub fn looked(&self, whose: &Whose, stirred: Option<usize>, now: Timestamp) {
         let mut state = self.0.lock();
         if state.stirred.get(whose).copied() == stirred {
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_what_an_object_says_is_kept() {
+    fn only_the_identity_of_an_object_is_kept() {
         let trace = Trace::from_json(&json!({
             "apiVersion": "v1", "kind": "Secret", "data": {"a": "b"},
             "metadata": {"name": "n", "namespace": "s", "uid": "u", "resourceVersion": "7", "annotations": {"c": "d"}},

@@ -25,7 +25,7 @@ pub struct Kept {
     pub current: Option<Release>,
     /// What is being installed in its place, or could not be.
     pub next: Option<Release>,
-    /// What worked before it, as long as nobody knows whether it works.
+    /// What worked before it, until it is known to work itself.
     pub previous: Option<Release>,
 }
 
@@ -120,7 +120,7 @@ pub struct Release {
     /// Whether it came up and storage versions were brought up to date since.
     #[serde(default)]
     pub migrated: bool,
-    /// Whether it was put in the place of another one, so that people are told of an upgrade.
+    /// Whether it was put in the place of another one, so that the condition ProviderUpgraded reports it.
     #[serde(default)]
     pub replaces: bool,
     /// What people should know of how it was rendered.
@@ -152,7 +152,7 @@ impl Release {
         self.version == version && self.hash == hash
     }
 
-    /// An object that is also in the release of another provider. Definitions may be shared: nobody deletes them.
+    /// An object that is also in the release of another provider. Definitions may be shared: they are never deleted.
     pub fn shared(&self, other: &Self) -> Option<&ObjectRef> {
         let theirs: BTreeSet<_> = other.index.iter().map(ObjectRef::identity).collect();
         let mut mine = self.index.iter().filter(|object| !object.is_kept_for_users());

@@ -1,8 +1,8 @@
 //! The provider operator: installs, upgrades, changes and removes the providers that are declared in a management cluster.
 //!
-//! - [`provider`] is the controller, the same for the eleven kinds of both APIs: `observe` reads, `plan` decides, `apply` writes,
-//!   `status` tells.
-//! - [`prepare`] makes a release of a wish: it fetches, and hands everything to crate `components`.
+//! - [`provider`] is the controller, the same for the eleven kinds of both APIs: `observe` reads what is cheap, `plan` decides or asks,
+//!   `answer` reads what it asks for, `apply` writes, `status` reports.
+//! - [`prepare`] fetches the files of a desired release and renders it with crate `components`. It belongs to `answer`.
 //! - [`kept`] is what is kept of an installed provider, in Secrets beside its declaration.
 //! - [`tracker`] notices what is no longer as it was left; [`health`] says whether what runs works.
 //! - [`awaited`] is what blocked providers wait for.

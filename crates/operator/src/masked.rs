@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use windlass_kit::Until;
+
+use crate::provider::blocked::Blocked;
+
 /// Shorter values are words that occur anywhere.
 const SHORTEST: usize = 6;
 
@@ -26,9 +30,44 @@ pub(crate) fn masked<'a>(text: &str, variables: impl IntoIterator<Item = (&'a St
     text
 }
 
+/// A message without the values of variables. When a read of them failed, the message is left out, as it may quote them.
+pub(crate) fn without_values(
+    message: &str,
+    variables: Result<BTreeMap<String, String>, Blocked>,
+    environment: &BTreeMap<String, String>,
+) -> String {
+    match variables {
+        Ok(variables) => masked(message, variables.iter().chain(environment)),
+        Err(unread) if unread.until == Until::Backoff => format!(
+            "a step failed with an error that may quote variables of the provider, which cannot be read: {}",
+            unread.message
+        ),
+        // There is no Secret, or nothing in it that could have been rendered.
+        Err(_) => masked(message, environment),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::blocked::Stage;
+
+    #[test]
+    fn an_error_is_left_out_when_it_is_unknown_which_values_it_quotes() {
+        let map = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let environment = map("REGION", "somewhere");
+        let check = |variables, expect: &str| {
+            let found = without_values("bad hunter2 in somewhere", variables, &environment);
+            assert_eq!(found, expect);
+        };
+        check(Ok(map("KEY", "hunter2")), "bad ${KEY} in ${REGION}");
+        check(
+            Err(Blocked::new(Stage::Install, "Unread", "no answer").until(Until::Backoff)),
+            "a step failed with an error that may quote variables of the provider, which cannot be read: no answer",
+        );
+        let missing = Blocked::new(Stage::Install, "ConfigSecretMissing", "it is not there");
+        check(Err(missing), "bad hunter2 in ${REGION}");
+    }
 
     #[test]
     fn values_give_way_to_their_names() {

@@ -28,7 +28,7 @@ const REPAIRS: Table = Table {
 /// The metrics of this crate.
 pub static METRICS: &[Table] = &[INFO, READY, REPAIRS];
 
-/// What is told of an installed provider.
+/// What metrics report of an installed provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) version: String,

@@ -168,15 +168,15 @@ pub struct Digest {
 /// How a Deployment is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Running {
-    /// How many replicas are wanted.
+    /// How many replicas are desired.
     pub replicas: i64,
     /// The release that it is of.
     pub release: Option<String>,
-    /// Whether whatever runs Deployments has looked at it at all.
+    /// Whether a controller of Deployments has reconciled it at all.
     pub observed: bool,
     /// The condition Available: status, reason, message.
     pub available: Option<(String, String, String)>,
-    /// What whoever runs Deployments says of one that did not come up within its own deadline.
+    /// The message of the controller of Deployments about one that did not come up within its own deadline.
     pub overdue: Option<String>,
 }
 
@@ -191,7 +191,7 @@ impl Running {
             conditions.and_then(|all| all.iter().find(|c| c["type"] == type_))
         };
         let available = condition("Available");
-        // What is said of a specification from before says nothing of this one.
+        // The status of an earlier generation is not about this specification.
         let is_of_now = status["observedGeneration"] == object["metadata"]["generation"];
         let overdue = condition("Progressing")
             .filter(|c| is_of_now && c["status"] == "False" && c["reason"] == "ProgressDeadlineExceeded");

@@ -28,9 +28,9 @@ pub(crate) struct Inner {
     pub(crate) tracker: Tracker,
     pub(crate) waits: Waits,
     pub(crate) claims: Claims,
-    /// What is kept of providers, by the uid of their declarations, so that it is not read again with every look.
+    /// What is kept of providers, by the uid of their declarations, so that it is not read again with every reconcile.
     pub(crate) kept: Mutex<HashMap<String, Arc<Kept>>>,
-    /// What metrics say of installed providers.
+    /// Installed providers, for the metrics.
     pub(crate) told: Mutex<BTreeMap<Whose, Told>>,
     /// Metrics are added once.
     pub(crate) measured: Once,
@@ -63,7 +63,7 @@ impl Operator {
         }))
     }
 
-    /// With variables that count where a Secret has none of the name. Whoever may declare a provider can have all of them in its objects.
+    /// With variables that count when a Secret has none of the name. A user who may declare a provider can put all of them into its objects.
     #[must_use]
     pub fn environment(self, variables: BTreeMap<String, String>) -> Self {
         self.with(|inner| inner.environment = variables)
@@ -75,7 +75,7 @@ impl Operator {
         self.with(|inner| inner.overrides = overrides)
     }
 
-    /// Nothing is remembered of a declaration that is gone.
+    /// Drops everything that is remembered of a declaration that is gone.
     pub(crate) fn forget(&self, gone: &Peer) {
         let whose = Whose {
             api: gone.api,
@@ -89,7 +89,7 @@ impl Operator {
         self.tell(&whose, None);
     }
 
-    /// Only before anybody else has it.
+    /// Only before the operator is shared.
     fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             change(inner);

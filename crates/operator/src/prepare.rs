@@ -1,7 +1,9 @@
-//! From a wish to a rendered release: fetches the files, reads what they need, and hands everything to what is pure.
+//! The files of a desired release, and the release rendered from them. Reads only; everything that is decided about a release is in its
+//! plan.
 
 pub(crate) mod read;
 pub(crate) mod render;
+pub(crate) mod renew;
 
 use std::collections::BTreeMap;
 
@@ -11,91 +13,119 @@ use windlass_api_operator::{Declared, Fetch, reasons as known};
 use windlass_components::metadata::Metadata;
 use windlass_components::table;
 use windlass_components::version::Version;
-use windlass_kit::{Cx, Seen};
+use windlass_kit::{Cx, Seen, Until};
 use windlass_repository::{Credentials, Files, Names, Repository, Source, configmaps};
 
-use crate::awaited::Awaited;
 use crate::kept::Sealed;
 use crate::masked::masked;
 use crate::objects::hex;
 use crate::ports::Operator;
-use crate::provider::facts::Facts;
-use crate::provider::plan::{Again, Blocked, Stage, Wish, contract, rollback};
+use crate::provider::blocked::{Blocked, Stage};
+use crate::provider::desired::{DesiredRelease, Occasion, inputs, is_remote, selector_text};
+use crate::provider::facts::{Facts, Fetched, Recipe};
 
-/// A problem of installing: something that the release is made of is not as it should be.
-pub(crate) fn problem(reason: &'static str, message: impl Into<String>) -> Blocked {
-    Blocked::new(Stage::Install, reason, message).again(Again::Input)
-}
-
-/// Something that could not be read just now.
-pub(crate) fn unread(reason: &'static str, message: impl Into<String>) -> Blocked {
-    problem(reason, message).again(Again::Backoff)
-}
-
-/// Fetches and renders what is wished for. Changes nothing.
-pub async fn prepare(cx: &Cx, operator: &Operator, facts: &Facts, wish: &Wish) -> Result<Sealed, Blocked> {
-    let Ok(declared) = &facts.declared else {
-        return Err(problem(known::SPEC_VALIDATION_ERROR, "the declaration cannot be read").again(Again::Event));
+/// A defect of the objects or files that a release is made of. It ends when they change; no watch shows that of remote files.
+pub(crate) fn problem(declared: &Declared, reason: &'static str, message: impl Into<String>) -> Blocked {
+    let until = if is_remote(declared) {
+        Until::Backoff
+    } else {
+        Until::Event
     };
-    let prepared = Box::pin(prepare_declared(cx, operator, facts, declared, wish)).await;
-    prepared.map_err(|blocked| {
-        let is_inside = matches!(declared.fetch, Fetch::Selector(_));
-        let again = match blocked.again {
-            Again::Input if is_inside => Again::Event,
-            Again::Input => Again::Backoff,
-            other => other,
-        };
-        blocked.again(again).until(inputs(declared))
-    })
+    Blocked::new(Stage::Install, reason, message).until(until)
 }
 
-/// The objects that a release is made of.
-pub(crate) fn inputs(declared: &Declared) -> Vec<Awaited> {
-    let secret = declared.config_secret.as_ref();
-    let mut inputs: Vec<_> = secret
-        .map(|key| Awaited::one("v1", "Secret", key))
-        .into_iter()
-        .collect();
-    let manifests = declared.manifests.as_ref();
-    inputs.extend(manifests.map(|key| Awaited::one("v1", "ConfigMap", key)));
-    if let Fetch::Selector(selector) = &declared.fetch {
-        let labels = read::selector_text(selector);
-        inputs.push(Awaited::labelled("v1", "ConfigMap", &declared.key.namespace, &labels));
-    }
-    inputs
+/// A failed read.
+pub(crate) fn unread(reason: &'static str, message: impl Into<String>) -> Blocked {
+    Blocked::new(Stage::Install, reason, message).until(Until::Backoff)
 }
 
-async fn prepare_declared(
-    cx: &Cx,
-    operator: &Operator,
-    facts: &Facts,
-    declared: &Declared,
-    wish: &Wish,
-) -> Result<Sealed, Blocked> {
-    let variables = read::variables(cx, declared).await?;
-    let prepared = with_variables(cx, operator, facts, declared, wish, &variables).await;
-    prepared.map_err(|blocked| Blocked {
+/// Fetches everything that a release is made of.
+pub async fn fetch(cx: &Cx, operator: &Operator, facts: &Facts, desired: &DesiredRelease) -> Result<Fetched, Blocked> {
+    let declared = readable(facts)?;
+    let fetched = Box::pin(fetch_declared(cx, operator, declared, desired)).await;
+    fetched.map_err(|blocked| blocked.awaiting(inputs(declared)))
+}
+
+/// Renders a release from what was fetched.
+pub async fn render(cx: &Cx, operator: &Operator, facts: &Facts, desired: &DesiredRelease) -> Result<Sealed, Blocked> {
+    let declared = readable(facts)?;
+    let Some(Ok(fetched)) = &facts.fetched else {
+        return Err(unread(known::COMPONENTS_FETCH_ERROR, "the files have not been fetched"));
+    };
+    let rendered = Box::pin(render_fetched(cx, operator, facts, declared, desired, fetched)).await;
+    let rendered = rendered.map_err(|blocked| hide_values(blocked, operator, &fetched.variables));
+    rendered.map_err(|blocked| blocked.awaiting(inputs(declared)))
+}
+
+fn readable(facts: &Facts) -> Result<&Declared, Blocked> {
+    let wrong = |_| {
+        Blocked::new(
+            Stage::Install,
+            known::SPEC_VALIDATION_ERROR,
+            "the declaration cannot be read",
+        )
+    };
+    facts.declared.as_ref().map_err(wrong)
+}
+
+/// Without the values of variables in the message.
+fn hide_values(blocked: Blocked, operator: &Operator, variables: &BTreeMap<String, String>) -> Blocked {
+    Blocked {
         message: masked(&blocked.message, variables.iter().chain(&operator.0.environment)),
         ..blocked
-    })
+    }
 }
 
+async fn fetch_declared(
+    cx: &Cx,
+    operator: &Operator,
+    declared: &Declared,
+    desired: &DesiredRelease,
+) -> Result<Fetched, Blocked> {
+    let variables = read::variables(cx, declared).await?;
+    match with_variables(cx, operator, declared, desired, &variables).await {
+        Ok((version, contract, files)) => {
+            let additional = read::manifests(cx, declared).await;
+            let recipe = additional.map(|additional| Recipe {
+                content: content(&files, &variables, additional.as_deref()),
+                additional,
+            });
+            let recipe =
+                recipe.map_err(|blocked| hide_values(blocked, operator, &variables).awaiting(inputs(declared)));
+            Ok(Fetched {
+                version,
+                contract,
+                files,
+                variables,
+                recipe,
+            })
+        }
+        Err(blocked) => Err(hide_values(blocked, operator, &variables)),
+    }
+}
+
+/// The version, its contract and its files.
 async fn with_variables(
     cx: &Cx,
     operator: &Operator,
+    declared: &Declared,
+    desired: &DesiredRelease,
+    variables: &BTreeMap<String, String>,
+) -> Result<(String, String, Files), Blocked> {
+    let (version, files) = download(cx, operator, declared, desired, variables).await?;
+    let contract = contract_of(declared, &version, &files.metadata, &files.from)?;
+    Ok((version, contract, files))
+}
+
+async fn render_fetched(
+    cx: &Cx,
+    operator: &Operator,
     facts: &Facts,
     declared: &Declared,
-    wish: &Wish,
-    variables: &BTreeMap<String, String>,
+    desired: &DesiredRelease,
+    fetched: &Fetched,
 ) -> Result<Sealed, Blocked> {
-    let (version, files) = fetch(cx, operator, declared, wish, variables).await?;
-    let contract = contract_of(&version, &files.metadata, &files.from)?;
-    contract::check(facts, &version, &contract)?;
-    let additional = read::manifests(cx, declared).await?;
-    let content = content(&files, variables, additional.as_deref());
-    if let Some(failed) = facts.next().filter(|_| wish.unless.as_ref() == Some(&content)) {
-        return Err(rollback::taken_back(Some(declared), failed));
-    }
+    let recipe = fetched.recipe.as_ref().map_err(Clone::clone)?;
     let is_managed = read::has_cert_manager(cx).await?;
     let live = read::certificates(cx, &declared.key, declared.type_).await?;
     let Ok(turn) = operator.0.turn.acquire().await else {
@@ -105,24 +135,20 @@ async fn with_variables(
         operator,
         facts,
         declared,
-        wish,
-        version,
-        contract,
-        files,
-        content,
-        variables,
-        additional,
+        desired,
+        fetched,
+        recipe,
         cert_manager: is_managed,
         live,
         now: cx.now(),
     });
     drop(turn);
-    let mut prepared = rendered?;
-    if facts.current().is_none() && wish.occasion != crate::provider::plan::Occasion::Install {
-        let release = &mut prepared.release;
+    let mut sealed = rendered?;
+    if facts.current().is_none() && desired.occasion != Occasion::Install {
+        let release = &mut sealed.release;
         release.leftovers = read::installed_by_others(cx, declared, &release.index).await?;
     }
-    Ok(prepared)
+    Ok(sealed)
 }
 
 /// A hash of what a release is rendered from.
@@ -142,31 +168,34 @@ fn content(files: &Files, variables: &BTreeMap<String, String>, additional: Opti
 }
 
 /// The version and its files.
-async fn fetch(
+async fn download(
     cx: &Cx,
     operator: &Operator,
     declared: &Declared,
-    wish: &Wish,
+    desired: &DesiredRelease,
     variables: &BTreeMap<String, String>,
 ) -> Result<(String, Files), Blocked> {
     if let Fetch::Selector(selector) = &declared.fetch {
-        let text = read::selector_text(selector);
+        let text = selector_text(selector);
         let namespace = &declared.key.namespace;
         let maps = match cx.list::<ConfigMap>(namespace, &text).await {
             Seen::Found(maps) => maps,
             Seen::NotFound => Vec::new(),
             Seen::Failed(why) => return Err(unread(known::COMPONENTS_FETCH_ERROR, why)),
         };
-        let again = |error| fetching(&error).again(Again::Input);
-        let shelf = configmaps::read(&maps, namespace, &text).map_err(again)?;
-        let version = if let Some(version) = &wish.version {
+        let wrong = |error| Blocked {
+            until: Until::Event,
+            ..fetching(declared, &error)
+        };
+        let shelf = configmaps::read(&maps, namespace, &text).map_err(wrong)?;
+        let version = if let Some(version) = &desired.version {
             version.clone()
         } else {
-            let versions = shelf.versions().map_err(again)?;
+            let versions = shelf.versions().map_err(wrong)?;
             let best = windlass_repository::candidates(&versions);
             best.first().map(|best| (*best).to_owned()).unwrap_or_default()
         };
-        let files = shelf.files(&version).map_err(again)?;
+        let files = shelf.files(&version).map_err(wrong)?;
         return Ok((version, files));
     }
     let source = source(declared)?;
@@ -178,13 +207,19 @@ async fn fetch(
             .cloned()
     };
     let credentials = Credentials::from_variables(lookup);
-    let repository =
-        Repository::new(operator.0.client.clone(), source, names, credentials).map_err(|error| fetching(&error))?;
-    let version = match &wish.version {
+    let repository = Repository::new(operator.0.client.clone(), source, names, credentials)
+        .map_err(|error| fetching(declared, &error))?;
+    let version = match &desired.version {
         Some(version) => version.clone(),
-        None => repository.default_version().await.map_err(|error| fetching(&error))?,
+        None => repository
+            .default_version()
+            .await
+            .map_err(|error| fetching(declared, &error))?,
     };
-    let files = repository.files(&version).await.map_err(|error| fetching(&error))?;
+    let files = repository
+        .files(&version)
+        .await
+        .map_err(|error| fetching(declared, &error))?;
     Ok((version, files))
 }
 
@@ -214,7 +249,7 @@ fn source(declared: &Declared) -> Result<Source, Blocked> {
     }
 }
 
-fn fetching(error: &windlass_repository::Error) -> Blocked {
+fn fetching(declared: &Declared, error: &windlass_repository::Error) -> Blocked {
     let reason = match error {
         // GitLab and registries want credentials, too, and no token for GitHub helps there.
         windlass_repository::Error::Unauthorized {
@@ -223,39 +258,51 @@ fn fetching(error: &windlass_repository::Error) -> Blocked {
         } => known::INVALID_GITHUB_TOKEN_ERROR,
         _ => known::COMPONENTS_FETCH_ERROR,
     };
-    let blocked = problem(reason, format!("{}: {error}", error.reason()));
+    let blocked = problem(declared, reason, format!("{}: {error}", error.reason()));
     match error.retry_after() {
-        Some(wait) => blocked.again(Again::After(wait)),
+        Some(wait) => blocked.until(Until::After(wait)),
         None => blocked,
     }
 }
 
-/// The contract that a version follows, as its metadata says.
-fn contract_of(version: &str, metadata: &str, from: &str) -> Result<String, Blocked> {
-    // Without a contract nobody knows whether it fits, which is what comes before everything else.
-    let wrong = |message: String| Blocked {
+/// The contract that a version follows, by its metadata.
+fn contract_of(declared: &Declared, version: &str, metadata: &str, from: &str) -> Result<String, Blocked> {
+    // Without a contract no preflight check can pass.
+    let wrong = |reason, message: String| Blocked {
         stage: Stage::Preflight,
-        ..problem(known::COMPONENTS_FETCH_ERROR, message)
+        ..problem(declared, reason, message)
     };
-    let metadata = Metadata::parse(metadata).map_err(|error| wrong(format!("metadata of {from}: {error}")))?;
+    let metadata = Metadata::parse(metadata).map_err(|error| {
+        let message = format!("metadata of {from}: {error}");
+        wrong(known::COMPONENTS_FETCH_ERROR, message)
+    })?;
     let parsed = Version::parse(version)
         .map_err(|error| Blocked::new(Stage::Preflight, known::INCORRECT_VERSION_FORMAT, error.to_string()))?;
     let found = metadata.contract(&parsed).map(str::to_owned);
     found.ok_or_else(|| {
         let message = format!(
-            "metadata of {from} has no release series for version {version}, so nobody knows its contract; it has {}",
+            "metadata of {from} has no release series for version {version}, so its contract is unknown; it has {}",
             metadata.known()
         );
-        Blocked::new(Stage::Preflight, known::CAPI_VERSION_INCOMPATIBILITY, message).again(Again::Input)
+        wrong(known::CAPI_VERSION_INCOMPATIBILITY, message)
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use windlass_api_operator::{ProviderObject as _, operator};
+
     use super::*;
 
     #[test]
     fn only_what_github_refuses_is_about_its_token() {
+        let object: operator::CoreProvider = serde_json::from_value(json!({
+            "apiVersion": "operator.cluster.x-k8s.io/v1alpha2", "kind": "CoreProvider",
+            "metadata": {"name": "cluster-api", "namespace": "n"}, "spec": {},
+        }))
+        .unwrap();
+        let declared = object.declared().unwrap();
         let reason = |variables| {
             let host = "example.com".to_owned();
             let error = windlass_repository::Error::Unauthorized {
@@ -263,7 +310,7 @@ mod tests {
                 sent: true,
                 variables,
             };
-            fetching(&error).reason
+            fetching(&declared, &error).reason
         };
         assert_eq!(reason("GITHUB_TOKEN"), known::INVALID_GITHUB_TOKEN_ERROR);
         assert_eq!(reason("GITLAB_ACCESS_TOKEN"), known::COMPONENTS_FETCH_ERROR);

@@ -5,8 +5,11 @@
 //! - It owns what it installed, the Secrets that it keeps that in, and the provider's object in the inventory of clusterctl.
 //! - Nothing is deleted that was not installed by it, or adopted; definitions and namespaces never are.
 
+mod answer;
 mod apply;
+pub mod blocked;
 mod declaration;
+pub mod desired;
 pub mod facts;
 mod observe;
 pub mod plan;
@@ -17,17 +20,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_api_operator::{ProviderObject, finalizers, management, operator};
-use windlass_kit::{
-    Controller, ControllerEntry, Cx, Decision, Moment, NoQuestion, ObjectKey, Outcome, ReconcileError, Timestamp, Watch,
-};
+use windlass_kit::{Controller, ControllerEntry, Cx, Decision, Moment, ObjectKey, Outcome, Timestamp, Until, Watch};
 
-use crate::kept::Sealed;
 use crate::names;
 use crate::peers::{self, Peer};
 use crate::ports::Operator;
+use blocked::{LOOK_AGAIN, TRY_WITHIN};
 use declaration::Declaration;
+use desired::Question;
 use facts::Facts;
-use plan::{Again, Blocked, Intent, Plan};
+use plan::Plan;
 use status::Done;
 
 /// Reconciles one of the kinds.
@@ -57,19 +59,17 @@ macro_rules! provide {
 }
 peers::for_all_kinds!(provide);
 
-/// What was read.
+/// What was read: the declaration, and the facts that plans are made from.
 #[derive(Debug)]
 struct Observed {
     declaration: Declaration,
     facts: Facts,
-    intent: Result<Intent, Blocked>,
-    prepared: Option<Result<Sealed, Blocked>>,
 }
 
 impl<P: ProviderObject> Controller for Providers<P> {
     type Kind = P;
     type Observed = Observed;
-    type Question = NoQuestion;
+    type Question = Question;
     type Plan = Plan;
     type Done = Done;
 
@@ -95,7 +95,7 @@ impl<P: ProviderObject> Controller for Providers<P> {
             operator.measure(cx.metrics());
             operator.0.tracker.listen(P::API, P::TYPE, wake);
         }));
-        // However it went, with or without the finalizer.
+        // A declaration can go with or without the finalizer.
         let operator = self.operator.clone();
         watches.push(Watch::map::<P>(move |_, old, new| {
             if let (Some(gone), None) = (old, new) {
@@ -110,8 +110,12 @@ impl<P: ProviderObject> Controller for Providers<P> {
         observe::observe(cx, &self.operator, Declaration::of(&*object)).await
     }
 
-    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, NoQuestion> {
-        seen.plan(now.now()).into()
+    async fn answer(&self, cx: &Cx, seen: Observed, question: Question) -> Observed {
+        answer::answer(cx, &self.operator, seen, question).await
+    }
+
+    fn plan(&self, seen: &Observed, now: &Moment) -> Decision<Plan, Question> {
+        plan::plan(&seen.facts, now)
     }
 
     async fn apply(&self, cx: &Cx, seen: &Observed, plan: &Plan) -> Done {
@@ -128,41 +132,32 @@ impl<P: ProviderObject> Controller for Providers<P> {
 }
 
 impl Observed {
-    fn plan(&self, now: Timestamp) -> Plan {
-        let offered = self.prepared.as_ref().map(|prepared| match prepared {
-            Ok(prepared) => Ok(prepared.release.clone()),
-            Err(blocked) => Err(blocked.clone()),
-        });
-        plan::plan(&self.facts, &self.intent, offered.as_ref(), now)
-    }
-
     fn status(&self, plan: &Plan, done: &Done, now: Timestamp) -> Option<Value> {
         let status = status::status(&self.facts, plan, done, now)?;
-        // A process that has just begun would write it once more, as it does not know who wrote it.
         let paused = self.declaration.said.as_ref().is_ok_and(|said| said.paused);
-        let is_told = status::is_told(&self.declaration.object.value()["status"], &status, paused);
-        (!is_told).then_some(status)
+        let is_stored = status::is_stored(&self.declaration.object.value()["status"], &status, paused);
+        (!is_stored).then_some(status)
     }
 }
 
 impl Done {
+    /// The driver's rule, with the problem that was found in place of the plan's. A failed action can end with an event, so that the
+    /// problem says when to try again.
     fn outcome(&self, plan: &Plan) -> Outcome {
-        let later = match plan.requeue {
-            Some(after) => Outcome::RequeueAfter(after),
-            None => Outcome::Settled,
+        let mut ended = Plan {
+            requeue: plan.requeue,
+            blocked: self.problem.as_ref().or(plan.blocked.as_ref()).cloned(),
+            ..Plan::default()
         };
-        let Some(problem) = self.failure.as_ref().or(plan.blocked.as_ref()) else {
-            return later;
-        };
-        later.or(match problem.again {
-            // Something that should be watched is not: look again soon.
-            Again::Event if !self.eyes => Outcome::RequeueAfter(plan::LOOK_AGAIN),
-            Again::Event => Outcome::Settled,
-            Again::After(after) => Outcome::RequeueAfter(after),
-            Again::Input | Again::Backoff => {
-                let error = ReconcileError::new(problem.reason, problem.message.as_str());
-                Outcome::Failed(error.within(plan::TRY_WITHIN))
-            }
-        })
+        if let Some(blocked) = &mut ended.blocked
+            && blocked.until == Until::Event
+            && !self.watches_started
+        {
+            blocked.until = Until::After(LOOK_AGAIN);
+        }
+        match Outcome::of(&ended, &()) {
+            Outcome::Failed(error) => Outcome::Failed(error.within(TRY_WITHIN)),
+            other => other,
+        }
     }
 }

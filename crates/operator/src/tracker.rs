@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_api_operator::{Api, ProviderType};
@@ -15,12 +16,12 @@ use crate::objects::{Digest, ObjectRef, Running, hex};
 
 /// How long first lists may take before what is installed is applied instead of compared.
 const FIRST_LISTS: Duration = Duration::from_secs(15);
-/// How long it counts that something was put back.
-const REMEMBERED_SECONDS: i64 = 600;
+/// How long a repair counts.
+pub const REMEMBERED: SignedDuration = SignedDuration::from_mins(10);
 
 type Identity = (String, String, String, String);
 
-/// Who is told: a declaration.
+/// The declaration that objects belong to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Whose {
     /// The API of the declaration.
@@ -78,7 +79,7 @@ impl Tracker {
         self.0.lock().wakes.insert((api, type_), wake);
     }
 
-    /// Has a declaration looked at.
+    /// Has a declaration reconciled.
     pub fn wake(&self, whose: &Whose) {
         if let Some(wake) = self.0.lock().wakes.get(&(whose.api, whose.type_)) {
             wake.add(whose.key.clone());
@@ -110,13 +111,9 @@ impl Tracker {
         }
     }
 
-    /// Compares what is stored with how it was left, instead of applying all of it once more: for a process that has just begun.
-    /// Does nothing when this process knows better, or when first lists do not come.
+    /// Watches the kinds of these objects and compares what is stored with how it was left, instead of applying all of it once more: for
+    /// a process that has just begun. When first lists do not come, the objects are doubted.
     pub async fn take_up(&self, cx: &Cx, whose: &Whose, objects: &[ObjectRef], left: &[String]) {
-        let knows_better = |state: &State| state.whole.contains(whose) || state.doubted.contains(whose);
-        if objects.len() != left.len() || knows_better(&self.0.lock()) {
-            return;
-        }
         self.watch(cx, objects).await;
         let kinds: BTreeSet<_> = objects.iter().map(ObjectRef::gvk).collect();
         let listed: Vec<_> = {
@@ -130,6 +127,7 @@ impl Tracker {
             }
         };
         if tokio::time::timeout(FIRST_LISTS, all).await.is_err() {
+            self.doubt(whose);
             return;
         }
         let mut state = self.0.lock();
@@ -185,7 +183,7 @@ impl Tracker {
         if let Some(drifted) = state.drifted.get_mut(whose) {
             drifted.remove(object);
         }
-        // Somebody may have changed it between our write and now.
+        // Another field manager may have changed it between our write and now.
         let seen = state
             .watches
             .get(&object.gvk())
@@ -239,7 +237,7 @@ impl Tracker {
         state.whole.insert(whose.clone());
     }
 
-    /// Nobody knows any more how things were left.
+    /// It is no longer known how the objects of a declaration were left.
     pub fn doubt(&self, whose: &Whose) {
         let mut state = self.0.lock();
         state.whole.remove(whose);
@@ -255,7 +253,7 @@ impl Tracker {
         state.repaired.remove(whose);
         state.whole.remove(whose);
         state.doubted.remove(whose);
-        // Kinds that nobody has any more need no watch; their definitions may go next.
+        // Kinds that no release has any more need no watch; their definitions may go next.
         let used: BTreeSet<_> = state.objects.values().map(|expected| expected.object.gvk()).collect();
         state.watches.retain(|gvk, _| used.contains(gvk));
     }
@@ -263,6 +261,11 @@ impl Tracker {
     /// Whether everything of a declaration is followed.
     pub fn is_complete(&self, whose: &Whose) -> bool {
         self.0.lock().whole.contains(whose)
+    }
+
+    /// Whether this process has changed something of a declaration and not finished.
+    pub fn is_doubted(&self, whose: &Whose) -> bool {
+        self.0.lock().doubted.contains(whose)
     }
 
     /// What is no longer as it was left.
@@ -274,19 +277,14 @@ impl Tracker {
     pub fn repaired(&self, whose: &Whose, now: Timestamp) {
         let mut state = self.0.lock();
         let repairs = state.repairs.entry(whose.clone()).or_default();
-        repairs.retain(|at| now.duration_since(*at).as_secs() < REMEMBERED_SECONDS);
+        repairs.retain(|at| now.duration_since(*at) < REMEMBERED);
         repairs.push(now);
         *state.repaired.entry(whose.clone()).or_default() += 1;
     }
 
-    /// How often things were put back lately, and when last.
-    pub fn repairs(&self, whose: &Whose, now: Timestamp) -> (usize, Option<Timestamp>) {
-        let state = self.0.lock();
-        let repairs = state.repairs.get(whose).map_or(&[][..], Vec::as_slice);
-        let lately = repairs
-            .iter()
-            .filter(|at| now.duration_since(**at).as_secs() < REMEMBERED_SECONDS);
-        (lately.count(), repairs.last().copied())
+    /// When things were put back lately, in this order.
+    pub fn repairs(&self, whose: &Whose) -> Vec<Timestamp> {
+        self.0.lock().repairs.get(whose).cloned().unwrap_or_default()
     }
 
     /// How a Deployment is; nothing when it is not there or not watched.

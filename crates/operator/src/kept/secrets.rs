@@ -46,7 +46,8 @@ pub(crate) fn selector(type_: ProviderType, name: &str) -> String {
     terms.join(",")
 }
 
-/// A release as Secrets, owned by nobody: they have to outlive a declaration that is deleted together with its dependents. The first says what it is, and has as many objects as there is room for; the others have the rest.
+/// A release as Secrets without an owner: they have to outlive a declaration that is deleted together with its dependents. The first one
+/// describes the release and has as many objects as there is room for. The others have the rest.
 pub fn to_secrets(type_: ProviderType, key: &ObjectKey, sealed: &Sealed) -> Result<Vec<Secret>, Unreadable> {
     let release = &sealed.release;
     let told = serde_json::to_vec(release).map_err(|error| Unreadable(error.to_string()))?;

@@ -72,7 +72,7 @@ fn of_two_releases_in_a_state_the_newer_counts() {
     assert_eq!(spare, [old_name]);
 }
 
-// Whoever went back or forward may have been cut off at any write.
+// A process that went back or forward may have been cut off at any write.
 #[test]
 fn what_worked_is_kept_until_it_is_known_that_the_next_one_does() {
     use State::{Current, Failed, Next};
@@ -109,7 +109,7 @@ fn what_worked_is_kept_until_it_is_known_that_the_next_one_does() {
 }
 
 #[test]
-fn damage_is_told() {
+fn damage_names_the_secret() {
     let sealed = release("v1.0.0", &[object("ConfigMap", "a", 10)]);
     let mut made = to_secrets(ProviderType::Core, &ObjectKey::new("n", "cluster-api"), &sealed).unwrap();
     made[0]

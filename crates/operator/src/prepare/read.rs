@@ -3,21 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use windlass_api_operator::{Declared, ProviderType, keys, labels};
 use windlass_kit::{Cx, ObjectKey, Seen, gvk_from};
 
-use super::{problem, unread};
+use super::unread;
+use crate::kept::{self, Release, Sealed};
 use crate::names::reasons;
 use crate::objects::ObjectRef;
-use crate::provider::plan::{Again, Blocked};
+use crate::peers::Peer;
+use crate::ports::Operator;
+use crate::provider::blocked::{Blocked, Stage};
 
 /// What the provider's Secret says, as text.
 pub(crate) async fn variables(cx: &Cx, declared: &Declared) -> Result<BTreeMap<String, String>, Blocked> {
     let Some(key) = &declared.config_secret else {
         return Ok(BTreeMap::new());
     };
-    let missing = |message: String| problem(reasons::SECRET_MISSING, message).again(Again::Event);
+    let missing = |message: String| Blocked::new(Stage::Install, reasons::SECRET_MISSING, message);
     let secret = match cx.read::<Secret>(key).await {
         Seen::Found(secret) => secret,
         Seen::NotFound => {
@@ -44,7 +46,7 @@ pub(super) async fn manifests(cx: &Cx, declared: &Declared) -> Result<Option<Str
     let Some(key) = &declared.manifests else {
         return Ok(None);
     };
-    let missing = |message: String| problem(reasons::MANIFESTS_MISSING, message).again(Again::Event);
+    let missing = |message: String| Blocked::new(Stage::Install, reasons::MANIFESTS_MISSING, message);
     match cx.read::<ConfigMap>(key).await {
         Seen::Found(map) => match map.data.unwrap_or_default().remove(keys::MANIFESTS) {
             Some(text) => Ok(Some(text)),
@@ -103,7 +105,7 @@ pub(super) async fn installed_by_others(
     let there: BTreeSet<_> = index.iter().map(ObjectRef::identity).collect();
     let mut left = Vec::new();
     for gvk in kinds {
-        // Kinds of other API servers, and such as nobody may list, hold nothing that a release could have brought.
+        // Kinds of other API servers, and those that the operator may not list, hold nothing that a release could have brought.
         let Seen::Found(found) = cx.metadata_of(&gvk, &selector, u32::MAX).await else {
             continue;
         };
@@ -126,41 +128,29 @@ pub(super) async fn installed_by_others(
     Ok(left)
 }
 
-/// A selector as text.
-pub(super) fn selector_text(selector: &LabelSelector) -> String {
-    let mut terms: Vec<String> = Vec::new();
-    for (key, value) in selector.match_labels.iter().flatten() {
-        terms.push(format!("{key}={value}"));
+/// A kept release with its objects.
+pub(crate) async fn release(cx: &Cx, operator: &Operator, me: &Peer, release: &Release) -> Result<Sealed, Blocked> {
+    let failed = |why: String| unread(reasons::APPLY_ERROR, why);
+    let mut secrets = Vec::new();
+    for name in &release.secrets {
+        let key = ObjectKey::new(me.key.namespace.as_str(), name.as_str());
+        match cx.read::<Secret>(&key).await {
+            Seen::Found(secret) => secrets.push(secret),
+            Seen::NotFound => {
+                // A user deleted it: the others are read again.
+                operator.0.kept.lock().remove(&me.uid);
+                return Err(failed(format!("Secret {key}, which holds what is installed, is gone")));
+            }
+            Seen::Failed(why) => return Err(failed(why)),
+        }
     }
-    for expression in selector.match_expressions.iter().flatten() {
-        let values = expression.values.clone().unwrap_or_default().join(",");
-        terms.push(match expression.operator.as_str() {
-            "In" => format!("{} in ({values})", expression.key),
-            "NotIn" => format!("{} notin ({values})", expression.key),
-            "DoesNotExist" => format!("!{}", expression.key),
-            _ => expression.key.clone(),
-        });
-    }
-    terms.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // OP-057
-    #[test]
-    fn labels_and_expressions_of_a_selector_become_text() {
-        let selector: LabelSelector = serde_json::from_value(serde_json::json!({
-            "matchLabels": {"a": "b"},
-            "matchExpressions": [
-                {"key": "c", "operator": "In", "values": ["d", "e"]},
-                {"key": "f", "operator": "NotIn", "values": ["g"]},
-                {"key": "h", "operator": "Exists"},
-                {"key": "i", "operator": "DoesNotExist"},
-            ],
-        }))
-        .unwrap();
-        assert_eq!(selector_text(&selector), "a=b,c in (d,e),f notin (g),h,!i");
-    }
+    let mut rest = secrets.split_off(1.min(secrets.len())).into_iter();
+    let Some(head) = secrets.first() else {
+        return Err(failed("a release is in no Secret".to_owned()));
+    };
+    let (_, packed) = kept::read(head, |_| rest.next()).map_err(|error| failed(error.to_string()))?;
+    Ok(Sealed {
+        release: release.clone(),
+        packed,
+    })
 }

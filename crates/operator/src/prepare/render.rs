@@ -11,7 +11,6 @@ use windlass_components::assemble::{self, assemble};
 use windlass_components::envsubst::{RenderError, Template};
 use windlass_components::{customize, images, manifest, patch};
 use windlass_kit::Timestamp;
-use windlass_repository::Files;
 
 use super::problem;
 use crate::certificates::{self, Office};
@@ -19,22 +18,18 @@ use crate::kept::{Packer, Release, Sealed, State};
 use crate::names::{RELEASE, reasons};
 use crate::objects::ObjectRef;
 use crate::ports::Operator;
-use crate::provider::facts::Facts;
-use crate::provider::plan::{Again, Blocked, Occasion, Wish};
+use crate::provider::blocked::{Blocked, Stage};
+use crate::provider::desired::{DesiredRelease, Occasion};
+use crate::provider::facts::{Facts, Fetched, Recipe};
 
 /// Everything that a release is rendered from.
 pub(super) struct Input<'a> {
     pub(super) operator: &'a Operator,
     pub(super) facts: &'a Facts,
     pub(super) declared: &'a Declared,
-    pub(super) wish: &'a Wish,
-    pub(super) version: String,
-    pub(super) contract: String,
-    pub(super) files: Files,
-    /// Hash of all that.
-    pub(super) content: String,
-    pub(super) variables: &'a BTreeMap<String, String>,
-    pub(super) additional: Option<String>,
+    pub(super) desired: &'a DesiredRelease,
+    pub(super) fetched: &'a Fetched,
+    pub(super) recipe: &'a Recipe,
     pub(super) cert_manager: bool,
     /// Secrets of this provider that are stored, by name.
     pub(super) live: BTreeMap<String, Secret>,
@@ -45,27 +40,37 @@ pub(super) struct Input<'a> {
 pub(super) fn render(input: &Input<'_>) -> Result<Sealed, Blocked> {
     let declared = input.declared;
     let mut notes = Vec::new();
-    let mut objects = parse(&substitute(input, &input.files.components)?, &input.files.from)?;
-    if let Some(text) = &input.additional {
-        objects.extend(parse(&substitute(input, text)?, "the additional manifests")?);
+    let mut objects = parse(
+        input,
+        &substitute(input, &input.fetched.files.components)?,
+        &input.fetched.files.from,
+    )?;
+    if let Some(text) = &input.recipe.additional {
+        objects.extend(parse(input, &substitute(input, text)?, "the additional manifests")?);
     }
     let label = declared.type_.label(&declared.key.name);
     images::override_images(&mut objects, &label, &input.operator.0.overrides)
-        .map_err(|error| problem(known::COMPONENTS_IMAGE_OVERRIDE_ERROR, error.to_string()))?;
+        .map_err(|error| problem(declared, known::COMPONENTS_IMAGE_OVERRIDE_ERROR, error.to_string()))?;
     let assembled = assemble(assemble::Input {
         type_: declared.type_,
         name: &declared.key.name,
         namespace: Some(&declared.key.namespace),
         objects,
     })
-    .map_err(|error| problem(known::COMPONENTS_FETCH_ERROR, format!("{}: {error}", input.files.from)))?;
+    .map_err(|error| {
+        problem(
+            declared,
+            known::COMPONENTS_FETCH_ERROR,
+            format!("{}: {error}", input.fetched.files.from),
+        )
+    })?;
     notes.extend(assembled.notes);
     let mut objects = assembled.objects;
     let told = customize::customize(&mut objects, declared)
-        .map_err(|error| problem(known::COMPONENTS_CUSTOMIZATION_ERROR, error.to_string()))?;
+        .map_err(|error| problem(declared, known::COMPONENTS_CUSTOMIZATION_ERROR, error.to_string()))?;
     notes.extend(told.iter().map(ToString::to_string));
     let told = patch::apply(&mut objects, &declared.patches)
-        .map_err(|error| problem(known::COMPONENTS_PATCH_ERROR, error.to_string()))?;
+        .map_err(|error| problem(declared, known::COMPONENTS_PATCH_ERROR, error.to_string()))?;
     notes.extend(told.iter().map(ToString::to_string));
     let (mut renew, mut asked) = (None, Vec::new());
     if !input.cert_manager {
@@ -79,18 +84,19 @@ pub(super) fn render(input: &Input<'_>) -> Result<Sealed, Blocked> {
         asked = certificates::asked(&objects);
         let issued = office.stand_in(&mut objects);
         renew = issued
-            .map_err(|error| problem(known::COMPONENTS_CUSTOMIZATION_ERROR, error))?
+            .map_err(|error| problem(declared, known::COMPONENTS_CUSTOMIZATION_ERROR, error))?
             .again;
     }
     let own = |object: &Value| {
         !(object["kind"] == "Namespace" && object["metadata"]["name"] == declared.key.namespace.as_str())
     };
     objects.retain(own);
-    objects.push(inventory_object(declared, &label, &input.version));
+    objects.push(inventory_object(declared, &label, &input.fetched.version));
     let mut release = release(input, renew);
     release.asked = asked;
     release.notes = notes;
     seal(release, objects, &label, input.cert_manager)
+        .map_err(|error| problem(declared, known::COMPONENTS_FETCH_ERROR, error.to_string()))
 }
 
 /// Packs objects in the order of installation.
@@ -99,18 +105,17 @@ pub(crate) fn seal(
     mut objects: Vec<Value>,
     label: &str,
     cert_manager: bool,
-) -> Result<Sealed, Blocked> {
+) -> std::io::Result<Sealed> {
     let id = release.id();
     for object in &mut objects {
         settle(object, label, &id, cert_manager);
     }
     objects.sort_by_key(|object| ObjectRef::of(object).rank());
     let mut packer = Packer::default();
-    let packing = |error: std::io::Error| problem(known::COMPONENTS_FETCH_ERROR, error.to_string());
     for object in objects {
-        packer.add(&object).map_err(packing)?;
+        packer.add(&object)?;
     }
-    let (packed, index) = packer.finish().map_err(packing)?;
+    let (packed, index) = packer.finish()?;
     release.index = index;
     Ok(Sealed { release, packed })
 }
@@ -119,25 +124,25 @@ fn release(input: &Input<'_>, renew: Option<Timestamp>) -> Release {
     let facts = input.facts;
     let before = facts.current();
     Release {
-        version: input.version.clone(),
-        contract: input.contract.clone(),
+        version: input.fetched.version.clone(),
+        contract: input.fetched.contract.clone(),
         hash: facts.hash.clone(),
         manager: facts.manager.clone(),
         owner: facts.me.uid.clone(),
         made: input.now,
         replicas: before
-            .filter(|_| input.wish.paused)
+            .filter(|_| input.desired.paused)
             .map(|current| current.replicas.clone())
             .unwrap_or_default(),
-        paused: input.wish.paused,
+        paused: input.desired.paused,
         leftovers: Vec::new(),
         failure: None,
-        content: input.content.clone(),
+        content: input.recipe.content.clone(),
         left: Vec::new(),
         renew,
         asked: Vec::new(),
         migrated: false,
-        replaces: matches!(input.wish.occasion, Occasion::Upgrade { .. } | Occasion::Change),
+        replaces: matches!(input.desired.occasion, Occasion::Upgrade { .. } | Occasion::Change),
         notes: Vec::new(),
         state: State::Next,
         secrets: Vec::new(),
@@ -147,11 +152,22 @@ fn release(input: &Input<'_>, renew: Option<Timestamp>) -> Release {
 
 /// The text with the values of variables: those of the Secret, else of the operator's environment, else defaults.
 fn substitute(input: &Input<'_>, text: &str) -> Result<String, Blocked> {
-    let syntax = |error: String| problem(known::COMPONENTS_FETCH_ERROR, format!("{}: {error}", input.files.from));
+    let syntax = |error: String| {
+        problem(
+            input.declared,
+            known::COMPONENTS_FETCH_ERROR,
+            format!("{}: {error}", input.fetched.files.from),
+        )
+    };
     let template = Template::parse(text).map_err(|error| syntax(error.to_string()))?;
     let lookup = |name: &str| {
         let environment = &input.operator.0.environment;
-        input.variables.get(name).or_else(|| environment.get(name)).cloned()
+        input
+            .fetched
+            .variables
+            .get(name)
+            .or_else(|| environment.get(name))
+            .cloned()
     };
     template.render(lookup).map_err(|error| match error {
         RenderError::Missing { names } => {
@@ -163,14 +179,20 @@ fn substitute(input: &Input<'_>, text: &str) -> Result<String, Blocked> {
                 "the components need variables without a value: {}; {place}",
                 names.join(", ")
             );
-            problem(reasons::VARIABLES_MISSING, message).again(Again::Event)
+            Blocked::new(Stage::Install, reasons::VARIABLES_MISSING, message)
         }
         other => syntax(other.to_string()),
     })
 }
 
-fn parse(text: &str, from: &str) -> Result<Vec<Value>, Blocked> {
-    manifest::parse(text).map_err(|error| problem(known::COMPONENTS_FETCH_ERROR, format!("{from}: {error}")))
+fn parse(input: &Input<'_>, text: &str, from: &str) -> Result<Vec<Value>, Blocked> {
+    manifest::parse(text).map_err(|error| {
+        problem(
+            input.declared,
+            known::COMPONENTS_FETCH_ERROR,
+            format!("{from}: {error}"),
+        )
+    })
 }
 
 /// What clusterctl looks at to know what is installed.
@@ -194,7 +216,7 @@ fn inventory_object(declared: &Declared, label: &str, version: &str) -> Value {
     })
 }
 
-/// What is left out or added so that nobody fights over an object that is applied again and again.
+/// Leaves out and adds fields so that no other field manager fights over an object that is applied again and again.
 fn settle(object: &mut Value, label: &str, release: &str, cert_manager: bool) {
     let of = ObjectRef::of(object);
     if !object["metadata"].is_object() {

@@ -8,17 +8,19 @@ mod replicas;
 mod rollback;
 mod storage;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::json;
 use windlass_api_operator::reasons as known;
 use windlass_conditions::Status;
-use windlass_kit::{Cx, ErrorKind, EventType, Triage, WriteError};
+use windlass_kit::{Cx, ErrorKind, EventType, ReconcileError, Triage, Until, WriteError};
 
 use super::Observed;
+use super::blocked::{Blocked, LOOK_AGAIN, Stage, TRY_AGAIN};
 use super::declaration::Declaration;
-use super::plan::{Action, Again, Blocked, Plan, Stage};
+use super::plan::{Action, Plan};
 use super::status::Done;
 use crate::health::Health;
 use crate::kept::{Kept, Sealed};
@@ -38,37 +40,50 @@ struct Run<'a> {
     kept: Kept,
     /// The next release with its objects, where this run rendered it.
     rendered: Option<Sealed>,
+    /// The current release with certificates that were issued again, where the plan asked for them.
+    renewed: Option<&'a Sealed>,
+    /// The values of variables, where the plan had them read.
+    variables: Option<&'a BTreeMap<String, String>>,
+    /// Whether a failure means that the next release is given up.
+    is_last_attempt: bool,
     done: Done,
 }
 
 /// Carries out a plan.
 pub(super) fn apply<'a>(cx: &'a Cx, operator: &'a Operator, seen: &'a Observed, plan: &'a Plan) -> BoxFuture<'a, Done> {
-    Box::pin(carry_out(cx, operator, seen, plan))
+    Box::pin(run(cx, operator, seen, plan))
 }
 
-async fn carry_out(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -> Done {
-    let rendered = match &seen.prepared {
-        Some(Ok(prepared)) => Some(prepared.clone()),
-        _ => None,
-    };
+async fn run(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -> Done {
+    let whose = &seen.declaration.whose;
+    if plan.looked {
+        operator.0.waits.looked(whose, seen.facts.stirred, cx.now());
+    }
+    let fetched = seen.facts.fetched.as_ref().and_then(|fetched| fetched.as_ref().ok());
+    let rendered = seen.facts.rendered.as_ref().and_then(|rendered| rendered.as_ref().ok());
     let mut run = Run {
         cx,
         operator,
         declaration: &seen.declaration,
-        whose: seen.declaration.whose.clone(),
+        whose: whose.clone(),
         kept: seen
             .facts
             .kept
             .as_ref()
             .map(|kept| Kept::clone(kept))
             .unwrap_or_default(),
-        rendered,
+        rendered: rendered.map(|rendered| rendered.sealed.clone()),
+        renewed: seen.facts.renewed.as_ref().and_then(|renewed| renewed.as_ref().ok()),
+        variables: fetched.map(|fetched| &fetched.variables),
+        is_last_attempt: plan.is_last_attempt,
         done: Done::default(),
     };
     for action in &plan.actions {
-        tracing::debug!(?action, "acting");
-        if let Err(failure) = Box::pin(run.act(action)).await {
-            run.fail(action, failure).await;
+        tracing::debug!(?action, "carrying out");
+        if let Err(failure) = Box::pin(run.carry_out(action)).await {
+            let failure = run.fail(action, failure).await;
+            run.done.failed = Some(ReconcileError::new(failure.reason, failure.message.as_str()));
+            run.done.problem = Some(failure);
             break;
         }
     }
@@ -78,10 +93,14 @@ async fn carry_out(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -
     } else if seen.facts.kept.is_ok() {
         operator.0.kept.lock().insert(uid, Arc::new(run.kept.clone()));
     }
-    run.tell(plan);
-    let blocked = run.done.failure.as_ref().or(plan.blocked.as_ref());
+    // The plan's own obstacle is one of its notes.
+    if let Some(problem) = &run.done.problem {
+        let about = &seen.declaration.object;
+        cx.event(about, EventType::Warning, problem.reason, problem.message.as_str());
+    }
+    let blocked = run.done.problem.as_ref().or(plan.blocked.as_ref());
     let awaited = blocked.map_or(&[][..], |blocked| &blocked.awaited);
-    run.done.eyes = run.done.released || {
+    run.done.watches_started = run.done.released || {
         let watched = operator.0.waits.set(cx, &operator.0.tracker, &run.whose, awaited);
         watched.await
     };
@@ -104,8 +123,19 @@ async fn carry_out(cx: &Cx, operator: &Operator, seen: &Observed, plan: &Plan) -
 }
 
 impl Run<'_> {
-    async fn act(&mut self, action: &Action) -> Result<(), Blocked> {
+    /// Carries out one action.
+    async fn carry_out(&mut self, action: &Action) -> Result<(), Blocked> {
         match action {
+            Action::Claim { holder } => self.claim(holder.as_deref()),
+            Action::TakeUp => {
+                if let Some(current) = &self.kept.current {
+                    let tracker = &self.operator.0.tracker;
+                    tracker
+                        .take_up(self.cx, &self.whose, &current.index, &current.left)
+                        .await;
+                }
+                Ok(())
+            }
             Action::SetVersion(version) => self.set_version(version).await,
             Action::Keep => self.keep().await,
             Action::Check => self.check().await,
@@ -114,11 +144,16 @@ impl Run<'_> {
             Action::Install => self.install_next().await,
             Action::Prune => self.prune().await,
             Action::Commit => self.commit().await,
-            Action::Repair(which) => {
-                if which.is_some() {
-                    self.operator.0.tracker.repaired(&self.whose, self.cx.now());
-                }
-                self.repair(which.as_deref()).await
+            Action::Repair(None) => self.repair(None).await,
+            Action::Repair(Some(drifted)) => {
+                self.operator.0.tracker.repaired(&self.whose, self.cx.now());
+                self.repair(Some(drifted)).await?;
+                // It is no note: each repair is worth an event, also of the same objects.
+                let names: Vec<_> = drifted.iter().take(10).map(ToString::to_string).collect();
+                let message = format!("put back as it was installed: {}", names.join(", "));
+                let about = &self.declaration.object;
+                self.cx.event(about, EventType::Normal, "DriftRepaired", &message);
+                Ok(())
             }
             Action::GoBack { why, obstacle } => self.go_back(why, obstacle.as_deref()).await,
             Action::TakeBack => self.take_back().await,
@@ -130,6 +165,16 @@ impl Run<'_> {
             Action::Remove => self.remove().await,
             Action::Forget => self.forget().await,
         }
+    }
+
+    /// Takes the claim to the provider.
+    fn claim(&self, holder: Option<&str>) -> Result<(), Blocked> {
+        if self.operator.0.claims.take(&self.declaration.me, holder) {
+            return Ok(());
+        }
+        let message = "another declaration of this provider has come first; this one is looked at again";
+        let blocked = Blocked::new(Stage::Preflight, known::MORE_THAN_ONE_EXISTS, message);
+        Err(blocked.until(Until::After(LOOK_AGAIN)))
     }
 
     /// The version that was chosen becomes part of the declaration, unless that changed meanwhile.
@@ -146,29 +191,6 @@ impl Run<'_> {
         self.done.generation = written.metadata().generation;
         Ok(())
     }
-
-    /// Tells people what happened.
-    fn tell(&self, plan: &Plan) {
-        let told = |kind, reason: &str, message: &str| self.cx.event(&self.declaration.object, kind, reason, message);
-        if let Some(problem) = self.done.failure.as_ref().or(plan.blocked.as_ref()) {
-            told(EventType::Warning, problem.reason, &problem.message);
-        }
-        if let (true, Some(current)) = (self.done.committed, &self.kept.current) {
-            let message = format!("version {} is installed", current.version);
-            let reason = if current.replaces {
-                reasons::UPGRADED
-            } else {
-                reasons::INSTALLED
-            };
-            told(EventType::Normal, reason, &message);
-        }
-        if let Some(Action::Repair(Some(drifted))) = plan.actions.iter().find(|a| matches!(a, Action::Repair(Some(_))))
-        {
-            let names: Vec<_> = drifted.iter().take(10).map(ToString::to_string).collect();
-            let message = format!("put back as it was installed: {}", names.join(", "));
-            told(EventType::Normal, "DriftRepaired", &message);
-        }
-    }
 }
 
 /// What a write that did not succeed means. Servers quote what they refuse, so of Secrets their words are left out.
@@ -182,12 +204,12 @@ fn refused(error: &WriteError, what: &str) -> Blocked {
         ErrorKind::NotFound => format!("{what}: {words}; is what defines its kind installed?"),
         _ => format!("{what}: {words}"),
     };
-    let again = if error.retry() {
-        Again::Backoff
+    let until = if error.retry() {
+        Until::Backoff
     } else {
-        Again::After(super::plan::TRY_AGAIN)
+        Until::After(TRY_AGAIN.unsigned_abs())
     };
-    Blocked::new(Stage::Install, reasons::APPLY_ERROR, message).again(again)
+    Blocked::new(Stage::Install, reasons::APPLY_ERROR, message).until(until)
 }
 
 /// [`refused`] about an object.
@@ -195,13 +217,13 @@ fn refused_object(error: &WriteError, object: &ObjectRef) -> Blocked {
     refused(error, &object.to_string())
 }
 
-/// Something that a read could not tell.
+/// A failed read.
 fn unread(why: impl Into<String>) -> Blocked {
-    Blocked::new(Stage::Install, reasons::APPLY_ERROR, why).again(Again::Backoff)
+    Blocked::new(Stage::Install, reasons::APPLY_ERROR, why).until(Until::Backoff)
 }
 
 /// Something old that cannot be deleted.
 fn stuck(what: &ObjectRef) -> Blocked {
     let message = format!("{what} of the version before is being deleted, and finalizers hold it");
-    Blocked::new(Stage::Install, known::OLD_COMPONENTS_DELETION_ERROR, message).again(Again::Backoff)
+    Blocked::new(Stage::Install, known::OLD_COMPONENTS_DELETION_ERROR, message).until(Until::Backoff)
 }

@@ -1,21 +1,22 @@
-//! What is known of a declared provider when it is decided what to do: plain data, so that deciding can be tested alone.
+//! Facts about a declared provider, as a plan gets them: plain data, so that plans are tested without a server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use windlass_api_operator::{Declared, Problems, ProviderType};
-use windlass_kit::{ObjectKey, Timestamp};
+use windlass_kit::{ObjectKey, Timestamp, Until};
+use windlass_repository::Files;
 
-use super::plan::{Again, Blocked, Stage};
+use super::blocked::{Blocked, Stage};
 use crate::awaited::Awaited;
-use crate::kept::{Kept, Release};
+use crate::kept::{Kept, Release, Sealed};
 use crate::names::reasons;
 use crate::objects::{ObjectRef, Running};
 use crate::peers::Peer;
 
-/// What is known without fetching anything.
+/// What is known of a declared provider. Its files and its rendered release are only there when a plan asked for them.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The declaration, or what is wrong with it.
@@ -28,7 +29,7 @@ pub struct Facts {
     pub conditions: Vec<Condition>,
     /// All other declared providers.
     pub peers: Vec<Peer>,
-    /// The uid of the declaration of the same provider that has begun in this process.
+    /// The uid of the declaration that holds the claim to the same provider in this process.
     pub holder: Option<String>,
     /// Hash of what it declares, but for version, source and pause.
     pub hash: String,
@@ -38,40 +39,93 @@ pub struct Facts {
     pub locked: bool,
     /// What is installed, as it is kept; or why that cannot be read.
     pub kept: Result<Arc<Kept>, Unread>,
-    /// What the inventory says of providers of this type and name; only asked while nothing is kept.
+    /// Providers of this type and name in the inventory; only read while nothing is kept.
     pub inventory: Result<Vec<Installed>, String>,
     /// Whether everything that is installed is being watched since it was applied last.
     pub watched: bool,
+    /// Whether this process has changed something of it and not finished, so that comparing is not enough.
+    pub doubted: bool,
     /// Objects that are no longer as they were left.
     pub drifted: BTreeSet<ObjectRef>,
-    /// How often objects were put back lately, and when last.
-    pub repairs: (usize, Option<Timestamp>),
-    /// Whether what a release is made of may have changed since it was looked at.
-    pub stirred: bool,
-    /// The Deployments of what is installed; nothing where one is not there.
+    /// When objects were put back lately, in this order.
+    pub repairs: Vec<Timestamp>,
+    /// How often the objects that a release is made of changed since they were read last; none when they did not.
+    pub stirred: Option<usize>,
+    /// When the files of a release were read last in this process.
+    pub looked: Option<Timestamp>,
+    /// The Deployments of the installed release; none where one does not exist.
     pub running: Vec<(String, Option<Running>)>,
-    /// Objects of the provider's kinds; only asked when the declaration is being deleted.
+    /// Objects of the provider's kinds; only read when the declaration is being deleted.
     pub in_use: Result<Vec<InUse>, String>,
+    /// The answer about the files of a release.
+    pub fetched: Option<Result<Fetched, Blocked>>,
+    /// The answer about the rendered release.
+    pub rendered: Option<Result<Rendered, Blocked>>,
+    /// The answer about the installed release with certificates that are issued again.
+    pub renewed: Option<Result<Sealed, Blocked>>,
+}
+
+/// Everything that a release is made of.
+#[derive(Clone)]
+pub struct Fetched {
+    /// The version.
+    pub version: String,
+    /// The contract that the version follows, by its metadata.
+    pub contract: String,
+    /// The files of the version.
+    pub files: Files,
+    /// Values of variables, from the provider's Secret.
+    pub variables: BTreeMap<String, String>,
+    /// The other parts.
+    pub recipe: Result<Recipe, Blocked>,
+}
+
+/// The parts of a release beside its files.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// The additional manifests.
+    pub additional: Option<String>,
+    /// Hash of files, variables and additional manifests.
+    pub content: String,
+}
+
+impl std::fmt::Debug for Fetched {
+    /// Without the values of variables: they are secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetched")
+            .field("version", &self.version)
+            .field("contract", &self.contract)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A release that was rendered, and the releases that it must not share objects with.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// The release with its objects.
+    pub sealed: Sealed,
+    /// What is kept of the other installed providers.
+    pub others: Vec<(Peer, Result<Arc<Kept>, Unread>)>,
 }
 
 /// Why what is kept cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// In words.
+    /// The error.
     pub why: String,
-    /// Where it is damaged; nothing when the server did not answer.
+    /// The damaged Secrets; none when the server did not answer.
     pub stored: Option<Awaited>,
 }
 
 impl Unread {
-    /// As something that is in the way: until somebody mends it, or the server answers.
+    /// As an obstacle: until the Secrets change, or the server answers.
     pub fn blocks(&self, stage: Stage, message: String) -> Blocked {
-        let again = match self.stored {
-            Some(_) => Again::Event,
-            None => Again::Backoff,
+        let until = match self.stored {
+            Some(_) => Until::Event,
+            None => Until::Backoff,
         };
         let blocked = Blocked::new(stage, reasons::KEPT_UNREADABLE, message);
-        blocked.again(again).until(self.stored.clone())
+        blocked.until(until).awaiting(self.stored.clone())
     }
 }
 
@@ -113,7 +167,7 @@ impl Facts {
         self.kept.as_ref().ok()?.next.as_ref()
     }
 
-    /// What worked before what is installed, as long as nobody knows whether that works.
+    /// What worked before what is installed, until that is known to work.
     pub fn previous(&self) -> Option<&Release> {
         self.kept.as_ref().ok()?.previous.as_ref()
     }
@@ -130,7 +184,7 @@ impl Facts {
         cores.find(|peer| peer.is_installed())
     }
 
-    /// The contract that a declared provider follows: of this one, what is kept counts, as its status may be late.
+    /// The contract that a declared provider follows. For this one it is the contract of the installed release, as its status may be late.
     pub fn contract_of<'a>(&'a self, peer: &'a Peer) -> Option<&'a str> {
         if peer.uid == self.me.uid
             && let Some(current) = self.current()

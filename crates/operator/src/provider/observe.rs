@@ -1,4 +1,4 @@
-//! The only reader.
+//! Reads what is cheap: caches, and what is kept of the provider.
 
 use std::sync::Arc;
 
@@ -11,92 +11,34 @@ use windlass_kit::{Crd, Cx, Gvk, ObjectKey, Seen, key_of};
 use super::Observed;
 use super::declaration::{Declaration, Said};
 use super::facts::{Facts, InUse, Installed, Unread};
-use super::plan::{self, Again, Blocked, Intent, Stage};
 use crate::awaited::Awaited;
-use crate::kept::{self, Kept, Sealed};
-use crate::names::reasons;
+use crate::kept::{self, Kept};
 use crate::objects::{ObjectRef, hex, short_hash};
 use crate::peers::{self, Peer};
 use crate::ports::Operator;
-use crate::prepare::prepare;
 
-/// What of a specification does not make another release: what it says beside is hashed.
+/// Fields of a specification whose change does not make another release. The others are hashed.
 const BESIDE: [&str; 3] = ["version", "fetchConfig", "paused"];
 
-/// Reads everything; fetches only where a release is wanted that is not there.
+/// Reads everything that needs no download and no rendering.
 pub(super) fn observe<'a>(cx: &'a Cx, operator: &'a Operator, declaration: Declaration) -> BoxFuture<'a, Observed> {
-    Box::pin(look(cx, operator, declaration))
-}
-
-async fn look(cx: &Cx, operator: &Operator, declaration: Declaration) -> Observed {
-    let whose = &declaration.whose;
-    let stirred = operator.0.waits.stirred(whose, cx.now());
-    let mut facts = facts(cx, operator, &declaration).await;
-    facts.stirred = stirred.is_some();
-    let intent = plan::intent(&facts, cx.now());
-    let prepared = match &intent {
-        Ok(Intent::Render(wish)) => {
-            let prepared = Box::pin(prepare(cx, operator, &facts, wish)).await;
-            let is_seen = prepared
-                .as_ref()
-                .map_or_else(|blocked| blocked.again != Again::Backoff, |_| true);
-            if is_seen {
-                operator.0.waits.looked(whose, stirred, cx.now());
-            }
-            Some(match prepared {
-                Ok(sealed) => unshared(cx, operator, &facts, sealed).await,
-                blocked => blocked,
-            })
-        }
-        _ => None,
-    };
-    Observed {
-        declaration,
-        facts,
-        intent,
-        prepared,
-    }
-}
-
-/// A release, unless other installed providers have some of the same objects.
-async fn unshared(cx: &Cx, operator: &Operator, facts: &Facts, sealed: Sealed) -> Result<Sealed, Blocked> {
-    for (at, peer) in facts.peers.iter().enumerate().filter(|(_, peer)| peer.is_installed()) {
-        let mut others = facts.peers.clone();
-        others[at] = facts.me.clone();
-        let theirs = kept(cx, operator, peer, &others).await;
-        let theirs = theirs.map_err(|unread| {
-            let message = format!(
-                "what is kept of {} cannot be read: {}",
-                peer.told_to(facts.me.api),
-                unread.why
-            );
-            Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message).again(Again::Backoff)
-        })?;
-        let Some(current) = &theirs.current else { continue };
-        if let Some(shared) = current.shared(&sealed.release) {
-            let message = format!(
-                "{shared} is of {} already: the two have the same components, and only one of them can be installed; delete the \
-                 other declaration, or this one",
-                peer.told_to(facts.me.api)
-            );
-            return Err(Blocked::new(Stage::Preflight, reasons::COMPONENTS_SHARED, message));
-        }
-    }
-    Ok(sealed)
+    Box::pin(async move {
+        let facts = facts(cx, operator, &declaration).await;
+        Observed { declaration, facts }
+    })
 }
 
 async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts {
     let (me, whose) = (declaration.me.clone(), &declaration.whose);
     let tracker = &operator.0.tracker;
-    let (peers, holder) = operator.0.claims.settle(&me, || peers::all_but(cx, &me.uid));
+    // Changes that come while this reads count for the next reconcile.
+    let stirred = operator.0.waits.stirred(whose);
+    let (peers, holder) = operator.0.claims.observe(&me, || peers::all_but(cx, &me.uid));
     let kept = kept(cx, operator, &me, &peers).await;
     let current = kept.as_ref().ok().and_then(|kept| kept.current.as_ref());
     let nothing = kept.as_ref().is_ok_and(|kept| kept.current.is_none());
     let spec = spec_of(declaration.object.value());
     let (declared, spec, locked) = effective(declaration, spec, current.map(|current| &current.manager));
-    if let Some(current) = current.filter(|_| !me.deleting) {
-        tracker.take_up(cx, whose, &current.index, &current.left).await;
-    }
     let deployments = current.map(|current| current.index.iter().filter(|object| object.is_deployment()));
     let running = deployments.into_iter().flatten();
     let running = running
@@ -119,19 +61,24 @@ async fn facts(cx: &Cx, operator: &Operator, declaration: &Declaration) -> Facts
             Ok(Vec::new())
         },
         watched: tracker.is_complete(whose),
+        doubted: tracker.is_doubted(whose),
         drifted: tracker.drifted(whose),
-        repairs: tracker.repairs(whose, cx.now()),
-        stirred: false,
+        repairs: tracker.repairs(whose),
+        stirred,
+        looked: operator.0.waits.looked_at(whose),
         holder,
         running,
         in_use,
+        fetched: None,
+        rendered: None,
+        renewed: None,
         kept,
         peers,
         me,
     }
 }
 
-/// What is declared, without what is empty: `manager: {}` says nothing.
+/// The specification without empty fields: `manager: {}` means the same as no `manager`.
 fn spec_of(object: &Value) -> Map<String, Value> {
     let mut spec = object["spec"].clone();
     prune(&mut spec);
@@ -154,7 +101,7 @@ fn hash_of(spec: &Map<String, Value>) -> String {
     hex(&short_hash(Value::Object(told).to_string().as_bytes()))
 }
 
-/// What counts of a declaration: while `debug` is on, and was when the provider was installed, its manager's settings stay as they
+/// The specification that counts: while `debug` is on, and was when the provider was installed, its manager's settings stay as they
 /// were then.
 fn effective(
     declaration: &Declaration,
@@ -176,8 +123,8 @@ fn effective(
     (declaration.said.clone(), spec, false)
 }
 
-/// What is kept of the provider; from memory where it was read before.
-async fn kept(cx: &Cx, operator: &Operator, me: &Peer, peers: &[Peer]) -> Result<Arc<Kept>, Unread> {
+/// What is kept of a provider; from memory where it was read before.
+pub(super) async fn kept(cx: &Cx, operator: &Operator, me: &Peer, peers: &[Peer]) -> Result<Arc<Kept>, Unread> {
     if let Some(kept) = operator.0.kept.lock().get(&me.uid) {
         return Ok(kept.clone());
     }

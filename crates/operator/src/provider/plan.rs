@@ -1,115 +1,46 @@
 //! What to do about a declared provider, decided from facts alone.
 //!
-//! Deciding has three steps, as each needs what the one before asked for: [`intent`] says what is wanted of the releases that there
-//! are, [`contract`] whether a release that was found may be installed, and [`plan`] what is done with what was rendered.
+//! [`intent`] says what is desired, by the declaration and the releases that there are. A release that is not there yet is asked for in two
+//! steps: its files, which [`contract`] and [`rollback`] may refuse, and the release rendered from them, which may share objects with
+//! another provider. [`upkeep`] keeps what is installed as it is.
 
 pub mod contract;
 pub mod removal;
 pub mod rollback;
+mod upkeep;
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use windlass_api::kind::ApiKind;
 use windlass_api_operator::{Api, ProviderType, inventory, keys, reasons as known};
 use windlass_components::version::Version;
-use windlass_kit::{ObjectKey, Timestamp};
+use windlass_kit::{Decision, EventType, Moment, Note, ObjectKey, Until};
 
-use super::facts::Facts;
+use super::blocked::{Blocked, Stage};
+use super::desired::{DesiredRelease, Occasion, Question, inputs};
+use super::facts::{Facts, Fetched, Rendered};
 use crate::awaited::Awaited;
 use crate::kept::{Release, State};
 use crate::names::reasons;
 use crate::objects::ObjectRef;
+use upkeep::upkeep;
 
-/// How long until something is looked at again that could not be watched.
-pub const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How long until something is tried again at the latest that may be mended where nobody tells of it, such as in a repository.
-pub const TRY_WITHIN: Duration = Duration::from_mins(5);
-/// How long until a release is tried again that could not be installed.
-pub const TRY_AGAIN: Duration = Duration::from_mins(10);
+/// How long an attempt is repeated before it is given up and taken back.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
-/// How often things are put back at once before pauses begin.
-const FREE_REPAIRS: usize = 10;
-
-/// What is in the way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The condition that tells it.
-    pub stage: Stage,
-    /// A word for it.
-    pub reason: &'static str,
-    /// What it is, and what to do.
-    pub message: String,
-    /// When to look again.
-    pub again: Again,
-    /// Whose change is a reason to look again, too.
-    pub awaited: Vec<Awaited>,
-}
-
-impl Blocked {
-    /// In the way, until some event.
-    pub fn new(stage: Stage, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            stage,
-            reason,
-            message: message.into(),
-            again: Again::Event,
-            awaited: Vec::new(),
-        }
-    }
-
-    /// In the way until one of these changes.
-    #[must_use]
-    pub fn until(mut self, awaited: impl IntoIterator<Item = Awaited>) -> Self {
-        self.awaited.extend(awaited);
-        self
-    }
-
-    /// With another time to look again.
-    #[must_use]
-    pub fn again(mut self, again: Again) -> Self {
-        self.again = again;
-        self
-    }
-}
-
-/// What a problem is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// What has to be so before anything is done.
-    Preflight,
-    /// Installing, or replacing what is installed.
-    Install,
-    /// Coming back from being paused.
-    Unpause,
-    /// Removing.
-    Remove,
-}
-
-/// When to look again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
-    /// When something changes that is watched.
-    Event,
-    /// When what it comes from changes; after delays that grow, where that is outside the cluster.
-    Input,
-    /// After a time.
-    After(Duration),
-    /// After delays that grow.
-    Backoff,
-}
-
-/// What is wanted.
+/// What is desired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
     /// A release has to be fetched and rendered.
-    Render(Wish),
+    Render(DesiredRelease),
     /// The release that is kept as the next one has to be installed.
     Resume,
-    /// The next release is no longer wanted: what it brought has to go.
+    /// The next release is no longer desired: what it brought has to go.
     Revert,
     /// What is installed never came up, for this reason: what was there before has to take its place again.
     Back(String),
-    /// What is installed is what is wanted.
+    /// What is installed is what is desired.
     Rest,
     /// Everything has to go.
     Remove,
@@ -117,41 +48,16 @@ pub enum Intent {
     Release,
 }
 
-/// A release that is wished for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
-    /// The version; the latest where nothing is said.
-    pub version: Option<String>,
-    /// Why it is rendered.
-    pub occasion: Occasion,
-    /// Whether it is installed without replicas.
-    pub paused: bool,
-    /// Not if it is made of this: that was tried.
-    pub unless: Option<String>,
-}
-
-/// Why a release is rendered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Occasion {
-    /// There is none.
-    Install,
-    /// Another program has installed it.
-    Adopt {
-        /// The version that is installed.
-        from: String,
-    },
-    /// Another version is installed.
-    Upgrade {
-        /// That version.
-        from: String,
-    },
-    /// The version is installed with other settings.
-    Change,
-}
-
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// Takes the claim to the provider, unless another declaration than the observed holder has it by now.
+    Claim {
+        /// The uid of the holder that the plan knows of.
+        holder: Option<String>,
+    },
+    /// Watches what is installed, and compares it with how it was left.
+    TakeUp,
     /// Writes the version that was chosen into the declaration.
     SetVersion(String),
     /// Keeps what was rendered as the next release.
@@ -187,7 +93,7 @@ pub enum Action {
     Restore,
     /// Brings storage versions up to date, now that whatever converts runs.
     Settle,
-    /// Issues certificates anew that are about to end.
+    /// Keeps and applies certificates that were issued again, as they are about to end.
     Renew,
     /// Deletes everything that is installed but for definitions and namespaces.
     Remove,
@@ -200,16 +106,20 @@ pub enum Action {
 pub struct Plan {
     /// What to do, in order; what follows a failure is not done.
     pub actions: Vec<Action>,
-    /// What is in the way.
+    /// The obstacle.
     pub blocked: Option<Blocked>,
-    /// What people should know beside.
-    pub notes: Vec<String>,
-    /// When to look again though all went well.
+    /// What users should know. The condition ProviderInstalled has the notes without an event in its message.
+    pub notes: Vec<Note>,
+    /// When to reconcile again although all went well.
     pub requeue: Option<Duration>,
+    /// Whether the files of the desired release were read, so that their changes until now are known.
+    pub looked: bool,
+    /// Whether an attempt that fails now is not repeated: it has failed for long enough.
+    pub is_last_attempt: bool,
 }
 
-/// What is wanted, or what is in the way of it.
-pub fn intent(facts: &Facts, now: Timestamp) -> Result<Intent, Blocked> {
+/// What is desired, or what is in the way of it.
+pub fn intent(facts: &Facts, now: &Moment) -> Result<Intent, Blocked> {
     if facts.me.deleting {
         return removal::intent(facts);
     }
@@ -245,8 +155,8 @@ pub fn intent(facts: &Facts, now: Timestamp) -> Result<Intent, Blocked> {
     releases(facts, now)
 }
 
-/// What is wanted of the releases that there are.
-fn releases(facts: &Facts, now: Timestamp) -> Result<Intent, Blocked> {
+/// What is desired of the releases that there are.
+fn releases(facts: &Facts, now: &Moment) -> Result<Intent, Blocked> {
     let declared = facts.declared.as_ref().ok();
     let wanted = declared.and_then(|declared| declared.version.clone());
     let paused = contract::is_held(facts);
@@ -278,7 +188,7 @@ fn releases(facts: &Facts, now: Timestamp) -> Result<Intent, Blocked> {
     if let Some(failed) = next {
         return rollback::again(facts, failed, &occasion, paused, now);
     }
-    Ok(Intent::Render(Wish {
+    Ok(Intent::Render(DesiredRelease {
         version: Some(version),
         occasion,
         paused,
@@ -302,7 +212,7 @@ fn first(facts: &Facts, wanted: Option<String>, paused: bool) -> Result<Intent, 
         Ok(inventory) => inventory,
         Err(why) => {
             let message = format!("the inventory of installed providers cannot be read: {why}");
-            return Err(Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message).again(Again::Backoff));
+            return Err(Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message).until(Until::Backoff));
         }
     };
     let namespace = &facts.me.key.namespace;
@@ -315,10 +225,10 @@ fn first(facts: &Facts, wanted: Option<String>, paused: bool) -> Result<Intent, 
         let key = ObjectKey::new(elsewhere.namespace.as_str(), facts.type_().label(&facts.me.key.name));
         let installed = Awaited::one(inventory::Provider::API_VERSION, "Provider", &key);
         let blocked = Blocked::new(Stage::Preflight, reasons::INSTALLED_ELSEWHERE, message);
-        return Err(blocked.until([installed]));
+        return Err(blocked.awaiting([installed]));
     }
     let Some(installed) = inventory.first() else {
-        return Ok(Intent::Render(Wish {
+        return Ok(Intent::Render(DesiredRelease {
             version: wanted,
             occasion: Occasion::Install,
             paused,
@@ -333,7 +243,7 @@ fn first(facts: &Facts, wanted: Option<String>, paused: bool) -> Result<Intent, 
     } else {
         Occasion::Upgrade { from }
     };
-    Ok(Intent::Render(Wish {
+    Ok(Intent::Render(DesiredRelease {
         version: Some(version),
         occasion,
         paused,
@@ -357,61 +267,170 @@ fn refuse_downgrade(from: &str, to: &str) -> Result<(), Blocked> {
     ))
 }
 
-/// What to do about an intent. `offered` is what was rendered for it, where it asked for that.
-pub fn plan(
-    facts: &Facts,
-    intent: &Result<Intent, Blocked>,
-    offered: Option<&Result<Release, Blocked>>,
-    now: Timestamp,
-) -> Plan {
-    let mut plan = match (intent, offered) {
-        (Ok(Intent::Render(wish)), Some(Ok(offered))) => replacing(facts, wish, offered),
-        (Ok(Intent::Render(_)), Some(Err(blocked))) | (Err(blocked), _) => Plan {
-            blocked: Some(blocked.clone()),
-            ..upkeep(facts, now)
+/// What to do, or the facts that are missing to know it.
+pub fn plan(facts: &Facts, now: &Moment) -> Decision<Plan, Question> {
+    decide(facts, intent(facts, now), now)
+}
+
+/// What to do about an intent.
+pub fn decide(facts: &Facts, intent: Result<Intent, Blocked>, now: &Moment) -> Decision<Plan, Question> {
+    let mut plan = match intent {
+        Ok(Intent::Render(desired)) => match replace(facts, &desired, now) {
+            Decision::Plan(plan) => plan,
+            ask @ Decision::Ask(_) => return ask,
         },
-        (Ok(Intent::Resume), _) => resuming(facts),
-        (Ok(Intent::Revert), _) => {
+        Ok(Intent::Resume) => resuming(facts, now),
+        Ok(Intent::Revert) => {
             let mut plan = upkeep(facts, now);
             plan.actions.insert(0, Action::Discard);
             plan
         }
-        (Ok(Intent::Back(why)), _) => Plan {
+        Ok(Intent::Back(why)) => Plan {
             actions: vec![Action::GoBack {
-                why: why.clone(),
+                why,
                 obstacle: rollback::obstacle(facts),
             }],
             ..Plan::default()
         },
-        (Ok(Intent::Rest | Intent::Render(_)), _) => upkeep(facts, now),
-        (Ok(Intent::Remove), _) => Plan {
+        Ok(Intent::Rest) => upkeep(facts, now),
+        Ok(Intent::Remove) => Plan {
             actions: vec![Action::Remove, Action::Forget],
             ..Plan::default()
         },
-        (Ok(Intent::Release), _) => Plan {
+        Ok(Intent::Release) => Plan {
             actions: vec![Action::Forget],
             ..Plan::default()
         },
+        Err(blocked) => waiting(facts, blocked, now),
     };
+    if plan.actions.contains(&Action::Renew) {
+        match &facts.renewed {
+            Some(Ok(_)) => {}
+            None if facts.fetched.is_none() => return Decision::Ask(Question::Renewal),
+            missing => {
+                plan.actions.retain(|action| *action != Action::Renew);
+                match missing {
+                    Some(Err(blocked)) => plan.blocked = Some(plan.blocked.unwrap_or_else(|| blocked.clone())),
+                    // They became due after the files were asked for.
+                    _ => plan.requeue = Some(Duration::ZERO),
+                }
+            }
+        }
+    }
+    if upkeep::is_comparable(facts) {
+        plan.actions.insert(0, Action::TakeUp);
+        // What the comparison shows is for the next plan.
+        plan.requeue = Some(Duration::ZERO);
+    }
+    let is_held_by_me = facts.holder.as_deref() == Some(facts.me.uid.as_str());
+    if !facts.me.deleting && !is_held_by_me && facts.rival().is_none() {
+        let holder = facts.holder.clone();
+        plan.actions.insert(0, Action::Claim { holder });
+    }
     if facts.locked {
         let note = "spec.manager.debug is true: other changes of spec.manager have no effect until it is false";
-        plan.notes.push(note.to_owned());
+        plan.notes.push(Note::new(note));
     }
-    plan
+    if let Some(blocked) = &plan.blocked {
+        let note = Note::event(EventType::Warning, blocked.reason, blocked.message.as_str());
+        plan.notes.push(note);
+    }
+    plan.into()
 }
 
-fn replacing(facts: &Facts, wish: &Wish, offered: &Release) -> Plan {
+/// Behind an obstacle, what is installed is kept as it is.
+fn waiting(facts: &Facts, blocked: Blocked, now: &Moment) -> Plan {
+    Plan {
+        blocked: Some(blocked),
+        ..upkeep(facts, now)
+    }
+}
+
+/// Another release takes the place of what is installed, once its files and the release itself are there and may be installed.
+fn replace(facts: &Facts, desired: &DesiredRelease, now: &Moment) -> Decision<Plan, Question> {
+    // What could not be read has to be read again before its changes are known.
+    let refused = |blocked: Blocked| {
+        let looked = blocked.until != Until::Backoff;
+        let plan = Plan {
+            looked,
+            ..waiting(facts, blocked, now)
+        };
+        plan.into()
+    };
+    match &facts.fetched {
+        None => {
+            return Decision::Ask(Question::Files {
+                desired: desired.clone(),
+                renew: upkeep(facts, now).actions.contains(&Action::Renew),
+            });
+        }
+        Some(Err(blocked)) => return refused(blocked.clone()),
+        Some(Ok(fetched)) => {
+            if let Err(blocked) = check_files(facts, desired, fetched) {
+                return refused(blocked);
+            }
+        }
+    }
+    let rendered = match &facts.rendered {
+        None => return Decision::Ask(Question::Render(desired.clone())),
+        Some(Err(blocked)) => return refused(blocked.clone()),
+        Some(Ok(rendered)) => rendered,
+    };
+    let plan = match unshared(facts, rendered) {
+        Err(blocked) => waiting(facts, blocked, now),
+        Ok(()) => replacing(facts, desired, &rendered.sealed.release),
+    };
+    Decision::Plan(Plan { looked: true, ..plan })
+}
+
+/// Whether a release may be made of these files; or what is in the way.
+fn check_files(facts: &Facts, desired: &DesiredRelease, fetched: &Fetched) -> Result<(), Blocked> {
+    let declared = facts.declared.as_ref().ok();
+    let fits = contract::check(facts, &fetched.version, &fetched.contract);
+    fits.map_err(|blocked| blocked.awaiting(declared.into_iter().flat_map(inputs)))?;
+    let recipe = fetched.recipe.as_ref().map_err(Clone::clone)?;
+    match facts.next() {
+        Some(failed) if desired.unless.as_ref() == Some(&recipe.content) => Err(rollback::taken_back(declared, failed)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether other installed providers have none of the same objects; or what is in the way.
+fn unshared(facts: &Facts, rendered: &Rendered) -> Result<(), Blocked> {
+    for (peer, theirs) in &rendered.others {
+        let theirs = theirs.as_ref().map_err(|unread| {
+            let message = format!(
+                "what is kept of {} cannot be read: {}",
+                peer.told_to(facts.me.api),
+                unread.why
+            );
+            Blocked::new(Stage::Preflight, reasons::KEPT_UNREADABLE, message).until(Until::Backoff)
+        })?;
+        let Some(current) = &theirs.current else { continue };
+        if let Some(shared) = current.shared(&rendered.sealed.release) {
+            let message = format!(
+                "{shared} is of {} already: the two have the same components, and only one of them can be installed; delete the \
+                 other declaration, or this one",
+                peer.told_to(facts.me.api)
+            );
+            return Err(Blocked::new(Stage::Preflight, reasons::COMPONENTS_SHARED, message));
+        }
+    }
+    Ok(())
+}
+
+fn replacing(facts: &Facts, desired: &DesiredRelease, offered: &Release) -> Plan {
     let mut actions = Vec::new();
     let declared = facts.declared.as_ref().ok();
     if declared.is_some_and(|declared| declared.version.is_none()) {
         actions.push(Action::SetVersion(offered.version.clone()));
     }
-    if wish.occasion != Occasion::Install {
+    if desired.occasion != Occasion::Install {
         actions.push(Action::Check);
     }
     actions.push(Action::Keep);
-    match wish.occasion {
-        // What runs already is what is wanted, or becomes it in place.
+    match desired.occasion {
+        // What runs already is what is desired, or becomes it in place.
         Occasion::Install | Occasion::Adopt { .. } => {}
         Occasion::Upgrade { .. } => actions.extend([Action::Migrate, Action::Stop]),
         Occasion::Change => actions.push(Action::Stop),
@@ -419,12 +438,13 @@ fn replacing(facts: &Facts, wish: &Wish, offered: &Release) -> Plan {
     actions.extend([Action::Install, Action::Prune, Action::Commit]);
     Plan {
         actions,
+        notes: vec![committed(offered)],
         ..Plan::default()
     }
 }
 
-/// An attempt that was cut off is finished. What was done before is done again, as nobody knows how far it came.
-fn resuming(facts: &Facts) -> Plan {
+/// An attempt that was cut off is finished. What was done before is done again, as it is not known how far it came.
+fn resuming(facts: &Facts, now: &Moment) -> Plan {
     let mut actions = Vec::new();
     if facts.current().is_some() {
         actions.extend([Action::Migrate, Action::Stop]);
@@ -435,94 +455,37 @@ fn resuming(facts: &Facts) -> Plan {
     {
         actions.insert(0, Action::SetVersion(next.version.clone()));
     }
+    let made = facts.next().map(|next| next.made);
     Plan {
         actions,
+        notes: facts.next().map(committed).into_iter().collect(),
+        is_last_attempt: made.is_some_and(|made| now.elapsed(made, PATIENCE)),
         ..Plan::default()
     }
 }
 
-/// What keeps an installed provider as it is.
-fn upkeep(facts: &Facts, now: Timestamp) -> Plan {
-    let mut plan = Plan::default();
-    let (Some(current), false) = (facts.current(), facts.me.deleting) else {
-        return plan;
+/// The event that says that a release became the installed one.
+fn committed(release: &Release) -> Note {
+    let reason = if release.replaces {
+        reasons::UPGRADED
+    } else {
+        reasons::INSTALLED
     };
-    if facts.rival().is_some() {
-        return plan;
-    }
-    if let Ok(declared) = &facts.declared
-        && declared.version.is_none()
-    {
-        plan.actions.push(Action::SetVersion(current.version.clone()));
-    }
-    let asked = facts.declared.as_ref().is_ok_and(|declared| declared.paused);
-    let held = contract::is_held(facts);
-    if held && !asked {
-        plan.blocked = contract::unpause(facts);
-    }
-    if held != current.paused {
-        plan.actions.push(if held { Action::Hold } else { Action::Restore });
-    }
-    if held {
-        // Whoever pauses wants to change something by hand.
-        return plan;
-    }
-    if rollback::is_unfinished(facts) {
-        plan.actions.push(Action::TakeBack);
-    } else if !facts.watched {
-        plan.actions.push(Action::Repair(None));
-    } else if !facts.drifted.is_empty() {
-        let wait = patience(facts.repairs, now);
-        if wait.is_zero() {
-            let drifted = facts.drifted.iter().cloned().collect();
-            plan.actions.push(Action::Repair(Some(drifted)));
-        } else {
-            plan.requeue = Some(wait);
-            let first = facts.drifted.iter().next().map(ToString::to_string);
-            plan.notes.push(format!(
-                "{} is changed by somebody again and again",
-                first.unwrap_or_default()
-            ));
-        }
-    }
-    if !current.migrated && is_available(facts) {
-        plan.actions.push(Action::Settle);
-    }
-    if let Some(renew) = current.renew {
-        if renew <= now {
-            plan.actions.push(Action::Renew);
-        } else {
-            let due = renew.duration_since(now).unsigned_abs();
-            plan.requeue = Some(plan.requeue.map_or(due, |sooner| sooner.min(due)));
-        }
-    }
-    plan
-}
-
-/// How long to wait before something is put back that was put back before: somebody may want it otherwise just as firmly.
-fn patience((count, last): (usize, Option<Timestamp>), now: Timestamp) -> Duration {
-    let Some(last) = last.filter(|_| count > FREE_REPAIRS) else {
-        return Duration::ZERO;
-    };
-    let doublings = u32::try_from(count - FREE_REPAIRS).unwrap_or(u32::MAX).min(7);
-    let pause = Duration::from_secs(2_u64.saturating_pow(doublings));
-    pause.saturating_sub(now.duration_since(last).unsigned_abs())
-}
-
-/// Whether all Deployments are available, and those of what is installed: watches may still show the ones before.
-pub fn is_available(facts: &Facts) -> bool {
-    let id = facts.current().map(Release::id);
-    let is_up = |running: &Option<crate::objects::Running>| {
-        let running = running.as_ref().filter(|running| running.release == id);
-        let available = running.and_then(|running| running.available.as_ref());
-        available.is_some_and(|(status, _, _)| status == "True")
-    };
-    facts.running.iter().all(|(_, running)| is_up(running))
+    let message = format!("version {} is installed", release.version);
+    Note::event(EventType::Normal, reason, message)
 }
 
 impl windlass_kit::Plan for Plan {
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
     fn requeue(&self) -> Option<Duration> {
         self.requeue
+    }
+
+    fn blocked(&self) -> Option<windlass_kit::Blocked> {
+        self.blocked.as_ref().map(Blocked::for_driver)
     }
 }
 

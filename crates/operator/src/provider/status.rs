@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use windlass_api_operator::{Api, conditions as types, reasons as known};
 use windlass_conditions::{self as conditions, Draft, Status};
-use windlass_kit::Timestamp;
+use windlass_kit::{ReconcileError, Timestamp};
 
+use super::blocked::{Blocked, Stage};
 use super::facts::Facts;
-use super::plan::{Blocked, Plan, Stage};
+use super::plan::Plan;
 use crate::health::Health;
 use crate::kept::{Kept, Release};
 use crate::names::reasons;
@@ -17,18 +18,18 @@ use crate::objects::Running;
 pub(super) struct Done {
     /// What is kept now.
     pub(super) kept: Kept,
-    /// What went wrong.
-    pub(super) failure: Option<Blocked>,
+    /// The action that failed; what came after it was not tried.
+    pub(super) failed: Option<ReconcileError>,
+    /// The same, or what an action found, as an obstacle. It replaces that of the plan.
+    pub(super) problem: Option<Blocked>,
     /// The generation of the declaration after the operator wrote to it.
     pub(super) generation: Option<i64>,
     /// Whether the declaration was let go.
     pub(super) released: bool,
     /// The Deployments as they are now.
     pub(super) running: Vec<(String, Option<Running>)>,
-    /// Whether the next release became the current one.
-    pub(super) committed: bool,
-    /// Whether all that the declaration waits for is watched.
-    pub(super) eyes: bool,
+    /// Whether watches were started for everything that the declaration waits for.
+    pub(super) watches_started: bool,
 }
 
 /// The whole status.
@@ -37,7 +38,7 @@ pub(super) fn status(facts: &Facts, plan: &Plan, done: &Done, now: Timestamp) ->
         return None;
     }
     let generation = done.generation.unwrap_or(facts.generation);
-    let problem = done.failure.as_ref().or(plan.blocked.as_ref());
+    let problem = done.problem.as_ref().or(plan.blocked.as_ref());
     let current = done.kept.current.as_ref();
     let mut all = facts.conditions.clone();
     // Those that are set below have to be among them, as they keep their times.
@@ -76,8 +77,9 @@ fn is_present(type_: &str) -> bool {
     known.contains(&type_)
 }
 
-/// Whether a stored status says all of it and nothing else, beside that the object is paused or not.
-pub(super) fn is_told(stored: &Value, status: &Value, paused: bool) -> bool {
+/// Whether a status is stored already, with the condition Paused and nothing else beside it. The driver's writer skips a status only when
+/// it remembers having written it; without this, a new process would write every status once.
+pub(super) fn is_stored(stored: &Value, status: &Value, paused: bool) -> bool {
     let mut stored = stored.clone();
     let Some(conditions) = stored["conditions"].as_array_mut() else {
         return false;
@@ -85,13 +87,13 @@ pub(super) fn is_told(stored: &Value, status: &Value, paused: bool) -> bool {
     let expect = if paused { "True" } else { "False" };
     let before = conditions.len();
     conditions.retain(|condition| condition["type"] != PAUSED || condition["status"] != expect);
-    let mut wanted = status.clone();
-    for conditions in [&mut stored, &mut wanted] {
+    let mut desired = status.clone();
+    for conditions in [&mut stored, &mut desired] {
         if let Some(conditions) = conditions["conditions"].as_array_mut() {
             conditions.sort_by_key(|condition| condition["type"].to_string());
         }
     }
-    stored["conditions"].as_array().map_or(0, Vec::len) + 1 == before && stored == wanted
+    stored["conditions"].as_array().map_or(0, Vec::len) + 1 == before && stored == desired
 }
 
 /// The condition that the driver keeps.
@@ -112,7 +114,8 @@ fn installed(current: Option<&Release>, problem: Option<&Blocked>, plan: &Plan) 
     match (current, problem) {
         (Some(current), _) => {
             let mut message = format!("version {} is installed", current.version);
-            for note in current.notes.iter().chain(&plan.notes) {
+            let notes = plan.notes.iter().filter(|note| note.event.is_none());
+            for note in current.notes.iter().chain(notes.map(|note| &note.message)) {
                 message.push_str("; ");
                 message.push_str(note);
             }
@@ -170,8 +173,8 @@ fn deleting(problem: Option<&Blocked>) -> Draft {
 }
 
 impl windlass_kit::Done for Done {
-    fn failed(&self) -> Option<&windlass_kit::ReconcileError> {
-        None
+    fn failed(&self) -> Option<&ReconcileError> {
+        self.failed.as_ref()
     }
 }
 

@@ -14,7 +14,7 @@ fn helm(version: &str, contract: &str) -> LookAlike {
 }
 
 // AD-014, AD-163, AD-164: two of them are installed side by side from `addon-components.yaml`. What `metadata.yaml` says of a version decides
-// about its contract, and a version of which it says nothing is not installed.
+// about its contract, and a version that it does not have is not installed.
 #[tokio::test(flavor = "multi_thread")]
 async fn add_on_providers_are_installed_upgraded_and_held_to_a_contract() {
     let env = Env::start().await;

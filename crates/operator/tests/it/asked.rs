@@ -50,7 +50,7 @@ impl Asked {
         self.0.lock().clear();
     }
 
-    /// Waits until nothing was asked for longer than anybody would poll.
+    /// Waits until nothing was asked for longer than any poll takes.
     pub(crate) async fn nothing(&self) {
         let mut looks = tokio::time::interval(Duration::from_secs(1));
         let (mut last, mut quiet) = (usize::MAX, 0);

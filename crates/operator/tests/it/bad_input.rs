@@ -23,7 +23,7 @@ enum Wrong {
     Unpublished,
     /// It was published without its metadata.
     NoMetadata,
-    /// It needs a variable that nobody gives.
+    /// It needs a variable that has no value.
     Needs(&'static str),
     /// It is looked for there.
     At(Value),

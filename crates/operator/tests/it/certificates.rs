@@ -72,7 +72,7 @@ fn pem(value: &Value) -> Vec<String> {
 
 // OP-073, OP-245
 #[tokio::test(flavor = "multi_thread")]
-async fn our_own_are_renewed_in_time_and_whoever_asks_trusts_them() {
+async fn our_own_are_renewed_in_time_and_the_clients_of_webhooks_trust_them() {
     let mut env = Env::idle(Settings::default()).await;
     env.runs = Some(Deployments::run(env.client.clone()));
     let start = Timestamp::now();
@@ -93,7 +93,7 @@ async fn our_own_are_renewed_in_time_and_whoever_asks_trusts_them() {
         clock.set(start.checked_add(passed).unwrap());
         env.poke(INFRA, &format!("day {days}, minute {minutes}")).await;
     };
-    // A third of its ninety days is left: it goes on; then it is issued anew, by the same authority.
+    // A third of its ninety days is left: it goes on; then it is issued again, by the same authority.
     later(59, 0).await;
     env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
     assert_eq!(env.get(SECRET).await.unwrap()["data"], first["data"]);
@@ -128,7 +128,7 @@ async fn our_own_are_renewed_in_time_and_whoever_asks_trusts_them() {
     env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
 }
 
-/// A kind of cert-manager, as far as anybody here looks at it.
+/// A kind of cert-manager, as far as these tests look at it.
 fn kind(kind: &str) -> Value {
     let singular = kind.to_lowercase();
     json!({

@@ -82,7 +82,7 @@ async fn they_are_adopted_upgraded_and_removed_and_the_inventory_stays_true() {
         env.uid(OLD_ONLY).await,
         env.uid(user).await,
     );
-    assert_eq!(after, before, "nothing was made anew");
+    assert_eq!(after, before, "nothing was made again");
     // From now on it is looked after.
     env.delete(OLD_ONLY).await;
     env.wait(OLD_ONLY, "to be there again", |object| {
@@ -130,7 +130,7 @@ async fn a_newer_version_may_take_their_place_at_once() {
     assert_eq!(env.get(INVENTORY).await.unwrap()["version"], "v1.1.0");
 }
 
-// OP-129: nobody installs a second one in another namespace.
+// OP-129: no second one is installed in another namespace.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_installed_in_another_namespace_is_said_to_be_there() {
     let env = Env::start().await;

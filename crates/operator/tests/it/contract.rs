@@ -18,7 +18,7 @@ fn pause(paused: bool) -> Value {
 }
 
 // OP-088, OP-089, OP-090, OP-091, OP-092, OP-093, OP-094, OP-095, OP-096, OP-097, OP-098, OP-099, OP-100, OP-143, OP-216, OP-219:
-// nobody answers the providers' webhooks here.
+// the providers' webhooks are not served here.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_are_paused_the_core_goes_first_and_none_comes_back_before_all_have_changed() {
     let env = Env::start().await;
@@ -72,7 +72,7 @@ async fn all_are_paused_the_core_goes_first_and_none_comes_back_before_all_have_
     let told = env.wait_condition(INFRA, "Ready", "False", "UnpauseBlocked").await;
     assert!(told["message"].as_str().unwrap().contains("providers/rig"), "{told}");
     env.wait(running, "still no replicas", held).await;
-    // The core may not come back either; once the other has changed it does, and nobody has to touch it again.
+    // The core may not come back either; once the other has changed it does, and no user has to touch it again.
     env.merge(CORE, pause(false)).await;
     env.wait_condition(CORE, "Ready", "False", "UnpauseBlocked").await;
     env.merge(INFRA, json!({"spec": {"version": "v2.0.0", "paused": true}}))
@@ -170,7 +170,7 @@ async fn who_does_not_follow_the_core_at_once_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_runs_between_pause_and_unpause_whatever_the_order() {
     let (env, [core, infra]) = installed(V1ALPHA1).await;
-    // Somebody who was never installed has to be paused, too, or to go.
+    // A provider that was never installed has to be paused, too, or to go.
     let ghost = (V1ALPHA1, "BootstrapProvider", "ghost");
     env.apply(plain(ghost, &json!({}))).await;
     for of in [infra, core] {

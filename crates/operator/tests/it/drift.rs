@@ -11,7 +11,7 @@ use crate::env::{Env, NAMESPACE, V1ALPHA2};
 const CORE: (&str, &str, &str) = (V1ALPHA2, "CoreProvider", "cluster-api");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_somebody_changes_or_deletes_is_put_back() {
+async fn what_another_field_manager_changes_or_deletes_is_put_back() {
     let mut env = Env::start().await;
     env.with_core(V1ALPHA2).await;
     let name = LookAlike::core().deployment_names().remove(0);

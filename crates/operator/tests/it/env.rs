@@ -1,4 +1,4 @@
-//! An API server with the kinds of the operator, the operator on it, and whoever runs Deployments, where a test wants that.
+//! An API server with the kinds of the operator, the operator on it, and a controller of Deployments, where a test asks for it.
 
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::discovery::{Scope, oneshot};
@@ -31,7 +31,7 @@ pub(crate) struct Env {
     pub(crate) settings: Settings,
     /// Images from other places, for operators that start from now on.
     pub(crate) overrides: Overrides,
-    /// What time it is for them; the machine's where nothing is said.
+    /// The clock of these operators. Defaults to the machine's.
     pub(crate) clock: Option<FakeClock>,
     pub(crate) runs: Option<Deployments>,
     kit: Option<Kit>,
@@ -55,7 +55,7 @@ pub(crate) fn definitions() -> Vec<Value> {
 }
 
 impl Env {
-    /// With whoever runs Deployments.
+    /// With a controller of Deployments.
     pub(crate) async fn start() -> Self {
         let mut env = Self::idle(Settings::default()).await;
         env.runs = Some(Deployments::run(env.client.clone()));

@@ -1,4 +1,4 @@
-//! Whoever is blocked waits for an event: the server is asked nothing meanwhile.
+//! A blocked provider waits for an event: the server is asked nothing meanwhile.
 
 use serde_json::json;
 use windlass_fake_providers::LookAlike;
@@ -20,7 +20,7 @@ fn map(namespace: &str, name: &str, data: &serde_json::Value) -> serde_json::Val
     })
 }
 
-// OP-134, OP-136, OP-138, OP-141, OP-162, OP-163: nobody touches the declaration.
+// OP-134, OP-136, OP-138, OP-141, OP-162, OP-163: no user touches the declaration.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_waited_for_and_nothing_is_asked_meanwhile() {
     let asked = Asked::default();
@@ -56,7 +56,7 @@ async fn what_is_missing_is_waited_for_and_nothing_is_asked_meanwhile() {
         .wait_condition(INFRA, "PreflightCheckPassed", "False", "CAPIVersionIncompatibility")
         .await;
     assert!(told["message"].as_str().unwrap().contains("v1.3.0"), "{told}");
-    // Metadata that nobody can read.
+    // Metadata that cannot be read.
     let files = json!({"components": infra.components(), "metadata": "releaseSeries: 7"});
     env.apply(map(NAMESPACE, "v1.3.0", &files)).await;
     env.wait_condition(INFRA, "PreflightCheckPassed", "False", "ComponentsFetchError")

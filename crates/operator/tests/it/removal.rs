@@ -1,7 +1,14 @@
 //! Removing providers, and what is in the way of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::Method;
 use serde_json::{Value, json};
 use windlass_fake_providers::LookAlike;
+use windlass_repository::Settings;
+use windlass_testkit::Deployments;
+use windlass_testkit::faults::{Fault, Faults};
 
 use crate::env::{Env, NAMESPACE, V1ALPHA1, V1ALPHA2, declaration, plain};
 
@@ -10,10 +17,10 @@ const INFRA: (&str, &str, &str) = (V1ALPHA2, "InfrastructureProvider", "rig");
 
 // OP-114, OP-115, OP-116, OP-117, OP-118, OP-144, OP-229
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_goes_when_nobody_needs_it_and_leaves_definitions() {
+async fn a_provider_goes_when_no_other_needs_it_and_leaves_definitions() {
     let env = Env::start().await;
     env.with_core(V1ALPHA2).await;
-    // Nobody answers webhooks here.
+    // No webhooks are served here.
     let infra = LookAlike::infrastructure("rig").without_webhooks();
     env.shelve(&infra).await;
     env.variables("variables", &infra).await;
@@ -98,7 +105,7 @@ async fn a_provider_that_was_never_installed_goes_at_once() {
 
 // OP-073, OP-115, OP-117, OP-118, OP-216: in whatever namespaces and through whichever API the others are declared.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_core_stays_as_long_as_anybody_and_definitions_stay_with_what_is_made_of_them() {
+async fn the_core_stays_as_long_as_any_provider_and_definitions_stay_with_what_is_made_of_them() {
     let (env, forge) = Env::forged().await;
     let core = (V1ALPHA1, CORE.1, CORE.2);
     let name = |kind: &str, name: &str| match kind {
@@ -154,4 +161,37 @@ async fn the_core_stays_as_long_as_anybody_and_definitions_stay_with_what_is_mad
     declared().await;
     let kept = env.get(user).await.unwrap();
     assert_eq!((&kept["metadata"]["uid"], &kept["spec"]["size"]), (&uid, &json!(7)));
+}
+
+// OP-144: an object that cannot be read may still exist.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_declaration_stays_while_it_is_unknown_whether_its_objects_are_gone() {
+    let mut env = Env::idle(Settings::default()).await;
+    env.runs = Some(Deployments::run(env.client.clone()));
+    let (deleted, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
+    let (seen, refuse) = (deleted.clone(), refused.clone());
+    env.operate(&Faults::when(move |request| {
+        let is_held = !request.is_watch() && request.path.contains("/configmaps/cluster-api-held");
+        if is_held && request.is_write() {
+            seen.store(request.method == Method::DELETE, Ordering::Relaxed);
+            return None;
+        }
+        let fails = is_held && seen.load(Ordering::Relaxed) && refuse.load(Ordering::Relaxed);
+        fails.then_some(Fault::Refused(403))
+    }));
+    env.shelve(&LookAlike::core().extra("held")).await;
+    env.apply(declaration(V1ALPHA2, CORE.1, CORE.2, json!({"version": "v1.0.0"})))
+        .await;
+    env.wait_installed(CORE, "v1.0.0").await;
+    let held = ("v1", "ConfigMap", "cluster-api-held");
+    let finalizers = |all: Value| json!({"metadata": {"finalizers": all}});
+    env.merge(held, finalizers(json!(["example.com/hold"]))).await;
+    env.delete(CORE).await;
+    env.wait_condition(CORE, "Deleting", "True", "ComponentsApplyError")
+        .await;
+    assert!(deleted.load(Ordering::Relaxed));
+    refused.store(false, Ordering::Relaxed);
+    env.wait_condition(CORE, "Deleting", "True", "Removing").await;
+    env.merge(held, finalizers(Value::Null)).await;
+    env.wait(CORE, "to be gone", Value::is_null).await;
 }

@@ -1,4 +1,4 @@
-//! A process that begins anew finds things as they were left, and leaves them so.
+//! A new process finds things as they were left, and leaves them so.
 
 use serde_json::json;
 use windlass_fake_providers::LookAlike;
@@ -10,7 +10,7 @@ const INFRA: (&str, &str, &str) = (V1ALPHA2, "InfrastructureProvider", "rig");
 
 // OP-123
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_begins_anew_writes_only_what_was_changed_meanwhile() {
+async fn a_new_process_writes_only_what_was_changed_meanwhile() {
     let asked = Asked::default();
     let mut env = asked.env().await;
     env.with_core(V1ALPHA2).await;
@@ -30,7 +30,7 @@ async fn a_process_that_begins_anew_writes_only_what_was_changed_meanwhile() {
     let account = ("v1", "ServiceAccount", "infrastructure-rig-manager");
     env.delete(account).await;
     // What others put beside is theirs.
-    let other = json!({"metadata": {"labels": {"somebody": "else"}}});
+    let other = json!({"metadata": {"labels": {"another": "manager"}}});
     env.merge(("v1", "ServiceAccount", "cluster-api-manager"), other).await;
     asked.clear();
     env.operate(&asked.faults(|_| None));

@@ -35,7 +35,7 @@ fn let_them(env: &Env, version: &str, fate: Fate) {
     let which = Which::all().with_image(&format!("-controller:{version}"));
     env.runs
         .as_ref()
-        .expect("somebody runs Deployments")
+        .expect("a controller of Deployments runs")
         .let_them(which, fate);
 }
 
@@ -69,7 +69,7 @@ async fn is_back(env: &Env) -> Value {
     told
 }
 
-// OP-082, OP-140: whoever runs Deployments says that the new version does not come up.
+// OP-082, OP-140: the controller of Deployments says that the new version does not come up.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_never_comes_up_gives_way_to_what_worked() {
     let asked = Asked::default();
@@ -107,7 +107,7 @@ async fn what_never_comes_up_gives_way_to_what_worked() {
     env.wait_condition(INFRA, "Ready", "True", "DeploymentAvailable").await;
 }
 
-// OP-082: whoever goes back may be cut off.
+// OP-082: a process that goes back may be cut off.
 #[tokio::test(flavor = "multi_thread")]
 async fn going_back_is_finished_by_the_next_process() {
     let asked = Asked::default();

@@ -1,4 +1,4 @@
-//! Settings of a provider: applied again with other values, and to every version anew.
+//! Settings of a provider: applied again with other values, and to every version again.
 
 use serde_json::{Value, json};
 use windlass_fake_providers::LookAlike;
@@ -77,7 +77,7 @@ async fn what_is_applied_again_with_other_values_is_rolled_out_and_outlives_upgr
         "what the key of the Secret says"
     );
 
-    // The same again is no change, and so nothing that anybody is woken for.
+    // The same again is no change and wakes no declaration.
     let again = env.apply(declared("12")).await;
     assert_eq!(again["metadata"]["generation"], first["metadata"]["generation"]);
 
@@ -133,7 +133,7 @@ async fn other_values_in_a_secret_wait_for_the_next_change() {
         json!({"data": {"RIG_REGION": "b3RoZXI="}}),
     )
     .await;
-    // The operator has looked since: it puts back what somebody deletes.
+    // The operator has looked since: it puts back what a user deletes.
     let account = ("v1", "ServiceAccount", "infrastructure-rig-manager");
     env.delete(account).await;
     env.wait(account, "to be there again", |a| a["metadata"]["uid"].is_string())

@@ -87,7 +87,7 @@ async fn another_operator_takes_over_what_is_declared_and_what_runs() {
     env.stop_operating().await;
     env.server.define(&crate::env::definitions()).await;
     env.operate(&Faults::none());
-    // It has looked at everything once it puts back what somebody deletes.
+    // It has looked at everything once it puts back what a user deletes.
     let account = ("v1", "ServiceAccount", "cluster-api-manager");
     env.delete(account).await;
     env.wait(account, "to be there again", |a| a["metadata"]["uid"].is_string())

@@ -98,9 +98,9 @@ async fn a_release_that_cannot_be_used_leaves_what_runs_alone() {
     check("v1.4.0", "ComponentsFetchError", "Deployment").await;
     env.shelve(&old.clone().version("v1.5.0").with_flaw(Flaw::Tab)).await;
     check("v1.5.0", "ComponentsFetchError", "tab").await;
-    env.shelve(&old.clone().version("v1.6.0").requires("NOBODY_HAS_IT"))
+    env.shelve(&old.clone().version("v1.6.0").requires("HAS_NO_VALUE"))
         .await;
-    check("v1.6.0", "VariablesMissing", "NOBODY_HAS_IT").await;
+    check("v1.6.0", "VariablesMissing", "HAS_NO_VALUE").await;
     // OP-080
     check("v0.9.0", "UnsupportedProviderDowngradeReason", "patch").await;
     env.merge(INFRA, json!({"spec": {"version": "v1.0.0"}})).await;

@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 use windlass_api_operator::{ProviderObject, management, operator};
 use windlass_fake_providers::LookAlike;
 use windlass_pki::{KeyAlgorithm, KeyPool};
-use windlass_repository::Client;
+use windlass_repository::{Client, Files};
 
 use super::*;
 use crate::kept::walk;
@@ -36,16 +36,7 @@ fn rendered_from<P: ProviderObject>(
     let operator = Operator::new(CLIENT.clone(), KeyPool::new(1, KeyAlgorithm::EcdsaP256, 1));
     let operator = operator.environment(map(environment));
     let facts = facts::<P>(provider.name(), spec);
-    let sealed = render(&Input {
-        operator: &operator,
-        facts: &facts,
-        declared: facts.declared.as_ref().unwrap(),
-        wish: &Wish {
-            version: None,
-            occasion: Occasion::Install,
-            paused: false,
-            unless: None,
-        },
+    let fetched = Fetched {
         version: provider.release().to_owned(),
         contract: "v1beta2".to_owned(),
         files: Files {
@@ -53,9 +44,24 @@ fn rendered_from<P: ProviderObject>(
             metadata: provider.metadata(),
             from: "the shelf".to_owned(),
         },
-        content: String::new(),
-        variables: &map(secret),
-        additional: None,
+        variables: map(secret),
+        recipe: Err(Blocked::new(Stage::Install, "Unused", "the recipe is given beside")),
+    };
+    let sealed = render(&Input {
+        operator: &operator,
+        facts: &facts,
+        declared: facts.declared.as_ref().unwrap(),
+        desired: &DesiredRelease {
+            version: None,
+            occasion: Occasion::Install,
+            paused: false,
+            unless: None,
+        },
+        fetched: &fetched,
+        recipe: &Recipe {
+            additional: None,
+            content: String::new(),
+        },
         cert_manager: false,
         live: BTreeMap::new(),
         now: now(),
@@ -157,7 +163,7 @@ fn what_cannot_be_rendered_has_a_reason_and_names_what_is_missing() {
 }
 
 #[test]
-fn nobody_is_fought_with() {
+fn what_other_field_managers_own_is_left_out() {
     let check = |mut object: Value, expect: Value| {
         settle(&mut object, "infrastructure-x", "r", true);
         object.as_object_mut().unwrap().remove("metadata");

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_components::customize::pause;
-use windlass_kit::{Deleted, Dynamic, ErrorKind, Seen, Triage, WriteError};
+use windlass_kit::{Deleted, Dynamic, ErrorKind, Seen, Triage, Until, WriteError};
 
 use super::{Run, refused_object, stuck, unread};
 use crate::kept::{Release, Sealed, walk};
 use crate::names::MANAGER;
 use crate::objects::{ObjectRef, Running, short_hash};
-use crate::provider::plan::{Again, Blocked};
+use crate::provider::blocked::Blocked;
 
 /// What a name gets that is only tried.
 const TRIED: &str = "-tried";
@@ -24,7 +24,7 @@ impl Run<'_> {
             return Ok(());
         };
         let sealed = self.load(&next).await?;
-        // Until everything is as it should be, nobody knows how it was left.
+        // Until everything is as it should be, it is not known how it was left.
         self.operator.0.tracker.doubt(&self.whose);
         self.apply_objects(&sealed, None).await
     }
@@ -75,7 +75,7 @@ impl Run<'_> {
             Ok(stored) => return Ok(stored),
             Err(error) => error,
         };
-        // Some fields cannot be changed once they are set: then the object is made anew, unless others hang on it.
+        // Some fields cannot be changed once they are set: then the object is made again, unless others depend on it.
         if error.kind() != ErrorKind::Invalid || of.is_kept_for_users() || !self.delete_one(of, false).await? {
             return Err(refused_object(&error, of));
         }
@@ -104,7 +104,7 @@ impl Run<'_> {
             }
             let problem = refused_object(&error, &of);
             let message = format!("nothing was changed, as the server would refuse {}", problem.message);
-            return Err(Blocked { message, ..problem }.again(Again::Backoff));
+            return Err(Blocked { message, ..problem }.until(Until::Backoff));
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Run<'_> {
             // Its kind may come with the release itself.
             ErrorKind::NotFound => false,
             ErrorKind::Invalid if error.message().contains("dry run") => false,
-            // What cannot be changed can be made anew: tried under another name.
+            // An object that cannot be changed can be made again: tried under another name.
             ErrorKind::Invalid if !of.is_kept_for_users() => {
                 let mut other = object.clone();
                 other["metadata"]["name"] = json!(format!("{}{TRIED}", of.name));

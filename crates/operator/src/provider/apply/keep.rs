@@ -8,7 +8,8 @@ use windlass_kit::{ObjectKey, Seen};
 use super::{Run, refused, unread};
 use crate::kept::{self, Release, Sealed, State};
 use crate::names::{MANAGER, STATE};
-use crate::provider::plan::Blocked;
+use crate::prepare::read;
+use crate::provider::blocked::Blocked;
 
 impl Run<'_> {
     /// Keeps what was rendered as the next release, with what attempts before left behind.
@@ -22,7 +23,7 @@ impl Run<'_> {
         }
         sealed.release.state = State::Next;
         self.write(&mut sealed).await?;
-        // What is wished for again is no longer what one could go back to.
+        // A release that is desired again is no longer the one to go back to.
         self.kept
             .previous
             .take_if(|previous| previous.secrets == sealed.release.secrets);
@@ -101,7 +102,6 @@ impl Run<'_> {
         self.kept.previous = proven.map(|at| before.remove(at));
         self.kept.current = Some(next.clone());
         self.operator.0.tracker.complete(&self.whose, &next.index);
-        self.done.committed = true;
         let spare: Vec<_> = before.into_iter().flat_map(|release| release.secrets).collect();
         self.drop_secrets(&spare).await
     }
@@ -136,28 +136,7 @@ impl Run<'_> {
                 packed: rendered.packed.clone(),
             });
         }
-        let mut secrets = Vec::new();
-        for name in &release.secrets {
-            let key = ObjectKey::new(self.whose.key.namespace.as_str(), name.as_str());
-            match self.cx.read::<Secret>(&key).await {
-                Seen::Found(secret) => secrets.push(secret),
-                Seen::NotFound => {
-                    // Somebody deleted it: what is there is found anew.
-                    self.operator.0.kept.lock().remove(&self.declaration.me.uid);
-                    return Err(unread(format!("Secret {key}, which holds what is installed, is gone")));
-                }
-                Seen::Failed(why) => return Err(unread(why)),
-            }
-        }
-        let mut rest = secrets.split_off(1.min(secrets.len())).into_iter();
-        let Some(head) = secrets.first() else {
-            return Err(unread("a release is in no Secret"));
-        };
-        let (_, packed) = kept::read(head, |_| rest.next()).map_err(|error| unread(error.to_string()))?;
-        Ok(Sealed {
-            release: release.clone(),
-            packed,
-        })
+        read::release(self.cx, self.operator, &self.declaration.me, release).await
     }
 
     /// Deletes Secrets of releases that are no longer kept.

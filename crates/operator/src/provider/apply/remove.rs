@@ -9,7 +9,7 @@ use crate::awaited::Awaited;
 use crate::kept;
 use crate::names::{MANAGER, reasons};
 use crate::objects::ObjectRef;
-use crate::provider::plan::{Blocked, Stage};
+use crate::provider::blocked::{Blocked, Stage};
 
 impl Run<'_> {
     /// Deletes what the next release lacks of the current one, and of what attempts and other programs left.
@@ -61,13 +61,17 @@ impl Run<'_> {
         objects.sort_by_key(removal_rank);
         self.delete_all(&objects).await?;
         for object in &objects {
-            let left = self.cx.read_value(&object.gvk(), &object.key()).await;
-            let Seen::Found(left) = left else { continue };
+            let left = match self.cx.read_value(&object.gvk(), &object.key()).await {
+                Seen::Found(left) => left,
+                Seen::NotFound => continue,
+                // It may be there: what is kept of the provider stays until that is known.
+                Seen::Failed(why) => return Err(unread(why)),
+            };
             if left["metadata"]["deletionTimestamp"].is_string() {
                 let message = format!("{object} is being deleted, and finalizers hold it");
                 let blocked = Blocked::new(Stage::Remove, reasons::REMOVING, message);
                 let object = Awaited::one(&object.api_version, &object.kind, &object.key());
-                return Err(blocked.until([object]));
+                return Err(blocked.awaiting([object]));
             }
         }
         Ok(())

@@ -1,54 +1,27 @@
-//! Certificates that are about to end.
+//! Certificates that were issued again.
 
-use windlass_api_operator::reasons as known;
-
-use super::{Run, unread};
-use crate::certificates::{Office, ask_again};
-use crate::kept::{State, walk};
-use crate::prepare::{problem, read, render};
-use crate::provider::plan::Blocked;
+use super::Run;
+use crate::kept::{Release, Sealed};
+use crate::provider::blocked::Blocked;
 
 impl Run<'_> {
-    /// Issues certificates anew: the same objects, with what is asked of cert-manager among them again, go the same way as when the
-    /// release was rendered. Nothing is fetched.
+    /// Keeps the current release with the certificates that were issued again, and applies it.
     pub(super) async fn renew(&mut self) -> Result<(), Blocked> {
-        let Some(current) = self.kept.current.clone() else {
+        let (Some(current), Some(renewed)) = (self.kept.current.clone(), self.renewed) else {
             return Ok(());
         };
-        let label = self.whose.type_.label(&self.whose.key.name);
-        let live = read::certificates(self.cx, &self.whose.key, self.whose.type_).await?;
-        let office = Office {
-            label: &label,
-            namespace: &self.whose.key.namespace,
-            keys: &self.operator.0.keys,
-            live: &live,
-            now: self.cx.now(),
+        let before = current.secrets.clone();
+        // Actions before this one may have changed the rest of the release.
+        let mut sealed = Sealed {
+            release: Release {
+                renew: renewed.release.renew,
+                index: renewed.release.index.clone(),
+                left: Vec::new(),
+                secrets: Vec::new(),
+                ..current
+            },
+            packed: renewed.packed.clone(),
         };
-        let sealed = self.load(&current).await?;
-        let mut issued: Vec<_> = current
-            .asked
-            .iter()
-            .filter_map(|o| o["spec"]["secretName"].as_str())
-            .collect();
-        let authority = office.authority();
-        issued.push(&authority);
-        let mut objects = Vec::new();
-        for object in walk(&sealed.packed) {
-            let object = object.map_err(|error| unread(error.to_string()))?;
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            if object["kind"] != "Secret" || !issued.contains(&name) {
-                objects.push(object);
-            }
-        }
-        ask_again(&mut objects, &current.asked);
-        let issued = office.stand_in(&mut objects);
-        let issued = issued.map_err(|error| problem(known::COMPONENTS_CUSTOMIZATION_ERROR, error))?;
-        let mut release = current;
-        release.renew = issued.again;
-        release.state = State::Current;
-        release.left = Vec::new();
-        let before = std::mem::take(&mut release.secrets);
-        let mut sealed = render::seal(release, objects, &label, false)?;
         self.write(&mut sealed).await?;
         let spare: Vec<_> = before
             .into_iter()

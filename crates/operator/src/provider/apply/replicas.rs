@@ -5,7 +5,7 @@ use windlass_kit::Seen;
 
 use super::{Run, unread};
 use crate::objects::ObjectRef;
-use crate::provider::plan::Blocked;
+use crate::provider::blocked::Blocked;
 
 impl Run<'_> {
     /// Scales down. What Deployments had is kept before anything is changed, once.

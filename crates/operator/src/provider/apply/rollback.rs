@@ -1,30 +1,29 @@
 //! Taking releases back that could not be installed, or never came up.
 //!
-//! That a release failed is written first, which makes the one before it the current one. So whoever comes after a process that was cut
+//! That a release failed is written first, which makes the one before it the current one. So the process that comes after one that was cut
 //! off knows what has to be taken back yet.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use windlass_kit::Until;
 
 use super::storage::{names_of, stored};
 use super::{Run, unread};
 use crate::kept::{Failure, Kept, Release, State, walk};
-use crate::masked::masked;
+use crate::masked::without_values;
 use crate::objects::ObjectRef;
 use crate::prepare::read;
+use crate::provider::blocked::{Blocked, TRY_AGAIN};
+use crate::provider::plan::Action;
 use crate::provider::plan::rollback::taken_back;
-use crate::provider::plan::{Action, Again, Blocked, TRY_AGAIN};
-
-/// How long an attempt is tried again before it is given up and taken back.
-const PATIENCE_SECONDS: i64 = 600;
 
 impl Run<'_> {
-    /// A failure of something that replaces what runs is taken back when trying again cannot help.
-    pub(super) async fn fail(&mut self, action: &Action, mut failure: Blocked) {
+    /// A failure, as it is reported. When it is about replacing what runs, and trying again cannot help, the release is taken back.
+    pub(super) async fn fail(&mut self, action: &Action, mut failure: Blocked) -> Blocked {
         failure.message = self.masked(&failure.message).await;
         let replacing = matches!(action, Action::Stop | Action::Install | Action::Prune);
-        let final_ = failure.again != Again::Backoff || self.is_out_of_patience();
+        let final_ = failure.until != Until::Backoff || self.is_last_attempt;
         let can_go_back = self.kept.current.is_some() && self.kept.next.is_some();
         if replacing
             && final_
@@ -34,22 +33,17 @@ impl Run<'_> {
             let error = self.masked(&worse.message).await;
             tracing::warn!(error, "the version before could not be put back yet");
         }
-        self.done.failure = Some(failure);
+        failure
     }
 
-    /// What servers say may quote values of variables.
+    /// A message without the values of variables, which servers quote.
     async fn masked(&self, message: &str) -> String {
-        let variables = match &self.declaration.said {
-            Ok(declared) => read::variables(self.cx, declared).await.unwrap_or_default(),
-            Err(_) => BTreeMap::new(),
+        let variables = match (&self.declaration.said, self.variables) {
+            (_, Some(variables)) => Ok(variables.clone()),
+            (Ok(declared), None) => read::variables(self.cx, declared).await,
+            (Err(_), None) => Ok(BTreeMap::new()),
         };
-        masked(message, variables.iter().chain(&self.operator.0.environment))
-    }
-
-    fn is_out_of_patience(&self) -> bool {
-        let now = self.cx.now();
-        let made = self.kept.next.as_ref().map(|next| next.made);
-        made.is_some_and(|made| now.duration_since(made).as_secs() > PATIENCE_SECONDS)
+        without_values(message, variables, &self.operator.0.environment)
     }
 
     /// Puts the current release back in the place of one that could not be installed, unless it could not work any more: then
@@ -61,7 +55,7 @@ impl Run<'_> {
         if let Some(lost) = self.lost_by(&current).await? {
             let version = &current.version;
             failure.message = format!("{}; version {version} cannot be put back: {lost}", failure.message);
-            failure.again = Again::After(TRY_AGAIN);
+            failure.until = Until::After(TRY_AGAIN.unsigned_abs());
             return Ok(());
         }
         let (generation, now) = (self.generation(), self.cx.now());
@@ -107,7 +101,7 @@ impl Run<'_> {
         failed.state = State::Failed;
         failed.made = self.cx.now();
         self.update(&failed).await?;
-        self.done.failure = Some(taken_back(self.declaration.said.as_ref().ok(), &failed));
+        self.done.problem = Some(taken_back(self.declaration.said.as_ref().ok(), &failed));
         self.kept = Kept {
             current: Some(previous),
             next: Some(failed),

@@ -10,7 +10,7 @@ use super::{Run, refused, unread};
 use crate::kept::walk;
 use crate::names::{MANAGER, reasons};
 use crate::objects::ObjectRef;
-use crate::provider::plan::{Again, Blocked, Stage};
+use crate::provider::blocked::{Blocked, Stage};
 
 impl Run<'_> {
     /// Before the next release is installed: brings objects out of the versions that its definitions no longer have. What converts is
@@ -67,7 +67,7 @@ impl Run<'_> {
                 self.migrate(&object.name, &live).await?;
             }
         }
-        // It works: nobody goes back any more.
+        // It works: there is no going back any more.
         if let Some(previous) = self.kept.previous.take() {
             self.drop_secrets(&previous.secrets).await?;
         }
@@ -137,7 +137,7 @@ fn lost<'a>(live: &'a Value, next: &Value, version: &str) -> Result<Vec<&'a str>
          between first",
         ObjectRef::of(next)
     );
-    Err(Blocked::new(Stage::Install, reasons::APPLY_ERROR, message).again(Again::Event))
+    Err(Blocked::new(Stage::Install, reasons::APPLY_ERROR, message))
 }
 
 pub(super) fn names_of(versions: &Value) -> impl Iterator<Item = &str> {

@@ -7,9 +7,9 @@
 use windlass_api_operator::{Api, ProviderType, reasons as known};
 use windlass_components::metadata::{CONTRACTS, compatible};
 
-use super::{Blocked, Stage};
 use crate::names::reasons;
 use crate::peers::Peer;
+use crate::provider::blocked::{Blocked, Stage};
 use crate::provider::facts::Facts;
 
 /// Whether a release that follows a contract may be installed; or what is in the way.

@@ -1,10 +1,12 @@
 //! When a provider may be removed.
 
 use windlass_api_operator::ProviderType;
+use windlass_kit::Until;
 
-use super::{Again, Blocked, Intent, Stage};
+use super::Intent;
 use crate::awaited::Awaited;
 use crate::names::reasons;
+use crate::provider::blocked::{Blocked, Stage};
 use crate::provider::facts::Facts;
 
 /// What becomes of a declaration that is being deleted.
@@ -14,7 +16,7 @@ pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
         Ok(kept) => kept,
         Err(unread) => {
             let message = format!(
-                "what is kept of the installed provider cannot be read, so nobody knows what to remove: {}; restore the Secret, \
+                "what is kept of the installed provider cannot be read, so it is not known what to remove: {}; restore the Secret, \
                  or delete it to leave the objects where they are",
                 unread.why
             );
@@ -42,8 +44,8 @@ pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
     }
     match &facts.in_use {
         Err(why) => {
-            let message = format!("nobody knows whether workload clusters use the provider: {why}");
-            Err(blocked(reasons::IN_USE, message).again(Again::Backoff))
+            let message = format!("it is not known whether workload clusters use the provider: {why}");
+            Err(blocked(reasons::IN_USE, message).until(Until::Backoff))
         }
         Ok(in_use) if !in_use.is_empty() => {
             let each = in_use.iter().map(|found| {
@@ -58,7 +60,7 @@ pub fn intent(facts: &Facts) -> Result<Intent, Blocked> {
             let examples = in_use
                 .iter()
                 .map(|found| Awaited::one(&found.api_version, &found.kind, &found.example));
-            Err(blocked(reasons::IN_USE, message).until(examples))
+            Err(blocked(reasons::IN_USE, message).awaiting(examples))
         }
         Ok(_) => Ok(Intent::Remove),
     }

@@ -1,15 +1,16 @@
-//! Releases that were installed and do not work: when the one before takes their place again, and when they are tried anew.
+//! Releases that were installed and do not work: when the one before takes their place again, and when they are tried again.
 //!
-//! Whether a release works is for whoever runs Deployments to say: one that has missed its own deadline failed, and nothing else did.
+//! The controller of Deployments says whether a release works: a Deployment that has missed its own deadline failed, and nothing else did.
 
-use windlass_api_operator::{Api, Declared, Fetch, ProviderType, reasons as known};
+use windlass_api_operator::{Api, Declared, ProviderType, reasons as known};
 use windlass_components::metadata::compatible;
-use windlass_kit::Timestamp;
+use windlass_kit::{Moment, Until};
 
-use super::{Again, Blocked, Intent, Occasion, Stage, TRY_AGAIN, Wish};
+use super::Intent;
 use crate::awaited::REMOTE;
 use crate::kept::{Failure, Release, State};
-use crate::prepare::inputs;
+use crate::provider::blocked::{Blocked, Stage, TRY_AGAIN};
+use crate::provider::desired::{DesiredRelease, Occasion, inputs, is_remote};
 use crate::provider::facts::Facts;
 
 /// Why what is installed never came up, while there is something to go back to.
@@ -51,16 +52,16 @@ pub fn obstacle(facts: &Facts) -> Option<String> {
     Some(told(&format!("{} follows {theirs}", lost.told_to(facts.me.api))))
 }
 
-/// What becomes of a release that is wished for and failed before.
+/// What is done about a desired release that failed before.
 pub fn again(
     facts: &Facts,
     next: &Release,
     occasion: &Occasion,
     paused: bool,
-    now: Timestamp,
+    now: &Moment,
 ) -> Result<Intent, Blocked> {
     let render = |unless: Option<String>| {
-        Ok(Intent::Render(Wish {
+        Ok(Intent::Render(DesiredRelease {
             version: Some(next.version.clone()),
             occasion: occasion.clone(),
             paused,
@@ -76,21 +77,25 @@ pub fn again(
         return render(None);
     }
     if failure.lasting {
-        if facts.stirred {
+        if facts.stirred.is_some() || is_old(facts, next, now) {
             return render(Some(next.content.clone()));
         }
         return Err(taken_back(facts.declared.as_ref().ok(), next));
     }
-    let since = now.duration_since(next.made).unsigned_abs();
-    if since >= TRY_AGAIN {
+    if now.elapsed(next.made, TRY_AGAIN) {
         return render(None);
     }
     let message = format!("version {} was taken back: {}", next.version, failure.message);
-    let blocked = Blocked::new(Stage::Install, known::COMPONENTS_UPGRADE_ERROR, message);
-    Err(blocked.again(Again::After(TRY_AGAIN.saturating_sub(since))))
+    Err(Blocked::new(Stage::Install, known::COMPONENTS_UPGRADE_ERROR, message))
 }
 
-/// What people are told of a release that did not come up, and is not tried again as it is.
+/// Whether the files of a failed release have to be read again as they may have changed: no watch shows that of remote ones.
+fn is_old(facts: &Facts, failed: &Release, now: &Moment) -> bool {
+    let is_remote = facts.declared.as_ref().is_ok_and(is_remote);
+    is_remote && now.elapsed(facts.looked.unwrap_or(failed.made), REMOTE)
+}
+
+/// The obstacle that a release did not come up, and is not tried again as it is.
 pub fn taken_back(declared: Option<&Declared>, next: &Release) -> Blocked {
     let Failure { message, .. } = next.failure.clone().unwrap_or_default();
     let message = format!(
@@ -100,11 +105,12 @@ pub fn taken_back(declared: Option<&Declared>, next: &Release) -> Blocked {
     );
     let blocked = Blocked::new(Stage::Install, known::COMPONENTS_UPGRADE_ERROR, message);
     let Some(declared) = declared else { return blocked };
-    let again = match declared.fetch {
-        Fetch::Selector(_) => Again::Event,
-        _ => Again::After(REMOTE),
+    let until = if is_remote(declared) {
+        Until::After(REMOTE.unsigned_abs())
+    } else {
+        Until::Event
     };
-    blocked.again(again).until(inputs(declared))
+    blocked.until(until).awaiting(inputs(declared))
 }
 
 /// Whether what a failed release changed has to be taken back yet.

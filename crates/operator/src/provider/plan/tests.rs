@@ -1,19 +1,66 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_api_operator::{ProviderObject, management, operator};
-use windlass_kit::ObjectKey;
+use windlass_kit::{ObjectKey, Timestamp};
+use windlass_repository::Files;
 
 use super::*;
 use crate::awaited::REMOTE;
-use crate::kept::{Failure, Kept};
+use crate::kept::{Failure, Kept, Sealed};
 use crate::peers::Peer;
-use crate::provider::facts::{InUse, Installed};
+use crate::provider::facts::{InUse, Installed, Recipe, Unread};
 
 const NOW: &str = "2026-06-01T00:00:00Z";
 
 pub(crate) fn now() -> Timestamp {
     NOW.parse().unwrap()
+}
+
+pub(crate) fn moment() -> Moment {
+    Moment::at(now())
+}
+
+/// The files of a version that follows v1beta2, with this hash of their content.
+fn fetched(version: &str, content: &str) -> Fetched {
+    Fetched {
+        version: version.to_owned(),
+        contract: "v1beta2".to_owned(),
+        files: Files {
+            components: String::new(),
+            metadata: String::new(),
+            from: "the shelf".to_owned(),
+        },
+        variables: BTreeMap::new(),
+        recipe: Ok(Recipe {
+            additional: None,
+            content: content.to_owned(),
+        }),
+    }
+}
+
+fn ask_files(desired: &DesiredRelease, renew: bool) -> Decision<Plan, Question> {
+    let desired = desired.clone();
+    Decision::Ask(Question::Files { desired, renew })
+}
+
+fn rendered(release: Release) -> Rendered {
+    Rendered {
+        sealed: Sealed {
+            release,
+            packed: Vec::new(),
+        },
+        others: Vec::new(),
+    }
+}
+
+/// The plan about some facts, which has to need no more of them.
+pub(crate) fn decided(facts: &Facts, intent: Result<Intent, Blocked>) -> Plan {
+    match decide(facts, intent, &moment()) {
+        Decision::Plan(plan) => plan,
+        Decision::Ask(question) => panic!("it asks for {question:?}"),
+    }
 }
 
 fn object<P: ProviderObject>(name: &str, spec: &Value) -> P {
@@ -47,11 +94,17 @@ pub(crate) fn facts<P: ProviderObject>(name: &str, spec: &Value) -> Facts {
         inventory: Ok(Vec::new()),
         watched: true,
         drifted: std::collections::BTreeSet::new(),
-        repairs: (0, None),
-        stirred: false,
-        holder: None,
+        doubted: false,
+        repairs: Vec::new(),
+        stirred: None,
+        looked: None,
+        // It has the claim, as every declaration without a rival has after its first plan.
+        holder: Some(name.to_owned()),
         running: Vec::new(),
         in_use: Ok(Vec::new()),
+        fetched: None,
+        rendered: None,
+        renewed: None,
     }
 }
 
@@ -69,19 +122,19 @@ pub(crate) fn with(mut facts: Facts, current: Option<Release>, next: Option<Rele
 }
 
 fn reason(facts: &Facts) -> &'static str {
-    intent(facts, now()).map_or_else(|blocked| blocked.reason, |_| "")
+    intent(facts, &moment()).map_or_else(|blocked| blocked.reason, |_| "")
 }
 
-fn wish(facts: &Facts) -> (Option<String>, Occasion) {
-    match intent(facts, now()) {
-        Ok(Intent::Render(wish)) => (wish.version, wish.occasion),
+fn desired(facts: &Facts) -> (Option<String>, Occasion) {
+    match intent(facts, &moment()) {
+        Ok(Intent::Render(desired)) => (desired.version, desired.occasion),
         other => panic!("{other:?}"),
     }
 }
 
 // OP-011, OP-058, OP-059, OP-139
 #[test]
-fn what_cannot_be_read_is_told_by_its_field() {
+fn what_cannot_be_read_has_the_reason_of_its_field() {
     let check = |spec: Value, expect: &str| assert_eq!(reason(&infra(&spec)), expect, "{spec}");
     check(json!({"version": "1.2"}), "IncorrectVersionFormat");
     check(json!({"version": "latest"}), "IncorrectVersionFormat");
@@ -96,34 +149,36 @@ fn others_come_first() {
     alone.peers.clear();
     assert_eq!(reason(&alone), "WaitingForCoreProviderReady");
     let mut twin = infra(&json!({}));
+    twin.holder = None;
     twin.peers.push(Peer {
         uid: "twin".to_owned(),
         key: ObjectKey::new("a", "aws"),
         ..twin.me.clone()
     });
-    let blocked = intent(&twin, now()).unwrap_err();
+    let blocked = intent(&twin, &moment()).unwrap_err();
     assert_eq!(blocked.reason, "MoreThanOneExists");
     assert!(
         blocked.message.contains("InfrastructureProvider a/aws"),
         "{}",
         blocked.message
     );
-    // Who is installed stays, whoever was declared first.
+    // The installed one stays, even if the other one was declared first.
     twin.me.contract = Some("v1beta2".to_owned());
     assert_eq!(reason(&twin), "");
-    let second = facts::<management::CoreProvider>("other", &json!({}));
+    let mut second = facts::<management::CoreProvider>("other", &json!({}));
+    second.holder = None;
     assert_eq!(reason(&second), "MoreThanOneExists");
 }
 
 // OP-012, OP-014, OP-079, OP-080, OP-107
 #[test]
-fn a_release_is_rendered_when_another_is_wanted() {
+fn a_release_is_rendered_when_another_is_desired() {
     let check = |spec: Value, current: Option<(&str, &str)>, expect: (Option<&str>, Occasion)| {
         let current = current.map(|(version, hash)| Release {
             hash: hash.to_owned(),
             ..release(version, "v1beta2")
         });
-        let found = wish(&with(infra(&spec), current, None));
+        let found = desired(&with(infra(&spec), current, None));
         assert_eq!(found, (expect.0.map(str::to_owned), expect.1), "{spec}");
     };
     let upgrade = |from: &str| Occasion::Upgrade { from: from.to_owned() };
@@ -140,7 +195,7 @@ fn a_release_is_rendered_when_another_is_wanted() {
     );
     check(json!({}), Some(("v1.0.0", "other")), (Some("v1.0.0"), Occasion::Change));
     let kept = with(infra(&json!({})), Some(release("v1.0.0", "v1beta2")), None);
-    assert_eq!(intent(&kept, now()), Ok(Intent::Rest));
+    assert_eq!(intent(&kept, &moment()), Ok(Intent::Rest));
     let down = with(
         infra(&json!({"version": "v1.0.9"})),
         Some(release("v1.1.0", "v1beta2")),
@@ -162,12 +217,12 @@ fn what_clusterctl_installed_is_adopted_where_it_is() {
     let adopt = Occasion::Adopt {
         from: "v1.2.0".to_owned(),
     };
-    assert_eq!(wish(&check("n", json!({}))), (Some("v1.2.0".to_owned()), adopt));
+    assert_eq!(desired(&check("n", json!({}))), (Some("v1.2.0".to_owned()), adopt));
     let upgrade = Occasion::Upgrade {
         from: "v1.2.0".to_owned(),
     };
     assert_eq!(
-        wish(&check("n", json!({"version": "v1.3.0"}))),
+        desired(&check("n", json!({"version": "v1.3.0"}))),
         (Some("v1.3.0".to_owned()), upgrade)
     );
     assert_eq!(reason(&check("other", json!({}))), "InstalledElsewhere");
@@ -180,7 +235,7 @@ fn an_attempt_that_was_cut_off_is_finished_and_one_that_failed_waits() {
     let current = || Some(release("v1.0.0", "v1beta2"));
     next.state = State::Next;
     assert_eq!(
-        intent(&with(infra(&spec), current(), Some(next.clone())), now()),
+        intent(&with(infra(&spec), current(), Some(next.clone())), &moment()),
         Ok(Intent::Resume)
     );
     next.state = State::Failed;
@@ -199,32 +254,33 @@ fn an_attempt_that_was_cut_off_is_finished_and_one_that_failed_waits() {
     );
     next.made = "2026-05-31T00:00:00Z".parse().unwrap();
     assert_eq!(
-        wish(&with(infra(&spec), current(), Some(next.clone()))).0.as_deref(),
+        desired(&with(infra(&spec), current(), Some(next.clone()))).0.as_deref(),
         Some("v1.1.0")
     );
     // One that was there and did not come up is tried again only with something else.
     next.failure = failure(1, true);
     next.content = "c".to_owned();
     let mut lasting = with(infra(&spec), current(), Some(next.clone()));
-    let blocked = intent(&lasting, now()).unwrap_err();
+    lasting.looked = Some(now());
+    let blocked = intent(&lasting, &moment()).unwrap_err();
     assert_eq!(
-        (blocked.reason, blocked.again),
-        ("ComponentsUpgradeError", Again::After(REMOTE))
+        (blocked.reason, blocked.until),
+        ("ComponentsUpgradeError", Until::After(REMOTE.unsigned_abs()))
     );
-    lasting.stirred = true;
-    let Ok(Intent::Render(wish)) = intent(&lasting, now()) else {
+    lasting.stirred = Some(1);
+    let Ok(Intent::Render(desired)) = intent(&lasting, &moment()) else {
         panic!("it is looked at")
     };
-    assert_eq!(wish.unless.as_deref(), Some("c"));
+    assert_eq!(desired.unless.as_deref(), Some("c"));
     lasting.generation = 2;
-    let Ok(Intent::Render(wish)) = intent(&lasting, now()) else {
+    let Ok(Intent::Render(desired)) = intent(&lasting, &moment()) else {
         panic!("it is tried")
     };
-    assert_eq!(wish.unless, None);
-    // Whoever wants the old version again gets it back.
+    assert_eq!(desired.unless, None);
+    // A declaration of the old version brings it back.
     let back = with(infra(&json!({"version": "v1.0.0"})), current(), Some(next));
-    assert_eq!(intent(&back, now()), Ok(Intent::Revert));
-    let plan = plan(&back, &Ok(Intent::Revert), None, now());
+    assert_eq!(intent(&back, &moment()), Ok(Intent::Revert));
+    let plan = decided(&back, Ok(Intent::Revert));
     assert_eq!(plan.actions.first(), Some(&Action::Discard));
 }
 
@@ -232,17 +288,27 @@ fn an_attempt_that_was_cut_off_is_finished_and_one_that_failed_waits() {
 #[test]
 fn nothing_is_touched_before_all_is_there() {
     use Action::{Check, Commit, Install, Keep, Migrate, Prune, Stop};
-    let facts = with(
+    let mut facts = with(
         infra(&json!({"version": "v1.1.0"})),
         Some(release("v1.0.0", "v1beta2")),
         None,
     );
-    let wanted = intent(&facts, now());
-    let offered = Ok(release("v1.1.0", "v1beta2"));
-    let done = plan(&facts, &wanted, Some(&offered), now());
+    let Ok(Intent::Render(desired)) = intent(&facts, &moment()) else {
+        panic!("a release is desired")
+    };
+    // The plan asks for the files, then for the release made of them, and then decides.
+    let ask = plan(&facts, &moment());
+    assert_eq!(ask, ask_files(&desired, false));
+    facts.fetched = Some(Ok(fetched("v1.1.0", "c")));
+    let ask = plan(&facts, &moment());
+    assert_eq!(ask, Decision::Ask(Question::Render(desired.clone())));
+    facts.rendered = Some(Ok(rendered(release("v1.1.0", "v1beta2"))));
+    let done = decided(&facts, Ok(Intent::Render(desired.clone())));
     assert_eq!(done.actions, [Check, Keep, Migrate, Stop, Install, Prune, Commit]);
-    let problem = Err(Blocked::new(Stage::Install, "X", "y"));
-    let blocked = plan(&facts, &wanted, Some(&problem), now());
+    assert!(done.looked);
+    facts.rendered = Some(Err(Blocked::new(Stage::Install, "X", "y")));
+    let blocked = decided(&facts, Ok(Intent::Render(desired)));
+    assert!(blocked.looked);
     assert_eq!(blocked.actions, [Action::Settle], "what runs is looked after meanwhile");
     assert_eq!(blocked.blocked.map(|b| b.reason), Some("X"));
 }
@@ -272,9 +338,9 @@ fn contracts_have_to_fit() {
     check::<Old>("v1beta2", Some("v1beta2"), "v1beta2", "");
 }
 
-// OP-091, OP-099, OP-216: whoever asked to come back too early does not stand in the way of those that it waits for.
+// OP-091, OP-099, OP-216: a provider that asked to come back too early does not stand in the way of those that it waits for.
 #[test]
-fn who_has_to_stay_without_replicas_counts_as_paused() {
+fn a_provider_that_has_to_stay_without_replicas_counts_as_paused() {
     let mut facts = facts::<management::InfrastructureProvider>("aws", &json!({"paused": true}));
     facts.peers = vec![Peer::of(&object::<management::CoreProvider>("cluster-api", &json!({})))];
     facts.peers[0].contract = Some("v1beta2".to_owned());
@@ -293,7 +359,7 @@ fn who_has_to_stay_without_replicas_counts_as_paused() {
 }
 
 #[test]
-fn a_status_says_who_has_to_stay_without_replicas() {
+fn a_status_says_that_a_provider_has_to_stay_without_replicas() {
     let check = |reason: &str, held: bool| {
         let ready =
             json!({"type": "Ready", "status": "False", "reason": reason, "message": "", "lastTransitionTime": NOW});
@@ -312,14 +378,14 @@ fn a_status_says_who_has_to_stay_without_replicas() {
 fn what_is_needed_is_not_removed() {
     let mut facts = with(infra(&json!({})), Some(release("v1.0.0", "v1beta2")), None);
     facts.me.deleting = true;
-    assert_eq!(intent(&facts, now()), Ok(Intent::Remove));
+    assert_eq!(intent(&facts, &moment()), Ok(Intent::Remove));
     facts.in_use = Ok(vec![InUse {
         api_version: "infrastructure.cluster.x-k8s.io/v1beta2".to_owned(),
         kind: "AWSCluster".to_owned(),
         example: ObjectKey::new("a", "b"),
         more: true,
     }]);
-    let blocked = intent(&facts, now()).unwrap_err();
+    let blocked = intent(&facts, &moment()).unwrap_err();
     assert_eq!(blocked.reason, "ProviderInUse");
     assert!(
         blocked.message.contains("AWSCluster a/b and more"),
@@ -330,26 +396,12 @@ fn what_is_needed_is_not_removed() {
     assert_eq!(reason(&facts), "ProviderInUse");
     let mut never = infra(&json!({}));
     never.me.deleting = true;
-    assert_eq!(intent(&never, now()), Ok(Intent::Release));
+    assert_eq!(intent(&never, &moment()), Ok(Intent::Release));
     let mut core = self::facts::<operator::CoreProvider>("cluster-api", &json!({}));
     core.peers = vec![infra(&json!({})).me];
     core = with(core, Some(release("v1.0.0", "v1beta2")), None);
     core.me.deleting = true;
     assert_eq!(reason(&core), "OtherProvidersExist");
-}
-
-#[test]
-fn who_fights_is_fought_ever_more_slowly() {
-    let check = |count: usize, since: u64, wait: u64| {
-        let last = now() - Duration::from_secs(since);
-        assert_eq!(patience((count, Some(last)), now()), Duration::from_secs(wait));
-    };
-    check(10, 0, 0);
-    check(11, 0, 2);
-    check(13, 0, 8);
-    check(13, 5, 3);
-    check(13, 9, 0);
-    check(90, 0, 128);
 }
 
 // OP-094, OP-096, OP-100
@@ -364,7 +416,7 @@ fn paused_means_no_replicas_and_no_changes() {
         };
         with(facts, Some(current), None)
     };
-    let actions = |facts: &Facts| plan(facts, &intent(facts, now()), None, now()).actions;
+    let actions = |facts: &Facts| decided(facts, intent(facts, &moment())).actions;
     let version = json!("v1.0.0");
     assert_eq!(
         actions(&paused(json!({"version": version, "paused": true}), "other", false)),
@@ -386,7 +438,7 @@ fn whichever_reconcile_writes_the_status_tells_of_an_upgrade() {
         current.replaces = replaces;
         current.notes = vec!["a note".to_owned()];
         let facts = with(infra(&json!({"version": "v1.1.0"})), Some(current), None);
-        let plan = plan(&facts, &Ok(Intent::Rest), None, now());
+        let plan = decided(&facts, Ok(Intent::Rest));
         let done = Done {
             kept: facts.kept.as_deref().cloned().unwrap(),
             ..Done::default()
@@ -428,7 +480,7 @@ fn what_worked_takes_the_place_of_what_never_comes_up() {
         facts
     };
     let check = |change: &dyn Fn(&mut Kept), overdue: bool, back: bool| {
-        let intent = intent(&facts(change, overdue), now());
+        let intent = intent(&facts(change, overdue), &moment());
         assert_eq!(matches!(intent, Ok(Intent::Back(_))), back, "{intent:?}");
     };
     let current = |change: &dyn Fn(&mut Release)| {
@@ -436,10 +488,10 @@ fn what_worked_takes_the_place_of_what_never_comes_up() {
         let mut kept = facts.kept.as_deref().cloned().unwrap();
         change(kept.current.as_mut().unwrap());
         facts.kept = Ok(Arc::new(kept));
-        matches!(intent(&facts, now()), Ok(Intent::Back(_)))
+        matches!(intent(&facts, &moment()), Ok(Intent::Back(_)))
     };
     check(&|_| {}, true, true);
-    // Only whoever runs Deployments says when it is too late, and of what is installed now.
+    // Only the controller of Deployments says when it is too late, and only what it says of the installed release counts.
     check(&|_| {}, false, false);
     check(&|kept| kept.previous = None, true, false);
     assert!(!current(&|current| current.migrated = true), "it worked once");
@@ -448,7 +500,7 @@ fn what_worked_takes_the_place_of_what_never_comes_up() {
         !current(&|current| current.failure = Some(Failure::default())),
         "there is no way back"
     );
-    let told = plan(&facts(&|_| {}, true), &Ok(Intent::Back("w".to_owned())), None, now());
+    let told = decided(&facts(&|_| {}, true), Ok(Intent::Back("w".to_owned())));
     let obstacle = None;
     assert_eq!(
         told.actions,
@@ -460,7 +512,7 @@ fn what_worked_takes_the_place_of_what_never_comes_up() {
 }
 
 #[test]
-fn nobody_goes_back_where_others_could_not_follow() {
+fn there_is_no_going_back_where_others_could_not_follow() {
     fn check<P: ProviderObject>(name: &str, theirs: &str, old: &str, expect: Option<&str>) {
         let mut facts = facts::<P>(name, &json!({}));
         facts.peers[0].contract = Some(theirs.to_owned());
@@ -479,8 +531,8 @@ fn nobody_goes_back_where_others_could_not_follow() {
 }
 
 #[test]
-fn a_status_that_is_told_is_not_written_again() {
-    use crate::provider::status::{Done, is_told, status};
+fn a_status_that_is_stored_is_not_written_again() {
+    use crate::provider::status::{Done, is_stored, status};
     let told = |deleting: bool| {
         let mut facts = with(
             infra(&json!({"version": "v1.0.0"})),
@@ -509,11 +561,222 @@ fn a_status_that_is_told_is_not_written_again() {
             .insert(0, json!({"type": "Paused", "status": paused}));
         stored
     };
-    assert!(is_told(&paused(&status, "False"), &status, false));
-    assert!(!is_told(&paused(&status, "True"), &status, false));
-    assert!(!is_told(&paused(&status, "False"), &status, true));
-    assert!(!is_told(&status, &status, false));
+    assert!(is_stored(&paused(&status, "False"), &status, false));
+    assert!(!is_stored(&paused(&status, "True"), &status, false));
+    assert!(!is_stored(&paused(&status, "False"), &status, true));
+    assert!(!is_stored(&status, &status, false));
     let mut more = paused(&status, "False");
     more["other"] = json!(1);
-    assert!(!is_told(&more, &status, false));
+    assert!(!is_stored(&more, &status, false));
+}
+
+/// A declaration of another version of an installed provider.
+fn upgrading() -> (Facts, DesiredRelease) {
+    let spec = json!({"version": "v1.1.0"});
+    let facts = with(infra(&spec), Some(release("v1.0.0", "v1beta2")), None);
+    match intent(&facts, &moment()) {
+        Ok(Intent::Render(desired)) => (facts, desired),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn files_that_may_not_be_installed_are_not_rendered() {
+    let (facts, desired) = upgrading();
+    let check = |fetched: Result<Fetched, Blocked>, desired: &DesiredRelease, reason: &str, looked: bool| {
+        let mut facts = facts.clone();
+        let mut failed = release("v1.1.0", "v1beta2");
+        failed.state = State::Failed;
+        facts = with(facts.clone(), facts.current().cloned(), Some(failed));
+        facts.fetched = Some(fetched);
+        let plan = decided(&facts, Ok(Intent::Render(desired.clone())));
+        assert_eq!(plan.blocked.map(|blocked| blocked.reason), Some(reason));
+        assert_eq!(plan.looked, looked, "{reason}");
+    };
+    let unread = Blocked::new(Stage::Install, "Unread", "no answer").until(Until::Backoff);
+    check(Err(unread), &desired, "Unread", false);
+    check(Err(Blocked::new(Stage::Install, "Wrong", "w")), &desired, "Wrong", true);
+    let mut old = fetched("v1.1.0", "c");
+    old.contract = "v1alpha4".to_owned();
+    // The contract comes before the rest, which may be missing as well.
+    old.recipe = Err(Blocked::new(Stage::Install, "Missing", "m"));
+    check(Ok(old.clone()), &desired, "CAPIVersionIncompatibility", true);
+    old.contract = "v1beta2".to_owned();
+    check(Ok(old), &desired, "Missing", true);
+    let unless = DesiredRelease {
+        unless: Some("c".to_owned()),
+        ..desired
+    };
+    check(Ok(fetched("v1.1.0", "c")), &unless, "ComponentsUpgradeError", true);
+}
+
+#[test]
+fn a_release_that_shares_objects_with_another_provider_is_not_installed() {
+    let (mut facts, desired) = upgrading();
+    facts.fetched = Some(Ok(fetched("v1.1.0", "c")));
+    let object = ObjectRef::of(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}));
+    let release = |objects: &[&ObjectRef]| {
+        let mut release = release("v1.1.0", "v1beta2");
+        release.index = objects.iter().copied().cloned().collect();
+        release
+    };
+    let mut check = |others: Result<Kept, Unread>, expect: Option<&str>| {
+        let mut answer = rendered(release(&[&object]));
+        answer.others = vec![(facts.peers[0].clone(), others.map(Arc::new))];
+        facts.rendered = Some(Ok(answer));
+        let plan = decided(&facts, Ok(Intent::Render(desired.clone())));
+        assert_eq!(plan.blocked.as_ref().map(|blocked| blocked.reason), expect);
+        assert_eq!(plan.actions.contains(&Action::Install), expect.is_none());
+        assert!(plan.looked);
+    };
+    let kept = |objects: &[&ObjectRef]| Kept {
+        current: Some(release(objects)),
+        ..Kept::default()
+    };
+    check(Ok(kept(&[])), None);
+    check(Ok(kept(&[&object])), Some("ComponentsShared"));
+    let unread = Unread {
+        why: "no answer".to_owned(),
+        stored: None,
+    };
+    check(Err(unread), Some("InstalledComponentsUnreadable"));
+}
+
+// OP-129
+#[test]
+fn a_declaration_without_a_rival_claims_the_provider_first() {
+    let mut facts = with(infra(&json!({})), Some(release("v1.0.0", "v1beta2")), None);
+    let claims = |facts: &Facts| match decided(facts, Ok(Intent::Rest)).actions.first() {
+        Some(Action::Claim { holder }) => Some(holder.clone()),
+        _ => None,
+    };
+    assert_eq!(claims(&facts), None, "it has the claim");
+    facts.holder = None;
+    assert_eq!(claims(&facts), Some(None));
+    facts.holder = Some("gone".to_owned());
+    assert_eq!(claims(&facts), Some(Some("gone".to_owned())));
+    facts.peers.push(Peer {
+        uid: "gone".to_owned(),
+        contract: Some("v1beta2".to_owned()),
+        ..facts.me.clone()
+    });
+    assert_eq!(claims(&facts), None, "the other one is installed");
+    facts.peers.pop();
+    facts.me.deleting = true;
+    assert_eq!(claims(&facts), None);
+}
+
+// OP-123
+#[test]
+fn a_new_process_compares_what_is_installed_before_it_repairs() {
+    let plan_of = |watched: bool, doubted: bool, left: &[&str]| {
+        let mut current = release("v1.0.0", "v1beta2");
+        current.migrated = true;
+        current.left = left.iter().map(|left| (*left).to_owned()).collect();
+        let mut facts = with(infra(&json!({"version": "v1.0.0"})), Some(current), None);
+        (facts.watched, facts.doubted) = (watched, doubted);
+        decided(&facts, Ok(Intent::Rest))
+    };
+    let plan = plan_of(false, false, &[]);
+    assert_eq!(
+        (plan.actions, plan.requeue),
+        (vec![Action::TakeUp], Some(Duration::ZERO))
+    );
+    assert_eq!(plan_of(false, true, &[]).actions, [Action::Repair(None)]);
+    assert_eq!(plan_of(false, false, &["a"]).actions, [Action::Repair(None)]);
+    assert_eq!(plan_of(true, false, &[]), Plan::default());
+}
+
+#[test]
+fn what_waits_for_a_time_is_looked_at_then() {
+    let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
+    let deadline = |facts: &Facts| {
+        let moment = moment();
+        plan(facts, &moment);
+        moment.next_deadline()
+    };
+    // Certificates.
+    let mut current = release("v1.0.0", "v1beta2");
+    current.renew = at("2026-07-01T00:00:00Z");
+    let declared = || infra(&json!({"version": "v1.0.0"}));
+    let renewed = with(declared(), Some(current.clone()), None);
+    assert_eq!(deadline(&renewed), current.renew);
+    // A release that could not be installed five minutes ago.
+    let mut failed = release("v1.1.0", "v1beta2");
+    (failed.state, failed.made) = (State::Failed, "2026-05-31T23:55:00Z".parse().unwrap());
+    let upgrade = |next: Release| {
+        let current = Some(release("v1.0.0", "v1beta2"));
+        with(infra(&json!({"version": "v1.1.0"})), current, Some(next))
+    };
+    assert_eq!(deadline(&upgrade(failed.clone())), at("2026-06-01T00:05:00Z"));
+    // One that did not come up: its files are outside the cluster and are read again after an hour.
+    failed.failure = Some(Failure {
+        generation: 1,
+        lasting: true,
+        undone: true,
+        ..Failure::default()
+    });
+    assert_eq!(deadline(&upgrade(failed.clone())), at("2026-06-01T00:55:00Z"));
+    let mut looked = upgrade(failed.clone());
+    looked.looked = at("2026-05-31T23:59:00Z");
+    assert_eq!(deadline(&looked), at("2026-06-01T00:59:00Z"));
+    looked.looked = at("2026-05-31T23:00:00Z");
+    assert!(matches!(
+        plan(&looked, &moment()),
+        Decision::Ask(Question::Files { .. })
+    ));
+    // An attempt that is resumed is the last one after ten minutes.
+    failed.state = State::Next;
+    let resumed = upgrade(failed.clone());
+    assert_eq!(deadline(&resumed), at("2026-06-01T00:05:00Z"));
+    assert!(!decided(&resumed, Ok(Intent::Resume)).is_last_attempt);
+    failed.made = "2026-05-31T23:50:00Z".parse().unwrap();
+    assert!(decided(&upgrade(failed), Ok(Intent::Resume)).is_last_attempt);
+}
+
+#[test]
+fn an_obstacle_is_an_event_and_a_note_about_settings_is_part_of_the_condition() {
+    let blocked = Blocked::new(Stage::Install, "X", "y");
+    let mut facts = infra(&json!({}));
+    facts.locked = true;
+    let notes = decided(&facts, Err(blocked)).notes;
+    let events: Vec<_> = notes.iter().map(|note| note.event.as_ref().map(|e| e.reason)).collect();
+    assert_eq!(events, [None, Some("X")]);
+}
+
+// OP-073
+#[test]
+fn certificates_that_are_due_are_asked_for_and_then_kept() {
+    let mut current = release("v1.0.0", "v1beta2");
+    (current.renew, current.migrated) = (Some(now()), true);
+    let mut facts = with(infra(&json!({"version": "v1.0.0"})), Some(current.clone()), None);
+    assert_eq!(plan(&facts, &moment()), Decision::Ask(Question::Renewal));
+    let sealed = Sealed {
+        release: release("v1.0.0", "v1beta2"),
+        packed: Vec::new(),
+    };
+    facts.renewed = Some(Ok(sealed.clone()));
+    assert_eq!(decided(&facts, Ok(Intent::Rest)).actions, [Action::Renew]);
+    facts.renewed = Some(Err(Blocked::new(Stage::Install, "X", "y").until(Until::Backoff)));
+    let failed = decided(&facts, Ok(Intent::Rest));
+    assert_eq!(
+        (failed.actions, failed.blocked.map(|b| b.reason)),
+        (Vec::new(), Some("X"))
+    );
+    // Beside a desired release they are asked for with its files, so that two questions are enough.
+    let mut facts = with(infra(&json!({"version": "v1.1.0"})), Some(current), None);
+    let Ok(Intent::Render(desired)) = intent(&facts, &moment()) else {
+        panic!("a release is desired")
+    };
+    assert_eq!(plan(&facts, &moment()), ask_files(&desired, true));
+    facts.fetched = Some(Err(Blocked::new(Stage::Install, "X", "y")));
+    facts.renewed = Some(Ok(sealed));
+    assert_eq!(
+        decided(&facts, Ok(Intent::Render(desired.clone()))).actions,
+        [Action::Renew]
+    );
+    // They became due meanwhile: they are asked for in the next reconcile.
+    facts.renewed = None;
+    let late = decided(&facts, Ok(Intent::Render(desired)));
+    assert_eq!((late.actions, late.requeue), (Vec::new(), Some(Duration::ZERO)));
 }

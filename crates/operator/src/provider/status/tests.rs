@@ -8,12 +8,12 @@ use super::*;
 use crate::kept::State;
 use crate::peers::Peer;
 use crate::provider::facts::InUse;
-use crate::provider::plan::tests::{facts, infra, now, release, with};
+use crate::provider::plan::tests::{decided, facts, infra, moment, now, release, with};
 use crate::provider::plan::{self, contract};
 
 /// The status that is written when nothing is done.
 fn told(facts: &Facts) -> Value {
-    let plan = plan::plan(facts, &plan::intent(facts, now()), None, now());
+    let plan = decided(facts, plan::intent(facts, &moment()));
     let done = Done {
         kept: facts.kept.as_deref().cloned().unwrap_or_default(),
         running: facts.running.clone(),
@@ -50,7 +50,7 @@ fn whatever_a_status_says_it_says_of_one_generation() {
     assert_eq!(written["observedGeneration"], 6);
     assert_eq!(says(&written, "ProviderInstalled"), is("True", "ProviderInstalled"));
 
-    // Then somebody wants what cannot be had.
+    // Then the declaration asks for a version that cannot be had.
     let mut after = with(
         infra(&json!({"version": "v0.1.0"})),
         Some(release("v1.0.0", "v1beta2")),
@@ -76,7 +76,7 @@ fn whatever_a_status_says_it_says_of_one_generation() {
 
 // OP-207
 #[test]
-fn who_changes_settings_while_debugging_is_told_that_they_wait() {
+fn a_status_says_that_changed_settings_wait_while_debugging() {
     let mut facts = with(
         infra(&json!({"version": "v1.0.0"})),
         Some(release("v1.0.0", "v1beta2")),
@@ -132,6 +132,7 @@ fn each_problem_has_a_reason_of_its_own() {
     alone.peers.clear();
     has(&alone, "PreflightCheckPassed", "WaitingForCoreProviderReady");
     let mut twin = infra(&json!({}));
+    twin.holder = None;
     twin.peers.push(Peer {
         uid: "twin".to_owned(),
         key: ObjectKey::new("a", "aws"),
