@@ -7,6 +7,7 @@ mod compat;
 mod envtest;
 mod etcd;
 mod r#gen;
+mod pipeline;
 mod providers;
 mod recorded;
 mod reference;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::sources::{entries, read};
-use crate::words;
+use crate::{pipeline, words};
 
 /// A violated rule, with its place.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,17 +109,6 @@ const IMPURE: &[&str] = &[
     "axum",
 ];
 
-/// Texts that a pure file must not contain, with the reason.
-const IMPURE_WORDS: &[(&str, &str)] = &[
-    ("async fn", "pure files do not wait"),
-    (".await", "pure files do not wait"),
-    ("kube::Client", "pure files hold no client"),
-    ("Timestamp::now", "time is an argument"),
-    ("SystemTime", "time is an argument"),
-    ("Instant::now", "time is an argument"),
-    ("rand::", "randomness is an argument"),
-];
-
 /// Public functions of the product that only tests and examples may call: (name, why).
 const FOR_TESTS: &[(&str, &str)] = &[
     ("apply_status_value", "kit's own tests write statuses"),
@@ -139,6 +128,9 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("simulate", "memory of simulated clusters is measured with it"),
     ("with_concurrency", "tests run with few workers"),
 ];
+
+/// The layer of the feature crates.
+const FEATURES: u8 = 4;
 
 /// The limit of lines in a source file, without its test module.
 const MAX_LINES: usize = 600;
@@ -162,6 +154,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, String> {
             let text = read(&file)?;
             let place = file.strip_prefix(root).unwrap_or(&file).display().to_string();
             findings.extend(check_source(&place, &text, allow.contains_key(&place)));
+            findings.extend(pipeline::check(&place, body(&text), table.features()));
             product.push((place, text.clone()));
             whole.push_str(&text);
         }
@@ -191,6 +184,21 @@ struct Table {
     layers: BTreeMap<String, u8>,
     /// The crates of the test support.
     support: BTreeSet<String>,
+}
+
+impl Table {
+    /// The feature crates: those with controllers.
+    fn features(&self) -> impl Iterator<Item = &str> {
+        self.layers
+            .iter()
+            .filter(|(_, layer)| **layer == FEATURES)
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+/// A source without its test module.
+fn body(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text)
 }
 
 /// Layer by crate, from the table of ARCHITECTURE.md (`| L2 | `smd` | …`).
@@ -331,7 +339,7 @@ fn check_use(folder: &str, name: &str, manifest: &str, sources: &str) -> Vec<Fin
 
 fn check_source(place: &str, text: &str, may_be_long: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let body = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
+    let body = body(text);
     if !text.starts_with("//!") {
         findings.push(Finding {
             place: place.to_owned(),
@@ -345,40 +353,7 @@ fn check_source(place: &str, text: &str, may_be_long: bool) -> Vec<Finding> {
             what: format!("has {lines} lines without tests, {MAX_LINES} at most: split it by purpose, or give the reason in tidy.tsv"),
         });
     }
-    if is_pure(place) {
-        for (number, line) in body.lines().enumerate() {
-            let code = line.split("//").next().unwrap_or_default();
-            for (word, why) in IMPURE_WORDS.iter().filter(|(word, _)| code.contains(word)) {
-                findings.push(Finding {
-                    place: format!("{place}:{}", number + 1),
-                    what: format!("`{word}` in a pure file: {why}"),
-                });
-            }
-        }
-    }
     findings
-}
-
-/// Whether the name marks a pure file: `plan`, `desired`, `status`, `convert`, and files in folders with these names.
-fn is_pure(place: &str) -> bool {
-    let Some((_, inner)) = place.split_once("/src/") else {
-        return false;
-    };
-    let in_controller = [
-        "crates/core",
-        "crates/bootstrap-",
-        "crates/controlplane-",
-        "crates/infra-",
-    ]
-    .iter()
-    .any(|p| place.starts_with(p));
-    in_controller
-        && inner.split('/').any(|part| {
-            let stem = part.strip_suffix(".rs").unwrap_or(part);
-            ["plan", "desired", "status", "convert"]
-                .iter()
-                .any(|w| stem == *w || stem.strip_prefix(w).is_some_and(|rest| rest.starts_with('_')))
-        })
 }
 
 /// All crates of the product and of the test support: parent folder and name.
@@ -470,13 +445,6 @@ mod tests {
         let found = check_use(PRODUCT, "smd", manifest, "use bytes::Bytes;");
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].what.contains("serde-saphyr"));
-    }
-
-    #[test]
-    fn a_clock_in_a_plan_is_found() {
-        let text = "//! Plan.\nfn f() { let now = jiff::Timestamp::now(); }\n";
-        assert_eq!(check_source("crates/core/src/machine/plan.rs", text, false).len(), 1);
-        assert!(check_source("crates/core/src/machine/apply.rs", text, false).is_empty());
     }
 
     #[test]
