@@ -20,14 +20,6 @@ impl<T> Seen<T> {
         }
     }
 
-    /// The value by move, if it was found.
-    pub fn into_found(self) -> Option<T> {
-        match self {
-            Self::Found(value) => Some(value),
-            Self::NotFound | Self::Failed(_) => None,
-        }
-    }
-
     /// Why the read failed, if it did.
     pub fn failure(&self) -> Option<&str> {
         match self {

@@ -277,7 +277,8 @@ impl Tracker {
     pub fn repaired(&self, whose: &Whose, now: Timestamp) {
         let mut state = self.0.lock();
         let repairs = state.repairs.entry(whose.clone()).or_default();
-        repairs.retain(|at| now.duration_since(*at) < REMEMBERED);
+        let oldest = now.saturating_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
+        repairs.retain(|at| *at > oldest);
         repairs.push(now);
         *state.repaired.entry(whose.clone()).or_default() += 1;
     }
