@@ -8,10 +8,9 @@
 //! Every [`Error`] is something else that a person can do. Credentials are sent to the host that the address names, over TLS (to
 //! a registry also without, if its address says so), and never along a redirect; they never print.
 //!
-//! Requests are made on a small client of our own ([`Client`]) rather than a general one. What has to be told apart (a certificate
-//! that is not trusted, a proxy that refuses, an answer cut short) is below what general clients report, and the rules for
-//! redirects and tags are ours anyway; hyper and rustls are in the program already. The same goes for registries: reading an
-//! artifact takes three requests and one token.
+//! Requests are made with `windlass-http-client` rather than a general client. What has to be told apart (a certificate that is not
+//! trusted, a proxy that refuses, an answer cut short) is below what general clients report, and the rules for redirects and tags
+//! are ours anyway. The same goes for registries: reading an artifact takes three requests and one token.
 
 pub mod configmaps;
 mod content;
@@ -25,19 +24,16 @@ mod http;
 mod names;
 mod oci;
 mod repository;
-mod secret;
 mod source;
-mod url;
 mod version;
 mod web;
 
 pub use credentials::{Credentials, OciCredentials};
 pub use error::Error;
-pub use http::proxies::Proxies;
 pub use http::{Client, Settings};
 pub use names::{METADATA, Names};
 pub use oci::publish::publish;
 pub use repository::{Files, Repository};
-pub use secret::Secret;
 pub use source::Source;
 pub use version::candidates;
+pub use windlass_http_client::{Proxies, Secret};

@@ -4,26 +4,31 @@ use std::fmt;
 
 use crate::error::Error;
 
+/// The scheme of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scheme {
+pub enum Scheme {
+    /// Without TLS.
     Http,
+    /// With TLS.
     Https,
 }
 
 /// An absolute address of http or https. It prints without its query, where signed addresses have what they are signed with.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Url {
-    pub(crate) scheme: Scheme,
+pub struct Url {
+    /// With or without TLS.
+    pub scheme: Scheme,
     /// Name or address, in lower case; IPv6 addresses with their brackets.
-    pub(crate) host: String,
+    pub host: String,
     port: Option<u16>,
     /// With its leading slash, still encoded.
-    pub(crate) path: String,
+    pub path: String,
     query: Option<String>,
 }
 
 impl Url {
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+    /// Reads an address. Errors do not repeat its passwords.
+    pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| Error::invalid_url(text, why);
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
@@ -70,7 +75,8 @@ impl Url {
         })
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// The port of the address, or that of its scheme.
+    pub fn port(&self) -> u16 {
         self.port.unwrap_or(match self.scheme {
             Scheme::Http => 80,
             Scheme::Https => 443,
@@ -78,18 +84,20 @@ impl Url {
     }
 
     /// Host and the port that was named.
-    pub(crate) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         match self.port {
             Some(port) => format!("{}:{port}", self.host),
             None => self.host.clone(),
         }
     }
 
-    pub(crate) fn origin(&self) -> String {
+    /// Scheme, host and the port that was named.
+    pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme.name(), self.authority())
     }
 
-    pub(crate) fn path_and_query(&self) -> String {
+    /// The part of a request line.
+    pub fn path_and_query(&self) -> String {
         match &self.query {
             Some(query) => format!("{}?{query}", self.path),
             None => self.path.clone(),
@@ -97,12 +105,12 @@ impl Url {
     }
 
     /// Scheme, host and port are the same.
-    pub(crate) fn same_origin(&self, other: &Self) -> bool {
+    pub fn same_origin(&self, other: &Self) -> bool {
         (self.scheme, &self.host, self.port()) == (other.scheme, &other.host, other.port())
     }
 
     /// The segments of the path, without empty ones at both ends.
-    pub(crate) fn segments(&self) -> Vec<&str> {
+    pub fn segments(&self) -> Vec<&str> {
         self.path
             .trim_matches('/')
             .split('/')
@@ -111,7 +119,7 @@ impl Url {
     }
 
     /// Another path at the same origin.
-    pub(crate) fn at(&self, path: &str) -> Self {
+    pub fn at(&self, path: &str) -> Self {
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (path, None),
@@ -124,7 +132,7 @@ impl Url {
     }
 
     /// The target of a redirect or an upload.
-    pub(crate) fn join(&self, location: &str) -> Result<Self, Error> {
+    pub fn join(&self, location: &str) -> Result<Self, Error> {
         if location.contains("://") {
             Self::parse(location)
         } else if let Some(rest) = location.strip_prefix("//") {
@@ -138,13 +146,14 @@ impl Url {
     }
 
     /// All of it, for keys of caches. Never printed.
-    pub(crate) fn whole(&self) -> String {
+    pub fn whole(&self) -> String {
         format!("{}{}", self.origin(), self.path_and_query())
     }
 }
 
 impl Scheme {
-    pub(crate) const fn name(self) -> &'static str {
+    /// As addresses begin.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Https => "https",
@@ -176,7 +185,7 @@ fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
 }
 
 /// Encodes what is one segment of a path.
-pub(crate) fn encoded(segment: &str) -> String {
+pub fn encoded(segment: &str) -> String {
     let mut text = String::with_capacity(segment.len());
     for byte in segment.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
