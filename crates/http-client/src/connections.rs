@@ -146,10 +146,13 @@ impl DialError {
     }
 }
 
+/// Finds the target of an address.
+type Find = dyn Fn(&Uri) -> Result<Target, BoxError> + Send + Sync;
+
 /// Opens TCP connections to the target that a function finds for each address.
 #[derive(Clone)]
 pub struct Dial {
-    find: Arc<dyn Fn(&Uri) -> Result<Target, BoxError> + Send + Sync>,
+    find: Arc<Find>,
 }
 
 impl Dial {

@@ -119,6 +119,7 @@ impl Url {
     }
 
     /// Another path at the same origin.
+    #[must_use]
     pub fn at(&self, path: &str) -> Self {
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),

@@ -53,7 +53,7 @@ impl Steps {
     }
 
     /// Reads a path that must lead to a field that the schema knows.
-    pub(crate) fn parse(text: &str, node: &Node, brackets: bool) -> Result<Self, String> {
+    pub fn parse(text: &str, node: &Node, brackets: bool) -> Result<Self, String> {
         Self::find(text, node, brackets).map(|(steps, _)| steps)
     }
 

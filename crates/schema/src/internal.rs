@@ -110,7 +110,7 @@ pub(crate) fn schema(map: &Map<String, Value>) -> String {
 }
 
 /// A validation rule as messages show it.
-pub(crate) fn rule(rule: &Value) -> String {
+pub fn rule(rule: &Value) -> String {
     let field = |name: &str, none: &str| rule.get(name).map_or_else(|| none.to_owned(), go_json);
     format!(
         "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",

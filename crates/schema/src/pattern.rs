@@ -3,7 +3,7 @@
 use regex::Regex;
 
 /// Compiles a pattern; the error is worded as Kubernetes does, as near as can be.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+pub fn compile(pattern: &str) -> Result<Regex, String> {
     Regex::new(&translate(pattern)).map_err(|error| problem(pattern, &error))
 }
 

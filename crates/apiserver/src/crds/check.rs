@@ -1,7 +1,8 @@
 //! Whether a definition may be stored: what is wrong with it, in the order and the words of kube-apiserver. Pure.
 
 use serde_json::{Value, json};
-use windlass_schema::{FieldError, Reviewing, Steps, review};
+use windlass_cel::review;
+use windlass_schema::{FieldError, Reviewing, Steps};
 
 use super::layout::Layout;
 use super::{approval, is_established, names, versions};

@@ -1,5 +1,4 @@
-//! Schemas against recorded cases, laws, and tables.
+//! Schemas against laws and tables.
 
-mod cases;
 mod laws;
 mod tables;
