@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_errors_is_told() {
+    fn the_first_of_several_errors_is_reported() {
         let missing = |name: &str| format!("no such key: {name} evaluating rule: m");
         check("self.a == 1 || self.b == 1", &missing("a"));
         check("self.a == 1 && self.b == 1", &missing("a"));

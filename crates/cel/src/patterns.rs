@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_told() {
+    fn an_invalid_pattern_is_reported() {
         let words = "error parsing regexp: missing closing ): `(a`";
         check("self.text.matches('(' + 'a')", &format!("{words} evaluating rule: m"));
         check(

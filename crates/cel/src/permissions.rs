@@ -10,7 +10,7 @@ use cel::{DeclarationError, Env, ExecutionError};
 
 use super::library::{Args, AsVal as _, Outcome, give, text};
 
-/// What somebody may want to do: to a path, or to a resource.
+/// An action of a user: on a path, or on a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Permission {
     /// `get`, `create`, ...
@@ -27,11 +27,11 @@ pub struct Permission {
     pub namespace: String,
     /// Name, may be empty.
     pub name: String,
-    /// Namespace and name of the service account that wants it; else it is whoever makes the request.
+    /// Namespace and name of the service account that acts; `None` for the user of the request.
     pub account: Option<(String, String)>,
 }
 
-/// Whether somebody may do something.
+/// The answer: whether a user may do something.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Permitted {
     /// Whether it is allowed.
@@ -205,7 +205,7 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     let answers: [(&str, Function); 4] = [
         ("allowed", |args| give(answer(&args)?.allowed)),
         ("reason", |args| give(answer(&args)?.reason)),
-        // Whoever is asked knows an answer.
+        // The authorizer always has an answer.
         ("errored", |args| give(answer(&args).is_err())),
         ("error", |args| answer(&args).and_then(|_| give(String::new()))),
     ];
