@@ -13,7 +13,7 @@ use crate::tools::{Go, ask};
 
 /// The program's name of each type of vectors, and the file with them.
 const SORTS: [(&str, &str); 3] = [
-    ("schemas", "crates/schema/tests/it/cases.jsonl"),
+    ("schemas", "crates/cel/tests/it/cases.jsonl"),
     ("patches", "crates/smd/tests/it/patches.jsonl"),
     ("sequences", "crates/smd/tests/it/sequences.jsonl"),
 ];

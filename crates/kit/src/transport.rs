@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use hyper_rustls::FixedServerNameResolver;
 use kube::client::retry::RetryPolicy;
 use kube::client::{Body, ConfigExt};
 use tower::retry::RetryLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
+use windlass_http_client::{Connections, Options};
 
 use crate::metrics::Metrics;
 pub use lanes::WATCHES_PER_CONNECTION;
@@ -147,26 +147,15 @@ fn client(
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_connect_timeout(config.connect_timeout);
-    let tls = config.rustls_client_config()?;
-    let builder = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_tls_config(tls)
-        .https_or_http();
-    let builder = match &config.tls_server_name {
-        Some(name) => builder.with_server_name_resolver(FixedServerNameResolver::new(server_name(name)?)),
-        None => builder,
+    let options = Options {
+        plain: true,
+        only_http1: !http2,
+        server_name: config.tls_server_name.as_deref().map(server_name).transpose()?,
+        windows: Some((STREAM_WINDOW, CONNECTION_WINDOW)),
+        closes_idle: false,
     };
-    let connector = if http2 {
-        builder.enable_all_versions().wrap_connector(connector)
-    } else {
-        builder.enable_http1().wrap_connector(connector)
-    };
-    let mut builder = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new());
-    builder
-        .http2_keep_alive_interval(Duration::from_secs(30))
-        .http2_initial_stream_window_size(STREAM_WINDOW)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW)
-        .timer(hyper_util::rt::TokioTimer::new());
-    let http = Lanes::new(move || builder.build::<_, Body>(connector.clone()));
+    let connections = Connections::new(connector, config.rustls_client_config()?, options);
+    let http = Lanes::new(move || connections.pool::<Body>());
     let host = config.cluster_url.authority().map(ToString::to_string);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())

@@ -53,7 +53,7 @@ impl Fetching {
             variables.insert(name, value);
         }
         let settings = Settings {
-            proxies: Proxies::from_env(lookup).map_err(ManagerError::Fetching)?,
+            proxies: Proxies::from_env(lookup).map_err(|error| ManagerError::Fetching(error.into()))?,
             authorities,
             kept_in: self.cache,
             ..Settings::default()

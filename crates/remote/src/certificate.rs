@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
-use tokio_rustls::TlsConnector;
+use windlass_http_client::tls;
+
+use crate::tunnel;
 
 /// How long it may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -21,29 +21,12 @@ pub(crate) async fn served(client: kube::Client, pod: &str, port: u16) -> std::i
 }
 
 async fn read(client: kube::Client, pod: &str, port: u16) -> std::io::Result<Vec<u8>> {
-    let pods: Api<Pod> = Api::namespaced(client, "kube-system");
-    let mut forward = pods.portforward(pod, &[port]).await.map_err(std::io::Error::other)?;
-    let stream = forward
-        .take_stream(port)
-        .ok_or_else(|| std::io::Error::other("the port-forward has no stream"))?;
-    let refused = forward.take_error(port);
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
+    let config = tls::builder()
         .map_err(std::io::Error::other)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Reader(provider)))
+        .with_custom_certificate_verifier(Arc::new(Reader(tls::provider())))
         .with_no_client_auth();
-    let name = ServerName::try_from("localhost").map_err(std::io::Error::other)?;
-    let handshake = TlsConnector::from(Arc::new(config)).connect(name, stream);
-    tokio::pin!(handshake);
-    let stream = match refused {
-        None => handshake.await?,
-        Some(refused) => tokio::select! {
-            stream = &mut handshake => stream?,
-            Some(why) = refused => return Err(std::io::Error::other(why)),
-        },
-    };
+    let stream = tunnel::tls(client, pod, port, Arc::new(config)).await?;
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
     let first = certificates.first();
     first

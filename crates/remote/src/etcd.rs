@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::Api;
+use k8s_openapi::api::core::v1::Secret;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use tokio_rustls::TlsConnector;
+use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
+use windlass_http_client::{causes, tls};
 use windlass_kit::{Cache, ObjectKey};
 use windlass_pki::{KeyAlgorithm, KeyMaterial, LeafRequest, PrivateKey, Purpose};
 
 use crate::error::RemoteError;
+use crate::tunnel;
 
 /// The port that etcd serves clients on.
 const PORT: u16 = 2379;
@@ -66,7 +66,7 @@ pub(crate) fn credentials(
     } else {
         issue(&material, now).map_err(|e| failed(&e))?
     };
-    let tls = tls(&material.crt, &identity).map_err(|e| failed(&e))?;
+    let tls = config(&material.crt, &identity).map_err(|e| failed(&e))?;
     let tls = Arc::new(tls);
     *known = Some(Credentials {
         from,
@@ -98,14 +98,12 @@ fn issue(authority: &KeyMaterial, now: Timestamp) -> Result<KeyMaterial, windlas
     })
 }
 
-fn tls(authority: &str, identity: &KeyMaterial) -> Result<rustls::ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
-        let certificate = certificate.map_err(|e| format!("the etcd authority is not PEM: {e}"))?;
-        roots.add(certificate).map_err(|e| e.to_string())?;
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+fn config(authority: &str, identity: &KeyMaterial) -> Result<rustls::ClientConfig, String> {
+    let roots = tls::roots(authority.as_bytes()).map_err(|error| match error {
+        tls::BadAuthorities::Certificate(e) => e.to_string(),
+        other => format!("the etcd authority is not PEM: {other}"),
+    })?;
+    let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), tls::provider())
         .build()
         .map_err(|e| e.to_string())?;
     let certificates = CertificateDer::pem_slice_iter(identity.crt.as_bytes())
@@ -114,8 +112,7 @@ fn tls(authority: &str, identity: &KeyMaterial) -> Result<rustls::ClientConfig, 
     // The error of a key's parser could quote the key.
     let key =
         PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(|_| "the client key is not PEM".to_owned())?;
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+    let mut config = tls::builder()
         .map_err(|e| e.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(ChainOnly(chain)))
@@ -184,48 +181,12 @@ pub(crate) async fn channel(
     let pod = pod.to_owned();
     let connector = service_fn(move |_: http::Uri| {
         let (client, pod, tls) = (client.clone(), pod.clone(), tls.clone());
-        async move { Ok::<_, std::io::Error>(TokioIo::new(dial(client, &pod, tls).await?)) }
+        async move { Ok::<_, std::io::Error>(TokioIo::new(tunnel::tls(client, &pod, PORT, tls).await?)) }
     });
     // The address is never resolved: the connector knows where to go.
     Endpoint::from_static("http://etcd")
         .connect_timeout(DIAL)
         .connect_with_connector(connector)
         .await
-        .map_err(|e| RemoteError::new(cluster, what, sources(&e)))
-}
-
-/// TLS over a port-forward.
-async fn dial(
-    client: kube::Client,
-    pod: &str,
-    tls: Arc<rustls::ClientConfig>,
-) -> std::io::Result<tokio_rustls::client::TlsStream<impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + use<>>>
-{
-    let pods: Api<Pod> = Api::namespaced(client, "kube-system");
-    let mut forward = pods.portforward(pod, &[PORT]).await.map_err(std::io::Error::other)?;
-    let stream = forward
-        .take_stream(PORT)
-        .ok_or_else(|| std::io::Error::other("the port-forward has no stream"))?;
-    let refused = forward.take_error(PORT);
-    let name = ServerName::try_from("localhost").map_err(std::io::Error::other)?;
-    let handshake = TlsConnector::from(tls).connect(name, stream);
-    tokio::pin!(handshake);
-    let Some(refused) = refused else {
-        return handshake.await;
-    };
-    tokio::select! {
-        stream = &mut handshake => stream,
-        Some(why) = refused => Err(std::io::Error::other(why)),
-    }
-}
-
-fn sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
+        .map_err(|e| RemoteError::new(cluster, what, causes(&e)))
 }

@@ -11,6 +11,7 @@ mod etcd;
 mod health;
 mod kubeconfig;
 mod metrics;
+mod tunnel;
 mod workload;
 
 pub use clusters::{Clusters, Options, RemoteEvent};

@@ -1,6 +1,6 @@
 //! Credentials of repositories, from the variables of a provider.
 
-use crate::secret::Secret;
+use windlass_http_client::Secret;
 
 /// Tokens and passwords from a provider's variables.
 ///

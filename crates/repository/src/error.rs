@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use windlass_http_client as http;
 
 /// Why files could not be fetched; the message has the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +16,10 @@ pub enum Error {
         /// The problem.
         why: String,
     },
-    /// Local folders are only for command lines.
+    /// There is no answer, or it is too long or broken off.
+    #[error(transparent)]
+    Http(http::Error),
+    /// Local files are for command lines.
     #[error(
         "{url:?} is a folder of this machine, which only the command line reads: serve it over HTTPS, or put the files into \
          ConfigMaps and set fetchConfig.selector"
@@ -111,49 +115,7 @@ pub enum Error {
         /// Whether credentials were sent.
         sent: bool,
     },
-    /// The certificate of the server has an untrusted issuer.
-    #[error("the certificate of {host} is not trusted ({why}): give its authority as PEM, or correct the certificate")]
-    Untrusted {
-        /// The server.
-        host: String,
-        /// The TLS error.
-        why: String,
-    },
-    /// Additional authorities cannot be parsed.
-    #[error("the extra authorities are not certificates in PEM: {why}")]
-    Authorities {
-        /// The problem.
-        why: String,
-    },
-    /// The connection failed.
-    #[error(
-        "{host} cannot be reached: {why}; check the address, the network, and whether a proxy is needed (HTTPS_PROXY)"
-    )]
-    Unreachable {
-        /// The server.
-        host: String,
-        /// The system's error.
-        why: String,
-    },
-    /// The proxy refused the connection.
-    #[error("the proxy {proxy} does not connect to {host}: {why}; check HTTPS_PROXY and NO_PROXY")]
-    Proxy {
-        /// The proxy, without passwords.
-        proxy: String,
-        /// The target host.
-        host: String,
-        /// The proxy's error.
-        why: String,
-    },
-    /// The response did not arrive, or did not continue, in time.
-    #[error("{url} did not answer within {} s", after.as_secs_f32())]
-    TimedOut {
-        /// The requested URL.
-        url: String,
-        /// The timeout.
-        after: Duration,
-    },
-    /// The server has an internal error.
+    /// The server has a problem.
     #[error(
         "{url} answers {status}{}: the server has a problem, nothing is wrong with the address",
         said(message)
@@ -175,32 +137,6 @@ pub enum Error {
         status: u16,
         /// The server's message.
         message: String,
-    },
-    /// Too many redirects, or one from TLS to plain text.
-    #[error("{url} redirects {why}")]
-    Redirect {
-        /// The requested URL.
-        url: String,
-        /// The problem.
-        why: String,
-    },
-    /// The content exceeds the limit, which is larger than any real provider.
-    #[error("{url} is longer than {limit} bytes: is it the right file?")]
-    TooLarge {
-        /// The requested URL.
-        url: String,
-        /// The limit.
-        limit: usize,
-    },
-    /// The connection ended before the end of the file.
-    #[error("{url} ended after {got} bytes{}: the connection broke, or the file is not whole on the server", expected.map(|all| format!(" of {all}")).unwrap_or_default())]
-    Truncated {
-        /// The requested URL.
-        url: String,
-        /// The number of received bytes.
-        got: u64,
-        /// The announced number of bytes.
-        expected: Option<u64>,
     },
     /// The content does not match its declared digest or size.
     #[error(
@@ -372,17 +308,19 @@ fn said(message: &str) -> String {
     }
 }
 
+impl From<http::Error> for Error {
+    fn from(error: http::Error) -> Self {
+        match error {
+            http::Error::InvalidUrl { url, why } => Self::InvalidUrl { url, why },
+            other => Self::Http(other),
+        }
+    }
+}
+
 impl Error {
-    /// Text before an `@` may be a password and is not shown.
     pub(crate) fn invalid_url(url: &str, why: &str) -> Self {
-        let (scheme, rest) = url.find("://").map_or(("", url), |at| url.split_at(at + 3));
-        let shown = match rest.rsplit_once('@') {
-            Some((_, host)) if !host.starts_with("sha256:") => format!("{scheme}***@{host}"),
-            Some((place, digest)) if place.contains('@') => format!("{scheme}***@{digest}"),
-            _ => url.to_owned(),
-        };
         Self::InvalidUrl {
-            url: shown,
+            url: http::without_credentials(url),
             why: why.to_owned(),
         }
     }
@@ -398,15 +336,17 @@ impl Error {
             Self::RateLimited { .. } => "RateLimited",
             Self::Unauthorized { .. } => "Unauthorized",
             Self::Forbidden { .. } => "Forbidden",
-            Self::Untrusted { .. } | Self::Authorities { .. } => "CertificateNotTrusted",
-            Self::Unreachable { .. } => "Unreachable",
-            Self::Proxy { .. } => "ProxyError",
-            Self::TimedOut { .. } => "TimedOut",
-            Self::Server { .. } | Self::Status { .. } | Self::Redirect { .. } | Self::NotUnderstood { .. } => {
-                "UnexpectedAnswer"
-            }
-            Self::TooLarge { .. } => "TooLarge",
-            Self::Truncated { .. } => "Truncated",
+            Self::Http(error) => match error {
+                http::Error::InvalidUrl { .. } => "InvalidFetchURL",
+                http::Error::Untrusted { .. } | http::Error::Authorities { .. } => "CertificateNotTrusted",
+                http::Error::Unreachable { .. } => "Unreachable",
+                http::Error::Proxy { .. } => "ProxyError",
+                http::Error::TimedOut { .. } => "TimedOut",
+                http::Error::Redirect { .. } => "UnexpectedAnswer",
+                http::Error::TooLarge { .. } => "TooLarge",
+                http::Error::Truncated { .. } => "Truncated",
+            },
+            Self::Server { .. } | Self::Status { .. } | Self::NotUnderstood { .. } => "UnexpectedAnswer",
             Self::Checksum { .. } => "ChecksumMismatch",
             Self::Html { .. } => "WebPage",
             Self::Empty { .. } | Self::NotText { .. } => "NotYAML",
@@ -429,15 +369,11 @@ impl Error {
 
     /// Whether a retry may succeed without any action.
     pub fn is_passing(&self) -> bool {
-        matches!(
-            self,
-            Self::RateLimited { .. }
-                | Self::Unreachable { .. }
-                | Self::Proxy { .. }
-                | Self::TimedOut { .. }
-                | Self::Server { .. }
-                | Self::Truncated { .. }
-        )
+        match self {
+            Self::RateLimited { .. } | Self::Server { .. } => true,
+            Self::Http(error) => error.is_passing(),
+            _ => false,
+        }
     }
 
     /// Whether the requested item does not exist, as opposed to being unreachable.

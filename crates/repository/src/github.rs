@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::http::{Access, Answer, Ask};
+use crate::http::{Access, Answer, Ask, Refusal as _};
 use crate::repository::Repository;
 use crate::source::GitHub;
-use crate::url::{Scheme, Url, encoded};
 use crate::{content, digest};
+use windlass_http_client::{Scheme, Url, encoded};
 
 const JSON: &str = "application/vnd.github+json";
 const BYTES: &str = "application/octet-stream";

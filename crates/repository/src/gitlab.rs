@@ -5,10 +5,10 @@ use serde::Deserialize;
 use crate::content;
 use crate::error::Error;
 use crate::github::understood;
-use crate::http::{Access, Ask};
+use crate::http::{Access, Ask, Refusal as _};
 use crate::repository::Repository;
 use crate::source::GitLab;
-use crate::url::{Scheme, Url, encoded};
+use windlass_http_client::{Scheme, Url, encoded};
 
 const MOST_PAGES: usize = 50;
 const TOKEN: &str = "GITLAB_ACCESS_TOKEN";

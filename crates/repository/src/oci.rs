@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::error::Error;
 use crate::github::understood;
-use crate::http::Answer;
+use crate::http::{Answer, Refusal as _};
 use crate::names::METADATA;
 use crate::repository::{Files, Repository};
 use crate::{content, digest, version};
@@ -230,7 +230,7 @@ async fn blob(
     let what = format!("{title} of {}", of.place());
     let limit = of.client.longest();
     if descriptor.size > limit as u64 {
-        return Err(Error::TooLarge { url: what, limit });
+        return Err(windlass_http_client::Error::TooLarge { url: what, limit }.into());
     }
     let answer = session
         .get(&reference.at(&format!("blobs/{}", descriptor.digest)), "*/*")
@@ -241,11 +241,12 @@ async fn blob(
     let got = answer.body.len() as u64;
     if got < descriptor.size {
         let expected = Some(descriptor.size);
-        return Err(Error::Truncated {
+        return Err(windlass_http_client::Error::Truncated {
             url: what,
             got,
             expected,
-        });
+        }
+        .into());
     }
     digest::check(&what, &answer.body, &descriptor.digest)?;
     content::text(&what, &answer.body)

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::oci::reference::Reference;
-use crate::url::{Scheme, Url};
 use crate::version;
+use windlass_http_client::{Scheme, Url};
 
 const GITHUB: &str = "github.com";
 /// The alternative to a version in an address: the latest version.

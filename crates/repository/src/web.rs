@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::content;
 use crate::error::Error;
-use crate::http::{Access, Ask};
+use crate::http::{Access, Ask, Refusal as _};
 use crate::repository::Repository;
-use crate::url::{Url, encoded};
 use crate::version;
+use windlass_http_client::{Url, encoded};
 
 /// No credentials are sent to plain web servers.
 const ACCESS: Access = Access {

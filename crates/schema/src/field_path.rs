@@ -52,8 +52,8 @@ impl Steps {
         })
     }
 
-    /// Parses a path, which must lead to a known field.
-    pub(crate) fn parse(text: &str, node: &Node, brackets: bool) -> Result<Self, String> {
+    /// Reads a path that must lead to a field that the schema knows.
+    pub fn parse(text: &str, node: &Node, brackets: bool) -> Result<Self, String> {
         Self::find(text, node, brackets).map(|(steps, _)| steps)
     }
 

@@ -8,7 +8,8 @@ use regex::Regex;
 
 /// A format of CRD schemas. Formats that Kubernetes does not know are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+#[expect(missing_docs, reason = "the names are those of the formats")]
+pub enum Format {
     BsonObjectId,
     Byte,
     Cidr,
@@ -67,7 +68,8 @@ impl Format {
         })
     }
 
-    pub(crate) fn accepts(self, text: &str) -> bool {
+    /// Whether a text has the format.
+    pub fn accepts(self, text: &str) -> bool {
         match self {
             Self::BsonObjectId => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
             Self::Byte => !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok(),

@@ -109,8 +109,8 @@ pub(crate) fn schema(map: &Map<String, Value>) -> String {
     out
 }
 
-/// A validation rule in the form of messages.
-pub(crate) fn rule(rule: &Value) -> String {
+/// A validation rule as messages show it.
+pub fn rule(rule: &Value) -> String {
     let field = |name: &str, none: &str| rule.get(name).map_or_else(|| none.to_owned(), go_json);
     format!(
         "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",

@@ -1,4 +1,4 @@
-//! Structural OpenAPI schemas: parsing, pruning, defaulting, validation, CEL rules.
+//! Structural OpenAPI schemas: parsing, pruning, defaulting, validation.
 //!
 //! A [`Schema`] is parsed once per kind and version (or per ClusterClass variable). Then [`prune`], [`default`](default()) and
 //! [`validate`] use it without further allocation for the schema. Error texts are those of Kubernetes.
@@ -17,7 +17,6 @@ mod path;
 mod pattern;
 mod pruning;
 mod review;
-mod rules;
 mod structural;
 mod validation;
 
@@ -25,13 +24,15 @@ pub use defaulting::{default, default_keeping_nulls, drop_nulls};
 pub use embedded::{each_embedded, each_embedded_mut};
 pub use error::{FieldError, Kind, SchemaError};
 pub use field_path::Steps;
-pub use node::{Additional, ListType, MapType, Node, Patch, Schema, Type};
+pub use format::Format;
+pub use internal::rule as shown_rule;
+pub use node::{Additional, ListType, MapType, Node, Patch, Schema, Type, WrittenRules};
 pub use parse::Dialect;
 pub use path::Path;
+pub use pattern::compile as compile_pattern;
 pub use pruning::{prune, unknown_fields};
-pub use review::{Reviewing, review};
-pub use rules::{Condition, Facts, Permission, Permissions, Permitted};
-pub use validation::{Part, check_rest, check_shape, validate, validate_at};
+pub use review::{Place, Reviewing, RuleReview, WithoutRules, review};
+pub use validation::{Part, check_lists, check_shape, old_item, validate, validate_at};
 
 /// A schema in the form of Kubernetes' messages: all fields of its internal type, in their order, with its names.
 pub fn shown_schema(schema: &serde_json::Value) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::check::Checks;
-use crate::rules::Rule;
+use crate::format::Format;
 
 /// A parsed schema.
 #[derive(Debug)]
@@ -21,7 +21,12 @@ impl Schema {
         &self.root
     }
 
-    /// Whether defaulting or pruning can change a value.
+    /// Whether the root is an API object.
+    pub fn is_resource(&self) -> bool {
+        self.resource
+    }
+
+    /// Whether there may be values that defaulting or pruning changes.
     pub fn shapes(&self) -> bool {
         let root = &self.root;
         root.has_defaults || !root.preserve_unknown || !root.properties.is_empty()
@@ -116,6 +121,15 @@ pub enum Additional {
     Values(Box<Node>),
 }
 
+/// `x-kubernetes-validations` of one level, as they are written. Another crate compiles them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WrittenRules {
+    /// The number of this level among the levels of the schema that have rules.
+    pub level: usize,
+    /// The rules.
+    pub rules: Vec<Value>,
+}
+
 /// One level of a schema.
 #[derive(Debug, Default)]
 pub struct Node {
@@ -152,8 +166,9 @@ pub struct Node {
     /// Whether this level or one below has a default; defaulting skips other branches.
     pub(crate) has_defaults: bool,
     pub(crate) checks: Option<Box<Checks>>,
-    pub(crate) rules: Vec<Rule>,
-    /// Whether this level or one below has a rule.
+    /// `x-kubernetes-validations`.
+    pub rules: Option<Box<WrittenRules>>,
+    /// Whether a rule is here or below.
     pub(crate) has_rules: bool,
     /// Whether this level or one below has a list with set or map semantics.
     pub(crate) has_keyed_lists: bool,
@@ -171,7 +186,43 @@ impl Node {
         self.kind == Some(Type::String) && format.is_none_or(|(_, name)| name == "byte")
     }
 
-    /// The schema of a field of an object, if it is described.
+    /// Whether this level, or one below it, has rules.
+    pub fn has_rules(&self) -> bool {
+        self.has_rules
+    }
+
+    /// `maxLength`.
+    pub fn max_length(&self) -> Option<u64> {
+        self.checks.as_deref()?.max_length
+    }
+
+    /// `maxItems`.
+    pub fn max_items(&self) -> Option<u64> {
+        self.checks.as_deref()?.max_items
+    }
+
+    /// `maxProperties`.
+    pub fn max_properties(&self) -> Option<u64> {
+        self.checks.as_deref()?.max_properties
+    }
+
+    /// `required`.
+    pub fn required(&self) -> &[String] {
+        self.checks.as_deref().map_or(&[], |checks| &checks.required)
+    }
+
+    /// `enum`; empty if any value is allowed.
+    pub fn allowed_values(&self) -> &[Value] {
+        self.checks.as_deref().map_or(&[], |checks| &checks.one_of_values)
+    }
+
+    /// `format` of strings, if Kubernetes knows it.
+    pub fn string_format(&self) -> Option<Format> {
+        let format = self.checks.as_deref()?.format.as_ref();
+        format.map(|(format, _)| *format)
+    }
+
+    /// The schema of a field of an object, if it is known.
     pub fn field(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional {
             Additional::Values(values) => Some(values.as_ref()),

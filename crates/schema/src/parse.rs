@@ -5,10 +5,9 @@ use serde_json::{Map, Value};
 use crate::check::{Checks, NumberFormat};
 use crate::error::{FieldError, SchemaError};
 use crate::format::Format;
-use crate::node::{Additional, ListType, MapType, Node, Patch, Schema, Type};
+use crate::node::{Additional, ListType, MapType, Node, Patch, Schema, Type, WrittenRules};
 use crate::pattern;
-use crate::review::{Reviewing, review};
-use crate::rules::Rule;
+use crate::review::{Reviewing, RuleReview, review};
 
 /// The source of a schema, which determines how strict parsing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,19 +21,9 @@ pub enum Dialect {
 }
 
 impl Schema {
-    /// Parses the schema of a CRD version, with all checks of kube-apiserver at creation.
-    pub fn crd(schema: &Value) -> Result<Self, SchemaError> {
-        Self::parse(schema, Dialect::Crd, "spec.validation.openAPIV3Schema")
-    }
-
-    /// Parses the schema of a stored CRD version, which was validated when it was written.
+    /// Parses the schema of a stored CRD version, which was looked at when it was written.
     pub fn stored(schema: &Value) -> Self {
         Self::lenient(schema, true).0
-    }
-
-    /// Parses the structural schema of any value.
-    pub fn value(schema: &Value) -> Result<Self, SchemaError> {
-        Self::parse(schema, Dialect::Value, "schema")
     }
 
     /// Parses OpenAPI of a built-in kind. References (`#/definitions/x`, `#/$defs/x`, `#/components/schemas/x`) are looked up in
@@ -45,6 +34,7 @@ impl Schema {
         let mut parser = Parser {
             definitions: Some(definitions.as_object().unwrap_or(&empty)),
             stack: Vec::new(),
+            levels: 0,
             errors: &mut errors,
         };
         let root = parser.node(schema, "schema");
@@ -52,10 +42,10 @@ impl Schema {
         finish(root, false, errors)
     }
 
-    /// Parses a schema; `at` is the path prefix of errors.
-    pub fn parse(schema: &Value, dialect: Dialect, at: &str) -> Result<Self, SchemaError> {
+    /// Parses a schema, with everything that kube-apiserver demands of it; `at` is the path that errors start with.
+    pub fn parse(schema: &Value, dialect: Dialect, at: &str, rules: &mut dyn RuleReview) -> Result<Self, SchemaError> {
         if dialect != Dialect::OpenApi {
-            let errors = review(schema, &Reviewing::of(dialect, at));
+            let errors = review(schema, &Reviewing::of(dialect, at), rules);
             if !errors.is_empty() {
                 return Err(SchemaError(errors));
             }
@@ -70,6 +60,7 @@ impl Schema {
         let mut parser = Parser {
             definitions: None,
             stack: Vec::new(),
+            levels: 0,
             errors: &mut errors,
         };
         let root = parser.node(schema, "schema");
@@ -89,6 +80,8 @@ struct Parser<'a, 'e> {
     /// The targets of references; `None` if references are not allowed, which the structural checks report.
     definitions: Option<&'a Map<String, Value>>,
     stack: Vec<&'a str>,
+    /// Levels with rules so far.
+    levels: usize,
     errors: &'e mut Vec<FieldError>,
 }
 
@@ -133,10 +126,20 @@ impl<'a> Parser<'a, '_> {
             node.checks = Some(Box::new(checks));
         }
         if let Some(Value::Array(rules)) = map.get("x-kubernetes-validations") {
-            node.rules = rules.iter().map(|rule| Rule::parse(rule, &node)).collect();
+            node.rules = self.written(rules);
         }
         summarise(&mut node);
         node
+    }
+
+    fn written(&mut self, rules: &[Value]) -> Option<Box<WrittenRules>> {
+        if rules.is_empty() {
+            return None;
+        }
+        let level = self.levels;
+        self.levels += 1;
+        let rules = rules.to_vec();
+        Some(Box::new(WrittenRules { level, rules }))
     }
 
     fn reference(&mut self, map: &'a Map<String, Value>, reference: &'a str, at: &str) -> Node {
@@ -333,7 +336,7 @@ fn summarise(node: &mut Node) {
         embedded |= child.has_embedded;
     });
     node.has_defaults = defaults;
-    node.has_rules = rules || !node.rules.is_empty();
+    node.has_rules = rules || node.rules.is_some();
     node.has_embedded = embedded || node.embedded_resource;
     node.has_keyed_lists = keyed || node.list_type != ListType::Atomic;
 }

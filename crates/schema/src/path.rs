@@ -19,6 +19,15 @@ impl Path<'_> {
     fn is_empty(&self) -> bool {
         matches!(self, Self::Root(""))
     }
+
+    /// The root of the path. Kubernetes reports what has no field of its own at `<nil>`.
+    pub fn or_nil(&self) -> &str {
+        match self {
+            Self::Root("") => "<nil>",
+            Self::Root(name) => name,
+            Self::Field(parent, _) | Self::Key(parent, _) | Self::Index(parent, _) => parent.or_nil(),
+        }
+    }
 }
 
 impl fmt::Display for Path<'_> {

@@ -2,8 +2,8 @@
 
 use regex::Regex;
 
-/// Compiles a pattern. The error has Kubernetes' wording as far as possible.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+/// Compiles a pattern; the error is worded as Kubernetes does, as near as can be.
+pub fn compile(pattern: &str) -> Result<Regex, String> {
     Regex::new(&translate(pattern)).map_err(|error| problem(pattern, &error))
 }
 

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use crate::error::FieldError;
-use crate::node::Schema;
+use crate::node::{Node, Schema};
 use crate::parse::Dialect;
+use crate::path::Path;
 use crate::structural::{self, Told, Visit};
 
 /// The keywords that are allowed at the root of a schema with a status subresource, by their names in messages.
@@ -57,8 +58,52 @@ impl<'a> Reviewing<'a> {
     }
 }
 
-/// The errors of a schema.
-pub fn review(schema: &Value, how: &Reviewing<'_>) -> Vec<FieldError> {
+/// Where in a schema rules stand.
+#[derive(Debug)]
+pub struct Place<'a> {
+    /// The path of the level.
+    pub at: &'a str,
+    /// The root of an API object.
+    pub resource: bool,
+    /// How many such values there can be, if that is limited.
+    pub count: Option<u64>,
+    /// The outermost place whose old and new values cannot be told to belong together.
+    pub uncorrelated: Option<&'a str>,
+    /// The schema was there before: what its rules cost is not asked again.
+    pub known: bool,
+}
+
+/// The review of the rules of a schema, which this crate only keeps as they are written.
+pub trait RuleReview {
+    /// Takes the schema. All levels that follow are of it.
+    fn begin(&mut self, schema: &Schema);
+
+    /// Adds what the rules of a level, and those below it, say about a default at `path`.
+    fn default(&mut self, node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>);
+
+    /// Adds what is wrong with the rules of a level. `written` is their text.
+    fn level(&mut self, node: &Node, written: &[Value], place: &Place<'_>, errors: &mut Vec<FieldError>);
+
+    /// Adds what is wrong with all rules together, for the schema at `at`.
+    fn end(&mut self, at: &str, errors: &mut Vec<FieldError>);
+}
+
+/// Reviews no rule: for schemas without any.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WithoutRules;
+
+impl RuleReview for WithoutRules {
+    fn begin(&mut self, _: &Schema) {}
+
+    fn default(&mut self, _: &Node, _: &Value, _: &Path<'_>, _: &mut Vec<FieldError>) {}
+
+    fn level(&mut self, _: &Node, _: &[Value], _: &Place<'_>, _: &mut Vec<FieldError>) {}
+
+    fn end(&mut self, _: &str, _: &mut Vec<FieldError>) {}
+}
+
+/// Everything wrong with a schema. `rules` reviews its rules.
+pub fn review(schema: &Value, how: &Reviewing<'_>, rules: &mut dyn RuleReview) -> Vec<FieldError> {
     let at = how.at;
     let Value::Object(map) = schema else {
         return vec![FieldError::invalid(at, schema.clone(), "must be an object")];
@@ -74,16 +119,17 @@ pub fn review(schema: &Value, how: &Reviewing<'_>) -> Vec<FieldError> {
         ));
     }
     let (parsed, _) = Schema::lenient(schema, how.resource);
+    rules.begin(&parsed);
     let unsupported = structural::unsupported(map);
     let start = errors.len();
     if unsupported.is_none() {
         let dialect = if how.resource { Dialect::Crd } else { Dialect::Value };
         structural::check(schema, dialect, at, &mut errors);
         if errors.len() == start {
-            structural::check_defaults(&parsed.root, how.resource, at, &mut errors);
+            structural::check_defaults(&parsed.root, how.resource, at, rules, &mut errors);
         }
     }
-    let mut told = Told::default();
+    let mut told = Told::new(rules);
     let visit = Visit {
         node: (unsupported.is_none() && errors.len() == start).then_some(&parsed.root),
         root: how.resource,
@@ -102,7 +148,7 @@ pub fn review(schema: &Value, how: &Reviewing<'_>) -> Vec<FieldError> {
     if let Some(why) = unsupported.filter(|_| errors.is_empty()) {
         errors.push(FieldError::invalid(at, "".into(), why));
     }
-    told.costs.errors(at, &mut errors);
+    rules.end(at, &mut errors);
     errors
 }
 

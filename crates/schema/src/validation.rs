@@ -10,7 +10,6 @@ use crate::error::{FieldError, Kind, go_float};
 use crate::keyed::keyed;
 use crate::node::{Additional, ListType, Node, Schema, Type};
 use crate::path::Path;
-use crate::rules;
 
 /// The errors of an API object.
 ///
@@ -24,7 +23,7 @@ pub fn validate_at(schema: &Schema, at: &str, value: &Value, old: Option<&Value>
     let mut errors = Vec::new();
     let path = Path::Root(at);
     validate_node(&schema.root, value, old, &path, &mut errors);
-    rest(schema, value, old, &path, &mut errors, &mut Vec::new());
+    keyed(&schema.root, value, old, &path, &mut errors);
     errors
 }
 
@@ -71,58 +70,9 @@ pub(crate) fn apart(node: &Node, value: &Value, old: Option<&Value>, at: &Path<'
     errors
 }
 
-/// The other errors of an object with the errors `errors`: those of keyed lists and rules. A violated rule that the unchanged old
-/// value violated as well becomes a warning.
-pub fn check_rest(
-    schema: &Schema,
-    value: &Value,
-    old: Option<&Value>,
-    errors: &mut Vec<FieldError>,
-    warnings: &mut Vec<FieldError>,
-) {
-    rest(schema, value, old, &Path::Root(""), errors, warnings);
-}
-
-fn rest(
-    schema: &Schema,
-    value: &Value,
-    old: Option<&Value>,
-    path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
-    warnings: &mut Vec<FieldError>,
-) {
-    keyed(&schema.root, value, old, path, errors);
-    if !schema.root.has_rules {
-        return;
-    }
-    let blocking = |e: &FieldError| {
-        matches!(
-            e.kind,
-            Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid
-        )
-    };
-    if errors.iter().any(blocking) {
-        errors.push(FieldError::invalid(
-            nil(path),
-            Value::Null,
-            "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-        ));
-    } else {
-        rules::evaluate(schema, value, old, path, errors, warnings);
-    }
-}
-
-/// Kubernetes reports errors without a field at `<nil>`.
-fn nil(path: &Path<'_>) -> String {
-    let text = path_root(path).to_owned();
-    if text.is_empty() { "<nil>".to_owned() } else { text }
-}
-
-fn path_root<'a>(path: &Path<'a>) -> &'a str {
-    match path {
-        Path::Root(name) => name,
-        Path::Field(parent, _) | Path::Key(parent, _) | Path::Index(parent, _) => path_root(parent),
-    }
+/// What is wrong with the lists with keys of an object.
+pub fn check_lists(schema: &Schema, value: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    keyed(&schema.root, value, old, &Path::Root(""), errors);
 }
 
 /// Validates a value and everything in it; returns the number of visited values.
@@ -226,8 +176,8 @@ fn fields(
     seen
 }
 
-/// The item of the old list that corresponds to `item`; only lists with map semantics have one.
-pub(crate) fn old_item<'a>(node: &Node, old: &'a Value, item: &Value) -> Option<&'a Value> {
+/// The item of the old list that corresponds to `item`: only lists with map semantics have one.
+pub fn old_item<'a>(node: &Node, old: &'a Value, item: &Value) -> Option<&'a Value> {
     if node.list_type != ListType::Map {
         return None;
     }
@@ -322,7 +272,7 @@ fn mismatch<'a>(node: &'a Node, value: &Value, want: &'a str) -> (&'static str, 
 fn out_of_range(path: &Path<'_>, kind: &str, format: Option<NumberFormat>) -> FieldError {
     let format = format.map_or("(default format)".to_owned(), |f| format!("with format {}", f.name()));
     let detail = format!("Checked value must be of type {kind} {format} in {path}");
-    FieldError::invalid(nil(path), "".into(), detail)
+    FieldError::invalid(path.or_nil(), "".into(), detail)
 }
 
 fn invalid(path: &Path<'_>, value: &Value, rest: &str, errors: &mut Vec<FieldError>) {
@@ -510,7 +460,7 @@ fn junctors(
 ) -> usize {
     let mut seen = 0;
     let composite = |detail: String, errors: &mut Vec<FieldError>| {
-        errors.push(FieldError::invalid(nil(path), "".into(), detail));
+        errors.push(FieldError::invalid(path.or_nil(), "".into(), detail));
     };
     let quoted = || quote::quoted(&path.to_string());
     if !checks.any_of.is_empty() {

@@ -6,16 +6,18 @@ use serde_json::{Value, json};
 use windlass_api::crd::{crd, open_api_schema};
 use windlass_api::kind::ApiKind;
 use windlass_api_ext::addons::{HelmChartProxy, HelmReleaseProxy};
-use windlass_schema::{Dialect, Schema};
+use windlass_cel::Validator;
+use windlass_schema::Dialect;
 
 /// An object as a server stores it: pruned and defaulted; and what it refuses.
 fn stored<K: ApiKind>(mut spec: Value) -> (Value, Vec<String>) {
-    let schema = Schema::parse(&open_api_schema::<K>(), Dialect::Crd, "schema").unwrap();
+    let validator = Validator::parse(&open_api_schema::<K>(), Dialect::Crd, "schema").unwrap();
+    let schema = validator.schema();
     let mut object =
         json!({"apiVersion": K::API_VERSION, "kind": K::KIND, "metadata": {"name": "a"}, "spec": spec.take()});
-    windlass_schema::prune(&schema, &mut object);
-    windlass_schema::default(&schema, &mut object);
-    let errors = windlass_schema::validate(&schema, &object, None);
+    windlass_schema::prune(schema, &mut object);
+    windlass_schema::default(schema, &mut object);
+    let errors = validator.validate(&object, None);
     let paths = errors.into_iter().map(|error| error.path).collect();
     // What is stored is what is read.
     let read = K::from_json(&object).unwrap_or_default();

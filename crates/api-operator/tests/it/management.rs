@@ -7,8 +7,9 @@ use windlass_api_operator::management::{
     BootstrapProvider, ControlPlaneProvider, CoreProvider, InfrastructureProvider,
 };
 use windlass_api_operator::{Api, Fetch, ImageOverride, ProviderObject, ProviderType};
+use windlass_cel::review;
 use windlass_meta::GoDuration;
-use windlass_schema::{Reviewing, review};
+use windlass_schema::Reviewing;
 
 use crate::server::{refusals, stored};
 

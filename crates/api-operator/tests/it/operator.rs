@@ -7,8 +7,9 @@ use windlass_api_operator::operator::{
     RuntimeExtensionProvider,
 };
 use windlass_api_operator::{Api, Fetch, ImageOverride, Patches, ProviderObject, ProviderType};
+use windlass_cel::review;
 use windlass_meta::GoDuration;
-use windlass_schema::{Reviewing, review};
+use windlass_schema::Reviewing;
 
 use crate::server::{refusals, stored};
 

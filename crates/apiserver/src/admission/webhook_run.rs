@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_schema::{Facts, Permission};
+use windlass_cel::{Facts, Permission};
 use windlass_smd::PatchError;
 
 use self::permissions::UserPermissions;

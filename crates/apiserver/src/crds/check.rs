@@ -1,7 +1,8 @@
 //! Validation of definitions, with errors in the order and wording of kube-apiserver. Pure.
 
 use serde_json::{Value, json};
-use windlass_schema::{FieldError, Reviewing, Steps, review};
+use windlass_cel::review;
+use windlass_schema::{FieldError, Reviewing, Steps};
 
 use super::layout::Layout;
 use super::{approval, is_established, names, versions};

@@ -5,6 +5,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_cel::Validator;
 use windlass_schema::Schema;
 
 use super::{compare_versions, flag, is_established, names, storage_version, versions};
@@ -115,7 +116,7 @@ fn resource(crd: &Value, version: &Value, conversion: &Arc<Conversion>) -> Optio
             .map(|f| dotted(text(f, "jsonPath")))
             .map(|p| (p.clone(), p))
             .collect(),
-        schema: SchemaSource::Custom(schema),
+        schema: SchemaSource::Custom(Validator::new(schema)),
         raw_schema: Some(Arc::new(raw.clone())),
         conversion: Some(Arc::clone(conversion)),
         deprecation: flag(version, "deprecated").then(|| {

@@ -1,28 +1,18 @@
 //! The client for webhooks: HTTPS, with persistent connections that requests to the same webhook share.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::{Arc, LazyLock, OnceLock};
-use std::task::{Context, Poll};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base64::Engine as _;
 use bytes::Bytes;
-use http::{Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use http::{Request, StatusCode, header};
+use http_body_util::Full;
 use parking_lot::RwLock;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
 use serde_json::Value;
-use tokio::net::TcpStream;
-
-use crate::http::body::BoxError;
+use windlass_http_client::{Connections, Dial, Options, Pool, Target, causes, read_all, tls};
 use windlass_objects::metadata::text;
 
 /// The size limit of a response.
@@ -134,7 +124,7 @@ pub(crate) struct Endpoint {
     client: OnceLock<Result<Http, String>>,
 }
 
-type Http = Client<HttpsConnector<Dial>, Full<Bytes>>;
+type Http = Pool<Dial, Full<Bytes>>;
 
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -197,15 +187,13 @@ impl Endpoint {
                 Err(error) if !error.is_connect() => send().await?,
                 other => other,
             };
-            let response = response.map_err(|e| failed(chain(&e)))?;
+            let response = response.map_err(|e| failed(causes(&e)))?;
             let status = response.status();
             let kind = response.headers().get(header::CONTENT_TYPE);
             let is_text = kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/"));
-            let body = Limited::new(response.into_body(), MAX_ANSWER)
-                .collect()
+            let body = read_all(response.into_body(), MAX_ANSWER)
                 .await
-                .map_err(|e| failed(format!("the answer could not be read: {}", chain(&*e))))?
-                .to_bytes();
+                .map_err(|e| failed(format!("the answer could not be read: {}", causes(&*e))))?;
             match refusal(status, is_text, &body) {
                 Some(why) => Err(Unanswered::Lost(why)),
                 None => Ok(body),
@@ -244,125 +232,36 @@ fn refusal(status: StatusCode, is_text: bool, body: &[u8]) -> Option<String> {
     })
 }
 
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    // The error of a failed connection names the peer.
-    let outer = error.to_string();
-    let skip = outer == "client error (Connect)" && error.source().is_some();
-    let mut words = if skip { String::new() } else { outer };
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let text = inner.to_string();
-        if !words.contains(&text) {
-            words = if words.is_empty() {
-                text
-            } else {
-                format!("{words}: {text}")
-            };
-        }
-        source = inner.source();
-    }
-    words
-}
-
 fn connect(address: &Address, roots: &[u8], services: &WebhookServices) -> Result<Http, String> {
     let roots = if roots.is_empty() {
-        Arc::clone(&SYSTEM_ROOTS)
+        tls::system_roots()
     } else {
         Arc::new(bundle(roots)?)
     };
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|e| e.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let dial = Dial {
-        service: match address {
-            Address::Url(_) => None,
-            Address::Service { namespace, name, .. } => Some((namespace.clone(), name.clone())),
-        },
-        services: services.clone(),
+    let config = tls::trusting(roots).map_err(|e| e.to_string())?.with_no_client_auth();
+    let dial = match address {
+        Address::Url(_) => Dial::new(|uri| Target::of(uri).ok_or_else(|| "the URL has no host".into())),
+        Address::Service { namespace, name, .. } => {
+            let (namespace, name, services) = (namespace.clone(), name.clone(), services.clone());
+            Dial::new(move |_| {
+                let found = services.get(&namespace, &name).map(Target::Address);
+                found.ok_or_else(|| format!("service {name:?} not found").into())
+            })
+        }
     };
-    let connector = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_tls_config(tls)
-        .https_only()
-        .enable_all_versions()
-        .wrap_connector(dial);
-    Ok(Client::builder(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
-        .http2_keep_alive_interval(Duration::from_secs(30))
-        .build(connector))
+    let options = Options {
+        closes_idle: true,
+        ..Options::default()
+    };
+    Ok(Connections::new(dial, config, options).pool())
 }
-
-/// The authorities that the machine trusts; read once.
-static SYSTEM_ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
-    let found = rustls_native_certs::load_native_certs();
-    for error in &found.errors {
-        tracing::warn!(%error, "cannot read authorities that this machine trusts");
-    }
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    Arc::new(roots)
-});
 
 fn bundle(pem: &[u8]) -> Result<RootCertStore, String> {
-    let unreadable = |why: &str| format!("unable to load root certificates: {why}");
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|e| unreadable(&e.to_string()))?;
-        roots.add(certificate).map_err(|e| unreadable(&e.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(unreadable("unable to parse bytes as PEM block"));
-    }
-    Ok(roots)
-}
-
-/// Opens connections to the host of a URL, or to the current address of a service.
-#[derive(Clone)]
-struct Dial {
-    service: Option<(String, String)>,
-    services: WebhookServices,
-}
-
-impl tower::Service<Uri> for Dial {
-    type Response = TokioIo<TcpStream>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let dial = self.clone();
-        Box::pin(async move {
-            let stream = if let Some((namespace, name)) = &dial.service {
-                let found = dial.services.get(namespace, name);
-                let address = found.ok_or_else(|| format!("service {name:?} not found"))?;
-                connect_to(address, &address.to_string()).await?
-            } else {
-                let host = uri.host().ok_or("the URL has no host")?;
-                let host = host.trim_start_matches('[').trim_end_matches(']');
-                let port = uri.port_u16().unwrap_or(443);
-                connect_to((host, port), &format!("{host}:{port}")).await?
-            };
-            Ok(TokioIo::new(stream))
-        })
-    }
-}
-
-async fn connect_to(to: impl tokio::net::ToSocketAddrs, shown: &str) -> Result<TcpStream, BoxError> {
-    let stream = TcpStream::connect(to).await.map_err(|e| {
-        let why = if e.kind() == std::io::ErrorKind::ConnectionRefused {
-            "connection refused".to_owned()
-        } else {
-            e.to_string()
+    tls::roots(pem).map_err(|error| {
+        let why = match error {
+            tls::BadAuthorities::None => "unable to parse bytes as PEM block".to_owned(),
+            other => other.to_string(),
         };
-        format!("dial tcp {shown}: connect: {why}")
-    })?;
-    let _ = stream.set_nodelay(true);
-    Ok(stream)
+        format!("unable to load root certificates: {why}")
+    })
 }

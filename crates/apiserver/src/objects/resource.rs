@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use windlass_builtin_kinds::{Kind, Special, Strategy};
+use windlass_cel::Validator;
 use windlass_schema::Schema;
 
 use crate::objects::conversion::Conversion;
@@ -36,7 +37,7 @@ pub(crate) enum SchemaSource {
     /// Derived from the built-in types on first use, once per process.
     BuiltIn(&'static Kind, OnceLock<Option<BuiltIn>>),
     /// From a CRD.
-    Custom(Arc<Schema>),
+    Custom(Validator),
 }
 
 /// The schema of a built-in type.
@@ -162,7 +163,15 @@ impl Resource {
     pub(crate) fn schema(&self) -> Option<&Arc<Schema>> {
         match &self.schema {
             SchemaSource::BuiltIn(..) => self.built_in().map(|known| &known.schema),
-            SchemaSource::Custom(schema) => Some(schema),
+            SchemaSource::Custom(validator) => Some(validator.schema()),
+        }
+    }
+
+    /// The schema of a custom resource, with its rules.
+    pub(crate) fn validator(&self) -> Option<&Validator> {
+        match &self.schema {
+            SchemaSource::BuiltIn(..) => None,
+            SchemaSource::Custom(validator) => Some(validator),
         }
     }
 

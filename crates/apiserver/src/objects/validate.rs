@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
+use windlass_cel::Validator;
 use windlass_schema::{FieldError, Kind, Node, Schema};
 
 use crate::codec::go_wording::json_type;
@@ -262,10 +263,8 @@ fn errors(
         windlass_objects::owners::finalizer_errors(object, resource.is_custom(), &mut errors);
     }
     errors.extend(resource.strategy.errors(object, old, part));
-    if resource.is_custom()
-        && let Some(schema) = resource.schema()
-    {
-        custom_errors(resource, schema, part, (object, old), &mut errors, warnings);
+    if let Some(validator) = resource.validator() {
+        custom_errors(resource, validator, part, (object, old), &mut errors, warnings);
     }
     errors
 }
@@ -273,12 +272,13 @@ fn errors(
 /// Errors of a custom object.
 fn custom_errors(
     resource: &Resource,
-    schema: &Schema,
+    validator: &Validator,
     part: Part,
     (object, old): (&Value, Option<&Value>),
     errors: &mut Vec<FieldError>,
     warnings: &mut Vec<String>,
 ) {
+    let schema = validator.schema();
     let shape = match part {
         Part::Status => windlass_schema::Part::Status,
         _ => windlass_schema::Part::Whole,
@@ -293,7 +293,7 @@ fn custom_errors(
         });
     }
     let mut known = Vec::new();
-    windlass_schema::check_rest(schema, object, old, errors, &mut known);
+    validator.check_rest(object, old, errors, &mut known);
     warnings.extend(known.iter().map(ToString::to_string));
 }
 

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use crate::credentials::OciCredentials;
 use crate::error::Error;
 use crate::github::understood;
-use crate::http::{Access, Answer, Ask, Client};
-use crate::secret::Secret;
-use crate::url::{Scheme, Url, encoded};
+use crate::http::{Access, Answer, Ask, Client, Refusal as _};
+use windlass_http_client::Secret;
+use windlass_http_client::{Scheme, Url, encoded};
 
 const VARIABLES: &str = "OCI_USERNAME and OCI_PASSWORD, OCI_ACCESS_TOKEN or OCI_REFRESH_TOKEN";
 
@@ -94,10 +94,11 @@ impl<'a> Session<'a> {
             Some(Challenge::Bearer { realm, service, scope }) => {
                 let realm = asked.join(&realm)?;
                 if asked.scheme == Scheme::Https && realm.scheme == Scheme::Http {
-                    return Err(Error::Redirect {
+                    return Err(windlass_http_client::Error::Redirect {
                         url: asked.to_string(),
                         why: format!("to {realm} for a token, which is not protected by TLS"),
-                    });
+                    }
+                    .into());
                 }
                 self.token(realm, service, scope)
                     .await

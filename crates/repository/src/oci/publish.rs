@@ -10,8 +10,8 @@ use super::{MANIFESTS, TITLE};
 use crate::credentials::OciCredentials;
 use crate::digest;
 use crate::error::Error;
-use crate::http::{Answer, Ask, Client};
-use crate::url::{Url, encoded};
+use crate::http::{Answer, Ask, Client, Refusal as _};
+use windlass_http_client::{Url, encoded};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
@@ -95,10 +95,11 @@ async fn upload(session: &Session<'_>, place: &Reference, content: &Bytes) -> Re
     let url = begun.url.join(location)?;
     if !url.same_origin(&begun.url) {
         let why = format!("an upload to {url}, another host");
-        return Err(Error::Redirect {
+        return Err(windlass_http_client::Error::Redirect {
             url: begun.url.to_string(),
             why,
-        });
+        }
+        .into());
     }
     let path = url.path_and_query();
     let joint = if path.contains('?') { '&' } else { '?' };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::Error;
-use crate::url::{Scheme, Url};
+use windlass_http_client::{Scheme, Url};
 
 /// The location of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,11 +3,17 @@
 use crate::error::{FieldError, Kind};
 use crate::node::Node;
 use crate::path::Path;
-use crate::rules::evaluate_default;
+use crate::review::RuleReview;
 use crate::validation::apart;
 
 /// Checks that every default is a valid value of its own schema. `resource` is the root of an API object.
-pub(crate) fn check_defaults(node: &Node, resource: bool, at: &str, errors: &mut Vec<FieldError>) {
+pub(crate) fn check_defaults(
+    node: &Node,
+    resource: bool,
+    at: &str,
+    rules: &mut dyn RuleReview,
+    errors: &mut Vec<FieldError>,
+) {
     if !node.has_defaults && node.default.is_none() {
         return;
     }
@@ -28,16 +34,16 @@ pub(crate) fn check_defaults(node: &Node, resource: bool, at: &str, errors: &mut
         let start = errors.len();
         errors.extend(apart(node, default, None, &path));
         if errors.len() == start {
-            evaluate_default(node, default, &path, errors);
+            rules.default(node, default, &path, errors);
         }
     }
     if let Some(child) = &node.items {
-        check_defaults(child, false, &format!("{at}.items"), errors);
+        check_defaults(child, false, &format!("{at}.items"), rules, errors);
     }
     for (name, child) in &node.properties {
         // Defaults of metadata are refused elsewhere.
         if !(resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")) {
-            check_defaults(child, false, &format!("{at}.properties[{name}]"), errors);
+            check_defaults(child, false, &format!("{at}.properties[{name}]"), rules, errors);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{flag, kind};
 use crate::error::FieldError;
 use crate::field_path::Steps;
 use crate::node::{Additional, Node};
-use crate::rules::{Costs, Place, review};
+use crate::review::{Place, RuleReview};
 
 /// The JSON types, in the order of messages.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -19,12 +19,22 @@ const REASONS: [&str; 4] = [
     "FieldValueRequired",
 ];
 
-/// The errors of a schema.
-#[derive(Debug, Default)]
-pub(crate) struct Told {
+/// What is wrong with a schema.
+pub(crate) struct Told<'r> {
     pub(crate) schema: Vec<FieldError>,
     pub(crate) rules: Vec<FieldError>,
-    pub(crate) costs: Costs,
+    reviewer: &'r mut dyn RuleReview,
+}
+
+impl<'r> Told<'r> {
+    /// Nothing yet.
+    pub(crate) fn new(reviewer: &'r mut dyn RuleReview) -> Self {
+        Self {
+            schema: Vec::new(),
+            rules: Vec::new(),
+            reviewer,
+        }
+    }
 }
 
 /// A level of a schema, with properties inherited from the enclosing levels.
@@ -48,8 +58,8 @@ pub(crate) struct Visit<'a> {
 }
 
 impl<'a> Visit<'a> {
-    /// Checks a level and everything below.
-    pub(crate) fn level(&self, map: &Map<String, Value>, at: &str, told: &mut Told) {
+    /// Looks at a level and everything below.
+    pub(crate) fn level(&self, map: &Map<String, Value>, at: &str, told: &mut Told<'_>) {
         let start = told.schema.len();
         self.keywords(map, at, &mut told.schema);
         self.children(map, at, told);
@@ -77,7 +87,7 @@ impl<'a> Visit<'a> {
                 uncorrelated: self.uncorrelated.as_deref(),
                 known: self.known,
             };
-            review(node, rules, &place, &mut told.costs, &mut told.rules);
+            told.reviewer.level(node, rules, &place, &mut told.rules);
         }
     }
 
@@ -151,7 +161,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    fn children(&self, map: &Map<String, Value>, at: &str, told: &mut Told) {
+    fn children(&self, map: &Map<String, Value>, at: &str, told: &mut Told<'_>) {
         let count = most_below(map);
         if let Some(additional) = map.get("additionalProperties") {
             let has_properties = matches!(map.get("properties"), Some(Value::Object(p)) if !p.is_empty());

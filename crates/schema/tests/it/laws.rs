@@ -2,21 +2,21 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_schema::{Schema, default, prune, unknown_fields, validate};
+use windlass_schema::{Dialect, Schema, WithoutRules, default, prune, unknown_fields, validate};
 
 fn schema() -> Schema {
     let string = json!({"type": "string", "maxLength": 2});
     let leaf = json!({"type": "object", "properties": {
         "a": {"type": "string", "default": "x"}, "b": string, "n": {"type": "string", "nullable": true},
     }});
-    Schema::crd(&json!({"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": {
         "a": leaf,
         "b": {"type": "array", "items": leaf},
         "c": {"type": "object", "additionalProperties": leaf},
         "k": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": leaf}},
         "d": {"type": "object", "default": {"b": "y"}, "properties": {"a": {"type": "integer", "default": 3}, "b": string}},
-    }}}}))
-    .expect("schema")
+    }}}});
+    Schema::parse(&schema, Dialect::Crd, "schema", &mut WithoutRules).expect("schema")
 }
 
 fn value() -> impl Strategy<Value = Value> {

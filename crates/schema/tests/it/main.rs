@@ -1,5 +1,4 @@
 //! Schemas against recorded cases, properties, and tables.
 
-mod cases;
 mod laws;
 mod tables;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_schema::Schema;
+use windlass_cel::Validator;
 
 use super::{BUILTIN, Values};
 use crate::error::Error;
@@ -32,7 +32,7 @@ impl Effective {
 struct Definition {
     required: bool,
     default: Option<Value>,
-    schema: Schema,
+    validator: Validator,
 }
 
 /// Defaults and checks all values of a topology. Nothing is written into the user's fields.
@@ -80,8 +80,8 @@ fn definitions(cluster: &str, defined: &[VariableStatus]) -> Result<BTreeMap<Str
             continue;
         };
         let raw = &definition.schema.open_api_v3_schema;
-        let schema = match Schema::value(raw) {
-            Ok(schema) => schema,
+        let validator = match Validator::value(raw) {
+            Ok(validator) => validator,
             Err(e) => return refuse(format!("schema of variable {:?} is not valid: {e}", variable.name)),
         };
         out.insert(
@@ -89,7 +89,7 @@ fn definitions(cluster: &str, defined: &[VariableStatus]) -> Result<BTreeMap<Str
             Definition {
                 required: definition.required,
                 default: raw.get("default").cloned(),
-                schema,
+                validator,
             },
         );
     }
@@ -129,13 +129,14 @@ fn values(
 /// Fills in nested defaults and checks the result.
 fn completed(cluster: &str, at: &str, name: &str, mut value: Value, definition: &Definition) -> Result<Value, Error> {
     let field = format!("{at}[{name}].value");
-    let unknown = windlass_schema::unknown_fields(&definition.schema, &value);
+    let schema = definition.validator.schema();
+    let unknown = windlass_schema::unknown_fields(schema, &value);
     if !unknown.is_empty() {
         let message = format!("has fields that its schema does not know: {}", unknown.join(", "));
         return Err(Error::new(cluster, field, message));
     }
-    windlass_schema::default(&definition.schema, &mut value);
-    let faults = windlass_schema::validate(&definition.schema, &value, None);
+    windlass_schema::default(schema, &mut value);
+    let faults = definition.validator.validate(&value, None);
     if faults.is_empty() {
         return Ok(value);
     }
@@ -171,12 +172,12 @@ pub fn check_class(class: &str, variables: &[VariableClass]) -> Vec<Error> {
             _ => {}
         }
         let raw = &variable.schema.open_api_v3_schema;
-        match Schema::value(raw) {
+        match Validator::value(raw) {
             Err(e) => refuse("schema.openAPIV3Schema", e.to_string()),
-            Ok(schema) => {
+            Ok(validator) => {
                 for part in ["default", "example"] {
                     let Some(value) = raw.get(part) else { continue };
-                    for fault in windlass_schema::validate(&schema, value, None) {
+                    for fault in validator.validate(value, None) {
                         refuse(&format!("schema.openAPIV3Schema.{part}"), fault.to_string());
                     }
                 }

@@ -1,7 +1,7 @@
 //! A CEL rule and a value, separated by a zero byte: the rule is compiled with a definition, then evaluated on the value.
 
 use serde_json::{Value, json};
-use windlass_schema::Schema;
+use windlass_cel::Validator;
 
 /// Runs the target on one input; a panic is a bug in what it calls.
 pub fn run(data: &[u8]) {
@@ -22,9 +22,9 @@ pub fn run(data: &[u8]) {
             "m": {"type": "object", "maxProperties": 5, "additionalProperties": {"type": "string", "maxLength": 9}},
         },
     }}});
-    if let Ok(schema) = Schema::crd(&schema) {
+    if let Ok(validator) = Validator::crd(&schema) {
         let object = json!({"spec": value});
-        let _ = windlass_schema::validate(&schema, &object, None);
-        let _ = windlass_schema::validate(&schema, &object, Some(&object));
+        let _ = validator.validate(&object, None);
+        let _ = validator.validate(&object, Some(&object));
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use windlass_schema::{Condition, FieldError, Kind};
+use windlass_cel::Condition;
+use windlass_schema::{FieldError, Kind};
 
 use windlass_objects::metadata::{strings, text};
 use windlass_objects::names::{NameRule, qualified_name_problems, subdomain_problems};

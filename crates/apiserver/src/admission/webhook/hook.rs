@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_schema::Condition;
+use windlass_cel::Condition;
 
 use crate::http::webhook_client::Endpoint;
 use windlass_objects::metadata::{meta, strings, text};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_schema::{Permission, Permissions, Permitted};
+use windlass_cel::{Permission, Permissions, Permitted};
 
 use crate::auth::authorizer::Authorizer;
 use windlass_rbac::attributes::{Attributes, Target};

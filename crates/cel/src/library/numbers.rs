@@ -6,7 +6,7 @@ use cel::{DeclarationError, Env, ExecutionError, Value};
 use windlass_gocompat::quantity;
 
 use super::{Args, Outcome, OwnedType as _, arg, extra, give, give_extra, text};
-use crate::rules::values::{Extra, QUANTITY, SEMVER};
+use crate::values::{Extra, QUANTITY, SEMVER};
 
 pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("isQuantity", "is_quantity", vec![STRING_TYPE], |args| {

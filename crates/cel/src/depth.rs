@@ -111,8 +111,10 @@ fn behind_text(source: &[u8], start: usize, raw: bool) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::{Schema, validate};
+    use crate::Validator;
 
     #[test]
     fn what_stands_beside_something_is_no_deeper() {
@@ -147,8 +149,9 @@ mod tests {
         let check = |rule: &str| {
             let schema = serde_json::json!({"type": "object", "properties": {"spec": {"type": "object",
                 "x-kubernetes-validations": [{"rule": rule, "message": "m"}]}}});
-            let _ = Schema::crd(&schema);
-            validate(&Schema::stored(&schema), &serde_json::json!({"spec": {}}), None)
+            let _ = Validator::crd(&schema);
+            let stored = Arc::new(windlass_schema::Schema::stored(&schema));
+            Validator::new(stored).validate(&serde_json::json!({"spec": {}}), None)
         };
         for rule in deep(DEEPEST + 10, DEEPEST + 10) {
             let told = check(&rule);

@@ -12,7 +12,8 @@ impl Secret {
         Self(text.trim().to_owned())
     }
 
-    pub(crate) fn reveal(&self) -> &str {
+    /// The text, for a request that needs it.
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 

@@ -1,105 +1,19 @@
-//! `x-kubernetes-validations`: CEL rules, compiled when the schema is parsed.
-
-mod blame;
-mod checker;
-mod condition;
-mod convert;
-mod cost;
-mod declared;
-mod depth;
-mod library;
-mod macros;
-mod patterns;
-mod permissions;
-mod program;
-mod review;
-mod signatures;
-mod typing;
-mod values;
-
-pub use condition::{Condition, Facts};
-pub use permissions::{Permission, Permissions, Permitted};
-
-pub(crate) use review::{Costs, Place, review};
+//! Evaluation of rules on a value.
 
 use cel::Context;
 use serde_json::Value;
+use windlass_schema::{Additional, FieldError, Kind, Node, Path, Schema, Type, old_item};
 
-use self::program::{Outcome, Program};
-use crate::check::Checks;
-use crate::error::{FieldError, Kind};
-use crate::field_path::Steps;
-use crate::node::{Additional, Node, Schema, Type};
-use crate::path::Path;
-use crate::validation::old_item;
+use crate::program::Outcome;
+use crate::rule::{Rule, Rules};
+use crate::{convert, library};
 
 /// The longest result of a message expression.
 const MAX_MESSAGE: usize = 5 * 1024;
 /// The cost limit of all rules for one object, about a second.
 const BUDGET: u64 = 10_000_000;
 
-/// One rule.
-pub(crate) struct Rule {
-    source: String,
-    /// The program, or its compile error.
-    program: Result<Program, String>,
-    message: Option<String>,
-    message_expression: Option<Result<Program, String>>,
-    reason: Kind,
-    field_path: String,
-    optional_old_self: Option<bool>,
-    uses_old_self: bool,
-}
-
-impl std::fmt::Debug for Rule {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Rule").field(&self.source).finish()
-    }
-}
-
-impl Rule {
-    /// Compiles a rule of `node`. Its errors are reported when a definition is reviewed.
-    pub(crate) fn parse(rule: &Value, node: &Node) -> Self {
-        let text = |name: &str| rule.get(name).and_then(Value::as_str).filter(|t| !t.is_empty());
-        let source = text("rule").unwrap_or_default().to_owned();
-        let program = Program::compile(&source);
-        let reason = match text("reason") {
-            Some("FieldValueForbidden") => Kind::Forbidden,
-            Some("FieldValueRequired") => Kind::Required,
-            Some("FieldValueDuplicate") => Kind::Duplicate,
-            _ => Kind::Invalid,
-        };
-        let field_path = text("fieldPath").and_then(|path| Steps::parse(path, node, true).ok());
-        Self {
-            uses_old_self: program.as_ref().is_ok_and(|program| program.uses("oldSelf")),
-            program,
-            message: text("message").map(|m| m.trim().to_owned()),
-            message_expression: text("messageExpression").map(Program::compile),
-            reason,
-            field_path: field_path.map(|steps| steps.to_string()).unwrap_or_default(),
-            optional_old_self: rule.get("optionalOldSelf").and_then(Value::as_bool),
-            source,
-        }
-    }
-
-    /// Whether there are no rules.
-    fn is_empty(&self) -> bool {
-        self.source.trim().is_empty()
-    }
-
-    /// The text of the rule in messages.
-    fn shown(&self) -> &str {
-        self.message.as_deref().unwrap_or(self.source.trim())
-    }
-
-    fn default_message(&self) -> String {
-        self.message
-            .clone()
-            .unwrap_or_else(|| format!("failed rule: {}", self.source.trim()))
-    }
-}
-
-/// The old value, if it corresponds to the new one.
+/// What a value was before, as far as the two belong together.
 #[derive(Clone, Copy, Default)]
 struct Before<'a> {
     /// The corresponding old value.
@@ -132,6 +46,7 @@ impl<'a> Before<'a> {
 /// Evaluates every rule of the schema on a value. An error that the unchanged old value had as well becomes a warning.
 pub(crate) fn evaluate(
     schema: &Schema,
+    rules: &Rules,
     value: &Value,
     old: Option<&Value>,
     path: &Path<'_>,
@@ -139,20 +54,28 @@ pub(crate) fn evaluate(
     warnings: &mut Vec<FieldError>,
 ) {
     let mut evaluation = Evaluation {
+        rules,
         left: Some(BUDGET),
         errors,
         warnings,
     };
     let before = Before { old, around: None };
-    evaluation.walk(&schema.root, value, before, schema.resource, path);
+    evaluation.walk(schema.root(), value, before, schema.is_resource(), path);
 }
 
-/// Evaluates the rules of one level and below, for a new value and for an unchanged one.
-pub(crate) fn evaluate_default(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+/// Evaluates the rules of one level and below, as of a new value and as of one that does not change.
+pub(crate) fn evaluate_default(
+    node: &Node,
+    rules: &Rules,
+    value: &Value,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let mut warnings = Vec::new();
     for old in [Some(value), None] {
         let start = errors.len();
         let mut evaluation = Evaluation {
+            rules,
             left: Some(BUDGET),
             errors: &mut *errors,
             warnings: &mut warnings,
@@ -168,7 +91,8 @@ pub(crate) fn evaluate_default(node: &Node, value: &Value, path: &Path<'_>, erro
 }
 
 struct Evaluation<'e> {
-    /// The rest of the budget; `None` after it was exceeded.
+    rules: &'e Rules,
+    /// What is left of the budget; nothing once it was not enough.
     left: Option<u64>,
     errors: &'e mut Vec<FieldError>,
     warnings: &'e mut Vec<FieldError>,
@@ -176,10 +100,10 @@ struct Evaluation<'e> {
 
 impl Evaluation<'_> {
     fn walk(&mut self, node: &Node, value: &Value, before: Before<'_>, resource: bool, path: &Path<'_>) {
-        if !node.has_rules || value.is_null() || self.left.is_none() {
+        if !node.has_rules() || value.is_null() || self.left.is_none() {
             return;
         }
-        if !node.rules.is_empty() {
+        if !self.rules.of(node).is_empty() {
             self.run(node, value, before, resource, path);
         }
         match value {
@@ -235,7 +159,8 @@ impl Evaluation<'_> {
         let mut context = Context::with_env(library::env());
         context.add_variable_from_value("self", convert::to_cel(node, value, resource));
         let old_self = old.map(|old| convert::to_cel(node, old, resource));
-        for rule in node.rules.iter().filter(|rule| !rule.is_empty()) {
+        let rules = self.rules;
+        for rule in rules.of(node).iter().filter(|rule| !rule.is_empty()) {
             let program = match &rule.program {
                 Ok(program) => program,
                 Err(why) => {
@@ -364,8 +289,8 @@ fn failure(error: &cel::ExecutionError, rule: &Rule) -> String {
     }
 }
 
-/// The text of an evaluation error.
-fn reason(error: &cel::ExecutionError) -> String {
+/// Why an expression has no value.
+pub(crate) fn reason(error: &cel::ExecutionError) -> String {
     match error {
         cel::ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         cel::ExecutionError::NoSuchOverload(_) => "no such overload".to_owned(),
@@ -394,12 +319,5 @@ fn message(result: Result<cel::Value, cel::ExecutionError>) -> Option<String> {
             (!text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n')).then(|| text.to_owned())
         }
         _ => None,
-    }
-}
-
-impl Checks {
-    /// The CEL type of strings with this format, if they have one.
-    pub(crate) fn string_format(&self) -> Option<crate::format::Format> {
-        self.format.as_ref().map(|(format, _)| *format)
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_schema::{FieldError, Kind, Node, Path, Place, RuleReview, Schema, shown_rule};
 
-use super::cost::estimate;
-use super::declared::{Declared, MAX_REQUEST};
-use super::program::Program;
-use super::typing::Ty;
-use crate::error::{FieldError, Kind};
-use crate::node::Node;
+use crate::cost::estimate;
+use crate::declared::{Declared, MAX_REQUEST};
+use crate::evaluate::evaluate_default;
+use crate::program::Program;
+use crate::rule::{Rule, Rules};
+use crate::typing::Ty;
 
 /// The limit of the estimated cost of one expression.
 const MOST_EACH: u64 = 10_000_000;
@@ -18,22 +19,9 @@ const MOST_TOGETHER: u64 = 100_000_000;
 /// The number of the most expensive expressions that an error names.
 const NAMED: usize = 4;
 
-/// The place of rules in a schema.
-pub(crate) struct Place<'a> {
-    pub(crate) at: &'a str,
-    /// Whether it is the root of an API object.
-    pub(crate) resource: bool,
-    /// The largest number of such values, if there is a limit.
-    pub(crate) count: Option<u64>,
-    /// The outermost place whose old and new values cannot be correlated.
-    pub(crate) uncorrelated: Option<&'a str>,
-    /// Whether the schema is unchanged: then the cost of its rules is not checked again.
-    pub(crate) known: bool,
-}
-
-/// The estimated costs of the rules of a schema.
+/// What all the rules of a schema may cost.
 #[derive(Debug, Default)]
-pub(crate) struct Costs {
+struct Costs {
     total: u64,
     most: Vec<(u64, String)>,
 }
@@ -48,8 +36,8 @@ impl Costs {
         }
     }
 
-    /// Reports costs above the limit of the schema at `at`.
-    pub(crate) fn errors(self, at: &str, errors: &mut Vec<FieldError>) {
+    /// Complains if it is too much for the schema at `at`.
+    fn errors(self, at: &str, errors: &mut Vec<FieldError>) {
         if self.total <= MOST_TOGETHER {
             return;
         }
@@ -77,8 +65,40 @@ fn exceeds(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// Validates the rules of a schema level; `rules` is their JSON.
-pub(crate) fn review(node: &Node, rules: &[Value], place: &Place<'_>, costs: &mut Costs, errors: &mut Vec<FieldError>) {
+/// Reviews the rules of a schema.
+#[derive(Debug, Default)]
+pub(crate) struct RuleReviewer {
+    rules: Rules,
+    costs: Costs,
+}
+
+impl RuleReview for RuleReviewer {
+    fn begin(&mut self, schema: &Schema) {
+        self.rules = Rules::compile(schema);
+    }
+
+    fn default(&mut self, node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+        evaluate_default(node, &self.rules, value, path, errors);
+    }
+
+    fn level(&mut self, node: &Node, written: &[Value], place: &Place<'_>, errors: &mut Vec<FieldError>) {
+        level(node, self.rules.of(node), written, place, &mut self.costs, errors);
+    }
+
+    fn end(&mut self, at: &str, errors: &mut Vec<FieldError>) {
+        std::mem::take(&mut self.costs).errors(at, errors);
+    }
+}
+
+/// Checks the rules of a level of a schema; `written` is their text.
+fn level(
+    node: &Node,
+    rules: &[Rule],
+    written: &[Value],
+    place: &Place<'_>,
+    costs: &mut Costs,
+    errors: &mut Vec<FieldError>,
+) {
     let Some(declared) = Declared::of(node, place.resource) else {
         let words = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
         errors.push(FieldError::new(
@@ -94,10 +114,10 @@ pub(crate) fn review(node: &Node, rules: &[Value], place: &Place<'_>, costs: &mu
         ty: declared.ty(),
         declared,
     };
-    for (index, (rule, written)) in node.rules.iter().zip(rules).enumerate() {
+    for (index, (rule, written)) in rules.iter().zip(written).enumerate() {
         let here = |name: &str| format!("{}.x-kubernetes-validations[{index}].{name}", place.at);
         let optional = rule.optional_old_self == Some(true);
-        let shown = || crate::internal::rule(written);
+        let shown = || shown_rule(written);
         let found = if rule.is_empty() {
             Ok(0)
         } else {

@@ -104,7 +104,7 @@ impl Condition {
         match self.program.run(&context).0 {
             Outcome::Done(Ok(Cel::Bool(holds))) => Ok(holds),
             Outcome::Done(Ok(_)) => Err(failed("it is neither true nor false")),
-            Outcome::Done(Err(error)) => Err(failed(&super::reason(&error))),
+            Outcome::Done(Err(error)) => Err(failed(&crate::evaluate::reason(&error))),
             Outcome::TooExpensive => Err(failed("operation cancelled: actual cost limit exceeded")),
         }
     }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use cel::common::types::Type;
 use cel::common::value::{StaticVal, Val};
 
-use crate::format::Format;
+use windlass_schema::Format;
 
 pub(super) static URL: Type = Type::new_unspecified_type("kubernetes.URL");
 pub(super) static IP: Type = Type::new_unspecified_type("net.IP");

@@ -6,7 +6,7 @@ use cel::common::value::CowVal;
 use cel::{DeclarationError, Env, ExecutionError, Value};
 
 use super::{Args, Outcome, OwnedType as _, extra, give, give_extra, text};
-use crate::rules::values::{self, CIDR, Extra, IP, URL, Url};
+use crate::values::{self, CIDR, Extra, IP, URL, Url};
 
 pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("isURL", "is_url", vec![STRING_TYPE], |args| {

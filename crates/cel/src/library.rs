@@ -139,17 +139,17 @@ fn kubernetes(env: &mut Env) -> Result<(), DeclarationError> {
         }),
         ("format.uri", |_| {
             Ok(CowVal::owned(Extra::Format(NamedFormat::Known(
-                crate::format::Format::Uri,
+                windlass_schema::Format::Uri,
             ))))
         }),
         ("format.uuid", |_| {
             Ok(CowVal::owned(Extra::Format(NamedFormat::Known(
-                crate::format::Format::Uuid('0'),
+                windlass_schema::Format::Uuid('0'),
             ))))
         }),
         ("format.datetime", |_| {
             Ok(CowVal::owned(Extra::Format(NamedFormat::Known(
-                crate::format::Format::DateTime,
+                windlass_schema::Format::DateTime,
             ))))
         }),
     ];

@@ -4,7 +4,7 @@ use cel::common::ast::{Expr, IdedExpr, LiteralValue};
 
 use super::lists::lists;
 use super::{CHARACTER, Coster, Entry, PATTERN, Range};
-use crate::rules::typing::Ty;
+use crate::typing::Ty;
 
 /// An argument, or the target, of a call.
 pub(super) struct Arg<'e> {

@@ -11,7 +11,7 @@ use regex::Regex;
 
 use super::checker::each_part;
 use super::library::{Args, Outcome, give, text};
-use crate::pattern;
+use windlass_schema::compile_pattern;
 
 /// The name of `matches` in evaluated expressions: the engine's own function would compile its pattern each time, and in another
 /// dialect.
@@ -39,7 +39,7 @@ impl Patterns {
             && let MATCHES | "find" | "findAll" = call.func_name.as_str()
             && let Some(pattern) = call.args.get(usize::from(call.target.is_none()))
             && let Expr::Literal(LiteralValue::String(source)) = &pattern.expr
-            && let Ok(regex) = pattern::compile(source.inner())
+            && let Ok(regex) = compile_pattern(source.inner())
         {
             self.0.insert(source.inner().to_owned(), Arc::new(regex));
         }
@@ -55,7 +55,7 @@ impl Patterns {
 /// Compiles a pattern.
 pub(super) fn regex(source: &str) -> Result<Arc<Regex>, String> {
     let known = AT_HAND.with_borrow(|patterns| patterns.0.get(source).cloned());
-    known.map_or_else(|| pattern::compile(source).map(Arc::new), Ok)
+    known.map_or_else(|| compile_pattern(source).map(Arc::new), Ok)
 }
 
 fn matches<'b, 'v>(args: &Args<'_, '_>) -> Outcome<'b, 'v> {
@@ -77,7 +77,7 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
 mod tests {
     use serde_json::json;
 
-    use crate::{Schema, validate};
+    use crate::Validator;
 
     fn check(rule: &str, want: &str) {
         let text = json!({"type": "string", "maxLength": 9});
@@ -86,7 +86,7 @@ mod tests {
             "properties": {"text": text, "pattern": text},
         }}});
         let object = json!({"spec": {"text": "\u{661}", "pattern": "^\\d$"}});
-        let errors = validate(&Schema::crd(&schema).unwrap(), &object, None);
+        let errors = Validator::crd(&schema).unwrap().validate(&object, None);
         let shown: Vec<String> = errors.iter().map(|e| e.detail.clone()).collect();
         assert_eq!(shown.join("; "), want, "{rule}");
     }

@@ -4,26 +4,31 @@ use std::fmt;
 
 use crate::error::Error;
 
+/// The scheme of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scheme {
+pub enum Scheme {
+    /// Without TLS.
     Http,
+    /// With TLS.
     Https,
 }
 
 /// An absolute HTTP or HTTPS URL. It is printed without its query, which has the signature of signed URLs.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Url {
-    pub(crate) scheme: Scheme,
-    /// Name or IP address, in lower case; IPv6 addresses with brackets.
-    pub(crate) host: String,
+pub struct Url {
+    /// With or without TLS.
+    pub scheme: Scheme,
+    /// Name or address, in lower case; IPv6 addresses with their brackets.
+    pub host: String,
     port: Option<u16>,
     /// With its leading slash, still encoded.
-    pub(crate) path: String,
+    pub path: String,
     query: Option<String>,
 }
 
 impl Url {
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+    /// Reads an address. Errors do not repeat its passwords.
+    pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| Error::invalid_url(text, why);
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
@@ -70,39 +75,42 @@ impl Url {
         })
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// The port of the address, or that of its scheme.
+    pub fn port(&self) -> u16 {
         self.port.unwrap_or(match self.scheme {
             Scheme::Http => 80,
             Scheme::Https => 443,
         })
     }
 
-    /// Host and port, if the port is given.
-    pub(crate) fn authority(&self) -> String {
+    /// Host and the port that was named.
+    pub fn authority(&self) -> String {
         match self.port {
             Some(port) => format!("{}:{port}", self.host),
             None => self.host.clone(),
         }
     }
 
-    pub(crate) fn origin(&self) -> String {
+    /// Scheme, host and the port that was named.
+    pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme.name(), self.authority())
     }
 
-    pub(crate) fn path_and_query(&self) -> String {
+    /// The part of a request line.
+    pub fn path_and_query(&self) -> String {
         match &self.query {
             Some(query) => format!("{}?{query}", self.path),
             None => self.path.clone(),
         }
     }
 
-    /// Whether scheme, host and port are the same.
-    pub(crate) fn same_origin(&self, other: &Self) -> bool {
+    /// Scheme, host and port are the same.
+    pub fn same_origin(&self, other: &Self) -> bool {
         (self.scheme, &self.host, self.port()) == (other.scheme, &other.host, other.port())
     }
 
     /// The segments of the path, without empty ones at both ends.
-    pub(crate) fn segments(&self) -> Vec<&str> {
+    pub fn segments(&self) -> Vec<&str> {
         self.path
             .trim_matches('/')
             .split('/')
@@ -111,7 +119,8 @@ impl Url {
     }
 
     /// Another path at the same origin.
-    pub(crate) fn at(&self, path: &str) -> Self {
+    #[must_use]
+    pub fn at(&self, path: &str) -> Self {
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
             None => (path, None),
@@ -124,7 +133,7 @@ impl Url {
     }
 
     /// The target of a redirect or an upload.
-    pub(crate) fn join(&self, location: &str) -> Result<Self, Error> {
+    pub fn join(&self, location: &str) -> Result<Self, Error> {
         if location.contains("://") {
             Self::parse(location)
         } else if let Some(rest) = location.strip_prefix("//") {
@@ -137,14 +146,15 @@ impl Url {
         }
     }
 
-    /// The whole URL, for keys of caches. Never printed.
-    pub(crate) fn whole(&self) -> String {
+    /// All of it, for keys of caches. Never printed.
+    pub fn whole(&self) -> String {
         format!("{}{}", self.origin(), self.path_and_query())
     }
 }
 
 impl Scheme {
-    pub(crate) const fn name(self) -> &'static str {
+    /// As addresses begin.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Https => "https",
@@ -175,8 +185,8 @@ fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// Encodes a segment of a path.
-pub(crate) fn encoded(segment: &str) -> String {
+/// Encodes what is one segment of a path.
+pub fn encoded(segment: &str) -> String {
     let mut text = String::with_capacity(segment.len());
     for byte in segment.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -223,7 +223,7 @@ pub(super) fn register(env: &mut Env) -> Result<(), DeclarationError> {
 mod tests {
     use serde_json::json;
 
-    use crate::{Schema, validate};
+    use crate::Validator;
 
     fn check(rule: &str, want: &str) {
         let leaf = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
@@ -233,7 +233,7 @@ mod tests {
                 "u": {"type": "string", "maxLength": 9}, "yes": {"type": "boolean"}, "no": {"type": "boolean"}, "l": {"type": "array", "maxItems": 3, "items": leaf}},
         }}});
         let object = json!({"spec": {"yes": true, "no": false, "l": [{"a": 1}, {"b": 1}, {}]}});
-        let errors = validate(&Schema::crd(&schema).unwrap(), &object, None);
+        let errors = Validator::crd(&schema).unwrap().validate(&object, None);
         let shown: Vec<String> = errors.iter().map(|e| e.detail.clone()).collect();
         assert_eq!(shown.join("; "), want, "{rule}");
     }

@@ -8,8 +8,7 @@ use cel::Value as Cel;
 use cel::objects::{Key, Map, OptionalValue};
 use serde_json::Value;
 
-use crate::format::Format;
-use crate::node::{Additional, Node, Type};
+use windlass_schema::{Additional, Format, Node, Type};
 
 /// Reserved names that are no identifiers in CEL.
 const RESERVED: [&str; 21] = [
@@ -137,7 +136,7 @@ fn string(node: &Node, text: &str) -> Cel {
     if node.int_or_string {
         return plain();
     }
-    match node.checks.as_deref().and_then(crate::check::Checks::string_format) {
+    match node.string_format() {
         Some(Format::DateTime) => chrono::DateTime::parse_from_rfc3339(text).map_or_else(|_| plain(), Cel::Timestamp),
         Some(Format::Date) => {
             chrono::DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z")).map_or_else(|_| plain(), Cel::Timestamp)

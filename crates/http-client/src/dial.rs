@@ -6,15 +6,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsConnector;
 
-use super::proxies::{Proxies, Proxy};
 use crate::error::Error;
+use crate::proxies::{Proxies, Proxy};
+use crate::tls;
 use crate::url::{Scheme, Url};
 
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -101,12 +101,10 @@ impl Dial {
             "*".to_owned(),
         ];
         let stream = match keys.iter().find_map(|key| self.hosts.get(key)) {
-            Some(address) => TcpStream::connect(address).await,
-            None => TcpStream::connect((host, port)).await,
+            Some(address) => tcp(address).await,
+            None => tcp((host, port)).await,
         };
-        let stream = stream.map_err(unreachable)?;
-        let _ = stream.set_nodelay(true);
-        Ok(stream)
+        stream.map_err(unreachable)
     }
 
     async fn secured(&self, url: &Url, stream: Box<dyn Stream>) -> Result<Box<dyn Stream>, Error> {
@@ -127,39 +125,22 @@ impl Dial {
     }
 
     fn config(&self) -> Result<Arc<ClientConfig>, String> {
-        let found = rustls_native_certs::load_native_certs();
-        for error in &found.errors {
-            tracing::warn!(%error, "cannot read the CA certificates of the system");
+        let mut roots = tls::system_roots();
+        if !self.extra.is_empty() {
+            Arc::make_mut(&mut roots).add_parsable_certificates(self.extra.iter().cloned());
         }
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(found.certs.into_iter().chain(self.extra.iter().cloned()));
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder = builder.map_err(|error| error.to_string())?;
-        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        let builder = tls::trusting(roots).map_err(|error| error.to_string())?;
+        let mut config = builder.with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 }
 
-pub(crate) fn authorities_of(bundles: &[String]) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let wrong = |why: &str| Error::Authorities { why: why.to_owned() };
-    let mut all = Vec::new();
-    for bundle in bundles {
-        let before = all.len();
-        for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
-            let certificate = certificate.map_err(|error| wrong(&error.to_string()))?;
-            // An invalid certificate would only fail later.
-            RootCertStore::empty()
-                .add(certificate.clone())
-                .map_err(|error| wrong(&error.to_string()))?;
-            all.push(certificate);
-        }
-        if all.len() == before {
-            return Err(wrong("no block that begins with -----BEGIN CERTIFICATE-----"));
-        }
-    }
-    Ok(all)
+/// Opens a TCP connection for small messages.
+pub(crate) async fn tcp(to: impl ToSocketAddrs) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(to).await?;
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
 }
 
 /// Asks a proxy to connect to the host. Reads no byte beyond its response.

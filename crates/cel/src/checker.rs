@@ -409,7 +409,7 @@ pub(super) fn literals(at: &IdedExpr, problems: &mut Vec<Problem>) {
         && let Expr::Literal(LiteralValue::String(text)) = &argument.expr
     {
         let fits = match call.func_name.as_str() {
-            "matches" => crate::pattern::compile(text.inner()).is_ok(),
+            "matches" => windlass_schema::compile_pattern(text.inner()).is_ok(),
             "duration" => super::convert::duration(text.inner()).is_some(),
             "timestamp" => chrono::DateTime::parse_from_rfc3339(text.inner()).is_ok(),
             _ => true,

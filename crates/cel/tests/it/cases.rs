@@ -2,7 +2,8 @@
 //! texts.
 
 use serde_json::{Value, json};
-use windlass_schema::{Dialect, Schema, default, prune, unknown_fields, validate};
+use windlass_cel::Validator;
+use windlass_schema::{Dialect, default, prune, unknown_fields};
 
 /// Texts that depend on the engine; only the path of these errors is compared.
 const ENGINE_TEXTS: [&str; 2] = [
@@ -29,17 +30,19 @@ fn texts(case: &Value, name: &str) -> Vec<String> {
 }
 
 fn run(case: &Value) -> Value {
-    let schema = match Schema::parse(&case["schema"], Dialect::Crd, "schema") {
-        Ok(schema) => schema,
+    let validator = match Validator::parse(&case["schema"], Dialect::Crd, "schema") {
+        Ok(validator) => validator,
         Err(errors) => {
             return json!({"structural": errors.0.iter().map(|e| shorten(&e.to_string())).collect::<Vec<_>>()});
         }
     };
+    let schema = validator.schema();
     let mut value = case["value"].clone();
-    let unknown = unknown_fields(&schema, &value);
-    prune(&schema, &mut value);
-    default(&schema, &mut value);
-    let mut errors: Vec<(String, String)> = validate(&schema, &value, case.get("old"))
+    let unknown = unknown_fields(schema, &value);
+    prune(schema, &mut value);
+    default(schema, &mut value);
+    let mut errors: Vec<(String, String)> = validator
+        .validate(&value, case.get("old"))
         .iter()
         .map(|e| (shorten(&e.to_string()), e.kind.reason().to_owned()))
         .collect();

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::convert::escape;
 use super::typing::Ty;
-use crate::format::Format;
-use crate::node::{Additional, Node, Type};
+use windlass_schema::{Additional, Format, Node, Type};
 
 /// The size limit of a request, which limits all values without another limit.
 pub(super) const MAX_REQUEST: u64 = 3 << 20;
@@ -81,25 +80,22 @@ impl Declared {
     }
 
     fn named(node: &Node, resource: bool, name: &str) -> Option<Arc<Self>> {
-        let checks = node.checks.as_deref();
         if node.int_or_string {
-            let max = checks.and_then(|c| c.max_length);
+            let max = node.max_length();
             return Some(Self::simple(Plain::Dyn, 1, max.map_or(MAX_REQUEST - 2, |max| max * 4)));
         }
         match node.kind? {
             Type::Array => {
                 let items = node.items.as_deref()?;
                 let element = Self::named(items, items.embedded_resource, &format!("{name}.@idx"))?;
-                let max = checks
-                    .and_then(|c| c.max_items)
-                    .unwrap_or((MAX_REQUEST - 2) / (element.min_bytes + 1));
+                let max = node.max_items().unwrap_or((MAX_REQUEST - 2) / (element.min_bytes + 1));
                 Some(Self::collection(Plain::List, max, None, element))
             }
             Type::Object => {
                 if let Additional::Values(values) = &node.additional {
                     let element = Self::named(values, values.embedded_resource, &format!("{name}.@elem"))?;
-                    let max = checks
-                        .and_then(|c| c.max_properties)
+                    let max = node
+                        .max_properties()
                         .unwrap_or((MAX_REQUEST - 2) / (element.min_bytes + 6));
                     // The length of keys is ignored.
                     let key = Self::simple(Plain::String, 2, 0);
@@ -127,15 +123,14 @@ impl Declared {
     }
 
     fn string(node: &Node) -> Arc<Self> {
-        let checks = node.checks.as_deref();
-        let max_length = checks.and_then(|c| c.max_length);
-        match checks.and_then(crate::check::Checks::string_format) {
+        let max_length = node.max_length();
+        match node.string_format() {
             Some(Format::Byte) => Self::simple(Plain::Bytes, 2, max_length.unwrap_or(MAX_REQUEST - 2)),
             Some(Format::Duration) => Self::simple(Plain::Duration, 3, 32),
             Some(Format::Date) => Self::simple(Plain::Timestamp, 12, 12),
             Some(Format::DateTime) => Self::simple(Plain::Timestamp, 21, 32),
             _ => {
-                let values = checks.map(|c| c.one_of_values.as_slice()).unwrap_or_default();
+                let values = node.allowed_values();
                 let longest = values.iter().filter_map(|v| v.as_str()).map(|v| v.len() as u64).max();
                 let max = match max_length {
                     // A character may take four bytes.
@@ -151,11 +146,7 @@ impl Declared {
     fn object(node: &Node, resource: bool, name: &str) -> Arc<Self> {
         let mut fields = BTreeMap::new();
         let mut min_bytes = 2;
-        let required = node
-            .checks
-            .as_deref()
-            .map(|c| c.required.as_slice())
-            .unwrap_or_default();
+        let required = node.required();
         for (field, below) in &node.properties {
             if resource && matches!(field.as_str(), "apiVersion" | "kind" | "metadata") {
                 continue;

@@ -1,0 +1,106 @@
+//! A schema with its compiled rules.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_schema::{Dialect, FieldError, Kind, Path, Reviewing, Schema, SchemaError, check_lists};
+
+use crate::evaluate::evaluate;
+use crate::review::RuleReviewer;
+use crate::rule::Rules;
+
+/// A schema with its compiled rules. It validates values completely.
+#[derive(Debug)]
+pub struct Validator {
+    schema: Arc<Schema>,
+    rules: Rules,
+}
+
+impl Validator {
+    /// Compiles the rules of a schema.
+    pub fn new(schema: Arc<Schema>) -> Self {
+        let rules = Rules::compile(&schema);
+        Self { schema, rules }
+    }
+
+    /// Parses the schema of a CRD version, with everything that kube-apiserver demands of it at creation.
+    pub fn crd(schema: &Value) -> Result<Self, SchemaError> {
+        Self::parse(schema, Dialect::Crd, "spec.validation.openAPIV3Schema")
+    }
+
+    /// Parses the structural schema of any value.
+    pub fn value(schema: &Value) -> Result<Self, SchemaError> {
+        Self::parse(schema, Dialect::Value, "schema")
+    }
+
+    /// Parses a schema; `at` is the path that errors start with.
+    pub fn parse(schema: &Value, dialect: Dialect, at: &str) -> Result<Self, SchemaError> {
+        let schema = Schema::parse(schema, dialect, at, &mut RuleReviewer::default())?;
+        Ok(Self::new(Arc::new(schema)))
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Everything wrong with an API object.
+    ///
+    /// With `old`, parts that did not change are not complained about again (ratcheting), and transition rules are evaluated.
+    pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        self.validate_at("", value, old)
+    }
+
+    /// Everything wrong with a value that stands at the path `at`.
+    pub fn validate_at(&self, at: &str, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut errors = windlass_schema::validate_at(&self.schema, at, value, old);
+        self.check_rules(value, old, &Path::Root(at), &mut errors, &mut Vec::new());
+        errors
+    }
+
+    /// What else is wrong with an object whose `errors` of shape are known: lists with keys, and rules. What was wrong with rules
+    /// before and has not changed becomes a warning.
+    pub fn check_rest(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        errors: &mut Vec<FieldError>,
+        warnings: &mut Vec<FieldError>,
+    ) {
+        check_lists(&self.schema, value, old, errors);
+        self.check_rules(value, old, &Path::Root(""), errors, warnings);
+    }
+
+    fn check_rules(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        path: &Path<'_>,
+        errors: &mut Vec<FieldError>,
+        warnings: &mut Vec<FieldError>,
+    ) {
+        if !self.schema.root().has_rules() {
+            return;
+        }
+        let blocking = |e: &FieldError| {
+            matches!(
+                e.kind,
+                Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid
+            )
+        };
+        if errors.iter().any(blocking) {
+            errors.push(FieldError::invalid(
+                path.or_nil(),
+                Value::Null,
+                "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+            ));
+        } else {
+            evaluate(&self.schema, &self.rules, value, old, path, errors, warnings);
+        }
+    }
+}
+
+/// Everything wrong with a schema, rules included.
+pub fn review(schema: &Value, how: &Reviewing<'_>) -> Vec<FieldError> {
+    windlass_schema::review(schema, how, &mut RuleReviewer::default())
+}

@@ -1,0 +1,4 @@
+//! Schemas with rules: recorded cases, and rules of bad schemas.
+
+mod cases;
+mod rules;
