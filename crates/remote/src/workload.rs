@@ -16,7 +16,7 @@ pub enum Workload<T> {
 /// Since when, and why, a workload cluster does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The first failure since the last success, as far as this process knows.
+    /// The first failure since the last success, as far as this process knows; the last success when nothing has failed since.
     pub since: Timestamp,
     /// The last success, as far as this process knows.
     pub last_success: Option<Timestamp>,
