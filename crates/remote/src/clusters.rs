@@ -18,7 +18,7 @@ use crate::connection::RemoteCluster;
 use crate::error::NotConnected;
 use crate::health::{Health, Probe, Verdict};
 use crate::metrics::{self, Probes};
-use crate::workload::{Outage, Workload};
+use crate::workload::Workload;
 
 /// Why there is no connection to the workload cluster of a Cluster that does not exist.
 const NO_CLUSTER: &str = "there is no such Cluster";
@@ -167,7 +167,7 @@ impl Clusters {
     pub fn workload(&self, cluster: &ObjectKey) -> Workload<Arc<RemoteCluster>> {
         match self.get(cluster) {
             Ok(connection) => Workload::Up(connection),
-            Err(missing) => self.not_connected(cluster, missing.why),
+            Err(missing) => Workload::without_connection(&self.health(cluster), missing.why),
         }
     }
 
@@ -181,20 +181,7 @@ impl Clusters {
                 Link::Down(why) => why.clone(),
             },
         };
-        self.not_connected(cluster, why)
-    }
-
-    fn not_connected<T>(&self, cluster: &ObjectKey, why: String) -> Workload<T> {
-        let health = self.health(cluster);
-        // A connection that was closed without a failure, such as for a new kubeconfig, is missing since its last success.
-        match health.failing_since.or(health.last_success) {
-            Some(since) => Workload::Down(Outage {
-                since,
-                last_success: health.last_success,
-                why,
-            }),
-            None => Workload::NotTried(why),
-        }
+        Workload::without_connection(&self.health(cluster), why)
     }
 
     /// When the API server of a workload cluster last answered a probe, connected or not.
